@@ -1,0 +1,41 @@
+//! Quantities as types, so that a delay cannot be taken for a rate, nor a rate that counts
+//! Ethernet frames for one that counts IP packets.
+//!
+//! Every quantity is parsed by [`core::str::FromStr`], printed by [`core::fmt::Display`] in the
+//! form that it is parsed from, and serialised as that string. A wrong text gives a [`ParseError`]
+//! that names the text, what is wrong with it and a form that works.
+
+mod bytes;
+mod delay;
+mod error;
+mod probability;
+mod rate;
+mod seq;
+mod time;
+
+pub use bytes::Bytes;
+pub use delay::Delay;
+pub use error::ParseError;
+pub use probability::Probability;
+pub use rate::{CountedBytes, Rate};
+pub use seq::SeqNumber;
+pub use time::Time;
+
+/// Serialises a quantity as the text that it prints, and reads it back through `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;
