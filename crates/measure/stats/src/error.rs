@@ -1,0 +1,78 @@
+//! What is wrong with numbers that were given.
+
+use thiserror::Error;
+
+/// Input from which the asked statistic cannot be computed. Always the caller's: the numbers came
+/// from the caller, and the message says which one to look at.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Error {
+    /// Fewer samples than the statistic needs.
+    #[error("{what} needs at least {needed} samples and got {have}; measure more repeats")]
+    TooFew {
+        /// The statistic.
+        what: &'static str,
+        /// How many it needs.
+        needed: usize,
+        /// How many there were.
+        have: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("sample {index} is {value}, not a finite number; look at how it was recorded")]
+    NotFinite {
+        /// Its place in the input, from 0.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A probability outside its range.
+    #[error("the probability {0} is not between 0 and 1")]
+    Probability(f64),
+    /// A confidence outside its range.
+    #[error("the confidence {0} is not between 0.5 and 0.9999; write 0.95 for 95 %")]
+    Confidence(f64),
+    /// A practical threshold that is not a fraction.
+    #[error("the threshold {0} is not a fraction between 0 and 1; write 0.05 for 5 %")]
+    Threshold(f64),
+    /// A line needs two places to stand on.
+    #[error(
+        "a line needs samples at 2 different x at least and got {distinct}; measure at another RTT"
+    )]
+    OneX {
+        /// How many different x there were.
+        distinct: usize,
+    },
+    /// Pairs need partners.
+    #[error("pairs need as many of each: {a} of A and {b} of B; drop what has no partner")]
+    Unpaired {
+        /// Samples of A.
+        a: usize,
+        /// Samples of B.
+        b: usize,
+    },
+    /// More resamples, cells or points than the crate works through.
+    #[error("{what} is {have}; at most {limit} are worked through")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there were.
+        have: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More failures than attempts.
+    #[error("{failed} attempts failed of {attempts}")]
+    Failures {
+        /// Failed attempts.
+        failed: u64,
+        /// All attempts.
+        attempts: u64,
+    },
+}
+
+/// Refuses values that are not finite.
+pub(crate) fn finite(values: &[f64]) -> Result<(), Error> {
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(Error::NotFinite { index, value: values[index] }),
+        None => Ok(()),
+    }
+}
