@@ -1,0 +1,120 @@
+//! The page.
+
+mod blocks;
+mod facts;
+mod plot;
+mod table;
+
+use crate::clean::html as esc;
+use crate::ids::Ids;
+use crate::{Report, Section};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Forbids every load, so that the page is offline by the browser's own hand: nothing but what is
+/// in the file runs, and the only pictures are those that the page makes itself (PNG of a plot).
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; base-uri 'none'; form-action 'none'";
+
+/// Renders a report as one HTML file: the same bytes for the same report.
+#[must_use]
+pub fn render(report: &Report) -> String {
+    let mut page = Page::default();
+    // What stands in the page for itself.
+    for id in ["main", "contents", "answer"] {
+        page.ids.unique(id);
+    }
+    let sections: Vec<(String, &Section)> =
+        report.sections.iter().map(|section| (page.ids.unique(&section.id), section)).collect();
+    let provenance = page.ids.unique("provenance");
+    let mut body = String::new();
+    for (id, section) in &sections {
+        body.push_str(&format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n",
+            esc(&section.title)
+        ));
+        for block in &section.blocks {
+            blocks::block(&mut page, &mut body, block);
+        }
+        body.push_str("</section>\n");
+    }
+    body.push_str(&facts::provenance(&mut page, report, &provenance));
+    let mut entries: Vec<(&str, &str)> =
+        sections.iter().map(|(id, section)| (id.as_str(), section.title.as_str())).collect();
+    entries.push((&provenance, facts::PROVENANCE_TITLE));
+
+    let mut out = String::with_capacity(crate::SIZE_BUDGET + body.len());
+    head(&mut out, report, page.plots > 0);
+    out.push_str("<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n");
+    header(&mut out, report);
+    out.push_str("<div class=\"page\">\n");
+    navigation(&mut out, &entries);
+    out.push_str("<main id=\"main\" tabindex=\"-1\">\n");
+    out.push_str(&body);
+    out.push_str("</main>\n</div>\n");
+    footer(&mut out, report);
+    out.push_str("<script>\n");
+    out.push_str(SCRIPT);
+    out.push_str("</script>\n</body>\n</html>\n");
+    out
+}
+
+/// What is counted while the page is made.
+#[derive(Default)]
+pub(crate) struct Page {
+    ids: Ids,
+    plots: usize,
+}
+
+fn head(out: &mut String, report: &Report, plots: bool) {
+    out.push_str("<!doctype html>\n<html lang=\"en-GB\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str(&format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"wiretax\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n",
+        esc(&report.title)
+    ));
+    if plots {
+        out.push_str(plot::library());
+        out.push('\n');
+    }
+    out.push_str("</head>\n");
+}
+
+fn header(out: &mut String, report: &Report) {
+    out.push_str("<header>\n<div class=\"inner\">\n");
+    out.push_str(&format!("<h1>{}</h1>\n", esc(&report.title)));
+    if !report.subtitle.is_empty() {
+        out.push_str(&format!("<p class=\"subtitle\">{}</p>\n", esc(&report.subtitle)));
+    }
+    out.push_str("<div id=\"answer\">\n");
+    if !report.question.is_empty() {
+        out.push_str(&format!("<p class=\"question\">{}</p>\n", esc(&report.question)));
+    }
+    for (at, sentence) in report.answer.iter().enumerate() {
+        let class = if at == 0 { "answer" } else { "more" };
+        out.push_str(&format!("<p class=\"{class}\">{}</p>\n", sentence.to_html()));
+    }
+    out.push_str(&facts::key_figures(report));
+    out.push_str("</div>\n</div>\n</header>\n");
+}
+
+fn navigation(out: &mut String, entries: &[(&str, &str)]) {
+    out.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<ol>\n");
+    for (id, title) in entries {
+        out.push_str(&format!("<li><a href=\"#{id}\">{}</a></li>\n", esc(title)));
+    }
+    out.push_str("</ol>\n</nav>\n");
+}
+
+fn footer(out: &mut String, report: &Report) {
+    out.push_str("<footer>\n<div class=\"inner\">\n");
+    if !report.generated_at.is_empty() {
+        out.push_str(&format!("<p>Measured {}.</p>\n", esc(&report.generated_at)));
+    }
+    // MIT licence of the embedded library: its notice is at the head of its script.
+    out.push_str("<p>Made by wiretax. Plots by plotly.js, MIT licence.</p>\n");
+    out.push_str("</div>\n</footer>\n");
+}

@@ -1,0 +1,38 @@
+//! A report: one HTML file that opens offline, with the answer first and the evidence after it.
+//!
+//! A study fills a [`Report`] with [`Section`]s of [`Block`]s; [`render`] makes the HTML of it,
+//! [`Report::write_to`] puts that in a file (whole or not at all), and [`Report::to_text`] and
+//! [`Table::to_text`] print the same on a terminal.
+//!
+//! - Nothing is fetched: style, script and the plotting library (plotly.js, out of the `plotly`
+//!   crate) are in the file, and a content security policy in it forbids the browser every load.
+//! - Every [`Plot`] has a sentence that says what it shows and a table of its values. Both are
+//!   derived or demanded when the plot is made, so a screen reader is never left with a picture.
+//! - The same input gives the same bytes: there is no clock, no random identifier and no hash order.
+//! - Every text is data: it is escaped for HTML, for the plotting library's markup and for the
+//!   terminal, since server names and host names come from strangers.
+
+mod clean;
+mod html;
+mod ids;
+mod inline;
+mod model;
+mod number;
+mod plot;
+mod table;
+mod text;
+mod write;
+
+pub use html::render;
+pub use inline::{Inline, Span};
+pub use model::{Block, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
+pub use plot::{
+    Axis, Bar, Bin, Chart, Distribution, Interval, Mark, Origin, Plot, PlotError, Point, Scale,
+    Series, Uncertainty,
+};
+pub use table::{Cell, Column, Row, Status, Table};
+pub use write::WriteError;
+
+/// The size that an empty report may have at most, in bytes: nearly all of it is plotly.js 3.0
+/// (4.65 MB; a browser reads it from disk in well under a second). A test holds it.
+pub const SIZE_BUDGET: usize = 4_800_000;

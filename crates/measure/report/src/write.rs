@@ -1,0 +1,186 @@
+//! Puts a report in a file: the whole of it or nothing.
+
+use std::fs::Permissions;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::{Report, render};
+
+/// Why a report could not be written. All of these are faults of the environment or of the path
+/// given; nothing half-written is left behind, and a report that stood there before still stands.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The path names no file, or names a folder.
+    #[error("{} is not the name of a file; give one such as report.html", path.display())]
+    NotAFile {
+        /// The path given.
+        path: PathBuf,
+    },
+    /// The folder does not exist.
+    #[error("the folder of {} does not exist; create it or choose another", path.display())]
+    NoFolder {
+        /// The path given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder may not be written to.
+    #[error(
+        "no permission to write {}; choose another folder or change its permissions",
+        path.display()
+    )]
+    NotPermitted {
+        /// The path given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file system is read-only.
+    #[error("{} is on a read-only file system; choose another folder", path.display())]
+    ReadOnly {
+        /// The path given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk or the quota is full.
+    #[error("no space left for {} ({needed} bytes needed); free some or choose another disk", path.display())]
+    Full {
+        /// The path given.
+        path: PathBuf,
+        /// The size of the report in bytes.
+        needed: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("cannot write {}: {source}", path.display())]
+    Other {
+        /// The path given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl WriteError {
+    fn new(path: &Path, needed: usize, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NoFolder { path, source },
+            ErrorKind::PermissionDenied => Self::NotPermitted { path, source },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path, source },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::Full { path, needed, source }
+            }
+            ErrorKind::IsADirectory => Self::NotAFile { path },
+            _ => Self::Other { path, source },
+        }
+    }
+}
+
+impl Report {
+    /// Renders the report and writes it to `path`: into a new file beside it that then takes its
+    /// name, so that a reader never sees half a report. Returns the size in bytes.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub fn write_to(&self, path: &Path) -> Result<usize, WriteError> {
+        let html = render(self);
+        write_whole(path, html.as_bytes())?;
+        Ok(html.len())
+    }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    if path.file_name().is_none() || path.is_dir() {
+        return Err(WriteError::NotAFile { path: path.to_path_buf() });
+    }
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let fail = |source| WriteError::new(path, bytes.len(), source);
+    // Readable by whom the umask allows, as any file that a program writes for its user.
+    let mut file = tempfile::Builder::new()
+        .prefix(".report-")
+        .suffix(".part")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    // Before the rename: a crash must not leave the name on an empty file.
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .expect("the folder is there")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.html");
+        fs::write(&path, "old").expect("written");
+        write_whole(&path, b"new").expect("written");
+        assert_eq!(fs::read(&path).expect("read"), b"new");
+        assert_eq!(names(folder.path()), ["report.html"]);
+    }
+
+    #[test]
+    fn a_missing_folder_and_a_file_for_a_folder_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let missing = folder.path().join("nowhere/report.html");
+        assert!(matches!(write_whole(&missing, b""), Err(WriteError::NoFolder { .. })));
+        fs::write(folder.path().join("file"), "").expect("written");
+        let below_a_file = folder.path().join("file/report.html");
+        assert!(matches!(write_whole(&below_a_file, b""), Err(WriteError::NoFolder { .. })));
+        assert!(matches!(write_whole(folder.path(), b""), Err(WriteError::NotAFile { .. })));
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_written_keeps_what_it_has() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.html");
+        fs::write(&path, "old").expect("written");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o555)).expect("set");
+        let result = write_whole(&path, b"new");
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("set");
+        // Root may write wherever it likes.
+        if let Err(error) = result {
+            assert!(matches!(error, WriteError::NotPermitted { .. }), "{error}");
+            assert_eq!(fs::read(&path).expect("read"), b"old");
+        }
+        assert_eq!(names(folder.path()), ["report.html"]);
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        for (kind, words) in [
+            (ErrorKind::StorageFull, "free some"),
+            (ErrorKind::QuotaExceeded, "free some"),
+            (ErrorKind::ReadOnlyFilesystem, "choose another folder"),
+            (ErrorKind::PermissionDenied, "change its permissions"),
+            (ErrorKind::NotFound, "create it"),
+            (ErrorKind::IsADirectory, "give one such as"),
+        ] {
+            let text = WriteError::new(Path::new("out/r.html"), 7, kind.into()).to_string();
+            assert!(text.contains(words) && text.contains("out/r.html"), "{text}");
+        }
+    }
+}
