@@ -1,0 +1,197 @@
+//! What goes wrong, and whose fault it is.
+
+use core::fmt;
+
+use crate::{Group, Library, Version};
+
+/// An error of this crate. The variant says whose fault it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration or the call cannot work. Change it.
+    #[error("{0}")]
+    Caller(#[from] CallerError),
+    /// The server's certificate does not verify.
+    #[error("the server's certificate does not verify: {0}")]
+    Certificate(#[from] CertificateError),
+    /// The peer sent an alert, or bytes that break the protocol, or offers nothing in common.
+    #[error("the peer: {0}")]
+    Peer(#[from] PeerError),
+    /// The library or the environment failed, by nobody's input: out of memory, no randomness.
+    #[error("{library} failed: {detail}")]
+    Library {
+        /// The library that failed.
+        library: Library,
+        /// What it said.
+        detail: String,
+    },
+}
+
+/// What the caller asked for and cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallerError {
+    /// The library has no such mechanism.
+    #[error("{library} does not support {feature}; {hint}")]
+    Unsupported {
+        /// The library asked.
+        library: Library,
+        /// The mechanism, in the words of its specification.
+        feature: &'static str,
+        /// What to choose instead.
+        hint: &'static str,
+    },
+    /// The configuration contradicts itself.
+    #[error("wrong TLS configuration: {0}")]
+    Config(String),
+    /// The server name is neither a DNS name nor an IP address.
+    #[error(
+        "`{0}` is neither a DNS name nor an IP address; give the name that the certificate carries"
+    )]
+    ServerName(String),
+    /// The ticket was taken by another [`crate::Client`], and a library refuses it under another configuration.
+    #[error("the ticket belongs to another client; start the client that took it")]
+    ForeignTicket,
+    /// The ticket was offered before. A TLS 1.3 ticket is for one use (RFC 8446 Appendix C.4).
+    #[error("the ticket was used before; take a new one from the last connection")]
+    UsedTicket,
+    /// More early data than [`crate::Session::early_data_room`] allows, or none is allowed.
+    #[error("{wanted} bytes of early data do not fit: there is room for {room}")]
+    EarlyData {
+        /// Bytes given.
+        wanted: usize,
+        /// Bytes that fit.
+        room: usize,
+    },
+    /// Data after [`crate::Session::close`].
+    #[error("the session is closed")]
+    Closed,
+    /// More unsent data than the session buffers.
+    #[error("{0} bytes are waiting already; write what is queued before sending more")]
+    BufferFull(usize),
+}
+
+/// Why a certificate does not verify.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateError {
+    /// The kind of failure.
+    pub reason: CertificateFault,
+    /// The library's own words.
+    pub detail: String,
+}
+
+impl core::error::Error for CertificateError {}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}); {}", self.reason.text(), self.detail, self.reason.hint())
+    }
+}
+
+/// The kinds of certificate failure that both libraries tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CertificateFault {
+    /// No path to a trusted root.
+    UnknownIssuer,
+    /// The certificate is for another name.
+    WrongName,
+    /// Past its end.
+    Expired,
+    /// Before its beginning.
+    NotYetValid,
+    /// Anything else: bad signature, wrong purpose, weak key.
+    Other,
+}
+
+impl CertificateFault {
+    fn text(self) -> &'static str {
+        match self {
+            Self::UnknownIssuer => "it leads to no trusted root",
+            Self::WrongName => "it is for another name",
+            Self::Expired => "it has expired",
+            Self::NotYetValid => "it is not valid yet",
+            Self::Other => "it is refused",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::UnknownIssuer => {
+                "trust the root that signed it, or let the server send its intermediates"
+            }
+            Self::WrongName => "ask for a name that the certificate carries",
+            Self::Expired => "renew the server's certificate, or check this machine's date",
+            Self::NotYetValid => "check this machine's date",
+            Self::Other => "look at the certificate with `openssl s_client -showcerts`",
+        }
+    }
+}
+
+/// What the peer did.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// A fatal alert arrived.
+    #[error("sent the fatal alert {name} ({code})")]
+    Alert {
+        /// The alert's code (IANA TLS Alerts).
+        code: u8,
+        /// Its registered name.
+        name: &'static str,
+    },
+    /// Bytes that are no TLS, or break its rules.
+    #[error("broke the protocol: {0}")]
+    Misbehaved(String),
+    /// No version, cipher suite, group or signature scheme in common.
+    #[error("has nothing in common with this side: {0}")]
+    Incompatible(String),
+    /// No application protocol in common (RFC 7301 §3.2).
+    #[error("supports none of the application protocols (ALPN) of this side")]
+    NoApplicationProtocol,
+}
+
+pub(crate) fn config(text: impl Into<String>) -> Error {
+    CallerError::Config(text.into()).into()
+}
+
+pub(crate) fn no_group_for(version: Version, groups: &[Group]) -> Error {
+    let names: Vec<_> = groups.iter().map(|group| group.name()).collect();
+    config(format!("none of the groups [{}] can be used with {version}", names.join(", ")))
+}
+
+/// The registered name of an alert (IANA TLS Alerts).
+pub(crate) fn alert_name(code: u8) -> &'static str {
+    match code {
+        0 => "close_notify",
+        10 => "unexpected_message",
+        20 => "bad_record_mac",
+        22 => "record_overflow",
+        40 => "handshake_failure",
+        42 => "bad_certificate",
+        43 => "unsupported_certificate",
+        44 => "certificate_revoked",
+        45 => "certificate_expired",
+        46 => "certificate_unknown",
+        47 => "illegal_parameter",
+        48 => "unknown_ca",
+        49 => "access_denied",
+        50 => "decode_error",
+        51 => "decrypt_error",
+        70 => "protocol_version",
+        71 => "insufficient_security",
+        80 => "internal_error",
+        86 => "inappropriate_fallback",
+        90 => "user_canceled",
+        100 => "no_renegotiation",
+        109 => "missing_extension",
+        110 => "unsupported_extension",
+        112 => "unrecognized_name",
+        113 => "bad_certificate_status_response",
+        115 => "unknown_psk_identity",
+        116 => "certificate_required",
+        120 => "no_application_protocol",
+        _ => "unknown alert",
+    }
+}

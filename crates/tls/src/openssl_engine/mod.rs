@@ -1,0 +1,12 @@
+//! OpenSSL, over buffers in memory.
+
+mod client;
+mod context;
+mod fault;
+mod ffi;
+mod pipe;
+mod server;
+mod session;
+
+pub(crate) use client::Client;
+pub(crate) use server::Server;

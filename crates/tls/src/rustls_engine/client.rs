@@ -1,0 +1,279 @@
+//! A rustls client.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::{ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::{KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider};
+use crate::config::{ClientConfig, Trust, system_roots};
+use crate::error::config as config_error;
+use crate::hello::Watch;
+use crate::session::{Plaintext, check_room};
+use crate::ticket::Origin;
+use crate::{CallerError, EarlyData, Error, Facts, Library, Session, Ticket};
+
+/// A prepared rustls client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    config: rustls::ClientConfig,
+    name: ServerName<'static>,
+    origin: Arc<Origin>,
+}
+
+/// The rustls configuration that a [`ClientConfig`] means, without resumption.
+pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, Error> {
+    let provider =
+        provider(&config.versions, config.key_exchange, &config.groups, config.key_shares)?;
+    let verifier = verifier(&config.trust, &provider)?;
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&protocol_versions(&config.versions))
+        .map_err(|cause| config_error(cause.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    tls.alpn_protocols.clone_from(&config.alpn);
+    tls.enable_early_data = config.early_data;
+    tls.resumption = Resumption::disabled();
+    if let Some(key_log) = &config.key_log {
+        tls.key_log = Arc::new(KeyLogLines(key_log.clone()));
+    }
+    Ok(tls)
+}
+
+impl Client {
+    pub(crate) fn new(config: &ClientConfig) -> Result<Self, Error> {
+        let name = ServerName::try_from(config.server_name.clone())
+            .map_err(|_| CallerError::ServerName(config.server_name.clone()))?;
+        Ok(Self { config: tls_config(config)?, name, origin: Arc::new(Origin) })
+    }
+
+    pub(crate) fn start(&self, ticket: Option<&Ticket>) -> Result<Box<dyn Session>, Error> {
+        let store = TicketStore::for_ticket(ticket, &self.origin)?;
+        let mut config = self.config.clone();
+        config.resumption = Resumption::store(store.clone());
+        let mut connection =
+            ClientConnection::new(Arc::new(config), self.name.clone()).map_err(error)?;
+        // Bounded by `check_room`, so that nothing is taken in part.
+        connection.set_buffer_limit(None);
+        let early_room = connection.early_data().map_or(0, |early| early.bytes_left());
+        let server_name = match &self.name {
+            ServerName::DnsName(name) => Some(name.as_ref().to_owned()),
+            _ => None,
+        };
+        Ok(Box::new(ClientSession {
+            early_data: if early_room > 0 { EarlyData::Pending } else { EarlyData::NotOffered },
+            connection,
+            store,
+            origin: Arc::clone(&self.origin),
+            watch: Watch::default(),
+            plaintext: Plaintext::new(),
+            early_room,
+            unsent: 0,
+            closed: false,
+            peer_closed: false,
+            server_name,
+        }))
+    }
+}
+
+struct ClientSession {
+    connection: ClientConnection,
+    store: Arc<TicketStore>,
+    origin: Arc<Origin>,
+    watch: Watch,
+    plaintext: Plaintext,
+    early_data: EarlyData,
+    early_room: usize,
+    unsent: usize,
+    closed: bool,
+    peer_closed: bool,
+    server_name: Option<String>,
+}
+
+impl ClientSession {
+    fn drain_plaintext(&mut self) -> Result<(), Error> {
+        let mut chunk = [0; 4096];
+        loop {
+            match self.connection.reader().read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(len) => self.plaintext.push(&chunk[..len])?,
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The server's answer on early data is in its EncryptedExtensions; it is known for sure when its
+    /// Finished has been read.
+    fn settle_early_data(&mut self) {
+        if self.early_data == EarlyData::Pending && !self.connection.is_handshaking() {
+            self.early_data = if self.connection.is_early_data_accepted() {
+                EarlyData::Accepted
+            } else {
+                EarlyData::Rejected
+            };
+        }
+    }
+}
+
+impl Session for ClientSession {
+    fn read_tls(&mut self, mut records: &[u8]) -> Result<(), Error> {
+        self.watch.server_bytes(records);
+        if !records.is_empty() {
+            self.early_room = 0;
+        }
+        while !records.is_empty() && !self.peer_closed {
+            self.connection.read_tls(&mut records).map_err(super::buffer_full)?;
+            let state = self.connection.process_new_packets().map_err(error)?;
+            self.peer_closed = state.peer_has_closed();
+            self.settle_early_data();
+            self.drain_plaintext()?;
+        }
+        Ok(())
+    }
+
+    fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
+        let before = out.len();
+        while self.connection.wants_write() {
+            self.connection.write_tls(out).map_err(super::library)?;
+        }
+        self.unsent = 0;
+        self.watch.client_bytes(out.get(before..).unwrap_or_default());
+        Ok(out.len() - before)
+    }
+
+    fn may_send(&self) -> bool {
+        !self.connection.is_handshaking()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    fn early_data_room(&self) -> usize {
+        self.early_room
+    }
+
+    fn send_early(&mut self, data: &[u8]) -> Result<usize, Error> {
+        if data.len() > self.early_room {
+            let (wanted, room) = (data.len(), self.early_room);
+            return Err(CallerError::EarlyData { wanted, room }.into());
+        }
+        check_room(self.unsent, data.len())?;
+        let Some(mut early) = self.connection.early_data() else { return Ok(0) };
+        early.write_all(data).map_err(super::library)?;
+        self.early_room = early.bytes_left();
+        self.unsent += data.len();
+        Ok(data.len())
+    }
+
+    fn send(&mut self, data: &[u8]) -> Result<(), Error> {
+        if self.closed {
+            return Err(CallerError::Closed.into());
+        }
+        check_room(self.unsent, data.len())?;
+        self.unsent += data.len();
+        self.connection.writer().write_all(data).map_err(super::library)
+    }
+
+    fn receive(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
+        Ok(self.plaintext.take(out))
+    }
+
+    fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    fn facts(&self) -> Facts {
+        let common = common_facts(&self.connection);
+        let sent = self.connection.peer_certificates().map_or(0, <[_]>::len);
+        Facts {
+            early_data: self.early_data,
+            certificates: if common.resumed { 0 } else { sent },
+            server_name: self.server_name.clone(),
+            ..common.watched(&self.watch)
+        }
+    }
+
+    fn take_ticket(&mut self) -> Option<Ticket> {
+        self.store.take(&self.origin)
+    }
+
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.connection.send_close_notify();
+        }
+    }
+}
+
+fn verifier(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let unusable = |cause: &dyn core::fmt::Display| config_error(format!("trust: {cause}"));
+    let mut store = RootCertStore::empty();
+    match trust {
+        Trust::Roots(roots) => {
+            for root in roots {
+                store
+                    .add(CertificateDer::from(root.as_slice()).into_owned())
+                    .map_err(|cause| unusable(&cause))?;
+            }
+        }
+        Trust::System => {
+            store.add_parsable_certificates(system_roots(Library::Rustls)?);
+        }
+        Trust::Insecure => return Ok(Arc::new(AcceptAnyCertificate(Arc::clone(provider)))),
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+        .build()
+        .map(|verifier| verifier as Arc<dyn ServerCertVerifier>)
+        .map_err(|cause| unusable(&cause))
+}
+
+/// The verifier of [`Trust::Insecure`]: any certificate passes, but the server must hold its key.
+#[derive(Debug)]
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
