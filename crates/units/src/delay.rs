@@ -75,13 +75,13 @@ fn error(text: &str, problem: &'static str) -> ParseError {
 }
 
 impl fmt::Display for Delay {
-    /// The largest unit in which the number is exact to the nanosecond and at least 1.
+    /// In the unit that people use for such a delay, exact to the nanosecond: `7us`, `0.4ms`, `1.5s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
         let (per_unit, digits, unit) = match nanos {
             0..1_000 => (1, 0, "ns"),
-            1_000..1_000_000 if nanos < 100_000 => (1_000, 3, "us"),
-            0..1_000_000_000 => (1_000_000, 6, "ms"),
+            1_000..100_000 => (1_000, 3, "us"),
+            100_000..1_000_000_000 => (1_000_000, 6, "ms"),
             _ => (1_000_000_000, 9, "s"),
         };
         write!(f, "{}", nanos / per_unit)?;
