@@ -1,0 +1,50 @@
+//! Packets of a connection in, facts of its handshake out.
+//!
+//! [`Tracker`] takes captured frames with their times and gives one [`Connection`] for each TCP or
+//! QUIC connection: when each step of its handshake went by, what was offered and negotiated, how
+//! many frames and bytes it took. It reads no files, has no clock and draws no random numbers.
+//!
+//! # What times mean
+//! A time is that of the frame with which the byte in question could be read in order: after a loss
+//! before the capture point, the time of the frame that filled the hole. Of a frame captured twice
+//! the first counts, also where the receiver took only the second (as with data in a SYN that the
+//! server did not accept).
+//!
+//! # What is told without keys
+//! Nothing of TCP's payload is decrypted. Of TLS 1.3, records are told apart by the sizes that the
+//! suite fixes, by order and by TCP's acknowledgments; `tls/rule13.rs` states the rule and where it
+//! is wrong. Where it cannot decide, [`Connection::uncertain`] says why. Of QUIC, Initial packets
+//! are opened, whose keys are public; the other packets are counted and timed only.
+//!
+//! Early data over TCP is proven accepted by EndOfEarlyData, which a client sends only then
+//! (RFC 8446 §4.5). QUIC has no such message (RFC 9001 §8.3), and the server's answer is
+//! encrypted: what is known is that 0-RTT packets were sent, whether a pre-shared key was chosen,
+//! and whether the server sent 1-RTT packets before the client's Finished. Without a chosen key
+//! early data is rejected; with one it is `likely` at best.
+//!
+//! # Bounds
+//! Connections are bounded by [`Limits::connections`]. What came out of order is bounded by
+//! [`Limits::stream_bytes`] a direction and [`Limits::held_bytes`] in all; a hello that is cut in
+//! pieces by 32 KiB a direction. In order, nothing is copied or allocated per packet.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+mod decode;
+pub mod fuzz;
+mod quic;
+mod reassembly;
+mod record;
+mod side;
+mod table;
+mod tcp;
+mod tls;
+mod tracker;
+
+pub use decode::LinkType;
+pub use record::{
+    AlertFacts, Connection, EarlyData, End, FastOpenFacts, QuicFacts, Resumption, TcpFacts,
+    TlsFacts, Traffic, Transport, Uncertain,
+};
+pub use tracker::{Counters, Limits, Tracker};

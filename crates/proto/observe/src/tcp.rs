@@ -1,0 +1,325 @@
+//! One TCP connection: sequence numbers, both streams, Fast Open, how it ends.
+
+use units::{SeqNumber, Time};
+use wire::tcp::{Flags, Segment, TcpOption};
+
+use crate::reassembly::{Kind, Reassembler};
+use crate::record::{Connection, End, TcpFacts, Uncertain};
+use crate::side::{Pair, Sender};
+use crate::tls::{Handshake, Mark};
+
+/// The first byte of a TLS connection: a handshake record.
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// One direction.
+#[derive(Debug)]
+struct Side {
+    /// The sequence number of the stream's first byte.
+    base: Option<SeqNumber>,
+    stream: Reassembler,
+    /// The furthest byte seen, relative to `base`.
+    highest: u64,
+    fin: bool,
+}
+
+impl Side {
+    /// Where a sequence number lies in the stream, relative to `base`; negative before it.
+    fn offset(&self, sequence: SeqNumber) -> i64 {
+        let Some(base) = self.base else { return 0 };
+        // The furthest byte is the anchor, so that streams may be longer than 2^32.
+        let anchor = base + self.highest as u32;
+        (self.highest as i64).saturating_add(i64::from(sequence.distance(anchor)))
+    }
+}
+
+/// What the stream is read as.
+#[derive(Debug)]
+enum Content {
+    /// Nothing from the client yet.
+    Unknown,
+    /// TLS, as far as its first byte says.
+    Tls(Box<Handshake>),
+    /// Something else: every payload byte is application data.
+    Plain,
+}
+
+/// A TCP connection being followed.
+#[derive(Debug)]
+pub(crate) struct TcpFlow {
+    facts: TcpFacts,
+    sides: Pair<Side>,
+    content: Content,
+    /// First payload of either side.
+    first: Pair<Option<Mark>>,
+    end: End,
+    reset: bool,
+    mid_stream: bool,
+    done: bool,
+}
+
+/// A segment as the tracker hands it on.
+pub(crate) struct Input<'a> {
+    pub(crate) segment: Segment<'a>,
+    pub(crate) payload: &'a [u8],
+    pub(crate) payload_len: usize,
+    /// Who sent it.
+    pub(crate) side: Sender,
+    pub(crate) mark: Mark,
+}
+
+impl TcpFlow {
+    pub(crate) fn new(stream_bytes: u64, mid_stream: bool) -> Self {
+        let side =
+            || Side { base: None, stream: Reassembler::new(stream_bytes), highest: 0, fin: false };
+        TcpFlow {
+            facts: TcpFacts::default(),
+            sides: Pair { client: side(), server: side() },
+            content: Content::Unknown,
+            first: Pair::default(),
+            end: End::Open,
+            reset: false,
+            mid_stream,
+            done: false,
+        }
+    }
+
+    /// Whether a segment begins another connection between the same ports.
+    pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
+        let flags = segment.flags();
+        let starts = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
+        let first = SeqNumber(segment.sequence()) + 1;
+        starts
+            && (side == Sender::Server || self.sides.client.base.is_some_and(|base| base != first))
+    }
+
+    /// Whether both sides are through.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reset || (self.sides.client.fin && self.sides.server.fin)
+    }
+
+    /// Takes a segment.
+    pub(crate) fn handle(&mut self, input: &Input<'_>) {
+        let at = input.mark.at;
+        let (flags, side) = (input.segment.flags(), input.side);
+        let sequence = SeqNumber(input.segment.sequence());
+        if flags.has(Flags::SYN) {
+            self.synchronise(input, sequence);
+        } else if self.sides[side].base.is_none() {
+            self.sides[side].base = Some(sequence);
+        }
+        let mut mark = input.mark;
+        if let Some(ack) = input.segment.acknowledgment() {
+            mark.acked = self.sides[side.peer()].offset(SeqNumber(ack)).max(0) as u64;
+            if side == Sender::Client && !flags.has(Flags::SYN) && self.facts.syn_ack.is_some() {
+                self.facts.handshake_ack.get_or_insert(at);
+            }
+        }
+        let data = if flags.has(Flags::SYN) { sequence + 1 } else { sequence };
+        if input.payload_len > 0 {
+            self.payload(input, data, mark);
+        }
+        if flags.has(Flags::FIN) && !self.reset {
+            self.sides[side].fin = true;
+            self.end = End::Fin;
+        }
+        if flags.has(Flags::RST) {
+            self.reset = true;
+            if self.end == End::Open {
+                self.end = End::Reset;
+            }
+        }
+    }
+
+    fn synchronise(&mut self, input: &Input<'_>, sequence: SeqNumber) {
+        let (side, at) = (input.side, input.mark.at);
+        if self.sides[side].base.is_some() {
+            let again = if side == Sender::Client {
+                &mut self.facts.client_retransmitted
+            } else {
+                &mut self.facts.server_retransmitted
+            };
+            // A payload is counted where it is put in order.
+            if input.payload_len == 0 {
+                *again += 1;
+            }
+        } else {
+            self.sides[side].base = Some(sequence + 1);
+        }
+        if side == Sender::Client {
+            self.facts.syn.get_or_insert(at);
+            self.fast_open_syn(input);
+        } else if let Some(ack) = input.segment.acknowledgment() {
+            if self.facts.syn_ack.is_none() {
+                let acked = self.sides.client.offset(SeqNumber(ack)).max(0);
+                let fast_open = &mut self.facts.fast_open;
+                fast_open.syn_data_acked = (acked as u32).min(fast_open.syn_data);
+                fast_open.cookie_granted_len = cookie_len(&input.segment).filter(|len| *len > 0);
+            }
+            self.facts.syn_ack.get_or_insert(at);
+        }
+    }
+
+    /// RFC 7413 §4.1: an empty option asks for a cookie, another carries it.
+    fn fast_open_syn(&mut self, input: &Input<'_>) {
+        let fast_open = &mut self.facts.fast_open;
+        match cookie_len(&input.segment) {
+            Some(0) => fast_open.cookie_requested = true,
+            Some(len) => fast_open.cookie_len = Some(len),
+            None => {}
+        }
+        if fast_open.syn_data == 0 && input.payload_len > 0 {
+            fast_open.syn_data = input.payload_len as u32;
+            fast_open.without_cookie = fast_open.cookie_len.is_none();
+        }
+    }
+
+    fn payload(&mut self, input: &Input<'_>, sequence: SeqNumber, mark: Mark) {
+        let side = input.side;
+        let start = self.sides[side].offset(sequence);
+        let end = start.saturating_add(input.payload_len as i64).max(0) as u64;
+        if side == Sender::Server
+            && self.facts.syn_ack.is_some()
+            && self.facts.handshake_ack.is_none()
+        {
+            self.facts.server_data_before_ack = true;
+        }
+        self.first[side].get_or_insert(mark);
+        // Bytes before the stream's first: an old segment, or a capture that began later.
+        let skipped = usize::try_from(start.min(0).unsigned_abs()).unwrap_or(usize::MAX);
+        let payload = input.payload.get(skipped..).unwrap_or(&[]);
+        let start = start.max(0) as u64;
+        let behind = start < self.sides[side].highest;
+        let duplicate = if self.done {
+            end <= self.sides[side].highest
+        } else {
+            self.deliver(side, start, payload, mark) == Kind::Duplicate
+        };
+        if input.payload.len() < input.payload_len && !self.done {
+            self.facts.bytes_missing = true;
+        }
+        let facts = &mut self.facts;
+        let (again, late, bytes) = if side == Sender::Client {
+            let f = facts;
+            (&mut f.client_retransmitted, &mut f.client_out_of_order, &mut f.client_payload_bytes)
+        } else {
+            let f = facts;
+            (&mut f.server_retransmitted, &mut f.server_out_of_order, &mut f.server_payload_bytes)
+        };
+        if duplicate {
+            *again += 1;
+        } else if behind {
+            *late += 1;
+        }
+        let side = &mut self.sides[side];
+        side.highest = side.highest.max(end);
+        *bytes = side.highest;
+    }
+
+    fn deliver(&mut self, side: Sender, start: u64, payload: &[u8], mark: Mark) -> Kind {
+        let content = &mut self.content;
+        let kind = self.sides[side].stream.insert(start, payload, |bytes| {
+            if let (Content::Unknown, Sender::Client) = (&*content, side) {
+                *content = match bytes.first() {
+                    Some(&HANDSHAKE_RECORD) => Content::Tls(Box::new(Handshake::new())),
+                    _ => Content::Plain,
+                };
+            }
+            if let Content::Tls(handshake) = content {
+                handshake.deliver(side, bytes, mark);
+                if handshake.is_not_tls() {
+                    *content = Content::Plain;
+                }
+            }
+        });
+        let done = match &self.content {
+            Content::Unknown => false,
+            Content::Plain => true,
+            Content::Tls(handshake) => handshake.is_done(),
+        };
+        if done {
+            self.finish_streams();
+        }
+        kind
+    }
+
+    /// Nothing more of the streams is wanted.
+    fn finish_streams(&mut self) {
+        self.done = true;
+        self.sides.client.stream.release();
+        self.sides.server.stream.release();
+        if let Content::Tls(handshake) = &mut self.content {
+            handshake.release();
+        }
+    }
+
+    /// Bytes held behind holes in both directions.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        self.sides.client.stream.held_bytes() + self.sides.server.stream.held_bytes()
+    }
+
+    /// Gives up what is held, to save memory.
+    pub(crate) fn give_up(&mut self) {
+        self.sides.client.stream.give_up();
+        self.sides.server.stream.give_up();
+    }
+
+    /// Completes the record.
+    pub(crate) fn close(mut self: Box<Self>, connection: &mut Connection) {
+        let Pair { client, server } = &self.sides;
+        let incomplete = client.stream.is_incomplete() || server.stream.is_incomplete();
+        self.facts.bytes_missing |= incomplete && !self.done;
+        if self.mid_stream {
+            connection.uncertain.push(Uncertain::MidStream);
+        }
+        self.facts.client_payload = self.first.client.map(|mark| mark.at);
+        self.facts.server_payload = self.first.server.map(|mark| mark.at);
+        let (client_data, server_data) = self.application_data(connection);
+        connection.client_data = client_data.map(|mark| mark.at);
+        connection.server_data = server_data.map(|mark| mark.at);
+        connection.up_to_response = server_data.map(|mark| mark.traffic.client);
+        connection.down_to_response = server_data.map(|mark| mark.traffic.server);
+        let before = |ack: Time, data: Option<Mark>| data.is_some_and(|data| data.at < ack);
+        if let (Some(ack), Some(_)) = (self.facts.handshake_ack, self.facts.syn_ack) {
+            self.facts.server_data_before_ack &= before(ack, server_data);
+        } else {
+            self.facts.server_data_before_ack &= server_data.is_some();
+        }
+        connection.end = self.end;
+        connection.tcp = Some(self.facts);
+    }
+
+    fn application_data(&mut self, connection: &mut Connection) -> (Option<Mark>, Option<Mark>) {
+        let one_direction = connection.up.frames == 0 || connection.down.frames == 0;
+        let content = std::mem::replace(&mut self.content, Content::Unknown);
+        let Content::Tls(mut handshake) = content else {
+            return (self.first.client, self.first.server);
+        };
+        if !handshake.is_tls() {
+            return (self.first.client, self.first.server);
+        }
+        handshake.close();
+        if one_direction {
+            connection.uncertain.push(Uncertain::OneDirection);
+        }
+        // Bytes given up after all was found, such as a long upload, cast no doubt.
+        let found = handshake.facts.client_finished.is_some()
+            && handshake.client_data.is_some()
+            && handshake.server_data.is_some();
+        if self.facts.bytes_missing && !found {
+            connection.uncertain.push(Uncertain::BytesMissing);
+        }
+        connection.uncertain.extend(&handshake.uncertain);
+        let data = (handshake.client_data, handshake.server_data);
+        connection.roles_known = true;
+        connection.tls = Some(handshake.facts);
+        data
+    }
+}
+
+/// Bytes of the Fast Open cookie in a segment's options; 0 is the request for one.
+fn cookie_len(segment: &Segment<'_>) -> Option<u8> {
+    segment.options().map_while(Result::ok).find_map(|option| match option {
+        TcpOption::FastOpen(fast_open) => Some(fast_open.cookie.len() as u8),
+        _ => None,
+    })
+}

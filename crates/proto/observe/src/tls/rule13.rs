@@ -1,0 +1,345 @@
+//! Tells TLS 1.3's encrypted records apart: Finished, EndOfEarlyData, tickets, alerts and
+//! application data all have the outer type 23 (RFC 8446 §5.2).
+//!
+//! The rule uses what the negotiated suite fixes, the order, and TCP's acknowledgments:
+//! * A record is 1 + tag bytes longer than its content. A Finished is 4 + hash bytes (§4.4.4), so
+//!   its record has 53 bytes after its header under SHA-256, 69 under SHA-384. The client's first
+//!   record of that length after the ServerHello is its Finished.
+//! * EndOfEarlyData is 4 bytes, its record 21 (§4.5). A client sends it if and only if the server
+//!   accepted early data, after the server's Finished and right before its own. So a record of 21
+//!   bytes right before the Finished, in a segment that acknowledges the ServerHello, is the proof
+//!   of acceptance; its absence the proof of rejection. Early data of 4 bytes has the same length,
+//!   but goes out before the ServerHello is acknowledged.
+//! * The server's flight ends with a record of a Finished's length, or, where the library puts
+//!   EncryptedExtensions to Finished into one record, with that record, told by its being long
+//!   enough for both; full-size records continue it.
+//! * A NewSessionTicket is 18 bytes at least (§4.6.1), its record 35: a shorter record of the
+//!   server is application data. A client without PSK modes gets no tickets (§4.2.9). A record
+//!   that does not acknowledge the client's application data answers nothing: a ticket, if it is
+//!   short enough. Where a record acknowledges both Finished and request, one or two equal records
+//!   before another one are taken for tickets, and the connection counts as uncertain.
+//! * An alert is 2 bytes, its record 19: application data only if another record follows.
+//!
+//! The rule is wrong where a peer pads its records (§5.4), and where a KeyUpdate (22 bytes) comes
+//! before application data.
+
+use units::Time;
+use wire::tls::SuiteFacts;
+
+use super::{Encrypted, Mark};
+use crate::record::{EarlyData, Uncertain};
+
+/// Shortest NewSessionTicket: header, lifetime, age, empty nonce, ticket of one byte, no extension.
+const TICKET_MIN: usize = 4 + 4 + 4 + 1 + (2 + 1) + 2;
+/// Longest content taken for tickets: two of half a kilobyte, as some libraries join them.
+const TICKET_MAX: usize = 1200;
+/// The longest content of a record (RFC 8446 §5.1).
+const RECORD_MAX: usize = 1 << 14;
+/// Records of the server's flight that are kept until the client's Finished.
+const FLIGHT: usize = 8;
+/// Records of the client's flight in which its Finished is looked for: certificate, its proof and
+/// what may be split.
+const CLIENT_FLIGHT: u8 = 4;
+
+/// The records of one connection after its ServerHello.
+#[derive(Debug)]
+pub(crate) struct Rule13 {
+    overhead: usize,
+    finished_len: usize,
+    server_hello_end: u64,
+    psk_accepted: bool,
+    early_offered: bool,
+    tickets_useful: bool,
+    /// The server's records until the client's Finished.
+    flight: [Option<Encrypted>; FLIGHT],
+    flight_overflow: bool,
+    end_of_early_data: Option<Encrypted>,
+    client_first: Option<Encrypted>,
+    client_records: u8,
+    /// Up to two records that are tickets or the response.
+    held: [Option<Encrypted>; 2],
+    client_short: Option<Encrypted>,
+    server_short: Option<Encrypted>,
+    /// What was found.
+    pub(crate) found: Found,
+}
+
+/// What the rule has found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) early_first: Option<Time>,
+    pub(crate) early_records: u32,
+    pub(crate) early_bytes: u64,
+    pub(crate) early_data: Option<EarlyData>,
+    pub(crate) client_finished: Option<Encrypted>,
+    pub(crate) server_flight_end: Option<Time>,
+    pub(crate) client_data: Option<Encrypted>,
+    pub(crate) server_data: Option<Mark>,
+    pub(crate) tickets: u32,
+    pub(crate) uncertain: Vec<Uncertain>,
+}
+
+impl Found {
+    /// Counts a record of early data.
+    pub(crate) fn early(&mut self, record: Encrypted) {
+        self.early_first.get_or_insert(record.begin.at);
+        self.early_records = self.early_records.saturating_add(1);
+        self.early_bytes = self.early_bytes.saturating_add(record.len as u64);
+    }
+
+    fn doubt(&mut self, reason: Uncertain) {
+        if !self.uncertain.contains(&reason) {
+            self.uncertain.push(reason);
+        }
+    }
+}
+
+/// What the hellos settled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    pub(crate) suite: SuiteFacts,
+    /// Where the ServerHello ends in the server's stream.
+    pub(crate) server_hello_end: u64,
+    pub(crate) psk_accepted: bool,
+    pub(crate) early_offered: bool,
+    pub(crate) tickets_useful: bool,
+}
+
+impl Rule13 {
+    /// The rule for a connection whose hellos are read; `found` has the early data so far.
+    pub(crate) fn new(settled: Settled, found: Found) -> Self {
+        let overhead = 1 + settled.suite.tag_len;
+        Rule13 {
+            overhead,
+            finished_len: 4 + settled.suite.hash_len + overhead,
+            server_hello_end: settled.server_hello_end,
+            psk_accepted: settled.psk_accepted,
+            early_offered: settled.early_offered,
+            tickets_useful: settled.tickets_useful,
+            flight: [None; FLIGHT],
+            flight_overflow: false,
+            end_of_early_data: None,
+            client_first: None,
+            client_records: 0,
+            held: [None; 2],
+            client_short: None,
+            server_short: None,
+            found,
+        }
+    }
+
+    /// Whether nothing more is to be found.
+    pub(crate) fn is_done(&self) -> bool {
+        self.found.server_data.is_some()
+            && (self.found.client_data.is_some()
+                || self.found.early_data == Some(EarlyData::Accepted))
+    }
+
+    /// Takes the client's next encrypted record.
+    pub(crate) fn client(&mut self, record: Encrypted) {
+        if self.found.client_finished.is_some() {
+            self.client_after_finished(record);
+        } else if self.early_offered && record.begin.acked < self.server_hello_end {
+            self.found.early(record);
+        } else if record.len == self.finished_len {
+            self.client_finished(record);
+        } else if self.early_offered && self.psk_accepted {
+            // RFC 8446 §4.5: the last record before the Finished, if it has the length.
+            if let Some(earlier) = self.end_of_early_data.take() {
+                self.found.early(earlier);
+            }
+            if record.len == 4 + self.overhead {
+                self.end_of_early_data = Some(record);
+            } else {
+                self.found.early(record);
+            }
+        } else {
+            self.client_certificate(record);
+        }
+    }
+
+    /// A record that is neither early data nor a Finished: a certificate or its proof, perhaps
+    /// with the Finished in the same record.
+    fn client_certificate(&mut self, record: Encrypted) {
+        self.client_records = self.client_records.saturating_add(1);
+        let first = *self.client_first.get_or_insert(record);
+        if self.client_records > CLIENT_FLIGHT {
+            self.found.doubt(Uncertain::ClientFinished);
+            self.client_finished(first);
+            self.client_after_finished(record);
+        }
+    }
+
+    fn client_finished(&mut self, record: Encrypted) {
+        self.found.client_finished = Some(record);
+        if self.early_offered {
+            let accepted = self.end_of_early_data.is_some();
+            if accepted && self.found.early_records == 0 {
+                self.found.doubt(Uncertain::EndOfEarlyData);
+            }
+            let outcome = if accepted { EarlyData::Accepted } else { EarlyData::Rejected };
+            self.found.early_data = Some(outcome);
+        }
+        self.end_server_flight();
+    }
+
+    fn client_after_finished(&mut self, record: Encrypted) {
+        if self.found.client_data.is_some() || record.len <= self.overhead {
+            return;
+        }
+        if record.len == self.overhead + 2 && self.client_short.is_none() {
+            self.client_short = Some(record);
+        } else {
+            self.found.client_data = Some(self.client_short.take().unwrap_or(record));
+        }
+    }
+
+    /// Finds the end of the server's flight among the records before the client's Finished; what
+    /// follows it is a ticket or half-RTT data.
+    fn end_server_flight(&mut self) {
+        let flight = self.flight;
+        let records = flight.iter().flatten();
+        let count = records.clone().count();
+        let Some(first) = records.clone().next() else {
+            self.found.doubt(Uncertain::ServerFinished);
+            return;
+        };
+        let of_length = records.clone().skip(1).position(|r| r.len == self.finished_len);
+        // Room for an empty EncryptedExtensions and a Finished.
+        let joined = first.len >= self.finished_len + 6;
+        let full = RECORD_MAX + self.overhead;
+        let last = match of_length {
+            Some(position) => {
+                if joined && self.psk_accepted {
+                    self.found.doubt(Uncertain::ServerFinished);
+                }
+                position + 1
+            }
+            None if joined => {
+                let last = records.clone().take_while(|r| r.len == full).count().min(count - 1);
+                if last + 1 < count && !self.psk_accepted {
+                    self.found.doubt(Uncertain::ServerFinished);
+                }
+                last
+            }
+            None => {
+                if self.early_offered || self.flight_overflow {
+                    self.found.doubt(Uncertain::ServerFinished);
+                }
+                count - 1
+            }
+        };
+        self.found.server_flight_end = records.clone().nth(last).map(|record| record.end);
+        for record in records.skip(last + 1) {
+            self.server_after_flight(*record);
+        }
+    }
+
+    /// Takes the server's next encrypted record.
+    pub(crate) fn server(&mut self, record: Encrypted) {
+        if self.found.client_finished.is_some() {
+            self.server_after_flight(record);
+            return;
+        }
+        match self.flight.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(record),
+            None => self.flight_overflow = true,
+        }
+    }
+
+    /// A ticket or application data.
+    fn server_after_flight(&mut self, record: Encrypted) {
+        let Some(content) = record.len.checked_sub(self.overhead + 1).map(|n| n + 1) else {
+            return;
+        };
+        if self.found.server_data.is_some() {
+            return;
+        }
+        if content == 2 && self.server_short.is_none() {
+            self.server_short = Some(record);
+            return;
+        }
+        if let Some(short) = self.server_short {
+            self.data(short);
+        } else if content < TICKET_MIN || !self.tickets_useful {
+            self.data(record);
+        } else if self.answers(record) {
+            self.answer(record, content);
+        } else if self.found.early_data == Some(EarlyData::Accepted) {
+            // Half-RTT data answers early data; some libraries send their tickets here too.
+            if content <= TICKET_MAX {
+                self.found.doubt(Uncertain::TicketOrData);
+            }
+            self.data(record);
+        } else if content <= TICKET_MAX {
+            self.found.tickets = self.found.tickets.saturating_add(1);
+        } else {
+            self.found.doubt(Uncertain::ServerSpeaksFirst);
+            self.data(record);
+        }
+    }
+
+    /// Whether the server had both the client's Finished and application data when it sent it.
+    fn answers(&self, record: Encrypted) -> bool {
+        let acked = record.begin.acked;
+        let finished = self.found.client_finished.is_some_and(|f| acked >= f.end_offset);
+        let request = self.found.client_data.or(self.client_short);
+        finished
+            && (self.found.early_data == Some(EarlyData::Accepted)
+                || request.is_some_and(|request| acked > request.begin_offset))
+    }
+
+    fn answer(&mut self, record: Encrypted, content: usize) {
+        let tickets_before =
+            self.found.tickets > 0 && self.found.early_data != Some(EarlyData::Accepted);
+        if tickets_before || content > TICKET_MAX {
+            self.data(record);
+            return;
+        }
+        match self.held {
+            [None, _] => self.held[0] = Some(record),
+            [Some(first), None] if first.len == record.len => self.held[1] = Some(record),
+            _ => {
+                self.found.doubt(Uncertain::TicketOrData);
+                self.data(record);
+            }
+        }
+    }
+
+    /// The server's first application data is found; what was held were tickets.
+    fn data(&mut self, record: Encrypted) {
+        self.found.server_data = Some(record.begin);
+        let held = self.held.iter().flatten().count() as u32;
+        self.found.tickets = self.found.tickets.saturating_add(held);
+        self.held = [None; 2];
+    }
+
+    /// Decides what is still open when the connection ends.
+    pub(crate) fn close(&mut self) {
+        if self.found.client_finished.is_none()
+            && let Some(first) = self.client_first
+        {
+            self.found.doubt(Uncertain::ClientFinished);
+            self.client_finished(first);
+        }
+        if self.found.server_data.is_some() {
+            return;
+        }
+        match self.held {
+            [Some(only), None] => {
+                self.found.doubt(Uncertain::TicketOrData);
+                self.held = [None; 2];
+                self.data(only);
+            }
+            [Some(_), Some(_)] => {
+                self.found.doubt(Uncertain::TicketOrData);
+                self.found.tickets = self.found.tickets.saturating_add(2);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "rule13_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! Entry points for fuzzing: each parses any bytes as one format and touches every accessor.
+//! They return nothing; a panic or a hang is the finding.
+
+use std::hint::black_box;
+
+use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
+use crate::{ethernet, ipv4, ipv6, quic, tcp, tls, udp, vlan};
+
+/// Any bytes as an Ethernet frame.
+pub fn ethernet(bytes: &[u8]) {
+    if let Ok(frame) = ethernet::Frame::new_checked(bytes) {
+        black_box((ethernet::Repr::parse(&frame), frame.payload()));
+        black_box(vlan::strip(frame.ether_type(), frame.payload()));
+    }
+}
+
+/// Any bytes as a VLAN tag.
+pub fn vlan(bytes: &[u8]) {
+    if let Ok(tag) = vlan::Tag::new_checked(bytes) {
+        black_box((vlan::Repr::parse(&tag), tag.payload()));
+    }
+    black_box(vlan::strip(ethernet::EtherType::QINQ, bytes));
+}
+
+/// Any bytes as an IPv4 packet.
+pub fn ipv4(bytes: &[u8]) {
+    black_box(ipv4::Packet::new_checked(bytes).is_ok());
+    if let Ok(packet) = ipv4::Packet::new_captured(bytes) {
+        black_box((ipv4::Repr::parse(&packet), packet.checksum_ok(), packet.options()));
+        black_box((packet.is_fragment(), packet.more_fragments(), packet.fragment_offset()));
+        black_box((packet.payload_len(), packet.payload()));
+    }
+}
+
+/// Any bytes as an IPv6 packet.
+pub fn ipv6(bytes: &[u8]) {
+    black_box(ipv6::Packet::new_checked(bytes).is_ok());
+    if let Ok(packet) = ipv6::Packet::new_captured(bytes) {
+        black_box((ipv6::Repr::parse(&packet), packet.upper().is_ok(), packet.payload()));
+    }
+}
+
+/// Any bytes as a TCP segment.
+pub fn tcp(bytes: &[u8]) {
+    if let Ok(segment) = tcp::Segment::new_checked(bytes) {
+        let address = std::net::Ipv4Addr::LOCALHOST.into();
+        black_box(tcp::Repr::parse(&segment));
+        black_box((segment.options().count(), segment.checksum_ok(address, address)));
+        black_box((segment.header_len(), segment.urgent(), segment.checksum(), segment.payload()));
+    }
+}
+
+/// Any bytes as a UDP datagram.
+pub fn udp(bytes: &[u8]) {
+    black_box(udp::Datagram::new_checked(bytes).is_ok());
+    if let Ok(datagram) = udp::Datagram::new_captured(bytes) {
+        let address = std::net::Ipv6Addr::LOCALHOST.into();
+        black_box((udp::Repr::parse(&datagram), datagram.checksum_ok(address, address)));
+        black_box((datagram.payload_len(), datagram.payload()));
+    }
+}
+
+/// Any bytes as TLS records, and their payloads as what they say they are.
+pub fn tls_records(bytes: &[u8]) {
+    for (header, payload) in Records::new(bytes) {
+        black_box((header.to_bytes(), header.total_len()));
+        if header.content_type == tls::ContentType::Handshake {
+            tls_messages(payload);
+        }
+        black_box(tls::Alert::parse(payload).map(tls::Alert::name).is_ok());
+    }
+}
+
+/// Any bytes as handshake messages, and the hellos among them.
+pub fn tls_messages(bytes: &[u8]) {
+    for message in Messages::new(bytes) {
+        tls_client_hello(message.body);
+        tls_server_hello(message.body);
+    }
+}
+
+/// Any bytes as a ClientHello's body.
+pub fn tls_client_hello(bytes: &[u8]) {
+    if let Ok(hello) = ClientHello::new_checked(bytes) {
+        black_box((hello.legacy_version(), hello.random(), hello.session_id()));
+        black_box((hello.cipher_suites().count(), hello.compression_methods()));
+        black_box((hello.extensions().iter().count(), hello.server_name(), hello.alpn().count()));
+        black_box((hello.versions().map(|version| version.to_string().len()).sum::<usize>(),));
+        black_box((hello.groups().count(), hello.key_shares().count(), hello.pre_shared_key()));
+        black_box((hello.psk_key_exchange_modes(), hello.early_data(), hello.session_ticket()));
+        black_box((hello.encrypted_client_hello(), tls::ClientHelloRepr::parse(&hello)));
+    }
+}
+
+/// Any bytes as a ServerHello's or a draft's HelloRetryRequest's body.
+pub fn tls_server_hello(bytes: &[u8]) {
+    if let Ok(hello) = ServerHello::new_checked(bytes) {
+        black_box((hello.version(), hello.is_hello_retry_request(), hello.session_id()));
+        black_box((hello.cipher_suite().to_string(), hello.group(), hello.selected_psk()));
+        black_box((hello.alpn(), tls::ServerHelloRepr::parse(&hello)));
+    }
+    if let Ok(request) = HelloRetryRequestDraft::new_checked(bytes) {
+        black_box((request.version(), request.group()));
+    }
+}
+
+/// Any bytes as a UDP payload of QUIC packets.
+pub fn quic(bytes: &[u8]) {
+    for packet in quic::Packets::new(bytes) {
+        if let quic::Packet::Long(packet) = packet {
+            black_box((packet.kind(), packet.version(), packet.destination(), packet.source()));
+            black_box((packet.token(), packet.bytes(), packet.packet_number_offset()));
+            black_box((packet.protected_len(), quic::LongRepr::parse(&packet)));
+        }
+        black_box(packet);
+    }
+}
+
+/// Any bytes as the frames of an Initial packet.
+pub fn quic_frames(bytes: &[u8]) {
+    for frame in quic::frame::Frames::new(bytes) {
+        black_box(frame.is_ok());
+    }
+}

@@ -1,0 +1,36 @@
+//! Packet formats, one file each: a checked view over bytes and, where Wiretax emits the format, a
+//! representation (`Repr`) that is parsed from a view and emitted into a buffer.
+//!
+//! A view is made only by its checked constructor. After that no accessor fails or panics,
+//! whatever the bytes are. Views copy nothing and allocate nothing.
+//!
+//! | module | format | source |
+//! |---|---|---|
+//! | [`ethernet`] | Ethernet II and LLC frames | IEEE 802.3 §3 |
+//! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
+//! | [`ipv4`] | IPv4 | RFC 791 |
+//! | [`ipv6`] | IPv6 and its extension headers | RFC 8200 |
+//! | [`tcp`] | TCP and its options | RFC 9293, 7323, 2018, 7413 |
+//! | [`udp`] | UDP | RFC 768 |
+//! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
+//! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+pub mod checksum;
+mod error;
+pub mod ethernet;
+pub mod fuzz;
+pub mod ipv4;
+pub mod ipv6;
+pub mod quic;
+mod reader;
+pub mod tcp;
+pub mod tls;
+pub mod udp;
+pub mod vlan;
+
+pub use error::Error;
+pub use reader::Reader;

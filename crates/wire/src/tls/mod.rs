@@ -1,0 +1,22 @@
+//! TLS: records (RFC 8446 §5.1), handshake messages (§4) and the two hellos with the extensions
+//! that Wiretax reads. Nothing here decrypts.
+//!
+//! [`Records`] cuts a byte stream into records, [`Messages`] a run of handshake bytes into
+//! messages, [`ClientHello`] and [`ServerHello`] view the body of one message.
+
+mod client_hello;
+mod extension;
+mod names;
+mod record;
+mod server_hello;
+
+pub use client_hello::{ClientHello, ClientHelloRepr};
+pub use extension::{Extension, ExtensionKind, Extensions, KeyShare, PskOffer, body};
+pub use names::{CipherSuite, Group, SuiteFacts, Version, is_grease};
+pub use record::{
+    Alert, ContentType, HandshakeType, Message, MessageHeader, Messages, RECORD_HEADER_LEN,
+    RecordHeader, Records,
+};
+pub use server_hello::{
+    HELLO_RETRY_REQUEST_RANDOM, HelloRetryRequestDraft, ServerHello, ServerHelloRepr,
+};
