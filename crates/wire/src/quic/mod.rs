@@ -127,6 +127,9 @@ impl<'a> Invariants<'a> {
     }
 }
 
+/// The bit that tells QUIC from other protocols on a port (RFC 9000 §17.2, RFC 9287).
+const FIXED_BIT: u8 = 0x40;
+
 /// A view of a long header packet of version 1 or 2, protected as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongPacket<'a> {
@@ -144,15 +147,20 @@ impl<'a> LongPacket<'a> {
     ///
     /// A Retry takes all of `bytes`: it has no length, and is never followed (RFC 9000 §12.2).
     pub fn new_checked(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
+        // RFC 9000 §17.2: the fixed bit is 1.
+        if bytes.first().is_some_and(|first| first & FIXED_BIT == 0) {
+            return Err(Error::malformed(FORMAT, "its fixed bit is not set"));
+        }
+        Self::new_greased(bytes)
+    }
+
+    /// As [`LongPacket::new_checked`], whatever the fixed bit is: a peer that announced
+    /// `grease_quic_bit` in its first flight is sent both (RFC 9287 §3).
+    pub fn new_greased(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Error> {
         let common = Invariants::new_checked(bytes)?;
         let version = common.version;
         if !version.is_known() {
             return Err(Error::malformed(FORMAT, "its version is neither 1 nor 2"));
-        }
-        // RFC 9000 §17.2: the fixed bit is 1, unless RFC 9287 is negotiated, which the first
-        // packets never are.
-        if common.first & 0x40 == 0 {
-            return Err(Error::malformed(FORMAT, "its fixed bit is not set"));
         }
         if common.destination.len() > MAX_CID_LEN || common.source.len() > MAX_CID_LEN {
             return Err(Error::malformed(FORMAT, "a connection identifier is above 20 bytes"));
@@ -257,13 +265,23 @@ pub enum Packet<'a> {
 #[derive(Debug, Clone)]
 pub struct Packets<'a> {
     rest: &'a [u8],
+    greased: bool,
+    /// A packet was given already: zeros that follow are padding, not a greased 1-RTT packet.
+    begun: bool,
 }
 
 impl<'a> Packets<'a> {
-    /// A walk over a datagram's payload.
+    /// A walk over a datagram's payload; a packet without the fixed bit ends it.
     #[must_use]
     pub const fn new(datagram: &'a [u8]) -> Self {
-        Packets { rest: datagram }
+        Packets { rest: datagram, greased: false, begun: false }
+    }
+
+    /// A walk over a datagram known to be QUIC by its addresses and ports: the fixed bit may be
+    /// either (RFC 9287 §3).
+    #[must_use]
+    pub const fn of_known_flow(datagram: &'a [u8]) -> Self {
+        Packets { rest: datagram, greased: true, begun: false }
     }
 }
 
@@ -273,11 +291,18 @@ impl<'a> Iterator for Packets<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let bytes = std::mem::take(&mut self.rest);
         let first = *bytes.first()?;
+        let begun = std::mem::replace(&mut self.begun, true);
         if first & 0x80 == 0 {
             // RFC 9000 §17.3.1: the fixed bit is 1; RFC 9001 §5.4.2 makes 21 bytes the least.
-            return (first & 0x40 != 0 && bytes.len() >= 21).then_some(Packet::Short(bytes));
+            let padding = begun && bytes.iter().all(|byte| *byte == 0);
+            let fixed = first & FIXED_BIT != 0 || (self.greased && !padding);
+            return (fixed && bytes.len() >= 21).then_some(Packet::Short(bytes));
         }
-        match LongPacket::new_checked(bytes) {
+        let long = match self.greased {
+            true => LongPacket::new_greased(bytes),
+            false => LongPacket::new_checked(bytes),
+        };
+        match long {
             Ok((packet, rest)) => {
                 self.rest = rest;
                 Some(Packet::Long(packet))
@@ -413,6 +438,31 @@ mod tests {
             prop_assert_eq!(LongRepr::parse(&packet), Some(repr));
             prop_assert_eq!(rest.len(), after);
         }
+    }
+
+    #[test]
+    fn a_greased_fixed_bit_is_taken_on_a_known_flow_only() {
+        // RFC 9287 §3.
+        let repr = LongRepr {
+            kind: PacketType::Initial,
+            version: Version::V1,
+            destination: &[1; 8],
+            source: &[2; 8],
+            token: &[],
+            packet_number_len: 1,
+            protected_len: 40,
+        };
+        let mut datagram = vec![0; repr.buffer_len().unwrap() + 40];
+        repr.emit(&mut datagram).unwrap();
+        datagram[0] &= !FIXED_BIT;
+        let long = datagram.len();
+        datagram.extend([0x1f; 30]);
+        assert_eq!(Packets::new(&datagram).count(), 0);
+        let kinds: Vec<_> = Packets::of_known_flow(&datagram).collect();
+        assert!(matches!(kinds[..], [Packet::Long(_), Packet::Short(_)]), "{kinds:?}");
+        // Zeros behind a packet are padding.
+        datagram[long..].fill(0);
+        assert_eq!(Packets::of_known_flow(&datagram).count(), 1);
     }
 
     #[test]

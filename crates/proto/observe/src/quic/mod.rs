@@ -56,7 +56,10 @@ struct Side {
 /// Whether a datagram begins a connection: its first packet is an Initial of a known version that
 /// opens under the client's keys. Only a client's first Initial does.
 pub(crate) fn starts_connection(datagram: &[u8], scratch: &mut Vec<u8>) -> Option<QuicFlow> {
-    let Some(Packet::Long(packet)) = Packets::new(datagram).next() else { return None };
+    // A client that resumes may grease the fixed bit of its very first packet (RFC 9287 §3.1); that it
+    // opens proves that it is QUIC.
+    let first = Packets::of_known_flow(datagram).next();
+    let Some(Packet::Long(packet)) = first else { return None };
     // RFC 9000 §7.2: the first Destination Connection ID has 8 bytes at least.
     if packet.kind() != PacketType::Initial || packet.destination().len() < 8 {
         return None;
@@ -100,7 +103,7 @@ impl QuicFlow {
         if side == Sender::Server && self.tls.client_finished.is_none() {
             self.server_bytes = self.server_bytes.saturating_add(datagram.len() as u64);
         }
-        for packet in Packets::new(datagram) {
+        for packet in Packets::of_known_flow(datagram) {
             match packet {
                 Packet::Long(packet) => self.long(side, &packet, mark, scratch),
                 Packet::Short(_) => self.one_rtt(side, mark),
