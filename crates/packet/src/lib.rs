@@ -1,0 +1,36 @@
+//! Raw frames: AF_PACKET rings, TAP devices, offloads and clocks.
+//!
+//! Everything acts in the network namespace of the calling thread at the moment of opening; an
+//! open descriptor may then be used anywhere. Nothing here waits: descriptors are non-blocking,
+//! and the caller polls them.
+//!
+//! | to | use |
+//! |---|---|
+//! | receive many frames, with the kernel's time of arrival | [`RxRing`] |
+//! | send many frames by one system call | [`SendBatch`] on a [`PacketSocket`] |
+//! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
+//! | make a node's frames leave as on a wire | [`offload::disable`] |
+//! | tell the time | [`clock`] |
+//! | be scheduled in time | [`thread`] |
+
+mod batch;
+pub mod capture;
+pub mod clock;
+mod error;
+pub mod offload;
+mod poller;
+mod ring;
+mod socket;
+mod stamp;
+mod sys;
+mod tap;
+pub mod thread;
+pub mod vnet;
+
+pub use batch::{SendBatch, receive, send};
+pub use error::Error;
+pub use poller::{Poller, Readiness};
+pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};
+pub use socket::{PacketSocket, SocketOptions};
+pub use sys::interface_index;
+pub use tap::{Tap, has_vnet_header};

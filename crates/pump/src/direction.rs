@@ -1,0 +1,199 @@
+//! One direction of a link: a port's frames through the link model to another port.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use linkmodel::{Link, LinkConfig, Output};
+use packet::SendBatch;
+use packet::clock::{self, RealtimeOffset};
+use units::Time;
+
+use crate::pool::{Buffer, Pool};
+use crate::port::{BATCH, OpenPort, Sink};
+use crate::stats::{DirectionStats, PumpCounters, TimeSummary};
+
+/// Frames that leave in one turn before other links get theirs.
+const TURN: usize = 4 * BATCH;
+
+/// One direction of a link.
+pub(crate) struct Direction {
+    link: Link<Buffer>,
+    counters: PumpCounters,
+    /// Up to this time the link has been told everything.
+    horizon: Time,
+    /// Frames to be sent by the next system call, with their due times.
+    outbox: Vec<(Buffer, Time)>,
+    errors: Histogram<u64>,
+}
+
+/// What one turn did.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) sent: u64,
+    pub(crate) send_calls: u64,
+    pub(crate) receive_calls: u64,
+    /// The incoming port failed for good.
+    pub(crate) broken: bool,
+    /// A frame came in.
+    pub(crate) took: bool,
+}
+
+impl Sink for Link<Buffer> {
+    #[inline]
+    fn frame(&mut self, arrival: Time, frame: Buffer) {
+        // A dropped frame is counted by the link; its buffer goes back to the pool here.
+        let _ = self.handle_frame(arrival, frame);
+    }
+}
+
+impl Direction {
+    pub(crate) fn new(link: Link<Buffer>, now: Time) -> Self {
+        Direction {
+            link,
+            counters: PumpCounters::default(),
+            horizon: now,
+            outbox: Vec::with_capacity(BATCH),
+            errors: new_histogram(),
+        }
+    }
+
+    /// Takes frames from `from`, and sends to `to` what is due by `now`.
+    pub(crate) fn turn(
+        &mut self,
+        from: &mut OpenPort,
+        to: &OpenPort,
+        now: Time,
+        offset: RealtimeOffset,
+        pool: &Rc<Pool>,
+        batch: &mut SendBatch,
+    ) -> Turn {
+        let mut turn = Turn::default();
+        let taken = from.take(now, self.horizon, offset, pool, &mut self.counters, &mut self.link);
+        turn.receive_calls = taken.calls;
+        turn.broken = taken.broken;
+        turn.took = taken.any;
+        self.horizon = taken.horizon;
+        let lost_copies = pool.take_refused_clones();
+        self.counters.no_buffer_for_copy += lost_copies;
+        for _ in 0..TURN {
+            match self.link.poll(self.horizon) {
+                Some(Output::Deliver { frame, due }) => {
+                    self.outbox.push((frame, due));
+                    if self.outbox.len() == BATCH {
+                        self.flush(to, batch, &mut turn);
+                    }
+                }
+                Some(Output::Drop(dropped)) => drop(dropped),
+                None => break,
+            }
+        }
+        self.flush(to, batch, &mut turn);
+        turn
+    }
+
+    /// Sends the outbox.
+    fn flush(&mut self, to: &OpenPort, batch: &mut SendBatch, turn: &mut Turn) {
+        let frames = self.outbox.len();
+        if frames == 0 {
+            return;
+        }
+        let start = clock::monotonic();
+        let calls = match to {
+            OpenPort::Packet(ring) => self.send_batch(ring.as_fd(), batch),
+            OpenPort::Tap(fd) => self.send_each(fd.as_fd()),
+        };
+        // One frame alone is sent at the start; of several, each has its share of the call.
+        let share = match frames {
+            1 => Duration::ZERO,
+            _ => clock::monotonic().saturating_since(start) / frames as u32,
+        };
+        for (place, (_, due)) in self.outbox.iter().enumerate() {
+            let late = (start + share * place as u32).saturating_since(*due);
+            self.errors.saturating_record(late.as_nanos() as u64);
+        }
+        self.outbox.clear();
+        turn.sent += frames as u64;
+        turn.send_calls += calls;
+    }
+
+    fn send_batch(&mut self, fd: BorrowedFd<'_>, batch: &mut SendBatch) -> u64 {
+        let (mut done, mut calls) = (0, 0);
+        while let Some(rest) = self.outbox.get(done..).filter(|rest| !rest.is_empty()) {
+            calls += 1;
+            match batch.send(fd, rest.iter().map(|(frame, _)| frame.wire_bytes())) {
+                Ok(sent) if sent > 0 => {
+                    done += sent;
+                    self.counters.given += sent as u64;
+                }
+                // The first of the rest is refused: drop it, as a full device queue would.
+                Ok(_) | Err(_) => {
+                    done += 1;
+                    self.counters.refused += 1;
+                }
+            }
+        }
+        calls
+    }
+
+    fn send_each(&mut self, fd: BorrowedFd<'_>) -> u64 {
+        for (frame, _) in &self.outbox {
+            match packet::send(fd, frame.wire_bytes()) {
+                Ok(()) => self.counters.given += 1,
+                Err(_) => self.counters.refused += 1,
+            }
+        }
+        self.outbox.len() as u64
+    }
+
+    /// When a frame is next due, or something happens in the link.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Option<Time> {
+        self.link.next_event()
+    }
+
+    pub(crate) fn set_config(
+        &mut self,
+        now: Time,
+        config: LinkConfig,
+    ) -> Result<(), linkmodel::ConfigError> {
+        self.link.set_config(now, config)
+    }
+
+    pub(crate) fn clear_errors(&mut self) {
+        self.errors.reset();
+    }
+
+    pub(crate) fn stats(&self, ring_full: u64) -> DirectionStats {
+        DirectionStats {
+            link: *self.link.counters(),
+            in_flight: self.link.in_flight(),
+            pump: PumpCounters { ring_full, ..self.counters },
+            release_error: TimeSummary::from(&self.errors),
+        }
+    }
+}
+
+/// From 1 ns to 60 s with two digits: 60 kB, allocated here and never again.
+fn new_histogram() -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, 60_000_000_000, 2) {
+        Ok(histogram) => histogram,
+        Err(_) => unreachable!("these bounds are valid"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_histogram_takes_any_time_without_growing() {
+        let mut histogram = new_histogram();
+        let places = histogram.distinct_values();
+        for nanos in [0, 1, 999, 1_000_000, 60_000_000_000, u64::MAX] {
+            histogram.saturating_record(nanos);
+        }
+        assert_eq!((histogram.len(), histogram.distinct_values()), (6, places));
+    }
+}
