@@ -1,0 +1,108 @@
+//! Entering the lab: the program runs itself again, in namespaces of its own.
+//!
+//! Three processes take part, each with one job:
+//!
+//! - **outer**, which the user started: it makes the namespaces, waits, passes signals on and ends
+//!   as the inner program ended.
+//! - **init**, process 1 of the new process namespace: it reaps orphans and passes signals on.
+//!   When it ends, the kernel kills all that is left in the namespace, and with the last process
+//!   go network namespaces and devices. It ends when the program ends and when the outer process
+//!   is gone, `kill -9` included.
+//! - the **program**, executed again with the same arguments. It is process 2, so that signals
+//!   do by default what they do everywhere, which they do not for a process 1.
+
+mod error;
+mod init;
+mod outer;
+mod program;
+mod signals;
+
+use std::sync::OnceLock;
+
+pub use error::{Denied, EnterError};
+pub(crate) use init::loopback_up;
+pub(crate) use outer::may_administer;
+
+/// The variable that marks the program run inside the lab.
+const MARKER: &str = "WIRETAX_LAB_INNER";
+
+/// How to enter the lab.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EnterOptions {
+    /// Make a user namespace even where the process has the rights to do without. Root then has
+    /// only the rights of an ordinary user over the rest of the system.
+    pub always_user_namespace: bool,
+}
+
+impl EnterOptions {
+    /// As root with root's rights, as an ordinary user in a user namespace.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether to make a user namespace even as root.
+    #[must_use]
+    pub fn always_user_namespace(mut self, always: bool) -> Self {
+        self.always_user_namespace = always;
+        self
+    }
+}
+
+/// The lab that this process is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    /// In a user namespace of its own: it has no rights outside, real-time scheduling among them.
+    pub user_namespace: bool,
+    /// `/proc` shows the lab's processes. A container that masks parts of `/proc` forbids it, and
+    /// the outer `/proc` stays: all works, but process numbers found there are the outer ones.
+    pub own_proc: bool,
+}
+
+static ENTERED: OnceLock<Entered> = OnceLock::new();
+
+/// The lab that this process is in, if it is in one.
+#[must_use]
+pub fn entered() -> Option<Entered> {
+    ENTERED.get().copied()
+}
+
+/// Enters the lab: to be called first thing in `main`, before any thread is started.
+///
+/// The process that calls it first does not return from it: it runs the program again inside,
+/// waits, passes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on, and ends with the inner
+/// program's exit status or signal. In the program run inside, it returns.
+///
+/// # Errors
+/// Threads are running; the system forbids namespaces (with the remedy); a step failed. Nothing
+/// is left behind then.
+pub fn enter(options: &EnterOptions) -> Result<Entered, EnterError> {
+    if let Some(entered) = entered() {
+        return Ok(entered);
+    }
+    match std::env::var_os(MARKER) {
+        Some(marker) => {
+            let entered = program::arrive(&marker)?;
+            Ok(*ENTERED.get_or_init(|| entered))
+        }
+        None => {
+            single_threaded()?;
+            match outer::run(options)? {}
+        }
+    }
+}
+
+fn single_threaded() -> Result<(), EnterError> {
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .map_err(|source| EnterError::Setup { step: "reading /proc/self/task", source })?;
+    match tasks.count() {
+        1 => Ok(()),
+        threads => Err(EnterError::NotSingleThreaded { threads }),
+    }
+}
+
+/// An error of the last system call, at this step.
+fn setup(step: &'static str) -> EnterError {
+    EnterError::Setup { step, source: std::io::Error::last_os_error() }
+}

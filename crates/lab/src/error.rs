@@ -1,0 +1,149 @@
+//! What can go wrong in the lab.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A failure of the lab. The message says whose fault it is and what to do.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller's fault: links would be made in the namespaces that the user works in.
+    #[error("this process is not in a lab: call lab::enter first thing in main")]
+    NotEntered,
+    /// The environment's fault: the kernel refused a namespace or thread for a node.
+    #[error("node {node} cannot be made: {doing} failed")]
+    Node {
+        /// The node's name.
+        node: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller's fault: another node has this name, or it cannot name a thread and a file.
+    #[error("`{name}` cannot name a node: {problem}")]
+    NodeName {
+        /// The name as given.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The caller's fault: the node was used after the lab was shut down.
+    #[error("node {node} is stopped")]
+    NodeStopped {
+        /// The node's name.
+        node: String,
+    },
+    /// What ran on the node panicked.
+    #[error("a task on node {node} panicked: {message}")]
+    Panicked {
+        /// The node's name.
+        node: String,
+        /// What the panic said.
+        message: String,
+    },
+    /// What ran on the node did not end in time. It may still be running.
+    #[error("a task on node {node} has not ended within {} s", limit.as_secs_f64())]
+    TimedOut {
+        /// The node's name.
+        node: String,
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// The caller's fault: the node has no link, and so no address.
+    #[error("node {node} has no link yet: connect it first")]
+    NoLink {
+        /// The node's name.
+        node: String,
+    },
+    /// The environment's fault: the kernel runs without IPv6.
+    #[error("node {node} has no IPv6 address: IPv6 is off in this kernel (ipv6.disable=1?)")]
+    NoIpv6 {
+        /// The node's name.
+        node: String,
+    },
+    /// The caller's fault: a link joins two different nodes of this lab.
+    #[error("a link joins two nodes of one lab, but {node} was given {problem}")]
+    Ends {
+        /// The node's name.
+        node: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The caller's fault: addresses are 10.77.N.1 with N up to 254.
+    #[error("a lab has at most 254 links")]
+    TooManyLinks,
+    /// The kernel refused to set something up.
+    #[error("{doing} failed")]
+    Netlink {
+        /// What was tried.
+        doing: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The caller's fault: only names under `net.` of letters, digits, `_`, `-` and dots.
+    #[error("`{key}` is not the name of a network setting; write it like net.ipv4.tcp_fastopen")]
+    SettingName {
+        /// The name as given.
+        key: String,
+    },
+    /// The kernel has no such setting, or not per namespace, or refused the value.
+    #[error(
+        "setting {key} on node {node} failed; this kernel may lack it, or not have it in each network namespace"
+    )]
+    Setting {
+        /// The node's name.
+        node: String,
+        /// The setting.
+        key: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Raw frames could not be had.
+    #[error(transparent)]
+    Packet(#[from] packet::Error),
+    /// The link pump could not be had.
+    #[error(transparent)]
+    Pump(#[from] pump::Error),
+    /// The caller's fault: the link's configuration makes no sense.
+    #[error(transparent)]
+    Config(#[from] linkmodel::ConfigError),
+    /// The environment's fault: the kernel has no netem.
+    #[error(
+        "this kernel has no netem: load it with `sudo modprobe sch_netem` (on Fedora and Red Hat \
+         it is in the package kernel-modules-extra), or use the backend veth"
+    )]
+    NoNetem,
+    /// The caller's fault: netem cannot do what the link's configuration asks for.
+    #[error("netem cannot express {what}: use the backend veth")]
+    NotNetem {
+        /// The part of the configuration.
+        what: &'static str,
+    },
+    /// The caller's fault: a direct link emulates nothing.
+    #[error("a direct link can only be perfect: use the backend veth for any other")]
+    NotDirect,
+    /// A netem or direct link has no pump to ask.
+    #[error("a link without a pump counts nothing: use the backend veth")]
+    NoStats,
+    /// A capture file could not be written. The run went on; the file was removed.
+    #[error("the capture {} could not be written; free space there or choose another place", path.display())]
+    CaptureFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A capture could not be ended in time: its file's device does not answer.
+    #[error("a capture did not end within {} s; is its disk hanging?", limit.as_secs())]
+    CaptureStuck {
+        /// The time that it had.
+        limit: Duration,
+    },
+    /// The environment's fault: no more threads.
+    #[error("a thread could not be started; raise `ulimit -u`")]
+    Thread(#[source] io::Error),
+}

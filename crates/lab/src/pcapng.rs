@@ -1,0 +1,115 @@
+//! A capture file in pcapng format.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use packet::capture::{Captured, Direction};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::PcapNgBlock;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+use crate::link::End;
+
+const BUFFER: usize = 256 * 1024;
+
+/// if_tsresol 9: stamps count nanoseconds (pcapng §4.2).
+const NANOSECONDS: u8 = 9;
+
+/// A file that has its name only when it is complete: it is written beside it as `NAME.partial`.
+/// Dropped before, it is removed.
+pub(crate) struct CaptureFile<W: Write = BufWriter<File>> {
+    writer: Option<PcapNgWriter<W>>,
+    path: PathBuf,
+    partial: PathBuf,
+}
+
+impl CaptureFile {
+    /// Begins a file of what `end` sees. `command` is noted in it.
+    pub(crate) fn create(path: &Path, end: &End, command: &str) -> io::Result<CaptureFile> {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        // Relative to the directory of now, which the program may leave.
+        let (path, partial) = (std::path::absolute(path)?, std::path::absolute(partial)?);
+        let buffered = BufWriter::with_capacity(BUFFER, File::create(&partial)?);
+        let mut file = CaptureFile { writer: None, path, partial };
+        file.writer = Some(begin(buffered, end, command)?);
+        Ok(file)
+    }
+
+    /// Writes what is buffered and gives the file its name.
+    pub(crate) fn finish(mut self) -> io::Result<PathBuf> {
+        if let Some(writer) = self.writer.take() {
+            writer.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
+            fs::rename(&self.partial, &self.path)?;
+        }
+        Ok(std::mem::take(&mut self.path))
+    }
+}
+
+impl<W: Write> CaptureFile<W> {
+    /// Adds a frame.
+    pub(crate) fn write(&mut self, frame: &Captured<'_>) -> io::Result<()> {
+        // Bits 0 and 1 of the flags: 1 inbound, 2 outbound (pcapng §4.3).
+        let flags = match frame.direction {
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
+        };
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::from_nanos(frame.at.as_nanos()),
+            original_len: u32::try_from(frame.original_len).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(frame.bytes),
+            options: vec![EnhancedPacketOption::Flags(flags)],
+        };
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
+    }
+}
+
+impl<W: Write> Drop for CaptureFile<W> {
+    fn drop(&mut self) {
+        // Gone if it was finished. If it cannot be removed, its name says what it is.
+        let _ = fs::remove_file(&self.partial);
+    }
+}
+
+fn begin<W: Write>(to: W, end: &End, command: &str) -> io::Result<PcapNgWriter<W>> {
+    let section = SectionHeaderBlock {
+        endianness: Endianness::native(),
+        options: vec![
+            SectionHeaderOption::OS(Cow::Borrowed("Linux")),
+            SectionHeaderOption::UserApplication(Cow::Borrowed("wiretax")),
+            SectionHeaderOption::Comment(Cow::Owned(command.to_owned())),
+        ],
+        ..SectionHeaderBlock::default()
+    };
+    let mut writer = PcapNgWriter::with_section_header(to, section).map_err(io_error)?;
+    let interface = InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: 0,
+        options: vec![
+            InterfaceDescriptionOption::IfName(Cow::Owned(end.interface.clone())),
+            InterfaceDescriptionOption::IfDescription(Cow::Owned(format!("node {}", end.node))),
+            InterfaceDescriptionOption::IfMacAddr(Cow::Owned(end.mac.to_vec())),
+            InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+        ],
+    };
+    writer.write_block(&interface.into_block()).map_err(io_error)?;
+    Ok(writer)
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

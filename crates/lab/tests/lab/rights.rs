@@ -1,0 +1,176 @@
+//! Who may enter, and what those are told who may not.
+
+use std::error::Error;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::harness::{Scenario, Test, TestResult, helper, inside, judge, outside, skip};
+
+/// An ordinary user: nobody.
+const NOBODY: u32 = 65534;
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        helper("enter_with_threads", enter_with_threads),
+        helper("enter_only", || {
+            crate::harness::enter()?;
+            println!("{:?}", lab::entered());
+            Ok(())
+        }),
+        helper("doctor", doctor),
+        outside("an_ordinary_user_has_all_of_it", ordinary_user),
+        outside("root_may_use_a_user_namespace_too", root_in_user_namespace),
+        outside("forbidden_user_namespaces_are_named_with_the_remedy", forbidden),
+        outside("threads_before_entering_are_an_error", threads),
+        outside("a_stray_marker_is_an_error", stray),
+        outside("doctor_outside_the_lab_inside_it_and_as_a_user", doctors),
+        inside("inside_the_program_is_root_and_alone", alone),
+    ]
+}
+
+fn is_root() -> bool {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The test program where anybody may execute it.
+fn public_copy() -> Result<(tempfile::TempDir, PathBuf), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    let program = folder.path().join("lab-test");
+    fs::copy(std::env::current_exe()?, &program)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    Ok((folder, program))
+}
+
+fn ordinary_user() -> TestResult {
+    if !is_root() {
+        return skip("this is an ordinary user already: all tests were");
+    }
+    let (_folder, program) = public_copy()?;
+    for name in [
+        "udp_takes_the_round_trip_time",
+        "tcp_over_ipv4_and_ipv6",
+        "bulk_data_arrives_whole_in_frames_of_the_mtu",
+        "a_chain_of_nodes_routes",
+        "a_capture_holds_exactly_the_frames_sent",
+        "a_capture_file_is_read_back",
+        "a_full_disk_costs_the_capture_and_not_the_run",
+        "belief_fast_open_gets_a_cookie_then_sends_data_in_the_syn",
+        "belief_the_server_answers_before_the_handshakes_last_ack",
+        "belief_permanent_neighbours_keep_arp_and_ndp_off_the_link",
+        "belief_settings_are_per_namespace",
+        "inside_the_program_is_root_and_alone",
+        "orphans_are_reaped",
+    ] {
+        let mut scenario = Scenario::of(&program, name);
+        scenario.command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        judge(scenario.run()?).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn root_in_user_namespace() -> TestResult {
+    for name in ["udp_takes_the_round_trip_time", "a_capture_file_is_read_back"] {
+        let mut scenario = Scenario::new(name);
+        scenario.command.env("LAB_TEST_USER_NAMESPACE", "1");
+        judge(scenario.run()?).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// In a user namespace whose limit of further ones is zero, as where a system forbids them.
+fn forbidden() -> TestResult {
+    let program = std::env::current_exe()?;
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" --scenario enter_only";
+    let output = Command::new("unshare")
+        .args(["-Ur", "sh", "-c", script])
+        .arg(&program)
+        .env("LAB_TEST_USER_NAMESPACE", "1")
+        .output();
+    let Ok(output) = output else { return skip("unshare is not installed") };
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.contains("unshare") {
+        return skip(text.trim());
+    }
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("sysctl user.max_user_namespaces=15000"), "{text}");
+    Ok(())
+}
+
+fn enter_with_threads() -> TestResult {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || receiver.recv().is_err());
+    let error = lab::enter(&lab::EnterOptions::new()).unwrap_err();
+    assert!(matches!(error, lab::EnterError::NotSingleThreaded { threads: 2 }), "{error}");
+    drop(sender);
+    assert!(thread.join().unwrap());
+    assert_eq!(lab::entered(), None);
+    Ok(())
+}
+
+fn threads() -> TestResult {
+    judge(Scenario::new("enter_with_threads").run()?)
+}
+
+fn stray() -> TestResult {
+    for marker in
+        ["1", "0:0:0:00000000000000000000000000000000", "9:0:1:00000000000000000000000000000000"]
+    {
+        let mut scenario = Scenario::new("enter_only");
+        scenario.command.env("WIRETAX_LAB_INNER", marker);
+        let ended = scenario.run()?;
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(ended.output.contains("unset it"), "{}", ended.output);
+    }
+    Ok(())
+}
+
+fn doctor() -> TestResult {
+    if std::env::var_os("LAB_TEST_ENTER").is_some() {
+        crate::harness::enter()?;
+    }
+    let facts = lab::doctor();
+    for fact in &facts {
+        println!("{fact:?}");
+    }
+    let failed: Vec<_> = facts.iter().filter(|fact| fact.required && !fact.ok).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    Ok(())
+}
+
+fn doctors() -> TestResult {
+    judge(Scenario::new("doctor").run()?)?;
+    let mut inside = Scenario::new("doctor");
+    inside.command.env("LAB_TEST_ENTER", "1");
+    judge(inside.run()?)?;
+    if is_root() {
+        let (_folder, program) = public_copy()?;
+        let mut user = Scenario::of(&program, "doctor");
+        user.command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        judge(user.run()?)?;
+    }
+    Ok(())
+}
+
+fn alone() -> TestResult {
+    crate::harness::enter()?;
+    let entered = lab::entered().ok_or("not entered")?;
+    assert!(is_root());
+    // Process 1 is init; a second call changes nothing.
+    assert_eq!(std::process::id(), 2);
+    assert_eq!(lab::enter(&lab::EnterOptions::new())?, entered);
+    assert!(std::env::var_os("WIRETAX_LAB_INNER").is_none());
+    if entered.own_proc {
+        let processes = fs::read_dir("/proc")?
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().chars().all(|c| c.is_ascii_digit()));
+        assert_eq!(processes.count(), 2);
+    }
+    let devices = fs::read_to_string("/proc/net/dev")?;
+    assert_eq!(devices.lines().count(), 3, "only lo, below two lines of heading: {devices}");
+    Ok(())
+}
