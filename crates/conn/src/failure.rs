@@ -1,0 +1,169 @@
+//! How a connection fails, and whose fault it is.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::Timeline;
+
+/// Whose fault a failure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The other end refused, broke off or misbehaved.
+    Peer,
+    /// What was asked for cannot work.
+    Caller,
+    /// The network or this machine.
+    Environment,
+}
+
+/// Why there is no [`crate::Outcome`].
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// Given up after the plan's timeout. A study keeps it as a censored sample.
+    #[error("no answer within {after:?}")]
+    TimedOut {
+        /// The plan's timeout.
+        after: Duration,
+        /// The steps that were reached.
+        timeline: Box<Timeline>,
+    },
+    /// The peer's machine refused the connection (RST to the SYN, or port unreachable).
+    #[error(
+        "connection refused: nothing listens at that address and port, or a firewall rejects it"
+    )]
+    Refused,
+    /// The peer broke the connection off.
+    #[error("the peer reset the connection while {during}")]
+    Reset {
+        /// What was being done.
+        during: &'static str,
+    },
+    /// No route, or the network said that the host cannot be reached.
+    #[error("the host cannot be reached ({detail}); look at the route, the firewall and the cable")]
+    Unreachable {
+        /// The system's words.
+        detail: String,
+    },
+    /// TLS failed; the inner error says whose fault it is.
+    #[error("TLS: {0}")]
+    Tls(#[from] tls::Error),
+    /// QUIC failed by its own rules.
+    #[error("QUIC: {detail}")]
+    Quic {
+        /// quinn's words.
+        detail: String,
+        /// Whether the peer said so (CONNECTION_CLOSE from it, a wrong packet of it).
+        peer: bool,
+    },
+    /// The peer did not keep to the request and response agreed.
+    #[error("the peer {0}")]
+    Protocol(&'static str),
+    /// The plan contradicts itself.
+    #[error("wrong plan: {0}")]
+    Plan(String),
+    /// This machine could not do what was asked.
+    #[error("{call} failed: {error} (errno {errno}){hint}")]
+    Environment {
+        /// The system call or step.
+        call: &'static str,
+        /// Its error number; 0 if there is none.
+        errno: i32,
+        /// The system's words.
+        error: String,
+        /// What to do, beginning with `; `, or nothing.
+        hint: &'static str,
+    },
+}
+
+impl Failure {
+    /// Whose fault it is.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Failure::Refused | Failure::Reset { .. } | Failure::Protocol(_) => Fault::Peer,
+            Failure::Quic { peer: true, .. } => Fault::Peer,
+            Failure::Tls(tls::Error::Peer(_) | tls::Error::Certificate(_)) => Fault::Peer,
+            Failure::Tls(tls::Error::Caller(_)) | Failure::Plan(_) => Fault::Caller,
+            _ => Fault::Environment,
+        }
+    }
+
+    /// A short, stable name for a sample: `timed-out`, `refused`, ...
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Failure::TimedOut { .. } => "timed-out",
+            Failure::Refused => "refused",
+            Failure::Reset { .. } => "reset",
+            Failure::Unreachable { .. } => "unreachable",
+            Failure::Tls(tls::Error::Certificate(_)) => "certificate",
+            Failure::Tls(_) => "tls",
+            Failure::Quic { .. } => "quic",
+            Failure::Protocol(_) => "protocol",
+            Failure::Plan(_) => "plan",
+            Failure::Environment { .. } => "environment",
+        }
+    }
+
+    /// What an error of a system call on a connection means.
+    pub(crate) fn from_io(call: &'static str, during: &'static str, error: &io::Error) -> Self {
+        match error.raw_os_error().unwrap_or(0) {
+            libc::ECONNREFUSED => Failure::Refused,
+            libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Failure::Reset { during },
+            libc::EHOSTUNREACH | libc::ENETUNREACH | libc::ENETDOWN | libc::ETIMEDOUT => {
+                Failure::Unreachable { detail: error.to_string() }
+            }
+            errno => {
+                Failure::Environment { call, errno, error: error.to_string(), hint: hint(errno) }
+            }
+        }
+    }
+}
+
+/// What to do about an error of the machine.
+fn hint(errno: i32) -> &'static str {
+    match errno {
+        libc::EMFILE | libc::ENFILE => "; raise the limit of open files (ulimit -n)",
+        libc::EACCES | libc::EPERM => {
+            "; a firewall rule, a security module or a privileged port forbids it"
+        }
+        libc::EADDRINUSE => "; another program listens there: choose another port",
+        libc::EADDRNOTAVAIL => {
+            "; no interface of this network namespace has the address, or its ports are used up"
+        }
+        libc::EAFNOSUPPORT => "; this kernel has no such address family (IPv6 off?)",
+        libc::ENOPROTOOPT | libc::EOPNOTSUPP => "; this kernel lacks the option",
+        libc::ENOBUFS | libc::ENOMEM => "; the machine is short of memory",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_say_whose_fault_they_are() {
+        for (errno, name, fault) in [
+            (libc::ECONNREFUSED, "refused", Fault::Peer),
+            (libc::ECONNRESET, "reset", Fault::Peer),
+            (libc::EPIPE, "reset", Fault::Peer),
+            (libc::ENETUNREACH, "unreachable", Fault::Environment),
+            (libc::EMFILE, "environment", Fault::Environment),
+        ] {
+            let error = io::Error::from_raw_os_error(errno);
+            let failure = Failure::from_io("connect", "connecting", &error);
+            assert_eq!((failure.name(), failure.fault()), (name, fault), "{failure}");
+        }
+    }
+
+    #[test]
+    fn an_environment_failure_has_errno_and_hint() {
+        let error = io::Error::from_raw_os_error(libc::EMFILE);
+        let text = Failure::from_io("socket", "connecting", &error).to_string();
+        assert!(text.contains("errno 24") && text.contains("ulimit -n"), "{text}");
+    }
+}

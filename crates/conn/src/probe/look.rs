@@ -1,0 +1,150 @@
+//! One connection that only looks: what a client of today's usual offer negotiates, and the chain.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::report::OfferReport;
+use crate::Failure;
+
+const DURING: &str = "looking at the server's certificates";
+
+/// What was seen: the offer's outcome and the chain (DER, the leaf first).
+pub(super) async fn look(
+    address: SocketAddr,
+    server_name: &str,
+) -> Result<(OfferReport, Vec<Vec<u8>>), Failure> {
+    let mut connection = start(server_name)?;
+    let mut stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| Failure::from_io("connect", DURING, &error))?;
+    let _ = stream.set_nodelay(true);
+    let mut client_hello_len = 0;
+    while connection.is_handshaking() {
+        let mut flight = Vec::new();
+        while connection.wants_write() {
+            connection.write_tls(&mut flight).map_err(|error| io_failure(&error))?;
+        }
+        if client_hello_len == 0 {
+            client_hello_len = flight.len();
+        }
+        stream.write_all(&flight).await.map_err(|error| io_failure(&error))?;
+        if connection.is_handshaking() && !read(&mut stream, &mut connection).await? {
+            return Err(Failure::Protocol("closed the connection during the handshake"));
+        }
+    }
+    connection.send_close_notify();
+    let mut end = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut end).map_err(|error| io_failure(&error))?;
+    }
+    // The connection has served its purpose, whatever becomes of its end.
+    let _ = stream.write_all(&end).await;
+    let _ = stream.shutdown().await;
+    let chain = connection.peer_certificates().unwrap_or_default();
+    let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
+    Ok((report(&connection, client_hello_len), chain))
+}
+
+fn start(server_name: &str) -> Result<ClientConnection, Failure> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = LookOnly(provider.signature_verification_algorithms);
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Failure::Plan(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from(server_name.to_owned())
+        .map_err(|_| tls::Error::from(tls::CallerError::ServerName(server_name.to_owned())))?;
+    ClientConnection::new(Arc::new(config), name).map_err(|error| Failure::Plan(error.to_string()))
+}
+
+/// `false` at the end of the stream.
+async fn read(stream: &mut TcpStream, connection: &mut ClientConnection) -> Result<bool, Failure> {
+    let mut buffer = vec![0; 16 * 1024];
+    let count = stream.read(&mut buffer).await.map_err(|error| io_failure(&error))?;
+    let mut bytes = buffer.get(..count).unwrap_or_default();
+    if bytes.is_empty() {
+        return Ok(false);
+    }
+    while !bytes.is_empty() {
+        let taken = connection.read_tls(&mut bytes).map_err(|error| io_failure(&error))?;
+        let misbehaved = |error: rustls::Error| {
+            Failure::Tls(tls::PeerError::Misbehaved(error.to_string()).into())
+        };
+        connection.process_new_packets().map_err(misbehaved)?;
+        if taken == 0 {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+fn report(connection: &ClientConnection, client_hello_len: usize) -> OfferReport {
+    let name = |debug: String| debug.replace("TLSv1_", "TLS 1.").replace("TLS13_", "TLS_");
+    OfferReport {
+        version: connection
+            .protocol_version()
+            .map_or_else(String::new, |it| name(format!("{it:?}"))),
+        cipher_suite: connection
+            .negotiated_cipher_suite()
+            .map_or_else(String::new, |it| name(format!("{:?}", it.suite()))),
+        group: connection.negotiated_key_exchange_group().map(|it| format!("{:?}", it.name())),
+        hello_retry_request: connection.handshake_kind()
+            == Some(HandshakeKind::FullWithHelloRetryRequest),
+        alpn: connection.alpn_protocol().map(|alpn| String::from_utf8_lossy(alpn).into_owned()),
+        client_hello_len,
+    }
+}
+
+fn io_failure(error: &std::io::Error) -> Failure {
+    Failure::from_io("recv or send", DURING, error)
+}
+
+/// Takes any certificate, since it is only looked at; whether it is trusted is checked elsewhere. The
+/// handshake's signature is verified nevertheless.
+#[derive(Debug)]
+struct LookOnly(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for LookOnly {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}

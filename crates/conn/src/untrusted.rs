@@ -1,0 +1,17 @@
+//! The parsers of untrusted bytes, for fuzz targets. Not an interface to build on.
+
+use crate::probe::certificate;
+use crate::quic::messages::{Handshake, Messages};
+
+/// Handshake messages from QUIC's CRYPTO frames, fed in pieces of `cut` bytes (at least 1).
+pub fn quic_handshake(bytes: &[u8], cut: usize) {
+    let (mut messages, mut handshake) = (Messages::default(), Handshake::new());
+    for piece in bytes.chunks(cut.max(1)) {
+        messages.feed(piece, &mut handshake);
+    }
+}
+
+/// A certificate (DER).
+pub fn certificate(der: &[u8]) {
+    let _ = certificate::key_type(der);
+}
