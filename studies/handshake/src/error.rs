@@ -1,0 +1,35 @@
+//! Why the study could not go on.
+
+use thiserror::Error;
+
+/// Why the study could not go on. What had been measured by then is kept.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// The plan cannot be carried out.
+    #[error(transparent)]
+    Plan(#[from] crate::plan::PlanError),
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A TLS library refused what the study asked of it.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    /// A server could not be set up.
+    #[error("a server could not be set up: {0}")]
+    Server(#[from] conn::Failure),
+    /// A ticket or cookie could not be fetched on a path without delay or loss.
+    #[error("{mode}: priming failed: {failure}")]
+    Priming {
+        /// The mode that needs it.
+        mode: String,
+        /// What went wrong.
+        failure: conn::Failure,
+    },
+    /// Samples could not be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// Statistics were asked of what has none.
+    #[error(transparent)]
+    Stats(#[from] stats::Error),
+}

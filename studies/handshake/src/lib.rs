@@ -1,0 +1,30 @@
+//! The handshake study: what does setting up a secure connection cost at my users' RTT, and what
+//! would I save by TLS 1.3, resumption, 0-RTT, TCP Fast Open or QUIC?
+//!
+//! [`Plan`] says what to measure, [`Bench`] measures it, [`summarise`] says what came out,
+//! [`changes`] what to change, [`Findings`] puts it into a report.
+
+mod advice;
+mod dial;
+mod error;
+mod measure;
+mod mode;
+mod plan;
+mod present;
+mod sample;
+mod savings;
+mod site;
+mod spec;
+mod summary;
+mod views;
+mod wire;
+
+pub use advice::{Ingredient, Setting};
+pub use error::StudyError;
+pub use measure::{Bench, End, Watcher};
+pub use mode::{Mode, Security, Transport, UnknownMode};
+pub use plan::{Cell as PlanCell, Plan, PlanError, Point, Sweep};
+pub use present::Findings;
+pub use savings::{Change, Saving, Weighed, changes};
+pub use spec::{RoundTrips, Sizes, round_trips};
+pub use summary::{Cell, FellBack, N_TOLERANCE, Row, RowKey, Summary, label, summarise, value};

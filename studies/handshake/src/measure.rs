@@ -1,0 +1,317 @@
+//! The measuring itself: the lab, the cells in turn, a sample for every connection.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use conn::{Attempt, ServerRecord};
+use futures_util::future::join_all;
+use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
+use linkmodel::Path;
+use observe::{Connection, Limits, LinkType, Tracker};
+use record::{Finished, Recorder, Sample};
+use units::Delay;
+
+use crate::dial::Dial;
+use crate::error::StudyError;
+use crate::plan::{Cell, Plan, Point};
+use crate::sample::{STUDY, Seen, sample};
+use crate::site::{Site, Variant};
+
+/// How long the server's record of a finished connection may take to appear, beside two round trips.
+const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who follows the measuring, and may stop it.
+pub trait Watcher {
+    /// `step` is under way; `done` of `total` expected time has passed.
+    fn progress(&mut self, step: &str, done: Duration, total: Duration);
+    /// Whether to stop. Asked before each connection.
+    fn interrupted(&self) -> bool;
+    /// Something makes the result worth less.
+    fn warning(&mut self, text: &str);
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The plan is done.
+    Complete,
+    /// The watcher stopped it; what was measured is recorded.
+    Interrupted,
+}
+
+/// The lab of this study: a client and a server, joined by a link.
+pub struct Bench {
+    // First, so that it ends before the lab does.
+    site: Site,
+    link: Link,
+    server: Node,
+    lab: Lab,
+}
+
+impl Bench {
+    /// Makes the lab. The process must be in it already ([`lab::enter`]).
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn new(options: LabOptions) -> Result<Bench, StudyError> {
+        let mut lab = Lab::new(options)?;
+        let client = lab.add_node("client")?;
+        let server = lab.add_node("server")?;
+        let link = lab.connect(&client, &server, &Path::default())?;
+        let site = Site::new(client, server.clone())?;
+        Ok(Bench { site, link, server, lab })
+    }
+
+    /// What carries the frames of the link.
+    #[must_use]
+    pub fn backend(&self) -> lab::Backend {
+        self.lab.backend()
+    }
+
+    /// Carries out `plan`, less what is `finished` already. Each sample is recorded as it ends.
+    ///
+    /// # Errors
+    /// The lab, a server or the recorder failed. Failed connections are samples, not errors.
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        captures: Option<PathBuf>,
+        finished: &Finished,
+        recorder: &mut Recorder,
+        watcher: &mut dyn Watcher,
+    ) -> Result<End, StudyError> {
+        let (cells, impossible) = plan.cells()?;
+        for (point, reason) in &impossible {
+            let mode = point.mode;
+            watcher.warning(&format!("{mode} with {} left out: {reason}", point.library));
+        }
+        let mut clock = Expected::of(&cells, finished);
+        for (number, cell) in cells.iter().enumerate() {
+            let path = plan.path(cell);
+            let file = captures.as_ref().map(|folder| folder.join(format!("cell-{number}.pcapng")));
+            let capture = file.map(|file| self.site.client.capture(file)).transpose()?;
+            let mut run = CellRun { bench: self, plan, cell, path, finished, recorder, watcher };
+            let end = run.run(&mut clock)?;
+            if let Some(capture) = capture {
+                let stats = capture.stop()?;
+                warn_of_drops(stats.kernel_drops, watcher);
+            }
+            if end == End::Interrupted {
+                return Ok(End::Interrupted);
+            }
+        }
+        Ok(End::Complete)
+    }
+}
+
+fn warn_of_drops(drops: u64, watcher: &mut dyn Watcher) {
+    if drops > 0 {
+        watcher.warning(&format!(
+            "a capture lost {drops} frames; hint: give the machine less to do beside"
+        ));
+    }
+}
+
+/// Expected time, from round trips alone: for the progress bar.
+struct Expected {
+    done: Duration,
+    total: Duration,
+}
+
+/// Time of one connection beside its round trips: compute, scheduling, capture.
+const OVERHEAD: Duration = Duration::from_millis(30);
+/// Round trips of a connection with its end, about.
+const ROUND_TRIPS: u32 = 4;
+
+impl Expected {
+    fn of(cells: &[Cell], finished: &Finished) -> Expected {
+        let missing = |cell: &Cell| {
+            let all =
+                cell.points.iter().flat_map(|point| (0..cell.repeat).map(move |n| (point, n)));
+            all.filter(|(point, repeat)| !finished.contains(STUDY, &point.axes(), *repeat)).count()
+        };
+        let total = cells.iter().map(|cell| Self::one(cell) * missing(cell) as u32).sum();
+        Expected { done: Duration::ZERO, total }
+    }
+
+    fn one(cell: &Cell) -> Duration {
+        // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second.
+        let retransmission = if cell.loss.is_zero() { 0 } else { 3000 };
+        let alone = cell.rtt.duration() * ROUND_TRIPS + Duration::from_millis(retransmission);
+        alone / cell.concurrent + OVERHEAD
+    }
+}
+
+/// One cell being measured.
+struct CellRun<'a> {
+    bench: &'a mut Bench,
+    plan: &'a Plan,
+    cell: &'a Cell,
+    path: Path,
+    finished: &'a Finished,
+    recorder: &'a mut Recorder,
+    watcher: &'a mut dyn Watcher,
+}
+
+impl CellRun<'_> {
+    fn run(&mut self, clock: &mut Expected) -> Result<End, StudyError> {
+        let batches = self.batches();
+        if batches.is_empty() {
+            return Ok(End::Complete);
+        }
+        self.watcher.progress(&self.step("preparing"), clock.done, clock.total);
+        if self.prepare(&batches)? == End::Interrupted {
+            return Ok(End::Interrupted);
+        }
+        for batch in batches {
+            if self.watcher.interrupted() {
+                return Ok(End::Interrupted);
+            }
+            let step = self.step(&batch.point.mode.to_string());
+            self.watcher.progress(&step, clock.done, clock.total);
+            self.measure(&batch)?;
+            clock.done += Expected::one(self.cell) * batch.repeats.len() as u32;
+        }
+        Ok(End::Complete)
+    }
+
+    fn step(&self, what: &str) -> String {
+        let loss = match self.cell.loss.value() {
+            0.0 => String::new(),
+            loss => format!(", loss {} %", loss * 100.0),
+        };
+        format!("RTT {}{loss}: {what}", self.cell.rtt)
+    }
+
+    /// Connections that are under way together, in the order to make them: one point's each, the
+    /// points in turn.
+    fn batches(&self) -> Vec<Batch> {
+        let step = self.cell.concurrent.max(1);
+        let starts = (0..self.cell.repeat).step_by(step as usize);
+        let mut batches = Vec::new();
+        for start in starts {
+            for point in &self.cell.points {
+                let last = start.saturating_add(step).min(self.cell.repeat);
+                let axes = point.axes();
+                let repeats: Vec<u32> = (start..last)
+                    .filter(|repeat| !self.finished.contains(STUDY, &axes, *repeat))
+                    .collect();
+                if !repeats.is_empty() {
+                    batches.push(Batch { point: point.clone(), repeats });
+                }
+            }
+        }
+        batches
+    }
+
+    /// Servers, tickets and cookies, fetched on a path without delay; then the cell's path.
+    fn prepare(&mut self, batches: &[Batch]) -> Result<End, StudyError> {
+        self.bench.link.set_path(&Path::default())?;
+        for point in &self.cell.points {
+            if self.watcher.interrupted() {
+                return Ok(End::Interrupted);
+            }
+            let variant = Variant::from(point);
+            let own = batches.iter().filter(|batch| batch.point == *point);
+            let count = own.map(|batch| batch.repeats.len()).sum();
+            if count > 0 {
+                self.bench.site.set_up(variant)?;
+                self.bench.site.prime(&variant, count)?;
+            }
+        }
+        self.bench.link.set_path(&self.path)?;
+        Ok(End::Complete)
+    }
+
+    fn measure(&mut self, batch: &Batch) -> Result<(), StudyError> {
+        let variant = Variant::from(&batch.point);
+        let round_trip = self.path.round_trip().duration();
+        let linger = round_trip * 2 + Duration::from_millis(50);
+        let timeout = self.plan.timeout.duration();
+        let Some(place) = self.bench.site.place(&variant) else { return Ok(()) };
+        let log = place.log.clone();
+        let dials: Vec<Dial> =
+            batch.repeats.iter().map(|_| Dial::new(place, timeout, linger)).collect();
+
+        let capture = WireCapture::start(&self.bench.site.client)?;
+        let client = &self.bench.site.client;
+        let attempts =
+            client.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await });
+        let attempts: Vec<Attempt> = attempts.join()?;
+        let (connections, drops) = capture.stop()?;
+        warn_of_drops(drops, self.watcher);
+
+        let patience = SERVER_RECORD_PATIENCE + round_trip * 2;
+        for (repeat, attempt) in batch.repeats.iter().zip(&attempts) {
+            let server = match attempt {
+                Ok(outcome) => self.server_record(&log, outcome.local, patience)?,
+                Err(_) => None,
+            };
+            let seen = Seen { attempt, server: server.as_ref(), connections: &connections };
+            let sample = self.sample(&batch.point, *repeat, &seen);
+            self.recorder.record(&sample)?;
+        }
+        // Records of attempts that the client gave up, whose port is not known.
+        let _ = log.drain();
+        Ok(())
+    }
+
+    fn server_record(
+        &self,
+        log: &conn::ServerLog,
+        client: SocketAddr,
+        patience: Duration,
+    ) -> Result<Option<ServerRecord>, StudyError> {
+        if let Some(record) = log.take(client) {
+            return Ok(Some(record));
+        }
+        let log = log.clone();
+        let waiting =
+            self.bench.server.spawn(move || async move { log.wait_for(client, patience).await });
+        Ok(waiting.join()?)
+    }
+
+    fn sample(&self, point: &Point, repeat: u32, seen: &Seen<'_>) -> Sample {
+        let one_way = |delay: Delay| delay.duration();
+        let one_way = (one_way(self.path.forward.delay), one_way(self.path.backward.delay));
+        sample(point, repeat, self.plan.seed, seen, one_way, &self.plan.options())
+    }
+}
+
+/// Connections of one point that are under way together.
+struct Batch {
+    point: Point,
+    repeats: Vec<u32>,
+}
+
+/// A capture at the client that is read as it comes.
+struct WireCapture {
+    tracker: Arc<Mutex<Tracker>>,
+    capture: lab::Capture,
+}
+
+impl WireCapture {
+    fn start(client: &Node) -> Result<WireCapture, StudyError> {
+        let tracker = Arc::new(Mutex::new(Tracker::new(Limits::default())));
+        let filled = Arc::clone(&tracker);
+        // All times on one clock, the nodes'.
+        let offset = packet::clock::RealtimeOffset::measure();
+        let capture = client.capture_with(&CaptureOptions::default(), move |frame| {
+            let mut tracker = filled.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = offset.to_monotonic(frame.at);
+            tracker.handle_packet(at, LinkType::Ethernet, frame.bytes, frame.original_len);
+        })?;
+        Ok(WireCapture { tracker, capture })
+    }
+
+    /// The connections seen, and how many frames the capture lost.
+    fn stop(self) -> Result<(Vec<Connection>, u64), StudyError> {
+        let stats = self.capture.stop()?;
+        let mut tracker = self.tracker.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = Limits::default();
+        let tracker = std::mem::replace(&mut *tracker, Tracker::new(limits));
+        Ok((tracker.finish(), stats.kernel_drops))
+    }
+}

@@ -1,0 +1,221 @@
+//! The ways to set up a secure connection that the study compares.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What carries the bytes, and when the first of them may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transport {
+    /// TCP: data after the 3-way handshake (RFC 9293 §3.5).
+    Tcp,
+    /// TCP Fast Open with a cookie from an earlier connection (RFC 7413).
+    TcpFastOpen,
+    /// TCP Fast Open without cookies: data in the very first SYN, by agreement of both hosts
+    /// (RFC 7413 §6.2 has the risks).
+    TcpFastOpenNoCookie,
+    /// QUIC (RFC 9000), which brings TLS 1.3 of its own.
+    Quic,
+}
+
+/// What secures the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Security {
+    /// Nothing: the floor that the others are held against.
+    Plain,
+    /// TLS 1.2, RSA key exchange: the SSLmTCP document's handshake.
+    Tls12Rsa,
+    /// TLS 1.2, ECDHE.
+    Tls12,
+    /// TLS 1.2, abbreviated by a session ticket (RFC 5077).
+    Tls12Resumed,
+    /// TLS 1.3 (RFC 8446).
+    Tls13,
+    /// TLS 1.3 whose client offers no key share that the server takes (RFC 8446 §4.1.4).
+    Tls13HelloRetry,
+    /// TLS 1.3 resumed by a pre-shared key with (EC)DHE (RFC 8446 §2.2).
+    Tls13Resumed,
+    /// TLS 1.3 resumed, the request sent as early data (RFC 8446 §2.3).
+    Tls13EarlyData,
+}
+
+/// One way to set up a connection: a transport and what secures it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mode {
+    /// What carries the bytes.
+    pub transport: Transport,
+    /// What secures them. With [`Transport::Quic`] only [`Security::Tls13`] and
+    /// [`Security::Tls13EarlyData`] exist.
+    pub security: Security,
+}
+
+/// A name that no mode has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("no mode is called `{name}`; there are: all, {}", known_names())]
+pub struct UnknownMode {
+    /// The name as given.
+    pub name: String,
+}
+
+fn known_names() -> String {
+    Mode::all().iter().map(Mode::to_string).collect::<Vec<_>>().join(", ")
+}
+
+const TCP_TRANSPORTS: [Transport; 3] =
+    [Transport::Tcp, Transport::TcpFastOpen, Transport::TcpFastOpenNoCookie];
+
+const SECURITIES: [Security; 8] = [
+    Security::Plain,
+    Security::Tls12Rsa,
+    Security::Tls12,
+    Security::Tls12Resumed,
+    Security::Tls13,
+    Security::Tls13HelloRetry,
+    Security::Tls13Resumed,
+    Security::Tls13EarlyData,
+];
+
+impl Mode {
+    /// A mode; `None` if the two do not go together.
+    #[must_use]
+    pub fn new(transport: Transport, security: Security) -> Option<Mode> {
+        let quic_has_it = matches!(security, Security::Tls13 | Security::Tls13EarlyData);
+        (transport != Transport::Quic || quic_has_it).then_some(Mode { transport, security })
+    }
+
+    /// Every mode, the slow and plain ones first.
+    #[must_use]
+    pub fn all() -> Vec<Mode> {
+        let transports = TCP_TRANSPORTS.into_iter().chain([Transport::Quic]);
+        transports
+            .flat_map(|transport| SECURITIES.map(|security| Mode::new(transport, security)))
+            .flatten()
+            .collect()
+    }
+
+    /// Whether a session from an earlier connection is resumed.
+    #[must_use]
+    pub fn resumes(self) -> bool {
+        matches!(
+            self.security,
+            Security::Tls12Resumed | Security::Tls13Resumed | Security::Tls13EarlyData
+        )
+    }
+
+    /// Whether the request is sent as early data.
+    #[must_use]
+    pub fn early_data(self) -> bool {
+        self.security == Security::Tls13EarlyData
+    }
+
+    /// Whether the SYN is to carry data.
+    #[must_use]
+    pub fn fast_open(self) -> bool {
+        matches!(self.transport, Transport::TcpFastOpen | Transport::TcpFastOpenNoCookie)
+    }
+
+    /// What it is, for people.
+    #[must_use]
+    pub fn description(self) -> String {
+        let transport = match self.transport {
+            Transport::Tcp => "TCP",
+            Transport::TcpFastOpen => "TCP Fast Open",
+            Transport::TcpFastOpenNoCookie => "TCP Fast Open without cookies",
+            Transport::Quic => {
+                return match self.security {
+                    Security::Tls13EarlyData => "QUIC, 0-RTT".to_owned(),
+                    _ => "QUIC, 1-RTT".to_owned(),
+                };
+            }
+        };
+        let security = match self.security {
+            Security::Plain => return format!("{transport} alone"),
+            Security::Tls12Rsa => "TLS 1.2 (RSA key exchange)",
+            Security::Tls12 => "TLS 1.2 (ECDHE)",
+            Security::Tls12Resumed => "TLS 1.2 resumed",
+            Security::Tls13 => "TLS 1.3",
+            Security::Tls13HelloRetry => "TLS 1.3 with HelloRetryRequest",
+            Security::Tls13Resumed => "TLS 1.3 resumed",
+            Security::Tls13EarlyData => "TLS 1.3 with early data",
+        };
+        format!("{transport} + {security}")
+    }
+}
+
+fn security_name(security: Security) -> &'static str {
+    match security {
+        Security::Plain => "",
+        Security::Tls12Rsa => "+tls12-rsa",
+        Security::Tls12 => "+tls12",
+        Security::Tls12Resumed => "+tls12-resumed",
+        Security::Tls13 => "+tls13",
+        Security::Tls13HelloRetry => "+tls13-hrr",
+        Security::Tls13Resumed => "+tls13-resumed",
+        Security::Tls13EarlyData => "+tls13-0rtt",
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = match self.transport {
+            Transport::Tcp => "tcp",
+            Transport::TcpFastOpen => "tfo",
+            Transport::TcpFastOpenNoCookie => "tfo-nocookie",
+            Transport::Quic if self.early_data() => return f.pad("quic-0rtt"),
+            Transport::Quic => return f.pad("quic"),
+        };
+        f.pad(&format!("{transport}{}", security_name(self.security)))
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> Result<Mode, UnknownMode> {
+        Mode::all()
+            .into_iter()
+            .find(|mode| mode.to_string() == name)
+            .ok_or_else(|| UnknownMode { name: name.to_owned() })
+    }
+}
+
+impl Serialize for Mode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Mode {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_has_a_name_of_its_own_that_reads_back() {
+        let all = Mode::all();
+        assert_eq!(all.len(), 8 * 3 + 2);
+        for mode in &all {
+            assert_eq!(mode.to_string().parse(), Ok(*mode));
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_lists_the_right_ones() {
+        let message = "tcp+tls14".parse::<Mode>().unwrap_err().to_string();
+        assert!(message.contains("tcp+tls14") && message.contains("tcp+tls13-0rtt"), "{message}");
+    }
+
+    #[test]
+    fn quic_is_never_plain() {
+        assert_eq!(Mode::new(Transport::Quic, Security::Plain), None);
+        assert_eq!(Mode::new(Transport::Quic, Security::Tls12), None);
+    }
+}

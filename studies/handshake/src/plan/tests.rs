@@ -1,0 +1,85 @@
+use super::*;
+
+fn error(text: &str) -> String {
+    Plan::parse(text, "quick").unwrap_err().to_string()
+}
+
+fn quick(sweep: &str) -> String {
+    format!("[scale.quick]\nsweep = [{{ {sweep} }}]\n")
+}
+
+#[test]
+fn the_built_in_plans_are_plans() {
+    for scale in ["quick", "full"] {
+        let plan = Plan::built_in(scale).unwrap();
+        assert!(!plan.cells().unwrap().0.is_empty(), "{scale}");
+    }
+    let message = Plan::built_in("tiny").unwrap_err().to_string();
+    assert!(message.contains("tiny") && message.contains("quick, full"), "{message}");
+}
+
+#[test]
+fn wrong_plans_say_what_is_wrong() {
+    for (sweep, problem) in [
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 0", "repeat is 0"),
+        ("name = 'a', mode = [], rtt = ['1ms'], repeat = 1", "`mode` is empty"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1'], repeat = 1", "no unit"),
+        ("name = 'a', mode = ['sctp'], rtt = ['1ms'], repeat = 1", "no mode is called `sctp`"),
+        ("name = 'a', mode = ['tcp'], rtt = ['11s'], repeat = 1", "at most 10s"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], loss = ['60%'], repeat = 1", "at most 50%"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], chain = [0], repeat = 1", "chain is 0"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 1, speed = 9", "speed"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 4000000", "1000000 connections"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 1, concurrent = 999", "1 to 256"),
+    ] {
+        let message = error(&quick(sweep));
+        assert!(message.contains(problem), "{sweep}: {message}");
+    }
+    assert!(error("rtt = 3").contains("not a plan"));
+}
+
+#[test]
+fn impossible_points_are_left_out_with_a_reason() {
+    let text = quick(
+        "name = 'a', mode = ['tcp+tls12-rsa', 'tcp+tls13'], rtt = ['1ms'], \
+         library = ['rustls', 'openssl'], repeat = 1",
+    );
+    let (cells, impossible) = Plan::parse(&text, "quick").unwrap().cells().unwrap();
+    assert_eq!(cells[0].points.len(), 3);
+    assert_eq!(impossible.len(), 1);
+    assert_eq!(impossible[0].1, "rustls has no RSA key exchange");
+
+    let only = quick(
+        "name = 'a', mode = ['tcp+tls12-rsa'], rtt = ['1ms'], library = ['rustls'], repeat = 1",
+    );
+    assert!(error(&only).contains("measures nothing"));
+}
+
+#[test]
+fn quic_is_measured_once_whatever_libraries_a_sweep_lists() {
+    let text = quick(
+        "name = 'a', mode = ['quic'], rtt = ['1ms'], library = ['rustls', 'openssl'], repeat = 1",
+    );
+    let (cells, _) = Plan::parse(&text, "quick").unwrap().cells().unwrap();
+    assert_eq!(cells[0].points.len(), 1);
+    assert_eq!(cells[0].points[0].library, Library::Rustls);
+}
+
+#[test]
+fn modes_take_turns_within_a_path() {
+    let text = quick("name = 'a', mode = ['tcp', 'quic'], rtt = ['1ms', '2ms'], repeat = 3");
+    let (cells, _) = Plan::parse(&text, "quick").unwrap().cells().unwrap();
+    let rtts: Vec<_> = cells.iter().map(|cell| cell.rtt.to_string()).collect();
+    assert_eq!(rtts, ["1ms", "2ms"]);
+    assert!(cells.iter().all(|cell| cell.points.len() == 2 && cell.repeat == 3));
+}
+
+#[test]
+fn the_path_splits_the_round_trip() {
+    let text = quick("name = 'a', mode = ['tcp'], rtt = ['3ns'], loss = ['1%'], repeat = 1");
+    let plan = Plan::parse(&text, "quick").unwrap();
+    let (cells, _) = plan.cells().unwrap();
+    let path = plan.path(&cells[0]);
+    assert_eq!(path.forward.delay.to_string(), "1ns");
+    assert_eq!(path.backward.delay.to_string(), "2ns");
+}

@@ -1,0 +1,316 @@
+//! Samples in, what they say out: a row for each mode with its cells and its line.
+
+use std::collections::BTreeMap;
+
+use record::{Outcome, Sample};
+use serde::Serialize;
+use stats::{Bootstrap, Confidence, Estimate, LineFit};
+use units::{Delay, Probability};
+
+use crate::mode::Mode;
+use crate::spec::RoundTrips;
+
+/// Names of the values in a sample.
+pub mod value {
+    /// Until the first request byte may be sent, by the client's clock.
+    pub const READY: &str = "ready_ms";
+    /// Until the first response byte was read, by the client's clock.
+    pub const RESPONSE: &str = "first_response_ms";
+    /// Between being ready and sending the request.
+    pub const THINK: &str = "think_ms";
+    /// Until the TCP handshake's SYN+ACK was seen by the client.
+    pub const CONNECT: &str = "connect_ms";
+    /// CPU time of the client.
+    pub const CLIENT_CPU: &str = "client_cpu_ms";
+    /// CPU time of the server.
+    pub const SERVER_CPU: &str = "server_cpu_ms";
+    /// Ethernet bytes from client to server up to the first response byte.
+    pub const UP_BYTES: &str = "up_bytes";
+    /// Ethernet bytes from server to client up to the first response byte.
+    pub const DOWN_BYTES: &str = "down_bytes";
+    /// Frames from client to server up to the first response byte.
+    pub const UP_FRAMES: &str = "up_frames";
+    /// Frames from server to client up to the first response byte.
+    pub const DOWN_FRAMES: &str = "down_frames";
+    /// Bytes of the ClientHello's records.
+    pub const HELLO_BYTES: &str = "client_hello_bytes";
+    /// From the first frame to the client's first application data, in the capture.
+    pub const WIRE_REQUEST: &str = "wire_request_ms";
+    /// From the first frame to the server's first application data, in the capture.
+    pub const WIRE_RESPONSE: &str = "wire_first_response_ms";
+    /// From ClientHello read to the client's Finished read, by the server's clock.
+    pub const SERVER_HANDSHAKE: &str = "server_handshake_ms";
+    /// Round trips until ready by the specifications.
+    pub const SPEC_READY: &str = "spec_ready_rtt";
+    /// Round trips until the response by the specifications.
+    pub const SPEC_RESPONSE: &str = "spec_response_rtt";
+    /// Segments or packets that were sent again.
+    pub const RETRANSMITTED: &str = "retransmitted";
+}
+
+/// Names of the labels in a sample.
+pub mod label {
+    /// The mode that the wire shows.
+    pub const ACTUAL: &str = "actual_mode";
+    /// `agree`, or how the three views contradict each other.
+    pub const VIEWS: &str = "views";
+    /// Negotiated version.
+    pub const VERSION: &str = "version";
+    /// Negotiated cipher suite.
+    pub const SUITE: &str = "cipher_suite";
+    /// What `client_cpu_ms` and `server_cpu_ms` cover.
+    pub const CPU_SCOPE: &str = "cpu_scope";
+    /// [`VIEWS`] of a sample without contradiction.
+    pub const AGREE: &str = "agree";
+}
+
+/// What a row is about: everything but the path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct RowKey {
+    /// The sweep that it belongs to.
+    pub sweep: String,
+    /// The mode that the wire shows.
+    pub mode: Mode,
+    /// Certificates' key.
+    pub key: String,
+    /// Key exchange group.
+    pub group: String,
+    /// TLS library.
+    pub library: String,
+    /// Certificates sent.
+    pub chain: String,
+}
+
+/// One mode at one path.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// Round-trip time in milliseconds.
+    pub rtt_ms: f64,
+    /// Loss each way.
+    pub loss: f64,
+    /// Values of completed connections, by name.
+    #[serde(skip)]
+    pub values: BTreeMap<String, Vec<f64>>,
+    /// Connections that came to no response, and when each was given up, in ms.
+    pub given_up_ms: Vec<f64>,
+    /// Connections that failed otherwise: reason and how many.
+    pub failed: BTreeMap<String, u64>,
+    /// The command that measures the cell again.
+    pub command: String,
+}
+
+impl Cell {
+    /// Completed connections.
+    #[must_use]
+    pub fn completed(&self) -> usize {
+        self.values.get(value::RESPONSE).map_or(0, Vec::len)
+    }
+
+    /// All samples of one value; empty if it was not measured.
+    #[must_use]
+    pub fn samples(&self, name: &str) -> &[f64] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The median of one value with its exact interval; `None` without samples.
+    #[must_use]
+    pub fn median(&self, name: &str) -> Option<Estimate> {
+        let sample = stats::Sample::new(self.samples(name)).ok()?;
+        Some(sample.median_estimate(Confidence::C95))
+    }
+}
+
+/// One mode over all its paths.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What it is about.
+    pub key: RowKey,
+    /// Its paths without loss, by RTT.
+    pub cells: Vec<Cell>,
+    /// Its paths with loss, by RTT and loss.
+    pub lossy: Vec<Cell>,
+    /// Round trips by the specifications, as the sizes on the wire make them.
+    pub spec: Option<RoundTrips>,
+    /// median(ready) = n × RTT + c; n in round trips, c in ms.
+    pub ready: Option<LineFit>,
+    /// The same of the first response byte.
+    pub response: Option<LineFit>,
+}
+
+/// How far a fitted n may lie from its specification.
+pub const N_TOLERANCE: f64 = 0.05;
+
+impl Row {
+    /// Fitted n minus the specification's, for ready and response; `None` without a fit.
+    #[must_use]
+    pub fn off_spec(&self) -> Option<(f64, f64)> {
+        let (ready, response, spec) = (self.ready.as_ref()?, self.response.as_ref()?, self.spec?);
+        Some((
+            ready.slope.value - f64::from(spec.ready),
+            response.slope.value - f64::from(spec.response),
+        ))
+    }
+
+    /// Whether both fitted n are what the specification says; `None` without a fit.
+    #[must_use]
+    pub fn as_specified(&self) -> Option<bool> {
+        let (ready, response) = self.off_spec()?;
+        Some(ready.abs() <= N_TOLERANCE && response.abs() <= N_TOLERANCE)
+    }
+
+    /// The cell without loss at this RTT.
+    #[must_use]
+    pub fn at_rtt(&self, rtt_ms: f64) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.rtt_ms == rtt_ms)
+    }
+}
+
+/// A connection that was not what it was meant to be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FellBack {
+    /// The mode meant.
+    pub intended: Mode,
+    /// The mode that the wire shows.
+    pub actual: Mode,
+}
+
+/// What all samples say.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Summary {
+    /// The rows, by sweep and mode.
+    pub rows: Vec<Row>,
+    /// Connections that fell back to another mode, and how many.
+    pub fell_back: Vec<(FellBack, u64)>,
+    /// Connections left out because their views contradict each other: how, and how many.
+    pub contradictions: BTreeMap<String, u64>,
+    /// Samples read.
+    pub samples: u64,
+}
+
+/// What the samples of a run say. Deterministic: `seed` is that of the bootstrap.
+///
+/// # Errors
+/// If a value is not finite, which [`record`] lets nobody write.
+pub fn summarise(
+    samples: impl IntoIterator<Item = Sample>,
+    seed: u64,
+) -> Result<Summary, stats::Error> {
+    let mut gathered = Gathered::default();
+    for sample in samples {
+        gathered.take(sample);
+    }
+    gathered.finish(seed)
+}
+
+#[derive(Default)]
+struct Gathered {
+    cells: BTreeMap<RowKey, BTreeMap<PathKey, Cell>>,
+    fell_back: BTreeMap<FellBack, u64>,
+    contradictions: BTreeMap<String, u64>,
+    samples: u64,
+}
+
+/// Nanoseconds of RTT and the loss' bits: a total order for map keys.
+type PathKey = (u128, u64);
+
+impl Gathered {
+    /// Sorts one sample in. One that is not of this study is passed over.
+    fn take(&mut self, sample: Sample) {
+        let axis = |name: &str| sample.point.get(name).map(String::as_str);
+        let (Some(intended), Some(rtt), Some(loss)) = (
+            axis("mode").and_then(|mode| mode.parse::<Mode>().ok()),
+            axis("rtt").and_then(|rtt| rtt.parse::<Delay>().ok()),
+            axis("loss").and_then(|loss| loss.parse::<Probability>().ok()),
+        ) else {
+            return;
+        };
+        self.samples += 1;
+        let views = sample.labels.get(label::VIEWS).map_or(label::AGREE, String::as_str);
+        if views != label::AGREE {
+            *self.contradictions.entry(views.to_owned()).or_default() += 1;
+            return;
+        }
+        let actual = sample.labels.get(label::ACTUAL).and_then(|mode| mode.parse().ok());
+        let mode = actual.unwrap_or(intended);
+        if mode != intended {
+            let fell_back = FellBack { intended, actual: mode };
+            *self.fell_back.entry(fell_back).or_default() += 1;
+        }
+        let text = |name: &str| axis(name).unwrap_or_default().to_owned();
+        let key = RowKey {
+            sweep: text("sweep"),
+            mode,
+            key: text("key"),
+            group: text("group"),
+            library: text("library"),
+            chain: text("chain"),
+        };
+        let path = (rtt.duration().as_nanos(), loss.value().to_bits());
+        let cell = self.cells.entry(key).or_default().entry(path).or_insert_with(|| Cell {
+            rtt_ms: rtt.as_millis_f64(),
+            loss: loss.value(),
+            values: BTreeMap::new(),
+            given_up_ms: Vec::new(),
+            failed: BTreeMap::new(),
+            command: sample.command.clone(),
+        });
+        cell.add(sample);
+    }
+
+    fn finish(self, seed: u64) -> Result<Summary, stats::Error> {
+        let rows = self.cells.into_iter().map(|(key, cells)| row(key, cells, seed));
+        Ok(Summary {
+            rows: rows.collect::<Result<_, _>>()?,
+            fell_back: self.fell_back.into_iter().collect(),
+            contradictions: self.contradictions,
+            samples: self.samples,
+        })
+    }
+}
+
+impl Cell {
+    fn add(&mut self, sample: Sample) {
+        match sample.outcome {
+            Outcome::Completed => {
+                for (name, value) in sample.values {
+                    self.values.entry(name).or_default().push(value);
+                }
+            }
+            Outcome::TimedOut { after_ms } => self.given_up_ms.push(after_ms),
+            Outcome::Failed { reason } => *self.failed.entry(reason).or_default() += 1,
+        }
+    }
+}
+
+fn row(key: RowKey, cells: BTreeMap<PathKey, Cell>, seed: u64) -> Result<Row, stats::Error> {
+    let (cells, lossy): (Vec<_>, Vec<_>) = cells.into_values().partition(|cell| cell.loss == 0.0);
+    let all = || cells.iter().chain(&lossy);
+    let whole = |name| {
+        let values: Vec<f64> = all().flat_map(|cell| cell.samples(name)).copied().collect();
+        stats::Sample::new(&values).ok().map(|sample| sample.median().round() as u32)
+    };
+    let spec = match (whole(value::SPEC_READY), whole(value::SPEC_RESPONSE)) {
+        (Some(ready), Some(response)) => Some(RoundTrips { ready, response }),
+        _ => None,
+    };
+    let ready = fit(&cells, value::READY, seed)?;
+    let response = fit(&cells, value::RESPONSE, seed)?;
+    Ok(Row { key, cells, lossy, spec, ready, response })
+}
+
+/// The line through the medians of the cells; `None` with fewer than two RTTs of three samples each.
+fn fit(cells: &[Cell], name: &str, seed: u64) -> Result<Option<LineFit>, stats::Error> {
+    let points: Vec<stats::Cell<'_>> = cells
+        .iter()
+        .map(|cell| stats::Cell { x: cell.rtt_ms, samples: cell.samples(name) })
+        .filter(|cell| cell.samples.len() >= FIT_SAMPLES)
+        .collect();
+    if points.len() < 2 {
+        return Ok(None);
+    }
+    let bootstrap = Bootstrap { seed, ..Bootstrap::default() };
+    stats::fit_medians(&points, bootstrap, Confidence::C95).map(Some)
+}
+
+/// Fewer samples in a cell say nothing about how sure its median is.
+const FIT_SAMPLES: usize = 3;
