@@ -1,0 +1,64 @@
+# Two commands for a new user: `make run` and `make test`. Each sets up what it needs first.
+
+CARGO ?= cargo
+WIRETAX = target/release/wiretax
+# Seconds that each fuzz target runs in `make fuzz`, and in `make test`.
+FUZZ_SECONDS ?= 300
+FUZZ_SMOKE_SECONDS = 3
+
+.PHONY: help run test build fmt clippy deny doc unit bench bench-smoke fuzz fuzz-smoke figures install clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+run: ## measure with every study at a quick scale (4 minutes) and write a report
+	@scripts/setup.sh run
+	$(CARGO) build --release --locked -p cli
+	$(WIRETAX) run
+
+test: ## everything that CI holds a change to (under 25 minutes from nothing)
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory fmt clippy deny doc unit bench-smoke fuzz-smoke
+	@echo 'make test: passed'
+
+build: ## the program, optimised
+	@scripts/setup.sh run
+	$(CARGO) build --release --locked -p cli
+
+fmt:
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+deny: ## licences, sources and known vulnerabilities of the dependencies
+	scripts/deny.sh
+
+doc:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet
+
+unit:
+	$(CARGO) test --workspace --locked
+
+bench-smoke: # every benchmark once, so that none rots
+	$(CARGO) test --workspace --benches --locked --quiet
+
+bench: ## the benchmarks (BENCHMARKING.md says how to read them)
+	$(CARGO) bench --workspace --locked
+
+fuzz-smoke:
+	scripts/fuzz.sh $(FUZZ_SMOKE_SECONDS)
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (300)
+	@scripts/setup.sh test
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+figures: ## rewrite the figures in README.md from the committed results
+	scripts/figures.sh
+
+install: build ## the program, its man pages and completions under PREFIX (/usr/local)
+	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
+
+clean: ## what the build left
+	$(CARGO) clean

@@ -1,0 +1,333 @@
+//! The command line, defined once: help, man pages and completions all come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tls::{Group, KeyType, Library};
+use units::{Delay, Probability, Rate};
+
+/// Exit codes, as `--help` and the man page state them.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    `compare` found a regression; `probe` could not connect
+  2    the command line or an input file is wrong
+  3    this machine cannot do it (doctor says what is missing)
+  4    the results could not be written or read
+  5    the measurement failed
+  130  interrupted: what was measured is kept";
+
+/// Measures what security costs on the wire, and how to get it back.
+#[derive(Debug, Parser)]
+#[command(
+    name = "wiretax",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = EXIT_CODES,
+    after_help = "Begin with `wiretax run`, or ask your own server: `wiretax probe HOST`."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say more on stderr; twice for traces of the machinery
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// No progress and no notes on stderr, errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Colour on stderr
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub color: Colour,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// If stderr is a terminal and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure with every study at a quick scale and write one report (4 minutes at most)
+    Run(RunArgs),
+    /// What setting up a secure connection costs, by mode and round-trip time
+    Handshake(Box<HandshakeArgs>),
+    /// Build the report of results again, without measuring
+    Report(ReportArgs),
+    /// Say what got slower between two results, and how sure that is
+    Compare(CompareArgs),
+    /// Say what this machine can do, what is missing and how to get it
+    Doctor(JsonArg),
+    /// Measure a live server's handshakes from here: few connections, read-only, no root
+    Probe(ProbeArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    Man {
+        /// The folder.
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
+    /// Rewrite the figures in a Markdown file from committed results
+    #[command(hide = true)]
+    Figures(FiguresArgs),
+}
+
+/// `wiretax figures`: for the project's own README.
+#[derive(Debug, Args)]
+pub struct FiguresArgs {
+    /// The Markdown file, with `<!-- figures:NAME -->` and `<!-- /figures -->` in it.
+    pub markdown: PathBuf,
+    /// The folder of results.
+    pub results: PathBuf,
+    /// Change nothing; fail if the file would change.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Machine-readable output.
+#[derive(Debug, Args)]
+pub struct JsonArg {
+    /// Print JSON on stdout instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub struct OutArgs {
+    /// Folder for the results; a new one under ./results if not given
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Go on with an interrupted run in this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "out")]
+    pub resume: Option<PathBuf>,
+}
+
+/// How the emulated path is made.
+#[derive(Debug, Args)]
+pub struct LabArgs {
+    /// What carries the frames of emulated links
+    #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
+    pub backend: LinkBackend,
+    /// Leave out the lab's measurement of itself (about 3 seconds); the report will say so
+    #[arg(long)]
+    pub no_calibration: bool,
+}
+
+/// What carries the frames of emulated links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LinkBackend {
+    /// TAP where this user may, veth otherwise.
+    Auto,
+    /// veth pairs and packet sockets.
+    Veth,
+    /// TAP devices (needs access to /dev/net/tun).
+    Tap,
+    /// The kernel's netem instead of the link pump.
+    Netem,
+}
+
+/// `wiretax run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax run                      everything, quick scale, about 4 minutes at most
+  wiretax run --out results/today  into a folder of your choice
+  wiretax run --resume results/today")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub out: OutArgs,
+    #[command(flatten)]
+    pub lab: LabArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `wiretax handshake`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax handshake                                    the quick plan, about a minute
+  wiretax handshake --rtt 0.4ms,11.6ms,85.5ms --repeat 20
+  wiretax handshake --mode tcp+tls12,quic --rtt 50ms --loss 0%,1%,3% --repeat 100 --concurrent 50
+  wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa4096 --chain 1,3
+  wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
+  wiretax handshake --scale full --out results/full    every axis, about 40 minutes
+
+Modes: tcp, tfo and tfo-nocookie, each alone or with +tls12-rsa, +tls12, +tls12-resumed, +tls13,
++tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt.")]
+pub struct HandshakeArgs {
+    /// The built-in plan, or the scale in the plan file: quick or full
+    #[arg(long, default_value = "quick", value_name = "NAME")]
+    pub scale: String,
+    /// A plan file (TOML) in place of the built-in one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub axes: AxisArgs,
+    /// Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire; unlimited if not given
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<Rate>,
+    /// Jitter, rate, queue and loss of a named profile (lan, cable, lte, 3g, wlan, satellite), or of
+    /// a profile file (TOML); its RTT too, unless --rtt is given
+    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
+    pub profile: Option<String>,
+    /// Capacity from client to server by a trace: the millisecond of each 1500-byte packet, one a
+    /// line, as mahimahi has them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
+    pub trace_up: Option<PathBuf>,
+    /// Capacity from server to client by a trace
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
+    pub trace_down: Option<PathBuf>,
+    /// Give a connection up after this time; it stays in as a censored sample
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    pub timeout: Delay,
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The mode that you run today: savings are counted from it
+    #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
+    pub from: String,
+    /// Your clients' round-trip times, one a line (`25ms`, or `25ms 0.7` with a weight)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub clients: Option<PathBuf>,
+    /// Keep the packet captures (pcapng) beside the samples
+    #[arg(long)]
+    pub keep_captures: bool,
+    #[command(flatten)]
+    pub out: OutArgs,
+    #[command(flatten)]
+    pub lab: LabArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// The axes of the study; any of these replaces the plan by one sweep.
+#[derive(Debug, Args)]
+pub struct AxisArgs {
+    /// Modes, or `all`
+    #[arg(long, value_delimiter = ',', value_name = "MODES")]
+    pub mode: Vec<String>,
+    /// Round-trip times, as 11.6ms
+    #[arg(long, value_delimiter = ',', value_name = "TIMES")]
+    pub rtt: Vec<Delay>,
+    /// Loss each way, as 1%
+    #[arg(long, value_delimiter = ',', value_name = "SHARES")]
+    pub loss: Vec<Probability>,
+    /// Keys: rsa2048, rsa4096, ecdsa-p256
+    #[arg(long, value_delimiter = ',', value_name = "KEYS")]
+    pub key: Vec<KeyType>,
+    /// Groups: x25519, secp256r1, x25519mlkem768
+    #[arg(long, value_delimiter = ',', value_name = "GROUPS")]
+    pub group: Vec<Group>,
+    /// Libraries on both sides: openssl, rustls
+    #[arg(long, value_delimiter = ',', value_name = "LIBRARIES")]
+    pub library: Vec<Library>,
+    /// Certificates that the server sends
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    pub chain: Vec<usize>,
+    /// Connections a point
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<u32>,
+    /// Connections under way at once (for long sweeps under loss)
+    #[arg(long, value_name = "N")]
+    pub concurrent: Option<u32>,
+}
+
+/// `wiretax report`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax report results/today
+  wiretax report results/today --html today.html --from tcp+tls13 --clients rtts.txt")]
+pub struct ReportArgs {
+    /// A folder of results
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub results: PathBuf,
+    /// Where to write the report; report.html in the folder if not given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// The mode that you run today: savings are counted from it
+    #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
+    pub from: String,
+    /// Your clients' round-trip times, one a line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub clients: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// `wiretax compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax compare results/before results/after
+  wiretax compare --threshold 10% results/before results/after || echo slower")]
+pub struct CompareArgs {
+    /// Results to compare with
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub before: PathBuf,
+    /// Results that may be better or worse
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub after: PathBuf,
+    /// Changes smaller than this share do not count
+    #[arg(long, default_value = "5%", value_name = "SHARE")]
+    pub threshold: Probability,
+    /// The value to compare
+    #[arg(long, default_value = "first_response_ms", value_name = "NAME")]
+    pub value: String,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// `wiretax probe`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax probe example.org
+  wiretax probe example.org:8443 --repeat 5
+  wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
+  wiretax probe example.org --json > from-here.json
+  wiretax probe --compare from-here.json from-there.json")]
+pub struct ProbeArgs {
+    /// The server: a name or an address, with a port if it is not 443
+    #[arg(value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "compare")]
+    pub target: Option<String>,
+    /// Measure nothing: print results of `--json` from several places side by side
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath, conflicts_with = "target")]
+    pub compare: Vec<PathBuf>,
+    /// Connections for each step, 1 to 10
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub repeat: u32,
+    /// Give a connection up after this time
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub timeout: Delay,
+    /// The name that the certificate must carry (and SNI), if not HOST
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Trust the certificates in this PEM file in place of the system's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Dangerous: accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long)]
+    pub ipv6: bool,
+    #[command(flatten)]
+    pub json: JsonArg,
+}

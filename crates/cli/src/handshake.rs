@@ -1,0 +1,134 @@
+//! `wiretax handshake`.
+
+use anyhow::Context;
+use handshake::{Plan, PlanError, Sweep};
+use linkmodel::{Path, Profile, RateSource, Trace};
+
+use crate::args::{AxisArgs, HandshakeArgs};
+use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::files::read_text;
+use crate::lab_run::{LabRun, measure, plan_of};
+use crate::report::Question;
+use crate::talk::Talk;
+
+/// Everything that can be wrong with the request is found before the lab is entered.
+pub fn handshake(args: &HandshakeArgs, talk: &Talk) -> Outcome {
+    let plan = match (&args.out.resume, args.axes.any() || args.plan.is_some()) {
+        (Some(folder), false) => plan_of(folder)?,
+        _ => plan(args)?,
+    };
+    let question = Question::read(&args.from, args.clients.as_deref(), plan.seed)?;
+    let run = LabRun {
+        name: "handshake",
+        plan: &plan,
+        out: &args.out,
+        lab: &args.lab,
+        json: &args.json,
+        question: &question,
+        keep_captures: args.keep_captures,
+    };
+    measure(&run, talk)
+}
+
+fn plan(args: &HandshakeArgs) -> Result<Plan, Failed> {
+    let text = args.plan.as_deref().map(|path| read_text(path, "plan")).transpose()?;
+    if text.is_some() && args.axes.any() {
+        let error = anyhow::anyhow!(
+            "a plan file and axes (--mode, --rtt, …) exclude each other; hint: put the axes into the plan"
+        );
+        return Err(Failed { exit: Exit::Usage, error });
+    }
+    let base = base(args)?;
+    let made = match text {
+        Some(text) => Plan::parse(&text, &args.scale),
+        None if args.axes.any() || args.profile.is_some() => single(args, base.as_ref()),
+        None => Plan::built_in(&args.scale),
+    };
+    let mut plan = made.or_exit(Exit::Usage)?;
+    plan.seed = args.seed;
+    plan.timeout = args.timeout;
+    plan.rate = args.rate;
+    plan.base_options = base_options(args);
+    plan.base = base;
+    plan.check().or_exit(Exit::Usage)?;
+    Ok(plan)
+}
+
+/// One sweep over the axes given.
+fn single(args: &HandshakeArgs, base: Option<&Path>) -> Result<Plan, PlanError> {
+    // An unknown scale is wrong even where it is not used.
+    Plan::built_in(&args.scale)?;
+    let mut sweep = Plan::single_sweep("cli");
+    if let (Some(base), Some(_)) = (base, &args.profile) {
+        sweep.rtt = vec![base.round_trip()];
+    }
+    args.axes.overwrite(&mut sweep);
+    Plan::new(vec![sweep])
+}
+
+/// What the path does besides RTT, loss and rate.
+fn base(args: &HandshakeArgs) -> Result<Option<Path>, Failed> {
+    let mut base = args.profile.as_deref().map(profile).transpose()?;
+    for (file, up) in [(&args.trace_up, true), (&args.trace_down, false)] {
+        let Some(file) = file else { continue };
+        let text = read_text(file, "trace")?;
+        let trace = Trace::parse(&text);
+        let trace = trace.with_context(|| file.display().to_string()).or_exit(Exit::Usage)?;
+        let path = base.get_or_insert_default();
+        let direction = if up { &mut path.forward } else { &mut path.backward };
+        direction.rate = Some(RateSource::Trace(trace));
+    }
+    Ok(base)
+}
+
+/// A profile by name, or from a file.
+fn profile(name: &str) -> Result<Path, Failed> {
+    if !(name.ends_with(".toml") || name.contains('/')) {
+        return linkmodel::profile(name).or_exit(Exit::Usage);
+    }
+    let text = read_text(name.as_ref(), "profile")?;
+    let profile = Profile::parse(&text).with_context(|| name.to_owned()).or_exit(Exit::Usage)?;
+    Ok(profile.path)
+}
+
+/// The options that give the base, for the command of a point.
+fn base_options(args: &HandshakeArgs) -> String {
+    let mut options = Vec::new();
+    if let Some(profile) = &args.profile {
+        options.push(format!("--profile {profile}"));
+    }
+    for (option, file) in [("--trace-up", &args.trace_up), ("--trace-down", &args.trace_down)] {
+        if let Some(file) = file {
+            options.push(format!("{option} {}", file.display()));
+        }
+    }
+    options.join(" ")
+}
+
+impl AxisArgs {
+    fn any(&self) -> bool {
+        let AxisArgs { mode, rtt, loss, key, group, library, chain, repeat, concurrent } = self;
+        let lists = [mode.len(), rtt.len(), loss.len(), key.len(), group.len(), library.len()];
+        lists.iter().any(|len| *len > 0)
+            || !chain.is_empty()
+            || repeat.is_some()
+            || concurrent.is_some()
+    }
+
+    fn overwrite(&self, sweep: &mut Sweep) {
+        fn set<T: Clone>(list: &mut Vec<T>, given: &[T]) {
+            if !given.is_empty() {
+                *list = given.to_vec();
+            }
+        }
+        set(&mut sweep.mode, &self.mode);
+        set(&mut sweep.rtt, &self.rtt);
+        set(&mut sweep.loss, &self.loss);
+        set(&mut sweep.key, &self.key);
+        set(&mut sweep.group, &self.group);
+        set(&mut sweep.library, &self.library);
+        set(&mut sweep.chain, &self.chain);
+        sweep.repeat = self.repeat.unwrap_or(sweep.repeat);
+        sweep.concurrent = self.concurrent.unwrap_or(sweep.concurrent);
+    }
+}

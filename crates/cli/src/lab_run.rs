@@ -1,0 +1,170 @@
+//! What every measuring command does around its study: the namespaces, the folder, the lab's
+//! measurement of itself, the manifest; at the end the report.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use handshake::{Bench, End, Plan, Watcher};
+use lab::LabOptions;
+use record::{Finished, Manifest, Recorder, Session};
+use serde_json::json;
+
+use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
+use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::files::new_results_folder;
+use crate::interrupt::Interrupt;
+use crate::report::{Question, print, write_html};
+use crate::talk::{Progress, Talk};
+
+/// One measuring command.
+pub struct LabRun<'a> {
+    /// The command's name, for the folder.
+    pub name: &'a str,
+    pub plan: &'a Plan,
+    pub out: &'a OutArgs,
+    pub lab: &'a LabArgs,
+    pub json: &'a JsonArg,
+    pub question: &'a Question,
+    pub keep_captures: bool,
+}
+
+/// Measures, reports, and prints the result. Does not return in the outer process.
+pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
+    lab::enter(&lab::EnterOptions::new()).or_exit(Exit::Machine)?;
+    let interrupt = Interrupt::listen()?;
+    let options = lab_options(run);
+    let mut bench = Bench::new(options).or_exit(Exit::Machine)?;
+    let (folder, finished, mut recorder) = open(run, &options, bench.backend(), talk)?;
+    let mut following = Following { talk, progress: talk.progress(), interrupt: &interrupt };
+    let captures = run.keep_captures.then(|| folder.join("captures"));
+    if let Some(captures) = &captures {
+        std::fs::create_dir_all(captures).or_exit(Exit::Results)?;
+    }
+    let ended = bench.run(run.plan, captures, &finished, &mut recorder, &mut following);
+    following.progress.finish();
+    drop(bench);
+    let ended = ended.map_err(study_failed)?;
+    recorder.finish().or_exit(Exit::Results)?;
+    if ended == End::Interrupted {
+        let again = format!("wiretax {} --resume {}", run.name, folder.display());
+        talk.note(format!("interrupted; what was measured is kept: go on with `{again}`"));
+        return Ok(Exit::Interrupted);
+    }
+    let html = write_html(&folder, None, run.question)?;
+    print(&folder, run.question, run.json.json)?;
+    talk.note(format!("report: {}", html.display()));
+    Ok(Exit::Done)
+}
+
+fn study_failed(error: handshake::StudyError) -> Failed {
+    let exit = match &error {
+        handshake::StudyError::Record(_) => Exit::Results,
+        handshake::StudyError::Lab(lab::Error::CaptureFile { .. }) => Exit::Results,
+        handshake::StudyError::Plan(_) => Exit::Usage,
+        _ => Exit::Measurement,
+    };
+    Failed { exit, error: error.into() }
+}
+
+fn lab_options(run: &LabRun<'_>) -> LabOptions {
+    let backend = match run.lab.backend {
+        LinkBackend::Auto => lab::Backend::Auto,
+        LinkBackend::Veth => lab::Backend::Veth,
+        LinkBackend::Tap => lab::Backend::Tap,
+        LinkBackend::Netem => lab::Backend::Netem,
+    };
+    // With two processors the pump has one to itself, and the nodes the other.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let (pump_cpu, node_cpu) = if processors > 1 { (Some(1), Some(0)) } else { (None, None) };
+    let pump = pump::Options { cpu: pump_cpu, ..pump::Options::default() };
+    LabOptions { seed: run.plan.seed, backend, pump, node_cpu }
+}
+
+/// Opens the folder: a new one with a manifest, or the one to resume.
+fn open(
+    run: &LabRun<'_>,
+    options: &LabOptions,
+    backend: lab::Backend,
+    talk: &Talk,
+) -> Result<(PathBuf, Finished, Recorder), Failed> {
+    let plan = json!({ "handshake": run.plan });
+    let session = Session::begin(false);
+    if let Some(folder) = &run.out.resume {
+        let resumed = Recorder::resume(folder, &plan, session).or_exit(Exit::Results)?;
+        let have = resumed.finished.len();
+        talk.note(format!("{have} samples are there already; measuring the others"));
+        return Ok((folder.clone(), resumed.finished, resumed.recorder));
+    }
+    let date = session.started.strftime("%Y-%m-%d").to_string();
+    let folder = run.out.out.clone().unwrap_or_else(|| new_results_folder(run.name, &date));
+    let mut manifest = Manifest::new(plan, session);
+    manifest.libraries = tls::library_versions().into_iter().collect();
+    manifest.libraries.insert("link backend".to_owned(), backend.to_string());
+    // The folder is claimed first: one that cannot be written is known before time is spent.
+    let mut recorder = Recorder::create(&folder, manifest).or_exit(Exit::Results)?;
+    if run.lab.no_calibration || backend == lab::Backend::Netem {
+        recorder
+            .update_manifest(|manifest| {
+                manifest.warn(record::Warning::new(
+                    "the lab was not calibrated",
+                    "leave out --no-calibration and --backend netem",
+                ));
+            })
+            .or_exit(Exit::Results)?;
+    } else {
+        let calibration = calibrate(options, talk)?;
+        let value = serde_json::to_value(&calibration).or_exit(Exit::Results)?;
+        recorder
+            .update_manifest(|manifest| {
+                for warning in calibration.warnings() {
+                    manifest.warn(record::Warning::new(warning.problem, warning.remedy));
+                }
+                manifest.calibration = Some(value);
+            })
+            .or_exit(Exit::Results)?;
+    }
+    Ok((folder, Finished::default(), recorder))
+}
+
+/// The lab measures itself, in a lab of its own.
+fn calibrate(options: &LabOptions, talk: &Talk) -> Result<pump::Calibration, Failed> {
+    let mut progress = talk.progress();
+    let expected = Duration::from_secs(3);
+    let calibration = lab::calibrate(options, |done, step| {
+        progress.show(&format!("calibrating: {step}"), expected.mul_f64(done), expected);
+    });
+    progress.finish();
+    calibration.or_exit(Exit::Measurement)
+}
+
+struct Following<'a> {
+    talk: &'a Talk,
+    progress: Progress,
+    interrupt: &'a Interrupt,
+}
+
+impl Watcher for Following<'_> {
+    fn progress(&mut self, step: &str, done: Duration, total: Duration) {
+        self.progress.show(step, done, total);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.came()
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.talk.warning(text);
+    }
+}
+
+/// The plan that the results in a folder were measured by.
+pub fn plan_of(folder: &Path) -> Result<Plan, Failed> {
+    let (manifest, _) = record::Run::stream(folder).or_exit(Exit::Results)?;
+    let plan = manifest.plan.get("handshake").cloned().unwrap_or_default();
+    let plan: Plan = serde_json::from_value(plan)
+        .with_context(|| format!("the plan in {} cannot be read", folder.display()))
+        .or_exit(Exit::Results)?;
+    plan.check().or_exit(Exit::Results)?;
+    Ok(plan)
+}

@@ -1,0 +1,76 @@
+//! The program `wiretax`: the command line over the studies. `args` defines it, each command has a
+//! module; data goes to stdout, talk to stderr.
+
+mod args;
+mod compare;
+mod doctor;
+mod exit;
+mod figures;
+mod files;
+mod handshake;
+mod interrupt;
+mod lab_run;
+mod output;
+mod probe;
+mod report;
+mod run;
+mod shell;
+mod talk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::exit::Outcome;
+use crate::talk::Talk;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are data, and no failure.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let talk = Talk::new(cli.quiet, cli.color);
+    trace(cli.verbose);
+    match dispatch(cli.command, &talk) {
+        Ok(exit) => exit.into(),
+        Err(failed) => {
+            talk.error(format!("{:#}", failed.error));
+            failed.exit.into()
+        }
+    }
+}
+
+/// Traces of the machinery go to stderr, when asked for by -v or RUST_LOG.
+fn trace(verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "warn,wiretax=info",
+        _ => "debug",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+fn dispatch(command: Command, talk: &Talk) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(&args, talk),
+        Command::Handshake(args) => handshake::handshake(&args, talk),
+        Command::Report(args) => report::report(&args, talk),
+        Command::Compare(args) => compare::compare(&args, talk),
+        Command::Doctor(args) => doctor::doctor(&args, talk),
+        Command::Probe(args) => probe::probe(&args, talk),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::man(&folder),
+        Command::Figures(args) => figures::figures(&args),
+    }
+}

@@ -1,0 +1,20 @@
+//! Printing data on stdout.
+
+use std::io::Write;
+
+use crate::exit::{Exit, Failed, OrExit};
+
+/// Prints a text. A reader that has gone away (`| head`) is no failure.
+pub fn say(text: &str) -> Result<(), Failed> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.or_exit(Exit::Results),
+    }
+}
+
+/// Columns of the terminal; where stdout is none, as many as every table needs.
+pub fn terminal_width() -> usize {
+    const WIDE: usize = 240;
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDE, |(width, _)| width.0.into())
+}

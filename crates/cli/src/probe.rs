@@ -1,0 +1,300 @@
+//! `wiretax probe`: the same measurement against the user's own live server; and results of several
+//! places side by side.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use conn::probe::{
+    Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, probe as look,
+};
+use report::{Cell, Column, Row, Table};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::args::ProbeArgs;
+use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::files::read_text;
+use crate::output::{say, terminal_width};
+use crate::talk::Talk;
+
+/// Most of what a probe takes, whatever the server does.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Probes a server, or compares what was probed before.
+pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
+    let reports = match &args.target {
+        Some(target) => vec![(String::new(), measure(target, args, talk)?)],
+        None => args.compare.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?,
+    };
+    if args.json.json {
+        let text = match reports.as_slice() {
+            [(_, report)] => serde_json::to_string_pretty(report),
+            several => serde_json::to_string_pretty(several),
+        };
+        say(&format!("{}\n", text.or_exit(Exit::Results)?))?;
+    } else if args.target.is_some() {
+        for (_, report) in &reports {
+            say(&describe(report))?;
+        }
+    } else {
+        say(&side_by_side(&reports).to_text(terminal_width()))?;
+    }
+    for (_, report) in &reports {
+        for hint in &report.hints {
+            talk.note(format!("hint: {hint}"));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed> {
+    let target = Target {
+        server_name: args.name.clone(),
+        trust: trust(args)?,
+        family: match (args.ipv4, args.ipv6) {
+            (true, _) => Family::V4,
+            (_, true) => Family::V6,
+            _ => Family::Any,
+        },
+        ..parse_target(target)?
+    };
+    let options = Options {
+        repeats: args.repeat,
+        timeout: args.timeout.duration(),
+        deadline: DEADLINE,
+        ..Options::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .or_exit(Exit::Machine)?;
+    let mut progress = talk.progress();
+    let looked = runtime.block_on(async {
+        let probing = look(&target, &options, |at| {
+            let step = at.next.map_or("done", Mode::title);
+            // Modes take about as long as each other: a second each is a fair guess.
+            let (done, of) = (at.done as u64, at.of as u64);
+            progress.show(step, Duration::from_secs(done), Duration::from_secs(of));
+        });
+        tokio::select! {
+            looked = probing => Some(looked),
+            _ = tokio::signal::ctrl_c() => None,
+        }
+    });
+    progress.finish();
+    match looked {
+        Some(looked) => looked.map_err(failed),
+        None => Err(Failed { exit: Exit::Interrupted, error: anyhow!("interrupted") }),
+    }
+}
+
+fn failed(error: ProbeError) -> Failed {
+    let exit = match &error {
+        ProbeError::Options(_) => Exit::Usage,
+        _ => Exit::Found,
+    };
+    Failed { exit, error: error.into() }
+}
+
+/// `HOST`, `HOST:PORT`, `ADDRESS`, `[IPV6]:PORT`.
+fn parse_target(text: &str) -> Result<Target, Failed> {
+    let wrong = |problem: &str| {
+        let error = anyhow!(
+            "`{text}` names no server: {problem}; hint: write example.org, example.org:8443, \
+             192.0.2.1 or [2001:db8::1]:443"
+        );
+        Failed { exit: Exit::Usage, error }
+    };
+    let port_of = |port: &str| match port.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(wrong(&format!("`{port}` is not a port"))),
+    };
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, tail) =
+            rest.split_once(']').ok_or_else(|| wrong("the bracket is not closed"))?;
+        match tail.strip_prefix(':') {
+            Some(port) => (host, port_of(port)?),
+            None if tail.is_empty() => (host, 443),
+            None => return Err(wrong("something else than a port follows the bracket")),
+        }
+    } else if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        (text, 443)
+    } else {
+        match text.split_once(':') {
+            Some((host, port)) => (host, port_of(port)?),
+            None => (text, 443),
+        }
+    };
+    if text.contains("//") || host.contains('/') {
+        return Err(wrong("it is an URL"));
+    }
+    if host.is_empty() || host.chars().any(char::is_whitespace) {
+        return Err(wrong("it has no host"));
+    }
+    Ok(Target { port, ..Target::new(host) })
+}
+
+fn trust(args: &ProbeArgs) -> Result<tls::Trust, Failed> {
+    if args.insecure {
+        return Ok(tls::Trust::Insecure);
+    }
+    let Some(path) = &args.ca else { return Ok(tls::Trust::System) };
+    let text = read_text(path, "certificate file")?;
+    let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .map(|certificate| certificate.map(|der| der.to_vec()))
+        .collect();
+    let certificates = certificates
+        .map_err(|error| anyhow!("{}: {error}; hint: it should be PEM", path.display()))
+        .or_exit(Exit::Usage)?;
+    if certificates.is_empty() {
+        let error = anyhow!("{}: no certificate in it; hint: it should be PEM", path.display());
+        return Err(Failed { exit: Exit::Usage, error });
+    }
+    Ok(tls::Trust::Roots(certificates))
+}
+
+fn read_report(path: &Path) -> Result<(String, Report), Failed> {
+    let text = read_text(path, "probe result")?;
+    let report = serde_json::from_str(&text)
+        .with_context(|| {
+            format!(
+                "{} is no probe result; hint: make one by `wiretax probe HOST --json`",
+                path.display()
+            )
+        })
+        .or_exit(Exit::Usage)?;
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    Ok((name.unwrap_or_default(), report))
+}
+
+fn describe(report: &Report) -> String {
+    let mut text = format!("{} at {}, as {}\n", report.host, report.address, report.server_name);
+    let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
+    if let Some(dns) = &report.dns {
+        line("DNS", format!("{:.1} ms, {} addresses", dns.time_ms, dns.addresses.len()));
+    }
+    let ms = |value: Option<f64>| value.map_or("not seen".to_owned(), |ms| format!("{ms:.1} ms"));
+    let path = &report.path;
+    line("TCP connect", format!("{}; least RTT {}", ms(path.connect_ms), ms(path.min_rtt_ms)));
+    let versions = &report.versions;
+    line("TLS 1.2", verdict(&versions.tls12));
+    line("TLS 1.3", verdict(&versions.tls13));
+    line("QUIC", verdict(&versions.quic));
+    if let Some(offer) = &report.offer {
+        let retry = if offer.hello_retry_request { ", after a HelloRetryRequest" } else { "" };
+        line(
+            "negotiates",
+            format!(
+                "{}, {}, group {}, ALPN {}{retry}",
+                offer.version,
+                offer.cipher_suite,
+                offer.group.as_deref().unwrap_or("none"),
+                offer.alpn.as_deref().unwrap_or("none")
+            ),
+        );
+    }
+    if let Some(certificates) = &report.certificates {
+        let trusted = match (&certificates.problem, certificates.trusted) {
+            (Some(problem), _) => format!("NOT trusted: {problem}"),
+            (None, Some(true)) => "trusted".to_owned(),
+            (None, _) => "not checked".to_owned(),
+        };
+        line(
+            "certificates",
+            format!(
+                "{} sent, {} bytes, {}; {trusted}",
+                certificates.count,
+                certificates.total_bytes,
+                certificates.key_type.as_deref().unwrap_or("key unknown")
+            ),
+        );
+    }
+    let table = table(report).to_text(terminal_width());
+    format!("{text}\n{table}\n{} connections made\n", report.connections)
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Supported => "yes".to_owned(),
+        Verdict::Refused { reason } => format!("no: {reason}"),
+        Verdict::TimedOut { after_ms } => format!("no answer within {after_ms} ms"),
+        Verdict::NotTested { reason } => format!("not tested: {reason}"),
+    }
+}
+
+fn table(report: &Report) -> Table {
+    let columns = vec![
+        Column::new("Mode"),
+        Column::new("may send").unit("ms"),
+        Column::new("round trips"),
+        Column::new("first byte").unit("ms"),
+        Column::new("round trips"),
+        Column::new("verdict"),
+    ];
+    let caption = "Medians from the start of each connection; round trips of the TCP connect time";
+    let mut table = Table::new(caption, columns);
+    for mode in &report.modes {
+        let number =
+            |value: Option<f64>, digits| value.map_or(Cell::Empty, |v| Cell::number(v, digits));
+        table.push(Row::new(vec![
+            Cell::text(mode.mode.title()),
+            number(mode.ready.map(|summary| summary.median_ms), 1),
+            number(mode.ready_round_trips, 1),
+            number(mode.first_byte.map(|summary| summary.median_ms), 1),
+            number(mode.first_byte_round_trips, 1),
+            Cell::text(verdict(&mode.verdict)),
+        ]));
+    }
+    table
+}
+
+/// The same server (or several) as seen from several places.
+fn side_by_side(reports: &[(String, Report)]) -> Table {
+    let mut columns = vec![Column::new("Mode")];
+    columns.extend(
+        reports
+            .iter()
+            .map(|(name, report)| Column::new(format!("{name}: {}", report.host)).unit("ms")),
+    );
+    let mut table = Table::new("Time until the client may send, medians", columns);
+    for mode in Mode::ALL {
+        let mut cells = vec![Cell::text(mode.title())];
+        cells.extend(reports.iter().map(|(_, report)| cell_of(report.mode(mode))));
+        table.push(Row::new(cells));
+    }
+    table
+}
+
+fn cell_of(mode: Option<&ModeReport>) -> Cell {
+    match mode {
+        None => Cell::Empty,
+        Some(mode) => match mode.ready {
+            Some(summary) => Cell::estimate(summary.median_ms, summary.min_ms, summary.max_ms, 1),
+            None => Cell::text(verdict(&mode.verdict)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_read_as_people_write_them() {
+        for (text, host, port) in [
+            ("example.org", "example.org", 443),
+            ("example.org:8443", "example.org", 8443),
+            ("192.0.2.1:1", "192.0.2.1", 1),
+            ("2001:db8::1", "2001:db8::1", 443),
+            ("[2001:db8::1]:8443", "2001:db8::1", 8443),
+            ("[2001:db8::1]", "2001:db8::1", 443),
+        ] {
+            let target = parse_target(text).unwrap();
+            assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
+        }
+        for wrong in ["", ":443", "a b", "x:0", "x:99999", "[::1", "[::1]x", "https://x/", "x/y"] {
+            assert!(parse_target(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `wiretax run`: every study at a quick scale, one report.
+
+use handshake::Plan;
+
+use crate::args::RunArgs;
+use crate::exit::{Exit, OrExit, Outcome};
+use crate::lab_run::{LabRun, measure, plan_of};
+use crate::report::Question;
+use crate::talk::Talk;
+
+/// Runs every study that there is.
+pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
+    let plan = match &args.out.resume {
+        Some(folder) => plan_of(folder)?,
+        None => {
+            let plan = Plan::built_in("quick").or_exit(Exit::Usage)?;
+            Plan { seed: args.seed, ..plan }
+        }
+    };
+    let question = Question::read("tcp+tls12", None, plan.seed)?;
+    let run = LabRun {
+        name: "run",
+        plan: &plan,
+        out: &args.out,
+        lab: &args.lab,
+        json: &args.json,
+        question: &question,
+        keep_captures: false,
+    };
+    measure(&run, talk)
+}

@@ -1,0 +1,180 @@
+//! What bad input gets: one clear error that says what to do, a status of its own, nothing written.
+
+mod support;
+
+use std::fs;
+
+use support::{data, files_below, has, run, talk, wiretax};
+
+/// Runs with `arguments` in an empty folder; the status and every text must come, nothing else.
+fn refuses(arguments: &[&str], status: i32, says: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), arguments);
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}\n{text}");
+    for part in says {
+        assert!(text.contains(part), "{arguments:?} does not say `{part}`:\n{text}");
+    }
+    assert_eq!(text.matches("error:").count(), 1, "{arguments:?}: one error\n{text}");
+    assert_eq!(data(&output), "", "{arguments:?}: no data");
+    assert_eq!(files_below(folder.path()), Vec::<String>::new(), "{arguments:?}: nothing written");
+}
+
+#[test]
+fn a_typo_is_answered_with_what_was_meant() {
+    refuses(&["handshaek"], 2, &["handshaek", "handshake"]);
+    refuses(&["handshake", "--rt", "20ms"], 2, &["--rt", "--rtt"]);
+}
+
+#[test]
+fn wrong_quantities_say_how_to_write_them() {
+    refuses(&["handshake", "--rtt", "20"], 2, &["no unit", "20ms"]);
+    refuses(&["handshake", "--rtt", "20 lightyears"], 2, &["unit is not", "20ms"]);
+    refuses(&["handshake", "--rtt", "20s"], 2, &["at most 10s"]);
+    refuses(&["handshake", "--loss", "1.5"], 2, &["more than 100%"]);
+    refuses(&["handshake", "--loss", "90%"], 2, &["at most 50%"]);
+    refuses(&["handshake", "--rate", "10mbps"], 2, &["mbit"]);
+    refuses(&["handshake", "--repeat", "0"], 2, &["repeat is 0"]);
+    refuses(&["handshake", "--chain", "0"], 2, &["chain is 0"]);
+    refuses(&["handshake", "--timeout", "soon"], 2, &["soon"]);
+}
+
+#[test]
+fn wrong_names_list_the_right_ones() {
+    refuses(&["handshake", "--mode", "tcp+tls14"], 2, &["tcp+tls14", "tcp+tls13-0rtt"]);
+    refuses(&["handshake", "--from", "tls9", "--rtt", "1ms"], 2, &["tls9", "tcp+tls12"]);
+    refuses(&["handshake", "--profile", "5g"], 2, &["5g", "lte"]);
+    refuses(&["handshake", "--key", "rsa512"], 2, &["rsa512", "rsa2048"]);
+    refuses(&["handshake", "--group", "ffdhe"], 2, &["ffdhe", "x25519"]);
+    refuses(&["handshake", "--library", "gnutls"], 2, &["gnutls", "rustls"]);
+    refuses(&["handshake", "--scale", "huge"], 2, &["huge", "quick"]);
+}
+
+#[test]
+fn what_no_library_can_do_is_said_before_anything_starts() {
+    let arguments = ["handshake", "--mode", "tcp+tls12-rsa", "--library", "rustls"];
+    refuses(&arguments, 2, &["rustls has no RSA key exchange"]);
+}
+
+#[test]
+fn wrong_files_are_named() {
+    refuses(&["handshake", "--plan", "nowhere.toml"], 2, &["nowhere.toml", "No such file"]);
+    refuses(&["handshake", "--clients", "nowhere.txt", "--rtt", "1ms"], 2, &["nowhere.txt"]);
+    refuses(&["report", "nowhere"], 4, &["nowhere"]);
+    refuses(&["compare", "nowhere", "elsewhere"], 4, &["nowhere"]);
+    refuses(&["handshake", "--resume", "nowhere"], 4, &["nowhere"]);
+}
+
+#[test]
+fn wrong_contents_say_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("plan.toml", "--plan", "[scale.quick]\nsweep = 3\n", "not a plan"),
+        ("empty.toml", "--plan", "", "not a plan"),
+        ("clients.txt", "--clients", "25ms\nfast\n", "line 2"),
+        ("none.txt", "--clients", "# nobody\n", "none.txt"),
+    ];
+    for (name, option, contents, says) in cases {
+        fs::write(folder.path().join(name), contents).unwrap();
+        let output = run(folder.path(), &["handshake", "--rtt", "1ms", option, name]);
+        // A plan cannot be combined with axes, and says so only once it is read.
+        let output = match option {
+            "--plan" => run(folder.path(), &["handshake", option, name]),
+            _ => output,
+        };
+        let text = talk(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {text}");
+        assert!(text.contains(says), "{name}: {text}");
+    }
+    // A binary file, for which text was meant.
+    fs::write(folder.path().join("plan.bin"), [0xff, 0xfe, 0x00]).unwrap();
+    let output = run(folder.path(), &["handshake", "--plan", "plan.bin"]);
+    assert!(talk(&output).contains("not text"), "{}", talk(&output));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_leaves_nothing() {
+    let arguments = ["handshake", "--rtt", "0.4ms", "--mode", "tcp", "--repeat", "1"];
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "in the way").unwrap();
+    let output = run(folder.path(), &[&arguments[..], &["--out", "file/results"]].concat());
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("file/results"), "{text}");
+    assert_eq!(files_below(folder.path()), ["file"]);
+
+    // A file system that nobody may write to, root included.
+    let output = run(folder.path(), &[&arguments[..], &["--out", "/proc/results"]].concat());
+    assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+    assert_eq!(talk(&output).matches("error:").count(), 1, "{}", talk(&output));
+}
+
+#[test]
+fn a_full_disk_is_one_error_and_the_samples_before_it_stay_whole() {
+    if !(has("unshare") && has("mount")) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=32k none . && cd . && \
+                  \"$0\" -q handshake --mode tcp --rtt 0.4ms --repeat 400 --no-calibration \
+                  --out \"$PWD/full\"; code=$?; tail -c 1 full/samples.jsonl | od -An -c; \
+                  ls full; exit $code";
+    let mut command = wiretax(folder.path());
+    let program = command.get_program().to_owned();
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+        .arg(script)
+        .arg(program)
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    command.arg("--version");
+    let text = talk(&output);
+    if text.contains("mount:") || text.contains("unshare:") {
+        eprintln!("SKIPPED: no mount in a user namespace here: {text}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("space"), "{text}");
+    assert_eq!(text.matches("error:").count(), 1, "{text}");
+    assert!(data(&output).contains("\\n"), "the last line is whole: {}", data(&output));
+    assert!(!data(&output).contains("partial"), "nothing half-written: {}", data(&output));
+}
+
+#[test]
+fn without_permission_for_namespaces_it_says_how_to_get_it() {
+    if !(has("unshare") && has("setpriv")) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = wiretax(folder.path()).get_program().to_owned();
+    // A user namespace that allows none inside, and a process in it without capabilities.
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all \
+                  --inh-caps=-all \"$0\" handshake --mode tcp --rtt 0.4ms --repeat 1";
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "sh", "-c"])
+        .arg(script)
+        .arg(program)
+        .current_dir(folder.path())
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let text = talk(&output);
+    if text.contains("unshare:") || text.contains("setpriv:") {
+        eprintln!("SKIPPED: cannot make a namespace without rights here: {text}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("max_user_namespaces") && text.contains("hint:"), "{text}");
+    assert_eq!(files_below(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_host_that_does_not_exist_is_one_error() {
+    refuses(&["probe", "no-such-host.invalid", "--timeout", "1s"], 1, &["no-such-host.invalid"]);
+    refuses(&["probe", "example.org:99999"], 2, &["99999"]);
+    refuses(&["probe", ""], 2, &[]);
+    refuses(&["probe", "127.0.0.1", "--ca", "nowhere.pem"], 2, &["nowhere.pem"]);
+    refuses(&["probe", "127.0.0.1", "--repeat", "11"], 2, &["11"]);
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Sees to it that the machine has what the build (run) or the tests (test) need.
+# usage: scripts/setup.sh run|test
+#
+# Debian and Ubuntu: installs what is missing by apt, as root or by sudo without a password.
+# Elsewhere, or where it may not: says what is missing and stops.
+set -euo pipefail
+
+what=${1:?usage: scripts/setup.sh run|test}
+
+# command:Debian package. The C compilers build OpenSSL and AWS-LC; Perl configures OpenSSL.
+needs="cc:gcc c++:g++ make:make perl:perl git:git"
+[ "$what" = run ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux"
+
+missing_commands() {
+    for need in $needs; do
+        command -v "${need%%:*}" >/dev/null 2>&1 || printf '%s ' "${need##*:}"
+    done
+}
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "setup: there is no Rust toolchain (cargo is not found)" >&2
+    echo "hint: install one, for example by your distribution's rustup package, then run this again" >&2
+    exit 1
+fi
+
+missing=$(missing_commands)
+[ -z "$missing" ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        as_root=(sudo -n)
+    else
+        may_not="this user may not install packages"
+    fi
+fi
+command -v apt-get >/dev/null 2>&1 || may_not="this system has no apt-get"
+
+if [ -n "${may_not:-}" ]; then
+    echo "setup: missing: $missing" >&2
+    echo "hint: $may_not; install these packages (names as in Debian), then run this again" >&2
+    exit 1
+fi
+
+echo "setup: installing $missing" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+# shellcheck disable=SC2086 # a list of packages
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
+
+missing=$(missing_commands)
+if [ -n "$missing" ]; then
+    echo "setup: still missing after the installation: $missing" >&2
+    exit 1
+fi
