@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{ParseError, number_and_unit};
+use crate::error::{ParseError, split};
 
 const QUANTITY: &str = "probability";
 const EXAMPLE: &str = "1%, 0.5% or 0.01";
@@ -47,7 +47,8 @@ impl FromStr for Probability {
             problem,
             example: EXAMPLE,
         };
-        let (number, unit) = number_and_unit(text, QUANTITY, EXAMPLE)?;
+        let (number, unit) = split(text, QUANTITY, EXAMPLE)?;
+        let number: f64 = number.parse().map_err(|_| error("its number cannot be read"))?;
         let value = match unit {
             "%" => number / 100.0,
             "" => number,
