@@ -90,7 +90,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A lab without nodes. The process must have called [`crate::enter`].
+    /// A lab without nodes. The process must have called [`crate::enter()`].
     ///
     /// # Errors
     /// [`Error::NotEntered`]; [`Error::NoNetem`] if netem is asked for and the kernel has none;

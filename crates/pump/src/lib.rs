@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Call order: [`Builder::new`], [`Builder::add_link`], [`Builder::start`]; then [`Handle`] to add,
-//! change, watch and remove links, and [`Handle::stop`]. [`calibrate`] measures a pump on a rig of
+//! change, watch and remove links, and [`Handle::stop`]. [`calibrate()`] measures a pump on a rig of
 //! the caller's.
 //!
 //! # Time

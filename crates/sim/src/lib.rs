@@ -15,7 +15,7 @@
 //! that arrives in the same instant, over a link without delay, is an event of another round of that
 //! instant.
 //!
-//! [`replay`] and [`replay_link`] send a schedule of frames through the model alone; a driver on wall
+//! [`replay()`] and [`replay_link`] send a schedule of frames through the model alone; a driver on wall
 //! time compares itself with the result.
 
 mod capture;

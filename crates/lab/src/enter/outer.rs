@@ -36,7 +36,7 @@ pub(super) struct Plan {
 pub(super) enum Report {
     /// The raw wait status.
     Ended(i32),
-    /// A step of [`init::STEPS`] and the error number.
+    /// A step of init and the error number.
     Failed(u8, i32),
 }
 
