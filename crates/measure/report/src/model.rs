@@ -15,6 +15,8 @@ pub struct Report {
     pub answer: Vec<Inline>,
     /// The few figures that carry the answer.
     pub key_figures: Vec<KeyFigure>,
+    /// What a reader must know before believing the answer; printed beneath the figures.
+    pub notes: Vec<Note>,
     /// The evidence.
     pub sections: Vec<Section>,
     /// How far the lab can be trusted, as it measured itself.

@@ -8,14 +8,17 @@ use crate::{Block, Cell, Column, Inline, Note, NoteKind, Report, Table, clean};
 const GAP: usize = 2;
 /// A text column is cut down to this before intervals or columns are left out.
 const LEAST_TEXT: usize = 8;
+/// The same of the first column: its texts tell the rows apart.
+const LEAST_NAME: usize = 28;
 /// What stands where there is no value.
 const NONE: &str = "-";
 
 impl Table {
     /// The table as lines of at most `width` display columns (UAX #11), each ended by a line feed.
     ///
-    /// Where the table is too wide it loses, in this order: the ends of long texts (marked `…`),
-    /// the intervals, the last columns; a last line names what is not shown. Commands are not
+    /// Where the table is too wide it loses, in this order: the ends of long texts (marked `…`;
+    /// the first column keeps 28 columns), the intervals, the last columns; a last line names what
+    /// is not shown. Commands are not
     /// shown: they are in the HTML and in the raw samples.
     #[must_use]
     pub fn to_text(&self, width: usize) -> String {
@@ -119,11 +122,15 @@ fn shrink(columns: &mut [TextColumn], width: usize) -> bool {
         let Some(excess) = total.checked_sub(width).filter(|excess| *excess > 0) else {
             return true;
         };
-        let text = columns.iter_mut().filter(|c| !c.right && c.width > LEAST_TEXT);
-        let Some(widest) = text.max_by_key(|column| column.width) else {
+        // Names go before other texts only where a single value beside them would go instead.
+        let least_name = if columns.len() > 2 { LEAST_NAME } else { LEAST_TEXT };
+        let least = |at: usize| if at == 0 { least_name } else { LEAST_TEXT };
+        let texts =
+            columns.iter_mut().enumerate().filter(|(at, c)| !c.right && c.width > least(*at));
+        let Some((at, widest)) = texts.max_by_key(|(_, column)| column.width) else {
             return false;
         };
-        widest.width = widest.width.saturating_sub(excess).max(LEAST_TEXT);
+        widest.width = widest.width.saturating_sub(excess).max(least(at));
     }
 }
 
@@ -252,6 +259,9 @@ impl Report {
                 detail => format!(" ({detail})"),
             };
             wrap(&mut out, "* ", &clean::one_line(&format!("{text}{detail}")), width);
+        }
+        for note in &self.notes {
+            note_text(&mut out, note, width);
         }
         for section in &self.sections {
             out.push('\n');

@@ -40,6 +40,13 @@ fn charts(text: &str) -> Vec<Chart> {
                 Series::published(text, text, vec![None, Some(mark())]),
             ],
         },
+        Chart::Stacks {
+            categories: vec![text.to_owned(), text.to_owned()],
+            series: vec![
+                Series::measured(text, vec![Some(mark()), Some(mark())]),
+                Series::measured(text, vec![None, Some(mark())]),
+            ],
+        },
         Chart::Ecdf { series: vec![Series::measured(text, samples())] },
         Chart::Boxes { series: vec![Series::measured(text, samples())] },
         Chart::Histogram {
@@ -75,6 +82,7 @@ fn everything(text: &str) -> Report {
         detail: text.into(),
     };
     report.key_figures = vec![figure];
+    report.notes = vec![Note::warning(text, text)];
     report.sections = vec![section, Section::new(text, text)];
     report.calibration = vec![Fact::new(text, text, text)];
     report.manifest = serde_json::json!({ text: { text: [text, 1] } });

@@ -36,7 +36,7 @@ fn code(page: &mut Page, out: &mut String, code: &Code) {
     ));
 }
 
-fn note(out: &mut String, note: &Note) {
+pub(super) fn note(out: &mut String, note: &Note) {
     let (class, word) = match note.kind {
         NoteKind::Info => ("info", "Note"),
         NoteKind::Warning => ("warning", "Warning"),

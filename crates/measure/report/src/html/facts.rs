@@ -92,15 +92,18 @@ fn facts_table(page: &mut Page, caption: &str, facts: &[Fact]) -> String {
     out
 }
 
-/// Rows of a JSON value: keys joined by ` / `, lists of plain values on one line. Below four
-/// levels the value is printed as JSON.
+/// Levels of a JSON value that become rows of their own.
+const LEVELS: usize = 6;
+
+/// Rows of a JSON value: keys joined by ` / `, lists of plain values on one line. Below
+/// [`LEVELS`] the value is printed as JSON.
 fn flatten(rows: &mut Vec<Fact>, name: String, value: &Value, depth: usize) {
     let join = |key: &str| match name.as_str() {
         "" => key.to_owned(),
         name => format!("{name} / {key}"),
     };
     match value {
-        Value::Object(map) if depth < 4 && !map.is_empty() => {
+        Value::Object(map) if depth < LEVELS && !map.is_empty() => {
             for (key, inner) in map {
                 flatten(rows, join(&key.replace('_', " ")), inner, depth + 1);
             }
@@ -109,7 +112,7 @@ fn flatten(rows: &mut Vec<Fact>, name: String, value: &Value, depth: usize) {
             let texts: Vec<String> = items.iter().map(scalar).collect();
             rows.push(Fact::new(name, texts.join(", "), ""));
         }
-        Value::Array(items) if depth < 4 => {
+        Value::Array(items) if depth < LEVELS => {
             for (at, inner) in items.iter().enumerate() {
                 flatten(rows, join(&(at + 1).to_string()), inner, depth + 1);
             }

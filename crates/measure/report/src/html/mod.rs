@@ -98,6 +98,9 @@ fn header(out: &mut String, report: &Report) {
         out.push_str(&format!("<p class=\"{class}\">{}</p>\n", sentence.to_html()));
     }
     out.push_str(&facts::key_figures(report));
+    for note in &report.notes {
+        blocks::note(out, note);
+    }
     out.push_str("</div>\n</div>\n</header>\n");
 }
 

@@ -4,6 +4,9 @@ use super::Page;
 use crate::clean::html as esc;
 use crate::{Cell, Row, Status, Table, number};
 
+/// Columns from which on a sheet of paper has no room for intervals beside their values.
+const WIDE: usize = 7;
+
 /// Where a table stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -15,7 +18,12 @@ pub(super) enum Place {
 
 pub(super) fn table(page: &mut Page, out: &mut String, table: &Table, place: Place) {
     let id = page.ids.unique("table");
-    let class = if place == Place::Plot { "data values" } else { "data" };
+    let class = match (place, table.columns.len() >= WIDE) {
+        (Place::Plot, false) => "data values",
+        (Place::Plot, true) => "data values wide",
+        (Place::Text, false) => "data",
+        (Place::Text, true) => "data wide",
+    };
     out.push_str(&format!(
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"{id}\">\n\
          <table class=\"{class}\">\n<caption id=\"{id}\"><span>{}</span></caption>\n<thead>\n<tr>",

@@ -51,6 +51,14 @@ pub enum PlotError {
         /// The plot.
         title: String,
     },
+    /// A part of a whole cannot be less than nothing.
+    #[error("series `{series}` has the part {value}: a part of a bar cannot be negative")]
+    NegativePart {
+        /// The series.
+        series: String,
+        /// The part.
+        value: f64,
+    },
     /// A series has not one bar for each category.
     #[error("series `{series}` has {bars} bars for {categories} categories")]
     Categories {
@@ -83,9 +91,12 @@ pub(super) fn check(plot: &Plot) -> Result<(), PlotError> {
     let log_y = plot.y.scale == Scale::Log;
     let drawn = match &plot.chart {
         Chart::Lines { series, .. } | Chart::Scatter { series } => points(series, log_x, log_y)?,
-        Chart::Bars { categories, series } => {
+        Chart::Bars { categories, series } | Chart::Stacks { categories, series } => {
             if log_x || log_y {
                 return Err(PlotError::LogBars { title: title() });
+            }
+            if matches!(plot.chart, Chart::Stacks { .. }) {
+                parts(series)?;
             }
             bars(categories, series)?
         }
@@ -148,6 +159,15 @@ fn bars(categories: &[String], series: &[Series<Vec<Option<Mark>>>]) -> Result<b
         }
     }
     Ok(series.iter().flat_map(|one| &one.data).any(Option::is_some))
+}
+
+fn parts(series: &[Series<Vec<Option<Mark>>>]) -> Result<(), PlotError> {
+    for one in series {
+        if let Some(part) = one.data.iter().flatten().find(|part| part.value < 0.0) {
+            return Err(PlotError::NegativePart { series: one.name.clone(), value: part.value });
+        }
+    }
+    Ok(())
 }
 
 fn distributions(series: &[Series<Distribution>], log: bool) -> Result<bool, PlotError> {

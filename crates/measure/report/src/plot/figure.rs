@@ -67,6 +67,18 @@ pub(crate) fn figure(plot: &Plot) -> Figure {
             let rows = categories.len() * (12 + 16 * series.len().max(1));
             (traces::bars(series, categories, x), 76 + rows, legend(series, false, false, true))
         }
+        Chart::Stacks { categories, series } => {
+            // Room for the sums.
+            let most = traces::sums(series, categories.len()).into_iter().fold(0.0, f64::max);
+            let values = value_axis(x, true).range(AxisRange::new(0.0, 1.16 * most));
+            layout = layout
+                .x_axis(values)
+                .y_axis(named_axis(categories))
+                .bar_mode(BarMode::Stack)
+                .bar_gap(0.28);
+            let rows = 26 * categories.len();
+            (traces::stacks(series, categories, x), 76 + rows, legend(series, false, false, true))
+        }
         Chart::Boxes { series } => {
             let names: Vec<String> = series.iter().map(Series::label).collect();
             layout = layout.x_axis(value_axis(x, true)).y_axis(named_axis(&names));
@@ -207,6 +219,25 @@ mod tests {
         assert_eq!(json["data"][0]["y"], json!([4.0, 1.5]));
         assert_eq!(json["data"][0]["legendgroup"], "0");
         assert_eq!(json["data"][1]["legendgroup"], "0");
+    }
+
+    #[test]
+    fn parts_are_laid_end_to_end_with_their_sum_beyond_the_interval() {
+        let series = vec![
+            Series::measured("a", vec![Some(Mark::new(2.0)), None]),
+            Series::measured("b", vec![Some(Mark::new(1.0).interval(0.5, 1.5)), None]),
+        ];
+        let chart = Chart::Stacks { categories: vec!["one".into(), "two".into()], series };
+        let axis = || Axis::new("v", "ms");
+        let plot = Plot::new("t", "a", axis(), axis(), chart).expect("a plot");
+        let json = parsed(&plot);
+        assert_eq!(json["layout"]["barmode"], "stack");
+        assert_eq!(json["data"][2]["x"], json!([3.5, 0.0]));
+        assert!(json["data"][2]["text"][0].as_str().expect("text").contains('3'), "{json}");
+        let table = plot.values();
+        assert_eq!(table.columns.len(), 4);
+        assert_eq!(table.rows[0].cells[3].value(), Some(3.0));
+        assert_eq!(table.rows[1].cells[1], crate::Cell::Empty);
     }
 
     #[test]

@@ -343,6 +343,15 @@ pub enum Chart {
         /// One bar in each category from each series.
         series: Vec<Series<Vec<Bar>>>,
     },
+    /// Horizontal bars from zero, one for each category, made of parts laid end to end: the first
+    /// series begins at zero, and the sum stands at the end. The first category is on top. An
+    /// interval of a part is drawn around the end of that part.
+    Stacks {
+        /// The categories' names.
+        categories: Vec<String>,
+        /// One part of each category from each series; none is negative.
+        series: Vec<Series<Vec<Bar>>>,
+    },
     /// The share of samples at or below each value; the x axis is the values'. A censored sample
     /// counts as above every value, so its curve ends below one.
     Ecdf {

@@ -1,7 +1,8 @@
 //! The traces of each kind of chart.
 
 use plotly::common::{
-    ErrorData, ErrorType, Fill, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Orientation,
+    ErrorData, ErrorType, Fill, Font, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode,
+    Orientation, Position,
 };
 use plotly::{Bar as BarTrace, BoxPlot, Scatter, Trace};
 use serde_json::{Value, json};
@@ -313,6 +314,44 @@ pub(super) fn bars(series: &[Series<Vec<Bar>>], categories: &[String], x: &Axis)
         }
         traces.push(trace, commands(marks));
     }
+    traces
+}
+
+/// The sum of each category's parts.
+pub(super) fn sums(series: &[Series<Vec<Bar>>], categories: usize) -> Vec<f64> {
+    let part = |one: &Series<Vec<Bar>>, at: usize| match one.data.get(at) {
+        Some(Some(mark)) => mark.value,
+        _ => 0.0,
+    };
+    (0..categories).map(|at| series.iter().map(|one| part(one, at)).sum()).collect()
+}
+
+/// Bars laid end to end by the layout, and the sums at their ends.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn stacks(series: &[Series<Vec<Bar>>], categories: &[String], x: &Axis) -> Traces {
+    let mut traces = bars(series, categories, x);
+    let sums = sums(series, categories.len());
+    let words = Words::new(x, sums.iter().copied());
+    // Beyond the longer arm of an interval, so that it does not cross the figure.
+    let beyond = |at: usize| {
+        let last = series.iter().rev().find_map(|one| one.data.get(at)?.as_ref());
+        let high = last.and_then(|mark| Some(mark.interval?.high - mark.value));
+        high.unwrap_or(0.0).max(0.0)
+    };
+    let ends = sums.iter().enumerate().map(|(at, sum)| sum + beyond(at)).collect();
+    let places: Vec<f64> = (0..categories.len()).map(|at| at as f64).collect();
+    // Without the unit, which the axis names: a narrow screen has no room for it.
+    let text =
+        |sum: &f64| format!("\u{2002}{}", number::typeset(&number::fixed(*sum, words.decimals)));
+    let texts: Vec<String> = sums.iter().map(text).collect();
+    let labels = Scatter::new(ends, places)
+        .mode(Mode::Text)
+        .text_array(texts)
+        .text_position(Position::MiddleRight)
+        .text_font(Font::new().color("var(--ink)").size(12))
+        .clip_on_axis(false)
+        .hover_info(HoverInfo::Skip);
+    traces.push(labels, Value::Null);
     traces
 }
 

@@ -1,5 +1,6 @@
 //! The table beneath a plot.
 
+use super::traces::sums;
 use super::{Bar, Bin, Chart, Distribution, Mark, Plot, Point, Series};
 use crate::{Cell, Column, Row, Table, number};
 
@@ -24,6 +25,7 @@ pub(super) fn table(plot: &Plot) -> Table {
         Chart::Bars { categories, series } => {
             bars(caption, vec![name, Column::new("Of"), column(x)], categories, series)
         }
+        Chart::Stacks { categories, series } => stacks(caption, x, categories, series),
         Chart::Ecdf { series } => distributions(caption, &x.unit, series),
         Chart::Boxes { series } => boxes(caption, &x.unit, series),
         Chart::Histogram { series } => {
@@ -122,6 +124,31 @@ fn bars(
                 None => Row::new(cells),
             });
         }
+    }
+    table
+}
+
+/// A row for each category: its parts and their sum.
+fn stacks(
+    caption: String,
+    axis: &super::Axis,
+    categories: &[String],
+    series: &[Series<Vec<Bar>>],
+) -> Table {
+    let marks = || series.iter().flat_map(|one| one.data.iter().flatten());
+    let sums = sums(series, categories.len());
+    let decimals = number::decimals_for(marks().map(|mark| mark.value).chain(sums.iter().copied()));
+    let mut columns = vec![Column::new("Of")];
+    columns.extend(series.iter().map(|one| Column::new(one.label()).unit(axis.unit.clone())));
+    columns.push(Column::new("Sum").unit(axis.unit.clone()));
+    let mut table = Table::new(caption, columns);
+    for ((at, category), sum) in categories.iter().enumerate().zip(sums) {
+        let parts = series.iter().map(|one| one.data.get(at).and_then(Option::as_ref));
+        let command = parts.clone().flatten().find_map(|mark| mark.command.clone());
+        let mut cells = vec![Cell::text(category)];
+        cells.extend(parts.map(|part| quantity(part.map(|mark| mark.value), decimals)));
+        cells.push(Cell::number(sum, decimals));
+        table.push(Row { cells, command });
     }
     table
 }
