@@ -113,7 +113,7 @@ pub enum Error {
     Config(#[from] linkmodel::ConfigError),
     /// The environment's fault: the kernel has no netem.
     #[error(
-        "this kernel has no netem: load it with `sudo modprobe sch_netem` (on Fedora and Red Hat \
+        "this kernel has no netem; load it with `sudo modprobe sch_netem` (on Fedora and Red Hat \
          it is in the package kernel-modules-extra), or use the backend veth"
     )]
     NoNetem,

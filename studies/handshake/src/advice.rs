@@ -124,6 +124,8 @@ impl Ingredient {
                     lines: "bind quic4@:443 ssl crt /etc/haproxy/site.pem alpn h3\n\
                             http-response set-header alt-svc \"h3=\\\":443\\\"; ma=86400\"",
                 },
+                // RFC 9460 §7.1: without it a first visit learns of HTTP/3 only from its answer.
+                Setting { of: "DNS", lines: "example.org. 3600 IN HTTPS 1 . alpn=h3,h2" },
             ],
             Ingredient::FastOpen => &[
                 Setting {
@@ -147,7 +149,8 @@ impl Ingredient {
         match self {
             Ingredient::Tls13 => {
                 "Put the groups first that your clients offer a key share for, or some pay a \
-                 HelloRetryRequest: one round trip more (RFC 8446 §4.1.4)."
+                 HelloRetryRequest: one round trip more (RFC 8446 §4.1.4). X25519MLKEM768 needs \
+                 OpenSSL 3.5 or later behind the server."
             }
             Ingredient::Resumption => {
                 "Only clients that return profit, and only if every server behind the name shares \
@@ -158,8 +161,9 @@ impl Ingredient {
                  happen twice, and answer the others with 425 (RFC 8470)."
             }
             Ingredient::Quic => {
-                "UDP port 443 must be open; clients behind networks that drop it stay on TCP. A \
-                 certificate chain above about 3.6 kB costs a round trip (RFC 9000 §8.1)."
+                "UDP port 443 must be open; clients behind networks that drop it stay on TCP. With \
+                 Alt-Svc alone the first visit goes over TCP: the HTTPS record tells clients \
+                 before it. A certificate chain above about 3.6 kB costs a round trip (RFC 9000 §8.1)."
             }
             Ingredient::FastOpen => {
                 "A first visit still takes the full handshake: it fetches the cookie. Browsers \

@@ -21,6 +21,8 @@ mod wire;
 
 pub use advice::{Ingredient, Setting};
 pub use error::StudyError;
+#[doc(hidden)]
+pub use measure::Fault;
 pub use measure::{Bench, End, Watcher};
 pub use mode::{Mode, Security, Transport, UnknownMode};
 pub use plan::{Cell as PlanCell, Plan, PlanError, Point, Sweep};

@@ -15,12 +15,15 @@ use units::Delay;
 
 use crate::dial::Dial;
 use crate::error::StudyError;
-use crate::plan::{Cell, Plan, Point};
-use crate::sample::{STUDY, Seen, sample};
+use crate::plan::{Cell, Plan, PlanError, Point};
+use crate::sample::{STUDY, Seen, Way, sample};
 use crate::site::{Site, Variant};
 
-/// How long the server's record of a finished connection may take to appear, beside two round trips.
-const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the server's record of a finished connection may take to appear, beside two round trips:
+/// longer than a QUIC server waits for a CONNECTION_CLOSE that was lost.
+const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
+/// How long a client stays, under loss, to send again what the server did not get of its end.
+const LINGER_UNDER_LOSS: Duration = Duration::from_secs(3);
 
 /// Who follows the measuring, and may stop it.
 pub trait Watcher {
@@ -48,6 +51,18 @@ pub struct Bench {
     link: Link,
     server: Node,
     lab: Lab,
+    fault: Option<Fault>,
+}
+
+/// Something that goes wrong between priming and measuring, so that a test can see what becomes of
+/// the connections.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The server is replaced by one that does not know the tickets.
+    NewServer,
+    /// The server's kernel takes no more data from a SYN.
+    NoFastOpen,
 }
 
 impl Bench {
@@ -61,7 +76,30 @@ impl Bench {
         let server = lab.add_node("server")?;
         let link = lab.connect(&client, &server, &Path::default())?;
         let site = Site::new(client, server.clone())?;
-        Ok(Bench { site, link, server, lab })
+        Ok(Bench { site, link, server, lab, fault: None })
+    }
+
+    /// Lets `fault` happen in every cell measured from now on.
+    #[doc(hidden)]
+    pub fn inject(&mut self, fault: Fault) {
+        self.fault = Some(fault);
+    }
+
+    /// What the link has carried so far.
+    ///
+    /// # Errors
+    /// The lab's own.
+    #[doc(hidden)]
+    pub fn link_stats(&self) -> Result<pump::Stats, StudyError> {
+        Ok(self.link.stats()?)
+    }
+
+    fn let_happen(&mut self, fault: Option<Fault>, variant: Variant) -> Result<(), StudyError> {
+        match fault {
+            None => Ok(()),
+            Some(Fault::NewServer) => self.site.replace_server(variant),
+            Some(Fault::NoFastOpen) => Ok(self.server.sysctl("net.ipv4.tcp_fastopen", "0")?),
+        }
     }
 
     /// What carries the frames of the link.
@@ -89,8 +127,11 @@ impl Bench {
         }
         let mut clock = Expected::of(&cells, finished);
         for (number, cell) in cells.iter().enumerate() {
+            if missing(cell, finished) == 0 {
+                continue;
+            }
             let path = plan.path(cell);
-            let file = captures.as_ref().map(|folder| folder.join(format!("cell-{number}.pcapng")));
+            let file = captures.as_deref().map(|folder| capture_file(folder, number));
             let capture = file.map(|file| self.site.client.capture(file)).transpose()?;
             let mut run = CellRun { bench: self, plan, cell, path, finished, recorder, watcher };
             let end = run.run(&mut clock)?;
@@ -104,6 +145,20 @@ impl Bench {
         }
         Ok(End::Complete)
     }
+}
+
+/// Samples of a cell that are yet to be measured.
+fn missing(cell: &Cell, finished: &Finished) -> usize {
+    let all = cell.points.iter().flat_map(|point| (0..cell.repeat).map(move |n| (point, n)));
+    all.filter(|(point, repeat)| !finished.contains(STUDY, &point.axes(), *repeat)).count()
+}
+
+/// Where a cell's frames go. A resumed run does not write over what it captured before.
+fn capture_file(folder: &std::path::Path, cell: usize) -> PathBuf {
+    let names = std::iter::once(format!("cell-{cell}.pcapng"))
+        .chain((2u32..).map(|part| format!("cell-{cell}-{part}.pcapng")));
+    let mut files = names.map(|name| folder.join(name));
+    files.find(|file| !file.exists()).unwrap_or_else(|| folder.join("cell.pcapng"))
 }
 
 fn warn_of_drops(drops: u64, watcher: &mut dyn Watcher) {
@@ -120,26 +175,37 @@ struct Expected {
     total: Duration,
 }
 
-/// Time of one connection beside its round trips: compute, scheduling, capture.
-const OVERHEAD: Duration = Duration::from_millis(30);
-/// Round trips of a connection with its end, about.
-const ROUND_TRIPS: u32 = 4;
+/// Time of one connection beside its round trips: compute, scheduling, capture. Measured over all
+/// modes, as is the next.
+const OVERHEAD: Duration = Duration::from_millis(45);
+/// Half round trips of a connection with its end, about.
+const HALF_ROUND_TRIPS: u32 = 7;
+
+impl Plan {
+    /// How many connections it comes to, and how long they take, about.
+    ///
+    /// # Errors
+    /// If a mode's name is unknown.
+    pub fn expected(&self) -> Result<(u64, Duration), PlanError> {
+        let (cells, _) = self.cells()?;
+        let connections =
+            cells.iter().map(|cell| cell.points.len() as u64 * u64::from(cell.repeat)).sum();
+        Ok((connections, Expected::of(&cells, &Finished::default()).total))
+    }
+}
 
 impl Expected {
     fn of(cells: &[Cell], finished: &Finished) -> Expected {
-        let missing = |cell: &Cell| {
-            let all =
-                cell.points.iter().flat_map(|point| (0..cell.repeat).map(move |n| (point, n)));
-            all.filter(|(point, repeat)| !finished.contains(STUDY, &point.axes(), *repeat)).count()
-        };
-        let total = cells.iter().map(|cell| Self::one(cell) * missing(cell) as u32).sum();
+        let all = |cell: &Cell| Self::one(cell) * missing(cell, finished) as u32;
+        let total = cells.iter().map(all).sum();
         Expected { done: Duration::ZERO, total }
     }
 
     fn one(cell: &Cell) -> Duration {
         // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second.
         let retransmission = if cell.loss.is_zero() { 0 } else { 3000 };
-        let alone = cell.rtt.duration() * ROUND_TRIPS + Duration::from_millis(retransmission);
+        let alone =
+            cell.rtt.duration() * HALF_ROUND_TRIPS / 2 + Duration::from_millis(retransmission);
         alone / cell.concurrent + OVERHEAD
     }
 }
@@ -219,6 +285,7 @@ impl CellRun<'_> {
             if count > 0 {
                 self.bench.site.set_up(variant)?;
                 self.bench.site.prime(&variant, count)?;
+                self.bench.let_happen(self.bench.fault, variant)?;
             }
         }
         self.bench.link.set_path(&self.path)?;
@@ -228,7 +295,10 @@ impl CellRun<'_> {
     fn measure(&mut self, batch: &Batch) -> Result<(), StudyError> {
         let variant = Variant::from(&batch.point);
         let round_trip = self.path.round_trip().duration();
-        let linger = round_trip * 2 + Duration::from_millis(50);
+        let linger = match self.is_lossy() {
+            true => LINGER_UNDER_LOSS,
+            false => round_trip * 2 + Duration::from_millis(50),
+        };
         let timeout = self.plan.timeout.duration();
         let Some(place) = self.bench.site.place(&variant) else { return Ok(()) };
         let log = place.log.clone();
@@ -273,10 +343,18 @@ impl CellRun<'_> {
         Ok(waiting.join()?)
     }
 
+    /// Whether frames may get lost on the way, so that a step may be late that was not sent late.
+    fn is_lossy(&self) -> bool {
+        let lossless = linkmodel::Path::default();
+        self.path.forward.loss != lossless.forward.loss
+            || self.path.backward.loss != lossless.backward.loss
+    }
+
     fn sample(&self, point: &Point, repeat: u32, seen: &Seen<'_>) -> Sample {
         let one_way = |delay: Delay| delay.duration();
         let one_way = (one_way(self.path.forward.delay), one_way(self.path.backward.delay));
-        sample(point, repeat, self.plan.seed, seen, one_way, &self.plan.options())
+        let way = Way { one_way, lossy: self.is_lossy() };
+        sample(point, repeat, self.plan.seed, seen, way, &self.plan.options())
     }
 }
 

@@ -26,8 +26,13 @@ pub enum PlanError {
     #[error("this is not a plan: {0}; hint: see plan.toml of the handshake study for the form")]
     NotAPlan(#[from] toml::de::Error),
     /// No such scale.
-    #[error("no scale is called `{0}`; there are: quick, full")]
-    UnknownScale(String),
+    #[error("no scale is called `{name}`; there are: {known}")]
+    UnknownScale {
+        /// The name as given.
+        name: String,
+        /// The names that the plan has.
+        known: String,
+    },
     /// The path makes no sense.
     #[error("the path: {0}")]
     Path(#[from] linkmodel::ConfigError),
@@ -235,8 +240,10 @@ impl Plan {
     /// If the text is no plan, has no such scale or asks for what cannot be.
     pub fn parse(text: &str, scale: &str) -> Result<Plan, PlanError> {
         let mut file: PlanFile = toml::from_str(text)?;
-        let found = file.scale.remove(scale);
-        let found = found.ok_or_else(|| PlanError::UnknownScale(scale.to_owned()))?;
+        let Some(found) = file.scale.remove(scale) else {
+            let known = file.scale.into_keys().collect::<Vec<_>>().join(", ");
+            return Err(PlanError::UnknownScale { name: scale.to_owned(), known });
+        };
         Plan::new(found.sweep)
     }
 

@@ -7,7 +7,7 @@ use conn::{Attempt, Failure, Outcome as Connected, ServerRecord};
 use observe::Connection;
 use record::{Outcome, Sample};
 
-use crate::mode::Mode;
+use crate::mode::{Mode, Transport};
 use crate::plan::Point;
 use crate::spec::round_trips;
 use crate::summary::{label, value};
@@ -25,14 +25,30 @@ pub(crate) struct Seen<'a> {
     pub connections: &'a [Connection],
 }
 
-/// The sample of one connection. `one_way`: least time there and back. `options`: what a command
+/// What the path can do to a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    /// Least time from client to server, and back.
+    pub one_way: (Duration, Duration),
+    /// Frames may get lost.
+    pub lossy: bool,
+}
+
+impl Way {
+    /// Least time there and back.
+    pub(crate) fn round_trip(self) -> Duration {
+        self.one_way.0 + self.one_way.1
+    }
+}
+
+/// The sample of one connection. `options`: what a command
 /// needs beside the point to measure it again.
 pub(crate) fn sample(
     point: &Point,
     repeat: u32,
     seed: u64,
     seen: &Seen<'_>,
-    one_way: (Duration, Duration),
+    way: Way,
     options: &str,
 ) -> Sample {
     let mut sample = Sample {
@@ -49,7 +65,7 @@ pub(crate) fn sample(
         command: format!("{}{options}", point.command(seed, repeat + 1)),
     };
     match seen.attempt {
-        Ok(outcome) => completed(&mut sample, point.mode, outcome, seen, one_way),
+        Ok(outcome) => completed(&mut sample, point.mode, outcome, seen, way),
         Err(Failure::TimedOut { after, .. }) => {
             sample.outcome = Outcome::TimedOut { after_ms: millis(*after) };
         }
@@ -61,22 +77,16 @@ pub(crate) fn sample(
     sample
 }
 
-fn completed(
-    sample: &mut Sample,
-    intended: Mode,
-    outcome: &Connected,
-    seen: &Seen<'_>,
-    one_way: (Duration, Duration),
-) {
-    let round_trip = one_way.0 + one_way.1;
+fn completed(sample: &mut Sample, intended: Mode, outcome: &Connected, seen: &Seen<'_>, way: Way) {
     let wire = seen
         .connections
         .iter()
         .find(|connection| {
             connection.client == outcome.local && connection.server == outcome.remote
         })
-        .map(|connection| WireView::new(connection, outcome, round_trip));
-    let views = Views { client: outcome, server: seen.server, wire: wire.as_ref(), one_way };
+        .map(|connection| WireView::new(connection, outcome, way));
+    let views =
+        Views { client: outcome, server: seen.server, wire: wire.as_ref(), one_way: way.one_way };
     let mut contradiction = views.contradiction();
 
     client_values(&mut sample.values, outcome);
@@ -88,8 +98,9 @@ fn completed(
             Some(actual) => {
                 sample.labels.insert(label::ACTUAL.to_owned(), actual.to_string());
                 wire_values(&mut sample.values, actual, wire);
+                time_as(actual, &mut sample.values, outcome);
             }
-            None => contradiction = contradiction.or(Some("an unknown TLS version".to_owned())),
+            None => contradiction = contradiction.or(Some("none of the study's modes".to_owned())),
         }
     }
     labels(&mut sample.labels, outcome);
@@ -112,6 +123,27 @@ fn client_values(values: &mut BTreeMap<String, f64>, outcome: &Connected) {
     if let Some(facts) = &outcome.facts {
         values.insert(value::HELLO_BYTES.to_owned(), facts.client_hello_len as f64);
     }
+}
+
+/// A connection that fell back was not ready when it would have been: what the client gave too early
+/// did not count.
+fn time_as(actual: Mode, values: &mut BTreeMap<String, f64>, outcome: &Connected) {
+    let timeline = &outcome.timeline;
+    let Some(first) = timeline.ready else { return };
+    let mut ready = first;
+    if actual.transport == Transport::Tcp {
+        // RFC 7413 §4.2.1: data that a SYN carried in vain is sent again after the SYN+ACK.
+        ready = ready.max(timeline.connected.unwrap_or(ready));
+    }
+    if !actual.early_data() {
+        // RFC 8446 §4.2.10: so is early data that was rejected, after the handshake.
+        ready = ready.max(timeline.request_resent.unwrap_or(ready));
+    }
+    if ready == first {
+        return;
+    }
+    values.extend(timeline.since_start(Some(ready)).map(|d| (value::READY.to_owned(), millis(d))));
+    values.remove(value::THINK);
 }
 
 fn server_values(values: &mut BTreeMap<String, f64>, server: &ServerRecord) {
@@ -153,6 +185,9 @@ fn labels(labels: &mut BTreeMap<String, String>, outcome: &Connected) {
     put(label::VERSION, facts.and_then(|facts| Some(facts.version?.to_string())));
     put(label::SUITE, facts.and_then(|facts| Some(facts.cipher_suite?.to_string())));
     put("group", facts.and_then(|facts| Some(facts.group?.to_string())));
+    put(label::CLIENT, Some(outcome.local.to_string()));
+    put(label::SERVER, Some(outcome.remote.to_string()));
+    put(label::SYN_DATA, outcome.tcp.map(|_| format!("{:?}", outcome.syn_data).to_lowercase()));
     put(label::CPU_SCOPE, Some(format!("{:?}", outcome.cpu_scope).to_lowercase()));
 }
 

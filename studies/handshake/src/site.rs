@@ -160,6 +160,17 @@ impl Site {
         Ok(())
     }
 
+    /// Puts another server in the place of a variant's: one that knows none of its tickets.
+    pub(crate) fn replace_server(&mut self, variant: Variant) -> Result<(), StudyError> {
+        let Some(old) = self.places.remove(&variant) else { return Ok(()) };
+        self.set_up(variant)?;
+        if let Some(new) = self.places.get_mut(&variant) {
+            new.tickets = old.tickets;
+            new.reach = old.reach;
+        }
+        Ok(())
+    }
+
     fn identity(&mut self, key: KeyType, chain: usize) -> Result<Arc<Identity>, StudyError> {
         if let Some(identity) = self.identities.get(&(key, chain)) {
             return Ok(Arc::clone(identity));

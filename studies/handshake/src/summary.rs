@@ -8,6 +8,7 @@ use stats::{Bootstrap, Confidence, Estimate, LineFit};
 use units::{Delay, Probability};
 
 use crate::mode::Mode;
+use crate::sample::STUDY;
 use crate::spec::RoundTrips;
 
 /// Names of the values in a sample.
@@ -60,6 +61,14 @@ pub mod label {
     pub const SUITE: &str = "cipher_suite";
     /// What `client_cpu_ms` and `server_cpu_ms` cover.
     pub const CPU_SCOPE: &str = "cpu_scope";
+    /// The client's address and port: with the server's, finds the connection in a capture that
+    /// was kept.
+    pub const CLIENT: &str = "client";
+    /// The server's address and port.
+    pub const SERVER: &str = "server";
+    /// What became of data in the SYN, as TCP_INFO says: `notsent`, `acknowledged`,
+    /// `notacknowledged`.
+    pub const SYN_DATA: &str = "syn_data";
     /// [`VIEWS`] of a sample without contradiction.
     pub const AGREE: &str = "agree";
 }
@@ -69,7 +78,7 @@ pub mod label {
 pub struct RowKey {
     /// The sweep that it belongs to.
     pub sweep: String,
-    /// The mode that the wire shows.
+    /// The mode that the wire shows; on a path with loss the mode that was meant.
     pub mode: Mode,
     /// Certificates' key.
     pub key: String,
@@ -216,6 +225,9 @@ type PathKey = (u128, u64);
 impl Gathered {
     /// Sorts one sample in. One that is not of this study is passed over.
     fn take(&mut self, sample: Sample) {
+        if sample.study != STUDY {
+            return;
+        }
         let axis = |name: &str| sample.point.get(name).map(String::as_str);
         let (Some(intended), Some(rtt), Some(loss)) = (
             axis("mode").and_then(|mode| mode.parse::<Mode>().ok()),
@@ -231,11 +243,13 @@ impl Gathered {
             return;
         }
         let actual = sample.labels.get(label::ACTUAL).and_then(|mode| mode.parse().ok());
-        let mode = actual.unwrap_or(intended);
-        if mode != intended {
-            let fell_back = FellBack { intended, actual: mode };
-            *self.fell_back.entry(fell_back).or_default() += 1;
+        let actual = actual.unwrap_or(intended);
+        if actual != intended {
+            *self.fell_back.entry(FellBack { intended, actual }).or_default() += 1;
         }
+        // A SYN with data that is lost is sent again without. Counted as ordinary TCP, it would take
+        // the slow tail from Fast Open, and give it to TCP: under loss what was tried counts.
+        let mode = if loss.is_zero() { actual } else { intended };
         let text = |name: &str| axis(name).unwrap_or_default().to_owned();
         let key = RowKey {
             sweep: text("sweep"),
@@ -284,9 +298,11 @@ impl Cell {
 
 fn row(key: RowKey, cells: BTreeMap<PathKey, Cell>, seed: u64) -> Result<Row, stats::Error> {
     let (cells, lossy): (Vec<_>, Vec<_>) = cells.into_values().partition(|cell| cell.loss == 0.0);
-    let all = || cells.iter().chain(&lossy);
+    // Fallbacks under loss have the specification of what they were.
+    let cells_of_mode = if cells.is_empty() { &lossy } else { &cells };
     let whole = |name| {
-        let values: Vec<f64> = all().flat_map(|cell| cell.samples(name)).copied().collect();
+        let values: Vec<f64> =
+            cells_of_mode.iter().flat_map(|cell| cell.samples(name)).copied().collect();
         stats::Sample::new(&values).ok().map(|sample| sample.median().round() as u32)
     };
     let spec = match (whole(value::SPEC_READY), whole(value::SPEC_RESPONSE)) {

@@ -22,7 +22,7 @@ pub(crate) struct Views<'a> {
     pub one_way: (Duration, Duration),
 }
 
-/// What the connection was, by the wire alone. `None` if the wire cannot tell.
+/// What the connection was, by the wire alone. `None` if that is none of the modes.
 pub(crate) fn actual_mode(intended: Mode, wire: &WireView) -> Option<Mode> {
     let transport = match (intended.transport, wire.quic, wire.syn_data_taken, wire.cookie) {
         (_, true, _, _) => Transport::Quic,
@@ -40,6 +40,7 @@ fn actual_security(wire: &WireView) -> Option<Security> {
         Some(0x0303) if is_rsa_key_exchange(wire.cipher_suite?) => Security::Tls12Rsa,
         Some(0x0303) => Security::Tls12,
         Some(0x0304) if wire.early_data_accepted => Security::Tls13EarlyData,
+        Some(0x0304) if wire.resumed && wire.hello_retry => return None,
         Some(0x0304) if wire.resumed => Security::Tls13Resumed,
         Some(0x0304) if wire.hello_retry => Security::Tls13HelloRetry,
         Some(0x0304) => Security::Tls13,

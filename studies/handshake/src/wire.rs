@@ -1,12 +1,11 @@
 //! What the capture at the client shows of one connection, as far as the study asks.
 
-use std::time::Duration;
-
 use conn::Outcome;
 use observe::{Connection, EarlyData, Resumption, Traffic};
 use units::Time;
 
 use crate::mode::Mode;
+use crate::sample::Way;
 use crate::spec::Sizes;
 
 /// Payload bytes of a full segment: MTU 1500 less IPv4 and TCP header and timestamps (RFC 7323 §2).
@@ -48,13 +47,8 @@ pub(crate) struct WireView {
 }
 
 impl WireView {
-    /// The view of a connection whose client saw `outcome`. `round_trip` is the least that the path
-    /// takes.
-    pub(crate) fn new(
-        connection: &Connection,
-        outcome: &Outcome,
-        round_trip: Duration,
-    ) -> WireView {
+    /// The view of a connection whose client saw `outcome`, over such a path.
+    pub(crate) fn new(connection: &Connection, outcome: &Outcome, way: Way) -> WireView {
         let mut view = WireView {
             quic: connection.quic.is_some(),
             first_frame: Some(connection.first_frame),
@@ -81,7 +75,7 @@ impl WireView {
             view.early_data_accepted = tls.early_data == EarlyData::Accepted;
         }
         if view.quic {
-            view.early_data_accepted = quic_early_data(connection, outcome, round_trip);
+            view.early_data_accepted = quic_early_data(connection, outcome, way);
             // Packets behind the handshake are opaque: what the client's application saw decides.
             view.request = None;
             view.response = None;
@@ -107,12 +101,15 @@ impl WireView {
 
 /// Whether the wire proves that QUIC's early data was accepted: 0-RTT packets were sent, the
 /// ServerHello took the pre-shared key, and the response was there sooner than a request in the
-/// client's first 1-RTT packet could have been answered over this path.
-fn quic_early_data(connection: &Connection, outcome: &Outcome, round_trip: Duration) -> bool {
+/// client's first 1-RTT packet could have been answered over this path. An answer may be late because
+/// a frame was lost: under loss the two ends' word stands, else only the fast would count.
+fn quic_early_data(connection: &Connection, outcome: &Outcome, way: Way) -> bool {
     let (Some(quic), Some(tls)) = (&connection.quic, &connection.tls) else { return false };
     let Some(answered) = outcome.timeline.first_response_byte else { return false };
-    let in_time = quic.client_one_rtt.is_none_or(|sent| answered < sent + round_trip);
-    quic.zero_rtt_packets > 0 && tls.psk_accepted && in_time
+    let in_time = quic.client_one_rtt.is_none_or(|sent| answered < sent + way.round_trip())
+        || tls.early_data == EarlyData::Likely;
+    let undecided = way.lossy && outcome.early_data_accepted();
+    quic.zero_rtt_packets > 0 && tls.psk_accepted && (in_time || undecided)
 }
 
 #[cfg(test)]

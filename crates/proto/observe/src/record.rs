@@ -239,7 +239,8 @@ pub struct TlsFacts {
     pub client_hello_records_len: u32,
     /// Length of the second ClientHello message, bytes.
     pub second_client_hello_len: Option<u32>,
-    /// Payload bytes that the server sent until the client's Finished.
+    /// Payload bytes that the server sent until the client's Finished; over QUIC until the first
+    /// 1-RTT packet of either side.
     pub server_flight_len: u64,
     /// The host name asked for.
     pub server_name: Option<String>,

@@ -15,7 +15,7 @@ fn the_built_in_plans_are_plans() {
         assert!(!plan.cells().unwrap().0.is_empty(), "{scale}");
     }
     let message = Plan::built_in("tiny").unwrap_err().to_string();
-    assert!(message.contains("tiny") && message.contains("quick, full"), "{message}");
+    assert!(message.contains("tiny") && message.contains("full, quick"), "{message}");
 }
 
 #[test]

@@ -2,150 +2,356 @@
 
 use report::{Cell, Code, Column, Inline, KeyFigure, Note, Row, Section, Table};
 
-use super::{Findings, rtt_text};
+use super::lineup::{Need, few_rtts, order, typical_rtt};
+use super::{Findings, decimals_at, estimate, rtt_text};
 use crate::advice::Ingredient;
-use crate::mode::Transport;
+use crate::mode::{Mode, Security, Transport};
 use crate::savings::{Change, Saving};
+use crate::summary::value;
 
-/// Whether a change is to be had by configuring servers alone: no Fast Open without cookies.
-fn advisable(change: &Change) -> bool {
-    change.to.transport != Transport::TcpFastOpenNoCookie && saves(change)
+/// The RTTs at which savings are known, ascending.
+fn saving_rtts(findings: &Findings<'_>) -> Vec<f64> {
+    let savings = findings.changes.iter().flat_map(|change| &change.savings);
+    let mut rtts: Vec<f64> = savings.map(|saving| saving.rtt_ms).collect();
+    rtts.sort_by(f64::total_cmp);
+    rtts.dedup();
+    rtts
 }
 
-fn saves(change: &Change) -> bool {
-    change.savings.last().is_some_and(|saving| saving.saved_ms.low > 0.0)
+/// The saving at the RTT that speaks for most users.
+fn typical<'a>(findings: &Findings<'_>, change: &'a Change) -> Option<&'a Saving> {
+    let rtt = typical_rtt(&saving_rtts(findings))?;
+    change.savings.iter().find(|saving| saving.rtt_ms == rtt)
 }
 
-/// The saving at the RTT nearest to what most users have: 50 ms.
-fn typical(change: &Change) -> Option<&Saving> {
-    let distance = |saving: &&Saving| (saving.rtt_ms - 50.0).abs();
-    change.savings.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+/// The change with such a need that saves most, if it saves more than chance would have it.
+fn best<'a>(findings: &'a Findings<'_>, need: Need) -> Option<&'a Change> {
+    best_of(findings, |change| Need::of(change.to) == need)
 }
 
-/// The first change in the list that a server alone can make for a first visit: nothing resumed.
-fn first_visit<'a>(findings: &'a Findings<'_>) -> Option<&'a Change> {
-    findings.changes.iter().find(|change| {
-        let to = change.to;
-        advisable(change) && !to.resumes() && to.transport != Transport::TcpFastOpen
+fn best_of<'a>(findings: &'a Findings<'_>, wanted: impl Fn(&Change) -> bool) -> Option<&'a Change> {
+    let saves = |change: &&Change| {
+        typical(findings, change).is_some_and(|saving| saving.saved_ms.low > 0.0)
+    };
+    findings.changes.iter().filter(|change| wanted(change)).find(saves)
+}
+
+/// What is saved, in words: at the typical RTT, or on average over the clients where these are
+/// known.
+fn saved_words(findings: &Findings<'_>, change: &Change) -> String {
+    if let Some(weighed) = &change.weighed {
+        let percent = 100.0 * weighed.saved_ms / weighed.today_ms;
+        return format!(
+            "saves {:.1}\u{a0}ms of {:.1}\u{a0}ms ({percent:.0}\u{a0}%) on average over your clients' RTTs",
+            weighed.saved_ms, weighed.today_ms
+        );
+    }
+    typical(findings, change).map_or(String::new(), |saving| {
+        format!(
+            "saves {:.1}\u{a0}ms of {:.1}\u{a0}ms ({:.0}\u{a0}%) at an RTT of {}",
+            saving.saved_ms.value,
+            saving.today_ms,
+            saving.percent(),
+            rtt_text(saving.rtt_ms)
+        )
     })
 }
 
+/// The same, short, after a sentence that said at which RTT.
+fn saved_short(findings: &Findings<'_>, change: &Change) -> String {
+    if let Some(weighed) = &change.weighed {
+        let percent = 100.0 * weighed.saved_ms / weighed.today_ms;
+        return format!("{:.1}\u{a0}ms ({percent:.0}\u{a0}%)", weighed.saved_ms);
+    }
+    typical(findings, change).map_or(String::new(), |saving| {
+        format!("{:.1}\u{a0}ms ({:.0}\u{a0}%)", saving.saved_ms.value, saving.percent())
+    })
+}
+
+/// What a change takes, as the end of a sentence.
+fn condition(need: Need, mode: Mode) -> &'static str {
+    match need {
+        Need::Ticket if !mode.early_data() => "for clients that return with a session ticket",
+        Need::Server => "by the server's configuration alone",
+        Need::Udp => "where UDP port 443 is open and clients speak HTTP/3",
+        Need::Ticket => {
+            "for clients that return with a session ticket, and requests that may be repeated"
+        }
+        Need::BothEnds => "between programs of your own at both ends",
+        Need::NoAdvice => "which is no advice",
+    }
+}
+
 pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
-    let from = findings.from.description();
-    let Some(best) = findings.changes.iter().find(|change| advisable(change)) else {
-        return vec![Inline::new().text(format!(
-            "Nothing that was measured is faster than {from} by more than chance."
-        ))];
-    };
-    let sentence = |change: &Change, who: &str| {
-        let saving = typical(change);
-        let figures = saving.map(|saving| {
-            format!(
-                " saves {:.1} ms of {:.1} ms ({:.0} %) at an RTT of {}",
-                saving.saved_ms.value,
-                saving.today_ms,
-                saving.percent(),
-                rtt_text(saving.rtt_ms)
-            )
-        });
-        Inline::new()
-            .text(format!("From {from} to "))
-            .strong(change.to.description())
-            .text(figures.unwrap_or_default())
-            .text(format!(", {who}."))
-    };
-    let mut lines = Vec::new();
-    if let Some(first) = first_visit(findings) {
-        lines.push(sentence(first, "on a first visit too"));
+    let today = findings.from.description();
+    if findings.changes.is_empty() {
+        let why = format!(
+            "What a change from {today} saves is not known: it needs three connections without loss \
+             by it and by another mode at the same RTT."
+        );
+        let under_loss = super::loss::headline(findings);
+        return under_loss.into_iter().chain([why]).map(|text| Inline::new().text(text)).collect();
     }
-    if first_visit(findings).is_none_or(|first| first.to != best.to) {
-        lines.push(sentence(best, "once a client has been here before"));
-    }
+    let needs = [Need::Server, Need::Udp, Need::Ticket, Need::BothEnds];
+    let found: Vec<(Need, &Change)> =
+        needs.into_iter().filter_map(|need| Some((need, best(findings, need)?))).collect();
+    let Some(((need, first), others)) = found.split_first() else {
+        let text = format!(
+            "No change that was measured and can be advised is faster than {today} by more than \
+             chance."
+        );
+        return vec![Inline::new().text(text)];
+    };
+    let headline = format!(
+        "{} instead of {} {}, {}.",
+        short(first.to, findings.from),
+        short(findings.from, first.to),
+        saved_words(findings, first),
+        condition(*need, first.to)
+    );
+    let mut lines = vec![Inline::new().text(headline)];
+    lines.extend(others.iter().map(|(need, change)| more(findings, *need, change)));
     lines
 }
 
-pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
-    let mut figures = Vec::new();
-    for change in findings.changes.iter().filter(|change| advisable(change)).take(3) {
-        let Some(saving) = typical(change) else { continue };
-        figures.push(KeyFigure {
-            value: format!("{:.1}", saving.saved_ms.value),
-            unit: "ms".to_owned(),
-            label: format!("saved by {}", change.to.description()),
-            detail: format!(
-                "{:.0} % of {:.1} ms at {} RTT; 95 % interval {:.1} to {:.1} ms",
-                saving.percent(),
-                saving.today_ms,
-                rtt_text(saving.rtt_ms),
-                saving.saved_ms.low,
-                saving.saved_ms.high
-            ),
-        });
+/// What a mode is, without the transport that both of a change have.
+fn short(mode: Mode, other: Mode) -> String {
+    let description = mode.description();
+    match description.split_once(" + ") {
+        Some((_, security)) if mode.transport == other.transport => security.to_owned(),
+        _ => description,
     }
-    figures
 }
 
-/// Savings of every change at every RTT.
-pub(super) fn table(findings: &Findings<'_>) -> Option<Table> {
-    if findings.changes.is_empty() {
-        return None;
+/// A further line of the answer.
+fn more(findings: &Findings<'_>, need: Need, change: &Change) -> Inline {
+    let line = Inline::new().strong(change.to.description()).text(format!(
+        " saves {}, {}",
+        saved_short(findings, change),
+        condition(need, change.to)
+    ));
+    // Returning clients on networks without UDP gain by TLS over TCP.
+    let over_tcp = best_of(findings, |other| {
+        Need::of(other.to) == Need::Ticket && other.to.transport == Transport::Tcp
+    });
+    match over_tcp {
+        Some(tcp) if need == Need::Ticket && change.to.transport == Transport::Quic => line
+            .text("; ")
+            .strong(tcp.to.description())
+            .text(format!(" saves them {}.", saved_short(findings, tcp))),
+        _ if need == Need::BothEnds => {
+            line.text(": browsers leave Fast Open off, so it is no advice for web sites.")
+        }
+        _ => line.text("."),
     }
-    let mut rtts: Vec<f64> =
-        findings.changes.iter().flat_map(|c| &c.savings).map(|s| s.rtt_ms).collect();
-    rtts.sort_by(f64::total_cmp);
-    rtts.dedup();
-    let mut columns = vec![Column::new("Change to")];
+}
+
+pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
+    let needs = [Need::Server, Need::Udp, Need::Ticket];
+    let changes = needs.into_iter().filter_map(|need| best(findings, need));
+    today(findings)
+        .into_iter()
+        .chain(changes.filter_map(|change| saved_figure(findings, change)))
+        .collect()
+}
+
+/// What is to be paid today.
+fn today(findings: &Findings<'_>) -> Option<KeyFigure> {
+    let rtt = typical_rtt(&saving_rtts(findings))?;
+    let row = findings.main_rows().into_iter().find(|row| row.key.mode == findings.from)?;
+    let cell = row.at_rtt(rtt)?;
+    let median = cell.median(value::RESPONSE)?;
+    let round_trips = row.spec.map(|spec| format!("{} round trips; ", spec.response));
+    Some(KeyFigure {
+        value: format!("{:.1}", median.value),
+        unit: "ms".to_owned(),
+        label: format!("until the first response byte by {}", findings.from.description()),
+        detail: format!(
+            "at {} RTT; {}median of {} connections",
+            rtt_text(rtt),
+            round_trips.unwrap_or_default(),
+            cell.completed()
+        ),
+    })
+}
+
+fn saved_figure(findings: &Findings<'_>, change: &Change) -> Option<KeyFigure> {
+    let saving = typical(findings, change)?;
+    Some(KeyFigure {
+        value: format!("\u{2212}{:.1}", saving.saved_ms.value),
+        unit: "ms".to_owned(),
+        label: format!("by {}", change.to.description()),
+        detail: format!(
+            "{:.0} % at {} RTT; 95 % interval {:.1} to {:.1} ms; takes: {}",
+            saving.percent(),
+            rtt_text(saving.rtt_ms),
+            saving.saved_ms.low,
+            saving.saved_ms.high,
+            Need::of(change.to).text(change.to)
+        ),
+    })
+}
+
+/// The changes in the order to consider them.
+fn ranked<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
+    let mut changes: Vec<&Change> = findings.changes.iter().collect();
+    // Stable: within a need the largest saving stays first.
+    changes.sort_by_key(|change| {
+        let need = Need::of(change.to);
+        (need, if need == Need::NoAdvice { order(change.to).0 } else { 0 })
+    });
+    changes
+}
+
+/// RTTs for which milliseconds and percent have room beside each other.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Savings of every change at every RTT, in milliseconds and, where there is room, in percent.
+fn saved_table(findings: &Findings<'_>) -> Table {
+    let rtts = saving_rtts(findings);
+    let mut columns = vec![Column::new("Change to"), Column::new("takes")];
+    let side_by_side = rtts.len() <= SIDE_BY_SIDE;
     for rtt in &rtts {
         columns.push(Column::new(format!("at {}", rtt_text(*rtt))).unit("ms"));
-        columns.push(Column::new("share").unit("%"));
+        columns.extend(side_by_side.then(|| Column::new("share").unit("%")));
     }
     if findings.clients.is_some() {
         columns.push(Column::new("your clients, mean").unit("ms"));
-        columns.push(Column::new("share").unit("%"));
+        columns.extend(side_by_side.then(|| Column::new("share").unit("%")));
     }
     let caption = format!(
-        "What each change from {} ({}) saves until the first response byte (medians; negative: it costs)",
-        findings.from,
-        findings.from.description()
+        "Saved until the first response byte by changing from {} (medians; negative: it costs)",
+        findings.from
     );
     let mut table = Table::new(caption, columns);
-    for change in &findings.changes {
-        table.push(change_row(change, &rtts));
+    for change in ranked(findings) {
+        let mut cells = name_cells(change);
+        for rtt in &rtts {
+            let saving = at(change, *rtt);
+            let saved = saving.map(|saving| estimate(&saving.saved_ms, decimals_at(*rtt)));
+            let share = saving.map(|saving| Cell::number(saving.percent(), 0));
+            cells.push(saved.unwrap_or_default());
+            cells.extend(side_by_side.then(|| share.unwrap_or_default()));
+        }
+        if let Some(weighed) = &change.weighed {
+            let share = Cell::number(100.0 * weighed.saved_ms / weighed.today_ms, 0);
+            cells.push(Cell::number(weighed.saved_ms, 1));
+            cells.extend(side_by_side.then_some(share));
+        }
+        table.push(Row::new(cells));
+    }
+    table
+}
+
+/// The same in percent of today's time.
+fn percent_table(findings: &Findings<'_>) -> Table {
+    let rtts = saving_rtts(findings);
+    let mut columns = vec![Column::new("Change to"), Column::new("takes")];
+    columns.extend(rtts.iter().map(|rtt| Column::new(format!("at {}", rtt_text(*rtt))).unit("%")));
+    if findings.clients.is_some() {
+        columns.push(Column::new("your clients, mean").unit("%"));
+    }
+    let caption = format!("The same as a share of the time that {} takes", findings.from);
+    let mut table = Table::new(caption, columns);
+    for change in ranked(findings) {
+        let mut cells = name_cells(change);
+        let share = |rtt: &f64| at(change, *rtt).map(|saving| Cell::number(saving.percent(), 0));
+        cells.extend(rtts.iter().map(|rtt| share(rtt).unwrap_or_default()));
+        cells.extend(
+            change
+                .weighed
+                .as_ref()
+                .map(|weighed| Cell::number(100.0 * weighed.saved_ms / weighed.today_ms, 0)),
+        );
+        table.push(Row::new(cells));
+    }
+    table
+}
+
+fn name_cells(change: &Change) -> Vec<Cell> {
+    vec![Cell::text(change.to.to_string()), Cell::text(Need::of(change.to).text(change.to))]
+}
+
+fn at(change: &Change, rtt_ms: f64) -> Option<&Saving> {
+    change.savings.iter().find(|saving| saving.rtt_ms == rtt_ms)
+}
+
+/// The changes that can be advised, for a terminal: at four RTTs at most.
+pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+    let changes: Vec<&Change> =
+        ranked(findings).into_iter().filter(|c| Need::of(c.to) < Need::NoAdvice).collect();
+    if changes.is_empty() {
+        return None;
+    }
+    let rtts = few_rtts(&saving_rtts(findings));
+    let mut columns = vec![Column::new("Change to"), Column::new("takes")];
+    if findings.clients.is_some() {
+        columns.extend([Column::new("your clients").unit("ms"), Column::new("").unit("%")]);
+    }
+    for rtt in &rtts {
+        columns.push(Column::new(rtt_text(*rtt)).unit("ms"));
+        columns.push(Column::new("").unit("%"));
+    }
+    let caption = format!(
+        "What a change from {} saves until the first response byte, by RTT (medians; intervals and \
+         other changes are in the report)",
+        findings.from
+    );
+    let mut table = Table::new(caption, columns);
+    for change in changes {
+        let mut cells = name_cells(change);
+        if let Some(weighed) = &change.weighed {
+            cells.push(Cell::number(weighed.saved_ms, 1));
+            cells.push(Cell::number(100.0 * weighed.saved_ms / weighed.today_ms, 0));
+        }
+        for rtt in &rtts {
+            match at(change, *rtt) {
+                Some(saving) => cells.extend([
+                    Cell::number(saving.saved_ms.value, decimals_at(*rtt)),
+                    Cell::number(saving.percent(), 0),
+                ]),
+                None => cells.extend([Cell::Empty, Cell::Empty]),
+            }
+        }
+        table.push(Row::new(cells));
     }
     Some(table)
 }
 
-fn change_row(change: &Change, rtts: &[f64]) -> Row {
-    let mut cells = vec![Cell::text(change.to.to_string())];
-    for rtt in rtts {
-        match change.savings.iter().find(|saving| saving.rtt_ms == *rtt) {
-            Some(saving) => {
-                let saved = saving.saved_ms;
-                cells.push(Cell::estimate(saved.value, saved.low, saved.high, 2));
-                cells.push(Cell::number(saving.percent(), 0));
-            }
-            None => cells.extend([Cell::Empty, Cell::Empty]),
-        }
-    }
-    if let Some(weighed) = &change.weighed {
-        cells.push(Cell::number(weighed.saved_ms, 2));
-        cells.push(Cell::number(100.0 * weighed.saved_ms / weighed.today_ms, 0));
-    }
-    Row::new(cells)
-}
-
 pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
-    Some(Section::new("change", "What to change").with(table(findings)?))
+    if findings.changes.is_empty() {
+        return None;
+    }
+    let text = "What each change takes: the **server** alone; **UDP** open on the way, and clients \
+                that speak HTTP/3 (on a first visit only if DNS tells them so: an HTTPS record, \
+                RFC 9460); a **ticket** from an earlier visit; **both ends**, since browsers leave \
+                Fast Open off (and it needs a cookie from an earlier connection). **No advice**: \
+                Fast Open without cookies, which lets forged SYNs make a server work (RFC 7413 \
+                §6.2), and a HelloRetryRequest, which is a cost to avoid.";
+    let mut section = Section::new("change", "What to change")
+        .with(Inline::marked(text))
+        .with(saved_table(findings));
+    if saving_rtts(findings).len() > SIDE_BY_SIDE {
+        section = section.with(percent_table(findings));
+    }
+    if findings.clients.is_some() {
+        let text = "The means over your clients' RTTs are computed by the fitted lines.";
+        section = section.with(Note::info(Inline::new().text(text)));
+    }
+    Some(section)
 }
 
-/// How to switch on what the advisable changes need.
+/// How to switch on what the changes need that can be advised and that save something.
 pub(super) fn configuration(findings: &Findings<'_>) -> Option<Section> {
-    let changes: Vec<&Change> =
-        findings.changes.iter().filter(|change| advisable(change)).collect();
-    let needs = |mode| Ingredient::of(mode);
+    let saves = |change: &Change| typical(findings, change).is_some_and(|s| s.saved_ms.low > 0.0);
+    let changes: Vec<&Change> = ranked(findings)
+        .into_iter()
+        .filter(|change| Need::of(change.to) < Need::NoAdvice && saves(change))
+        .collect();
+    let has = Ingredient::of(findings.from);
     let needed = |ingredient: &Ingredient| {
-        changes.iter().any(|change| needs(change.to).contains(ingredient))
-            && !needs(findings.from).contains(ingredient)
+        let mut users = changes.iter().map(|change| Ingredient::of(change.to));
+        users.any(|needs| needs.contains(ingredient)) && !has.contains(ingredient)
     };
     let ingredients: Vec<Ingredient> = Ingredient::ALL.into_iter().filter(needed).collect();
     if ingredients.is_empty() {
@@ -153,12 +359,14 @@ pub(super) fn configuration(findings: &Findings<'_>) -> Option<Section> {
     }
     let mut section = Section::new("configuration", "How to switch it on");
     for ingredient in ingredients {
-        let modes = changes.iter().filter(|change| needs(change.to).contains(&ingredient));
+        let modes = changes.iter().filter(|change| Ingredient::of(change.to).contains(&ingredient));
         let mut line = Inline::new().strong(ingredient.title()).text(", for ");
         for (number, change) in modes.enumerate() {
             line = line.text(if number > 0 { ", " } else { "" }).code(change.to.to_string());
         }
-        section = section.with(line);
+        section = section
+            .with(line.text(". "))
+            .with(Note::info(Inline::new().text(ingredient.caution())));
         for setting in ingredient.settings() {
             section = section.with(Code {
                 language: setting.of.to_lowercase(),
@@ -166,7 +374,11 @@ pub(super) fn configuration(findings: &Findings<'_>) -> Option<Section> {
                 text: setting.lines.to_owned(),
             });
         }
-        section = section.with(Note::info(Inline::new().text(ingredient.caution())));
+    }
+    if findings.from.security == Security::Tls12 && findings.from.transport == Transport::Tcp {
+        let text = "The lines are for a server that runs TLS 1.2 today; check them against the \
+                    version that you run before you load them.";
+        section = section.with(Inline::new().text(text));
     }
     Some(section)
 }

@@ -1,12 +1,21 @@
 //! The study's part of the report: the answer, the evidence, the tables for a terminal.
 
 mod advice;
-mod evidence;
+mod by_rtt;
+mod counted;
+mod fits;
+mod lineup;
 mod loss;
+mod picture;
 mod published;
+mod variations;
+mod wire;
 
-use report::{Inline, KeyFigure, Section, Table};
-use stats::Distribution;
+#[cfg(test)]
+mod tests;
+
+use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use stats::{Distribution, Estimate};
 
 use crate::mode::Mode;
 use crate::savings::{self, Change};
@@ -51,50 +60,53 @@ impl<'a> Findings<'a> {
         advice::key_figures(self)
     }
 
+    /// What a reader must know before believing the answer, by the samples themselves: too few
+    /// connections, modes that miss their specification, connections left out.
+    #[must_use]
+    pub fn cautions(&self) -> Vec<Note> {
+        counted::cautions(self)
+    }
+
     /// The study's sections, in order; those for which nothing was measured are left out.
     ///
     /// # Errors
     /// A plot cannot be drawn honestly.
     pub fn sections(&self) -> Result<Vec<Section>, report::PlotError> {
         let sections = [
+            picture::section(self)?,
             advice::section(self),
-            evidence::by_rtt(self)?,
-            evidence::fits(self),
-            published::section(self)?,
-            evidence::wire(self),
+            by_rtt::section(self)?,
+            fits::section(self),
             loss::section(self)?,
-            evidence::variations(self),
+            variations::section(self),
+            wire::section(self),
+            published::section(self)?,
             advice::configuration(self),
-            evidence::how(self),
+            counted::section(self),
         ];
         Ok(sections.into_iter().flatten().collect())
     }
 
-    /// The tables for a terminal: n and c, and what to change.
+    /// The tables for a terminal of 120 columns: n and c, the tail under loss, what to change.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        [evidence::fit_table(self), loss::table(self), advice::table(self)]
+        [fits::summary(self), loss::summary(self), advice::summary(self)]
             .into_iter()
             .flatten()
             .collect()
     }
 
-    /// The rows that were measured without loss at the most paths for their mode: the main sweep's.
+    /// The rows of the main sweep, which was measured without loss at the most paths: one for each
+    /// mode, all with the same certificates, group and library.
     #[must_use]
     pub fn main_rows(&self) -> Vec<&Row> {
-        let sweep = self.summary.rows.iter().max_by_key(|row| {
-            let same = |other: &&Row| other.key.sweep == row.key.sweep && !other.cells.is_empty();
-            self.summary.rows.iter().filter(same).map(|other| other.cells.len()).sum::<usize>()
-        });
-        let Some(sweep) = sweep.map(|row| &row.key.sweep) else { return Vec::new() };
-        let of_sweep = |row: &&Row| row.key.sweep == *sweep && !row.cells.is_empty();
-        self.summary.rows.iter().filter(of_sweep).collect()
+        lineup::main_rows(self.summary, self.from)
     }
 }
 
-/// A round-trip time in a heading: `11.6 ms`.
+/// A round-trip time in a heading, on one line: `11.6 ms`.
 fn rtt_text(rtt_ms: f64) -> String {
-    format!("{rtt_ms} ms")
+    format!("{rtt_ms}\u{a0}ms")
 }
 
 /// The RTTs at which any of these rows was measured, ascending.
@@ -104,4 +116,14 @@ fn rtts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<f64> {
     rtts.sort_by(f64::total_cmp);
     rtts.dedup();
     rtts
+}
+
+/// An estimate in a table's cell.
+fn estimate(estimate: &Estimate, decimals: usize) -> Cell {
+    Cell::estimate(estimate.value, estimate.low, estimate.high, decimals)
+}
+
+/// Times of a short path are told apart by hundredths of a millisecond, of a long one by tenths.
+fn decimals_at(rtt_ms: f64) -> usize {
+    if rtt_ms < 5.0 { 2 } else { 1 }
 }

@@ -100,7 +100,10 @@ impl QuicFlow {
         mark: Mark,
         scratch: &mut Vec<u8>,
     ) {
-        if side == Sender::Server && self.tls.client_finished.is_none() {
+        // Neither side sends 1-RTT packets before the server's flight is out; a client's Handshake
+        // packet that is padded looks like a Finished, and is no sign of its end.
+        let application = self.facts.client_one_rtt.or(self.facts.server_one_rtt);
+        if side == Sender::Server && application.is_none() {
             self.server_bytes = self.server_bytes.saturating_add(datagram.len() as u64);
         }
         for packet in Packets::of_known_flow(datagram) {
@@ -165,7 +168,6 @@ impl QuicFlow {
             && self.tls.client_finished.is_none()
         {
             self.tls.client_finished = Some(at);
-            self.tls.server_flight_len = self.server_bytes;
             self.keys = None;
         }
     }
@@ -275,6 +277,9 @@ impl QuicFlow {
     /// Completes the record.
     pub(crate) fn close(mut self: Box<Self>, connection: &mut Connection) {
         let tls = &mut self.tls;
+        if tls.client_finished.is_some() {
+            tls.server_flight_len = self.server_bytes;
+        }
         tls.early_data_sent = self.facts.zero_rtt;
         tls.early_data_records = self.facts.zero_rtt_packets;
         tls.early_data_bytes = self.facts.zero_rtt_bytes;

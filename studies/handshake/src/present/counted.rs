@@ -1,0 +1,89 @@
+//! What was counted as what, what was left out, and what a reader must know before believing.
+
+use report::{Cell, Column, Inline, Note, Row as TableRow, Section, Table};
+
+use super::{Findings, fits};
+
+/// Fewer connections a point make an interval that means little.
+const FEW: usize = 10;
+
+/// What a reader must know, by the samples themselves.
+pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
+    let rows = findings.main_rows();
+    let mut notes = Vec::new();
+    let cells = rows.iter().flat_map(|row| &row.cells);
+    let fewest = cells.map(crate::summary::Cell::completed).min();
+    if let Some(fewest) = fewest.filter(|fewest| *fewest < FEW) {
+        let text = format!(
+            "Some points rest on {fewest} connection{}: their intervals are rough.",
+            if fewest == 1 { "" } else { "s" }
+        );
+        let remedy = "measure more with `--repeat 20`, or `--scale full`";
+        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+    }
+    if let Some(missed) = fits::missed(findings) {
+        let text = format!("The round trips of {missed} are not what the specifications give.");
+        let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
+        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+    }
+    let left_out: u64 = findings.summary.contradictions.values().sum();
+    if left_out > 0 {
+        let all = findings.summary.samples;
+        let text = format!(
+            "{left_out} of {all} connections are left out: client, server and capture contradict \
+             each other."
+        );
+        let remedy =
+            "see \u{201C}What was counted\u{201D}; under loss what is left out may be the slowest";
+        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+    }
+    notes
+}
+
+/// What was counted as what, and what was left out.
+pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+    let summary = findings.summary;
+    if summary.samples == 0 {
+        return None;
+    }
+    let text = format!(
+        "{} connections. Each was timed by the client, logged by the server and read from a capture \
+         at the client; one whose views contradict each other is left out. What the wire shows \
+         decides which mode a connection counts as; on a path with loss it is the mode that was \
+         tried.",
+        summary.samples
+    );
+    let mut section = Section::new("counted", "What was counted").with(Inline::new().text(text));
+    if summary.fell_back.is_empty() {
+        let text = "Every connection that counts was what it was meant to be: none fell back.";
+        section = section.with(Inline::new().text(text));
+    } else {
+        section = section.with(fell_back(findings));
+    }
+    for (contradiction, count) in &summary.contradictions {
+        let text = format!("{count} connections left out: {contradiction}.");
+        section = section.with(Note::warning(
+            Inline::new().text(text),
+            Inline::marked(
+                "without loss: give the machine less to do beside, and measure again with the same \
+                 seed; under loss: what was sent again may hide what it was, look at it with \
+                 `--keep-captures`",
+            ),
+        ));
+    }
+    Some(section)
+}
+
+fn fell_back(findings: &Findings<'_>) -> Table {
+    let columns = vec![Column::new("Meant"), Column::new("Was"), Column::new("connections")];
+    let mut table =
+        Table::new("Connections that fell back to another mode than was meant", columns);
+    for (fell_back, count) in &findings.summary.fell_back {
+        table.push(TableRow::new(vec![
+            Cell::text(fell_back.intended.to_string()),
+            Cell::text(fell_back.actual.to_string()),
+            Cell::count(*count),
+        ]));
+    }
+    table
+}

@@ -1,0 +1,195 @@
+//! Findings from samples made up here: what is said, and what is not.
+
+use std::collections::BTreeMap;
+
+use record::{Outcome, Sample};
+
+use super::*;
+use crate::plan::Plan;
+use crate::summary::{label, summarise, value};
+
+/// Samples of a plan in which every mode takes its textbook round trips and `compute_ms`.
+fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
+    let plan = Plan::parse(&format!("[scale.quick]\nsweep = [{sweeps}]\n"), "quick").unwrap();
+    let (cells, _) = plan.cells().unwrap();
+    let mut samples = Vec::new();
+    for cell in cells {
+        for point in &cell.points {
+            let sizes = crate::spec::Sizes {
+                first_flight: if point.group.to_string().contains("mlkem") { 1_450 } else { 250 },
+                server_flight: 1_300,
+                client_datagrams: 2_400,
+                segment: 1_448,
+                syn_payload: 1_420,
+            };
+            let spec = crate::spec::round_trips(point.mode, &sizes);
+            for repeat in 0..cell.repeat {
+                let rtt_ms = cell.rtt.as_millis_f64();
+                let noise = f64::from(repeat) * 0.001;
+                let after = |n: u32| f64::from(n) * rtt_ms + compute_ms + noise;
+                samples.push(Sample {
+                    study: "handshake".to_owned(),
+                    point: point.axes(),
+                    repeat,
+                    seed: 1,
+                    at_unix_ms: 0,
+                    outcome: Outcome::Completed,
+                    values: BTreeMap::from([
+                        (value::READY.to_owned(), after(spec.ready)),
+                        (value::RESPONSE.to_owned(), after(spec.response)),
+                        (value::SPEC_READY.to_owned(), f64::from(spec.ready)),
+                        (value::SPEC_RESPONSE.to_owned(), f64::from(spec.response)),
+                        (value::HELLO_BYTES.to_owned(), sizes.first_flight as f64),
+                    ]),
+                    labels: BTreeMap::from([(label::ACTUAL.to_owned(), point.mode.to_string())]),
+                    command: point.command(1, repeat + 1),
+                });
+            }
+        }
+    }
+    samples
+}
+
+const MODES: &str = "{ name = 'modes', mode = ['all'], rtt = ['0.4ms', '50ms'], repeat = 5 }";
+
+fn with_findings<T>(sweeps: &str, from: &str, look: impl FnOnce(&Findings<'_>) -> T) -> T {
+    let summary = summarise(samples(sweeps, 2.0), 1).unwrap();
+    look(&Findings::new(&summary, from.parse().unwrap(), None, 1).unwrap())
+}
+
+fn answer(sweeps: &str, from: &str) -> Vec<String> {
+    let plain = |line: &Inline| line.to_plain().replace('\u{a0}', " ");
+    with_findings(sweeps, from, |findings| findings.answer().iter().map(plain).collect())
+}
+
+#[test]
+fn the_headline_is_what_a_server_alone_can_do_on_a_first_visit() {
+    let lines = answer(MODES, "tcp+tls12");
+    assert_eq!(
+        lines[0],
+        "TLS 1.3 instead of TLS 1.2 (ECDHE) saves 50.0 ms of 202.0 ms (25 %) at an RTT of 50 ms, by \
+         the server's configuration alone."
+    );
+    assert!(lines[1].starts_with("QUIC, 1-RTT saves 100.0 ms (50 %)"), "{lines:?}");
+    assert!(lines[2].contains("QUIC, 0-RTT saves 150.0 ms (74 %)"), "{lines:?}");
+    assert!(lines[2].contains("TCP + TLS 1.3 with early data saves them 100.0 ms"), "{lines:?}");
+    assert!(lines[3].contains("both ends") && lines[3].contains("no advice for web"), "{lines:?}");
+    assert!(!lines.concat().contains("without cookies"), "{lines:?}");
+}
+
+#[test]
+fn who_runs_tls13_is_told_of_quic_and_who_runs_the_best_of_nothing() {
+    let lines = answer(MODES, "tcp+tls13");
+    assert!(
+        lines[0].starts_with("QUIC, 1-RTT instead of TCP + TLS 1.3 saves 50.0 ms"),
+        "{lines:?}"
+    );
+    let lines = answer(MODES, "quic-0rtt");
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("No change that was measured"), "{lines:?}");
+}
+
+#[test]
+fn without_data_for_a_saving_none_is_claimed() {
+    let only = "{ name = 'a', mode = ['quic'], rtt = ['50ms'], repeat = 5 }";
+    let lines = answer(only, "tcp+tls12");
+    assert!(lines[0].contains("is not known"), "{lines:?}");
+    with_findings(only, "tcp+tls12", |findings| {
+        assert!(findings.key_figures().is_empty());
+        assert!(findings.tables().is_empty());
+        findings.sections().unwrap();
+    });
+}
+
+#[test]
+fn the_key_figures_are_today_and_three_changes() {
+    with_findings(MODES, "tcp+tls12", |findings| {
+        let figures = findings.key_figures();
+        let values: Vec<_> = figures.iter().map(|figure| figure.value.as_str()).collect();
+        assert_eq!(values, ["202.0", "−50.0", "−100.0", "−150.0"]);
+    });
+}
+
+#[test]
+fn what_is_printed_fits_120_columns_with_nothing_left_out_and_80_without_intervals() {
+    with_findings(MODES, "tcp+tls12", |findings| {
+        for table in findings.tables() {
+            let wide = table.to_text(120);
+            assert!(!wide.contains("too narrow"), "{wide}");
+            let names = table.to_text(80);
+            assert!(!names.contains("tcp+tls12…"), "{names}");
+        }
+        let fits = findings.tables().remove(0).to_text(80);
+        assert!(fits.ends_with("(too narrow for: intervals)\n"), "{fits}");
+        assert!(fits.contains("tfo-nocookie+tls12-resumed"), "{fits}");
+    });
+}
+
+#[test]
+fn a_group_that_outgrows_the_syn_is_said_to_cost_a_round_trip_over_fast_open_alone() {
+    let sweeps = format!(
+        "{MODES}, {{ name = 'group', mode = ['tcp+tls13', 'tfo+tls13'], rtt = ['0.4ms', '50ms'], \
+         group = ['x25519mlkem768'], repeat = 5 }}"
+    );
+    with_findings(&sweeps, "tcp+tls12", |findings| {
+        let sections = findings.sections().unwrap();
+        let section = sections.iter().find(|section| section.id == "variations").unwrap();
+        let list = section.blocks.iter().find_map(|block| match block {
+            report::Block::List(lines) => Some(lines.clone()),
+            _ => None,
+        });
+        let line = list.unwrap()[0].to_plain();
+        assert_eq!(
+            line,
+            "Group x25519mlkem768 instead of x25519: 1 round trip more over tfo+tls13; no round \
+             trip more over tcp+tls13; the ClientHello has 1450 bytes instead of 250 (tcp+tls13)."
+        );
+    });
+}
+
+#[test]
+fn a_sweep_of_several_keys_shows_each_mode_once_in_the_main_tables() {
+    let sweep = "{ name = 'cli', mode = ['tcp+tls12', 'tcp+tls13'], rtt = ['0.4ms', '50ms'], \
+                 key = ['rsa-2048', 'ecdsa-p256'], repeat = 5 }";
+    with_findings(sweep, "tcp+tls12", |findings| {
+        let rows = findings.main_rows();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].key.key, rows[1].key.key);
+        let sections = findings.sections().unwrap();
+        assert!(sections.iter().any(|section| section.id == "variations"));
+    });
+}
+
+#[test]
+fn the_main_rows_are_in_the_order_of_the_specification_with_quic_after_tcp() {
+    with_findings(MODES, "tcp+tls12", |findings| {
+        let rows = findings.main_rows();
+        let names: Vec<_> = rows.iter().map(|row| row.key.mode.to_string()).collect();
+        assert_eq!(names.len(), 26);
+        assert_eq!((names[0].as_str(), names[7].as_str()), ("tcp", "tcp+tls13-0rtt"));
+        assert_eq!((names[8].as_str(), names[9].as_str()), ("quic", "quic-0rtt"));
+        assert_eq!(names[10], "tfo");
+    });
+}
+
+#[test]
+fn few_connections_are_warned_of() {
+    with_findings(MODES, "tcp+tls12", |findings| {
+        let cautions = findings.cautions();
+        assert_eq!(cautions.len(), 1, "{cautions:?}");
+        assert!(cautions[0].text.to_plain().contains("5 connections"), "{cautions:?}");
+    });
+}
+
+#[test]
+fn a_run_under_loss_alone_answers_with_its_tail_and_claims_no_saving() {
+    let sweep = "{ name = 'loss', mode = ['tcp', 'tcp+tls12', 'quic', 'tfo+tls13-0rtt'], \
+                 rtt = ['50ms'], loss = ['3%'], repeat = 20, concurrent = 20 }";
+    let lines = answer(sweep, "tcp+tls12");
+    assert_eq!(
+        lines[0],
+        "At a loss of 3 % each way and an RTT of 50 ms, nine connections in ten are answered within \
+         202 ms by TCP + TLS 1.2 (ECDHE) and 102 ms by QUIC, 1-RTT."
+    );
+    assert!(lines[1].contains("is not known"), "{lines:?}");
+}
