@@ -2,20 +2,31 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use tls::{Group, KeyType, Library};
 use units::{Delay, Probability, Rate};
 
-/// Exit codes, as `--help` and the man page state them.
-const EXIT_CODES: &str = "\
+/// What stands at the end of a command's help: examples, and how it ends.
+macro_rules! epilogue {
+    ($text:literal) => {
+        concat!(
+            $text,
+            "
+
 Exit codes:
   0    done
   1    `compare` found a regression; `probe` could not connect
   2    the command line or an input file is wrong
-  3    this machine cannot do it (doctor says what is missing)
+  3    this machine cannot do it (`wiretax doctor` says what is missing)
   4    the results could not be written or read
   5    the measurement failed
-  130  interrupted: what was measured is kept";
+  130  interrupted: what was measured is kept"
+        )
+    };
+}
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
 
 /// Measures what security costs on the wire, and how to get it back.
 #[derive(Debug, Parser)]
@@ -25,21 +36,25 @@ Exit codes:
     propagate_version = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_long_help = EXIT_CODES,
-    after_help = "Begin with `wiretax run`, or ask your own server: `wiretax probe HOST`."
+    max_term_width = 100,
+    after_help = epilogue!(
+        "Examples:
+  wiretax run                 begin here: every study, 4 minutes at most, and a report
+  wiretax probe example.org   ask your own server"
+    )
 )]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
     /// Say more on stderr; twice for traces of the machinery
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub verbose: u8,
     /// No progress and no notes on stderr, errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub quiet: bool,
     /// Colour on stderr
-    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN", help_heading = GLOBAL)]
     pub color: Colour,
 }
 
@@ -54,6 +69,26 @@ pub enum Colour {
     Never,
 }
 
+/// The command line as it is parsed and printed: with the times that the built-in plans take.
+pub fn command() -> clap::Command {
+    Cli::command().mut_subcommand("handshake", |handshake| {
+        let text = handshake.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let text = text.replace("QUICK", &plan_size("quick")).replace("FULL", &plan_size("full"));
+        handshake.after_help(text)
+    })
+}
+
+/// What a built-in plan comes to: `400 connections, about 70 seconds`.
+fn plan_size(scale: &str) -> String {
+    let plan = handshake::Plan::built_in(scale).and_then(|plan| plan.expected());
+    let Ok((connections, time)) = plan else { return String::new() };
+    let time = match time.as_secs() {
+        seconds @ 0..120 => format!("{} seconds", (seconds + 5) / 10 * 10),
+        seconds => format!("{} minutes", (seconds + 30) / 60),
+    };
+    format!("{connections} connections, about {time}")
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -66,15 +101,30 @@ pub enum Command {
     /// Say what got slower between two results, and how sure that is
     Compare(CompareArgs),
     /// Say what this machine can do, what is missing and how to get it
+    #[command(after_help = epilogue!(
+        "Examples:
+  wiretax doctor
+  wiretax doctor --json | jq '.[] | select(.ok | not)'"
+    ))]
     Doctor(JsonArg),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
     /// Print a completion script for a shell
+    #[command(after_help = epilogue!(
+        "Examples:
+  wiretax completions bash > ~/.local/share/bash-completion/completions/wiretax
+  wiretax completions zsh > ~/.zfunc/_wiretax   (with ~/.zfunc in fpath)
+  wiretax completions fish > ~/.config/fish/completions/wiretax.fish"
+    ))]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a folder
+    #[command(after_help = epilogue!(
+        "Examples:
+  wiretax man ~/.local/share/man/man1 && man wiretax-probe"
+    ))]
     Man {
         /// The folder.
         #[arg(value_hint = ValueHint::DirPath)]
@@ -100,13 +150,14 @@ pub struct FiguresArgs {
 /// Machine-readable output.
 #[derive(Debug, Args)]
 pub struct JsonArg {
-    /// Print JSON on stdout instead of text
-    #[arg(long)]
+    /// Print JSON on stdout instead of text (docs/json.md has the fields)
+    #[arg(long, help_heading = "Results")]
     pub json: bool,
 }
 
 /// Where results go.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
 pub struct OutArgs {
     /// Folder for the results; a new one under ./results if not given
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -118,6 +169,7 @@ pub struct OutArgs {
 
 /// How the emulated path is made.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Lab")]
 pub struct LabArgs {
     /// What carries the frames of emulated links
     #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
@@ -142,10 +194,12 @@ pub enum LinkBackend {
 
 /// `wiretax run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue!(
+    "Examples:
   wiretax run                      everything, quick scale, about 4 minutes at most
   wiretax run --out results/today  into a folder of your choice
-  wiretax run --resume results/today")]
+  wiretax run --resume results/today"
+))]
 pub struct RunArgs {
     #[command(flatten)]
     pub out: OutArgs,
@@ -153,32 +207,33 @@ pub struct RunArgs {
     pub lab: LabArgs,
     #[command(flatten)]
     pub json: JsonArg,
-    /// Seed of every random draw
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of every random draw [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// `wiretax handshake`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  wiretax handshake                                    the quick plan, about a minute
+#[command(after_help = epilogue!(
+    "Examples:
+  wiretax handshake        the quick plan: QUICK
   wiretax handshake --rtt 0.4ms,11.6ms,85.5ms --repeat 20
   wiretax handshake --mode tcp+tls12,quic --rtt 50ms --loss 0%,1%,3% --repeat 100 --concurrent 50
   wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa4096 --chain 1,3
   wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
-  wiretax handshake --scale full --out results/full    every axis, about 40 minutes
+  wiretax handshake --scale full --out results/full
+                           every axis: FULL
 
 Modes: tcp, tfo and tfo-nocookie, each alone or with +tls12-rsa, +tls12, +tls12-resumed, +tls13,
-+tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt.")]
++tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt."
+))]
 pub struct HandshakeArgs {
-    /// The built-in plan, or the scale in the plan file: quick or full
-    #[arg(long, default_value = "quick", value_name = "NAME")]
-    pub scale: String,
+    /// The built-in plan, or the scale in the plan file: quick (default) or full
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
     /// A plan file (TOML) in place of the built-in one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,
-    #[command(flatten)]
-    pub axes: AxisArgs,
     /// Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire; unlimited if not given
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
@@ -193,12 +248,12 @@ pub struct HandshakeArgs {
     /// Capacity from server to client by a trace
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
     pub trace_down: Option<PathBuf>,
-    /// Give a connection up after this time; it stays in as a censored sample
-    #[arg(long, default_value = "60s", value_name = "TIME")]
-    pub timeout: Delay,
-    /// Seed of every random draw
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Give a connection up after this time [default: 60s]; it stays in as a censored sample
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<Delay>,
+    /// Seed of every random draw [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// The mode that you run today: savings are counted from it
     #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
     pub from: String,
@@ -209,6 +264,8 @@ pub struct HandshakeArgs {
     #[arg(long)]
     pub keep_captures: bool,
     #[command(flatten)]
+    pub axes: AxisArgs,
+    #[command(flatten)]
     pub out: OutArgs,
     #[command(flatten)]
     pub lab: LabArgs,
@@ -218,6 +275,7 @@ pub struct HandshakeArgs {
 
 /// The axes of the study; any of these replaces the plan by one sweep.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Axes (any of these replaces the plan by one sweep)")]
 pub struct AxisArgs {
     /// Modes, or `all`
     #[arg(long, value_delimiter = ',', value_name = "MODES")]
@@ -250,9 +308,11 @@ pub struct AxisArgs {
 
 /// `wiretax report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue!(
+    "Examples:
   wiretax report results/today
-  wiretax report results/today --html today.html --from tcp+tls13 --clients rtts.txt")]
+  wiretax report results/today --html today.html --from tcp+tls13 --clients rtts.txt"
+))]
 pub struct ReportArgs {
     /// A folder of results
     #[arg(value_hint = ValueHint::DirPath)]
@@ -272,9 +332,11 @@ pub struct ReportArgs {
 
 /// `wiretax compare`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue!(
+    "Examples:
   wiretax compare results/before results/after
-  wiretax compare --threshold 10% results/before results/after || echo slower")]
+  wiretax compare --threshold 10% results/before results/after || echo slower"
+))]
 pub struct CompareArgs {
     /// Results to compare with
     #[arg(value_hint = ValueHint::DirPath)]
@@ -294,12 +356,14 @@ pub struct CompareArgs {
 
 /// `wiretax probe`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue!(
+    "Examples:
   wiretax probe example.org
   wiretax probe example.org:8443 --repeat 5
   wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
   wiretax probe example.org --json > from-here.json
-  wiretax probe --compare from-here.json from-there.json")]
+  wiretax probe --compare from-here.json from-there.json"
+))]
 pub struct ProbeArgs {
     /// The server: a name or an address, with a port if it is not 443
     #[arg(value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "compare")]
@@ -330,4 +394,26 @@ pub struct ProbeArgs {
     pub ipv6: bool,
     #[command(flatten)]
     pub json: JsonArg,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_states_what_the_plans_come_to() {
+        let mut command = command();
+        let found = command.find_subcommand_mut("handshake").expect("it is there");
+        let help = found.render_long_help().to_string();
+        for scale in ["quick", "full"] {
+            let (connections, _) = handshake::Plan::built_in(scale).unwrap().expected().unwrap();
+            assert!(help.contains(&format!("{connections} connections, about ")), "{help}");
+        }
+        assert!(!help.contains("QUICK") && !help.contains("FULL"), "{help}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `wiretax compare`: what got slower between two results, and how sure that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use record::{Outcome as Ended, Run, Sample};
@@ -139,10 +139,11 @@ fn table(comparison: &Comparison, args: &CompareArgs) -> Table {
         Column::new("verdict"),
     ];
     let caption = format!(
-        "{}: medians, and the shift with its 95 % interval; q is the share of false alarms that the \
-         verdict accepts over all cells",
+        "{}: medians, and the shift with its interval (95 %, 90 % for few samples); q is the share of \
+         false alarms that the verdict accepts over all cells",
         args.value
     );
+    let names = short_names(comparison.cells.iter().map(|cell| cell.key.as_str()));
     let mut table = Table::new(caption, columns);
     let mut cells: Vec<&CellVerdict> = comparison.cells.iter().collect();
     cells.sort_by(|a, b| a.q_value.total_cmp(&b.q_value));
@@ -156,7 +157,7 @@ fn table(comparison: &Comparison, args: &CompareArgs) -> Table {
             _ => (Status::Neutral, "too few samples to tell"),
         };
         table.push(Row::new(vec![
-            Cell::text(cell.key.clone()),
+            Cell::text(names.get(&cell.key).unwrap_or(&cell.key).clone()),
             Cell::number(cell.median_a, 3),
             Cell::number(cell.median_b, 3),
             Cell::estimate(shift.value, shift.low, shift.high, 3),
@@ -166,4 +167,37 @@ fn table(comparison: &Comparison, args: &CompareArgs) -> Table {
         ]));
     }
     table
+}
+
+/// The names of cells without the axes that are the same in all of them; mode and RTT stay.
+fn short_names<'a>(keys: impl Iterator<Item = &'a str> + Clone) -> BTreeMap<String, String> {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for axis in keys.clone().flat_map(axes) {
+        let name = axis.split_once('=').map_or(axis, |(name, _)| name);
+        values.entry(name).or_default().insert(axis);
+    }
+    let tells = |axis: &&str| {
+        let name = axis.split_once('=').map_or(*axis, |(name, _)| name);
+        matches!(name, "mode" | "rtt") || values.get(name).is_some_and(|values| values.len() > 1)
+    };
+    let short = |key: &'a str| axes(key).filter(tells).collect::<Vec<_>>().join(" ");
+    keys.map(|key| (key.to_owned(), short(key))).collect()
+}
+
+/// The axes in the name of a cell, as `rtt=20ms`.
+fn axes(key: &str) -> impl Iterator<Item = &str> {
+    key.split_once('/').map_or(key, |(_, axes)| axes).split(',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_cells_share_is_left_out_of_their_names() {
+        let keys = ["s/chain=1,loss=0,mode=tcp,rtt=5ms", "s/chain=1,loss=1,mode=tcp,rtt=5ms"];
+        let names = short_names(keys.iter().copied());
+        assert_eq!(names[keys[0]], "loss=0 mode=tcp rtt=5ms");
+        assert_eq!(names[keys[1]], "loss=1 mode=tcp rtt=5ms");
+    }
 }

@@ -10,15 +10,16 @@ use record::Manifest;
 use crate::args::FiguresArgs;
 use crate::exit::{Exit, OrExit, Outcome};
 use crate::files::read_text;
-use crate::report::{Question, read};
+use crate::report::{Question, Results};
+use crate::talk::Talk;
 
 const BEGIN: &str = "<!-- figures:handshake -->";
 const END: &str = "<!-- /figures -->";
 
 /// Rewrites the part between the marks; with `--check` says whether it would change.
-pub fn figures(args: &FiguresArgs) -> Outcome {
+pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
     let question = Question::read("tcp+tls12", None, 1)?;
-    let (manifest, summary) = read(&args.results, 1)?;
+    let Results { manifest, summary } = Results::read(&args.results, 1, talk)?;
     let findings = question.findings(&summary)?;
     let text = read_text(&args.markdown, "Markdown file")?;
     let new = replaced(&text, &markdown(&manifest, &findings)).or_exit(Exit::Usage)?;
@@ -66,7 +67,7 @@ fn provenance(manifest: &Manifest) -> String {
         .filter_map(|name| {
             let mut known = manifest.libraries.iter();
             let (name, version) = known.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
-            Some(format!("{name} {version}"))
+            Some(format!("{name} {}", version_number(name, version)))
         })
         .collect();
     format!(
@@ -79,6 +80,18 @@ fn provenance(manifest: &Manifest) -> String {
         known(session.map(|session| program_name_only(&session.command))),
         libraries.join(", ")
     )
+}
+
+/// `3.5.5` of `OpenSSL 3.5.5 27 Jan 2026`.
+fn version_number<'a>(name: &str, version: &'a str) -> &'a str {
+    let words = version.strip_prefix(name).unwrap_or(version).trim_start();
+    words.split(' ').next().unwrap_or(words)
+}
+
+/// A number without decimals; none is negative and nothing at once.
+fn whole(value: f64) -> String {
+    let rounded = value.round();
+    format!("{:.0}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
 /// A command without the folder that its program lay in.
@@ -101,7 +114,7 @@ fn line(row: &Row, findings: &Findings<'_>) -> String {
     let change = findings.changes.iter().find(|change| change.to == row.key.mode);
     let saving = change.and_then(|change| change.savings.iter().find(|s| s.rtt_ms == 85.5));
     let saved = saving.map_or(String::new(), |saving| {
-        format!("{:.1} ms, {:.0} %", saving.saved_ms.value, saving.percent())
+        format!("{:.1} ms, {} %", saving.saved_ms.value, whole(saving.percent()))
     });
     let bytes = |name: &str| {
         let median = row.cells.first().and_then(|cell| cell.median(name));
@@ -135,5 +148,11 @@ mod tests {
     fn a_command_names_no_folder_of_a_machine() {
         assert_eq!(program_name_only("/x/y/wiretax run --seed 1"), "wiretax run --seed 1");
         assert_eq!(program_name_only("wiretax"), "wiretax");
+    }
+    #[test]
+    fn versions_and_shares_read_well() {
+        assert_eq!(version_number("OpenSSL", "OpenSSL 3.5.5 27 Jan 2026"), "3.5.5");
+        assert_eq!(version_number("rustls", "0.23.46"), "0.23.46");
+        assert_eq!([whole(-0.3), whole(-1.6), whole(25.4)], ["0", "-2", "25"]);
     }
 }

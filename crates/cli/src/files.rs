@@ -14,13 +14,11 @@ const LARGEST: u64 = 16 << 20;
 /// The text of a file that the user named. `what` says what it should be: "plan".
 pub fn read_text(path: &Path, what: &str) -> Result<String, Failed> {
     let shown = path.display();
+    let unreadable = || format!("the {what} {shown} cannot be read; name a file that you may read");
     let read = || -> anyhow::Result<String> {
-        let file =
-            File::open(path).with_context(|| format!("the {what} {shown} cannot be read"))?;
         let mut bytes = Vec::new();
-        file.take(LARGEST + 1)
-            .read_to_end(&mut bytes)
-            .with_context(|| format!("the {what} {shown} cannot be read"))?;
+        let file = File::open(path).with_context(unreadable)?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(unreadable)?;
         if bytes.len() as u64 > LARGEST {
             let most = LARGEST >> 20;
             return Err(anyhow!(
@@ -45,4 +43,31 @@ pub fn new_results_folder(command: &str, date: &str) -> PathBuf {
         .map(|number| base.join(format!("{date}-{command}-{number}")))
         .find(|folder| !folder.exists())
         .unwrap_or(first)
+}
+
+/// A word as a shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-+=:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_survive_a_shell() {
+        for (word, shell) in [
+            ("lte", "lte"),
+            ("up/a-1.trace", "up/a-1.trace"),
+            ("my trace", "'my trace'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), shell);
+        }
+    }
 }

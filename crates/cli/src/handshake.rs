@@ -1,19 +1,22 @@
 //! `wiretax handshake`.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
 use handshake::{Plan, PlanError, Sweep};
 use linkmodel::{Path, Profile, RateSource, Trace};
 
 use crate::args::{AxisArgs, HandshakeArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
-use crate::files::read_text;
+use crate::files::{quoted, read_text};
 use crate::lab_run::{LabRun, measure, plan_of};
 use crate::report::Question;
 use crate::talk::Talk;
 
 /// Everything that can be wrong with the request is found before the lab is entered.
 pub fn handshake(args: &HandshakeArgs, talk: &Talk) -> Outcome {
-    let plan = match (&args.out.resume, args.axes.any() || args.plan.is_some()) {
+    // The options of the first session may be given again; the recorder holds them against its plan.
+    let plan = match (&args.out.resume, args.shape_plan()) {
         (Some(folder), false) => plan_of(folder)?,
         _ => plan(args)?,
     };
@@ -39,14 +42,22 @@ fn plan(args: &HandshakeArgs) -> Result<Plan, Failed> {
         return Err(Failed { exit: Exit::Usage, error });
     }
     let base = base(args)?;
-    let made = match text {
-        Some(text) => Plan::parse(&text, &args.scale),
-        None if args.axes.any() || args.profile.is_some() => single(args, base.as_ref()),
-        None => Plan::built_in(&args.scale),
+    let mut plan = match (&args.plan, text) {
+        (Some(file), Some(text)) => {
+            let made = Plan::parse(&text, args.scale()).with_context(|| file.display().to_string());
+            made.or_exit(Exit::Usage)?
+        }
+        _ if args.axes.any() || args.profile.is_some() => {
+            single(args, base.as_ref()).or_exit(Exit::Usage)?
+        }
+        _ => Plan::built_in(args.scale()).or_exit(Exit::Usage)?,
     };
-    let mut plan = made.or_exit(Exit::Usage)?;
-    plan.seed = args.seed;
-    plan.timeout = args.timeout;
+    plan.seed = args.seed.unwrap_or(plan.seed);
+    plan.timeout = args.timeout.unwrap_or(plan.timeout);
+    if plan.timeout.duration().is_zero() {
+        let error = anyhow::anyhow!("a timeout of 0 leaves no time to connect; leave it out");
+        return Err(Failed { exit: Exit::Usage, error });
+    }
     plan.rate = args.rate;
     plan.base_options = base_options(args);
     plan.base = base;
@@ -57,7 +68,7 @@ fn plan(args: &HandshakeArgs) -> Result<Plan, Failed> {
 /// One sweep over the axes given.
 fn single(args: &HandshakeArgs, base: Option<&Path>) -> Result<Plan, PlanError> {
     // An unknown scale is wrong even where it is not used.
-    Plan::built_in(&args.scale)?;
+    Plan::built_in(args.scale())?;
     let mut sweep = Plan::single_sweep("cli");
     if let (Some(base), Some(_)) = (base, &args.profile) {
         sweep.rtt = vec![base.round_trip()];
@@ -93,16 +104,31 @@ fn profile(name: &str) -> Result<Path, Failed> {
 
 /// The options that give the base, for the command of a point.
 fn base_options(args: &HandshakeArgs) -> String {
-    let mut options = Vec::new();
-    if let Some(profile) = &args.profile {
-        options.push(format!("--profile {profile}"));
+    let profile = args.profile.as_ref().map(|profile| ("--profile", profile.clone()));
+    let trace = |file: &PathBuf| file.display().to_string();
+    let up = args.trace_up.as_ref().map(|file| ("--trace-up", trace(file)));
+    let down = args.trace_down.as_ref().map(|file| ("--trace-down", trace(file)));
+    let options = [profile, up, down].into_iter().flatten();
+    let options = options.map(|(option, value)| format!("{option} {}", quoted(&value)));
+    options.collect::<Vec<_>>().join(" ")
+}
+
+impl HandshakeArgs {
+    fn scale(&self) -> &str {
+        self.scale.as_deref().unwrap_or("quick")
     }
-    for (option, file) in [("--trace-up", &args.trace_up), ("--trace-down", &args.trace_down)] {
-        if let Some(file) = file {
-            options.push(format!("{option} {}", file.display()));
-        }
+
+    /// Whether any option says what to measure.
+    fn shape_plan(&self) -> bool {
+        let files = [&self.plan, &self.trace_up, &self.trace_down];
+        self.axes.any()
+            || files.iter().any(|file| file.is_some())
+            || self.scale.is_some()
+            || self.profile.is_some()
+            || self.rate.is_some()
+            || self.timeout.is_some()
+            || self.seed.is_some()
     }
-    options.join(" ")
 }
 
 impl AxisArgs {

@@ -2,28 +2,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::exit::{Exit, Failed, OrExit};
+
+/// Signals this soon after the first are the same wish: `timeout` and `kill -- -GROUP` send theirs
+/// to the outer process, which passes it on, and to this one.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Whether the user wants to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on. A second signal ends the program at once.
+    /// Listens from now on, on a thread of its own: inside the lab only. A second signal, later,
+    /// ends the program at once.
     pub fn listen() -> Result<Interrupt, Failed> {
         let interrupt = Interrupt::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first signal finds the flag unset, and sets it.
-            let status = Exit::Interrupted as i32;
-            signal_hook::flag::register_conditional_shutdown(signal, status, interrupt.flag())
-                .and_then(|_| signal_hook::flag::register(signal, interrupt.flag()))
-                .context("signals cannot be listened to")
-                .or_exit(Exit::Machine)?;
-        }
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+            .context("signals cannot be listened to")
+            .or_exit(Exit::Machine)?;
+        let flag = Arc::clone(&interrupt.0);
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || follow(signals, &flag))
+            .context("a thread could not be started; raise `ulimit -u`")
+            .or_exit(Exit::Machine)?;
         Ok(interrupt)
     }
 
@@ -31,8 +39,15 @@ impl Interrupt {
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
 
-    fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+fn follow(mut signals: Signals, flag: &AtomicBool) {
+    let mut first: Option<Instant> = None;
+    for _ in signals.forever() {
+        let first = *first.get_or_insert_with(Instant::now);
+        flag.store(true, Ordering::Relaxed);
+        if first.elapsed() > SAME_WISH {
+            std::process::exit(Exit::Interrupted as i32);
+        }
     }
 }

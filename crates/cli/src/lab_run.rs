@@ -12,9 +12,9 @@ use serde_json::json;
 
 use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
-use crate::files::new_results_folder;
+use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
-use crate::report::{Question, print, write_html};
+use crate::report::{Question, Results};
 use crate::talk::{Progress, Talk};
 
 /// One measuring command.
@@ -34,12 +34,16 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     lab::enter(&lab::EnterOptions::new()).or_exit(Exit::Machine)?;
     let interrupt = Interrupt::listen()?;
     let options = lab_options(run);
-    let mut bench = Bench::new(options).or_exit(Exit::Machine)?;
+    let mut bench = Bench::new(options)
+        .context("the lab cannot be made; `wiretax doctor` says what is missing")
+        .or_exit(Exit::Machine)?;
     let (folder, finished, mut recorder) = open(run, &options, bench.backend(), talk)?;
     let mut following = Following { talk, progress: talk.progress(), interrupt: &interrupt };
     let captures = run.keep_captures.then(|| folder.join("captures"));
     if let Some(captures) = &captures {
-        std::fs::create_dir_all(captures).or_exit(Exit::Results)?;
+        std::fs::create_dir_all(captures)
+            .with_context(|| format!("the folder {} cannot be made", captures.display()))
+            .or_exit(Exit::Results)?;
     }
     let ended = bench.run(run.plan, captures, &finished, &mut recorder, &mut following);
     following.progress.finish();
@@ -47,12 +51,13 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     let ended = ended.map_err(study_failed)?;
     recorder.finish().or_exit(Exit::Results)?;
     if ended == End::Interrupted {
-        let again = format!("wiretax {} --resume {}", run.name, folder.display());
+        let shown = quoted(&folder.display().to_string());
+        let again = format!("wiretax {} --resume {shown}", run.name);
         talk.note(format!("interrupted; what was measured is kept: go on with `{again}`"));
         return Ok(Exit::Interrupted);
     }
-    let html = write_html(&folder, None, run.question)?;
-    print(&folder, run.question, run.json.json)?;
+    let results = Results::read(&folder, run.plan.seed, talk)?;
+    let html = results.publish(&folder, None, run.question, run.json.json)?;
     talk.note(format!("report: {}", html.display()));
     Ok(Exit::Done)
 }
@@ -154,7 +159,7 @@ impl Watcher for Following<'_> {
     }
 
     fn warning(&mut self, text: &str) {
-        self.talk.warning(text);
+        self.talk.warning_with_hint(text);
     }
 }
 

@@ -5,11 +5,13 @@ mod args;
 mod compare;
 mod doctor;
 mod exit;
+mod explain;
 mod figures;
 mod files;
 mod handshake;
 mod interrupt;
 mod lab_run;
+mod medians;
 mod output;
 mod probe;
 mod report;
@@ -19,30 +21,38 @@ mod talk;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
-use crate::args::{Cli, Command};
-use crate::exit::Outcome;
+use crate::args::{Cli, Colour, Command};
+use crate::exit::{Exit, Outcome};
 use crate::talk::Talk;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = args::command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are data, and no failure.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(error) => return refused(&error),
     };
     let talk = Talk::new(cli.quiet, cli.color);
     trace(cli.verbose);
     match dispatch(cli.command, &talk) {
         Ok(exit) => exit.into(),
         Err(failed) => {
-            talk.error(format!("{:#}", failed.error));
+            talk.error(&failed.error);
             failed.exit.into()
         }
     }
+}
+
+/// A command line that is not carried out: it is wrong, or asks for help.
+fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        Talk::new(false, Colour::Auto).usage(error);
+        return Exit::Usage.into();
+    }
+    // Help and version are data, and no failure; nor is a reader that has gone away.
+    let _ = error.print();
+    Exit::Done.into()
 }
 
 /// Traces of the machinery go to stderr, when asked for by -v or RUST_LOG.
@@ -71,6 +81,6 @@ fn dispatch(command: Command, talk: &Talk) -> Outcome {
         Command::Probe(args) => probe::probe(&args, talk),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
-        Command::Figures(args) => figures::figures(&args),
+        Command::Figures(args) => figures::figures(&args, talk),
     }
 }

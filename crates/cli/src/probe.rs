@@ -14,6 +14,7 @@ use rustls_pki_types::pem::PemObject;
 
 use crate::args::ProbeArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::explain::split;
 use crate::files::read_text;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
@@ -40,12 +41,25 @@ pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
     } else {
         say(&side_by_side(&reports).to_text(terminal_width()))?;
     }
-    for (_, report) in &reports {
-        for hint in &report.hints {
-            talk.note(format!("hint: {hint}"));
-        }
+    for (name, report) in &reports {
+        advise(name, report, talk);
     }
     Ok(Exit::Done)
+}
+
+/// What the server's owner may do, if a report knows something.
+fn advise(name: &str, report: &Report, talk: &Talk) {
+    let of = if name.is_empty() { String::new() } else { format!("{name}: ") };
+    for hint in &report.hints {
+        talk.advice(&format!("{of}{hint}"));
+    }
+    let problem = report.certificates.as_ref().and_then(|found| found.problem.as_deref());
+    if problem.is_some_and(|problem| problem.contains("CaUsedAsEndEntity")) {
+        talk.advice(&format!(
+            "{of}the server shows the certificate of a CA as its own, as `openssl req -x509` makes \
+             them; make it with `-addext basicConstraints=critical,CA:FALSE`"
+        ));
+    }
 }
 
 fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed> {
@@ -78,14 +92,21 @@ fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed
             progress.show(step, Duration::from_secs(done), Duration::from_secs(of));
         });
         tokio::select! {
-            looked = probing => Some(looked),
+            // The listener for the signal first: it must stand before anything is sent.
+            biased;
             _ = tokio::signal::ctrl_c() => None,
+            looked = probing => Some(looked),
         }
     });
     progress.finish();
+    // A name server that does not answer must not hold up the end.
+    runtime.shutdown_background();
     match looked {
         Some(looked) => looked.map_err(failed),
-        None => Err(Failed { exit: Exit::Interrupted, error: anyhow!("interrupted") }),
+        None => {
+            let error = anyhow!("interrupted: the probe has no result");
+            Err(Failed { exit: Exit::Interrupted, error })
+        }
     }
 }
 
@@ -106,6 +127,9 @@ fn parse_target(text: &str) -> Result<Target, Failed> {
         );
         Failed { exit: Exit::Usage, error }
     };
+    if text.contains('/') {
+        return Err(wrong("it is a URL or a path"));
+    }
     let port_of = |port: &str| match port.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(wrong(&format!("`{port}` is not a port"))),
@@ -126,9 +150,6 @@ fn parse_target(text: &str) -> Result<Target, Failed> {
             None => (text, 443),
         }
     };
-    if text.contains("//") || host.contains('/') {
-        return Err(wrong("it is an URL"));
-    }
     if host.is_empty() || host.chars().any(char::is_whitespace) {
         return Err(wrong("it has no host"));
     }
@@ -196,7 +217,7 @@ fn describe(report: &Report) -> String {
     }
     if let Some(certificates) = &report.certificates {
         let trusted = match (&certificates.problem, certificates.trusted) {
-            (Some(problem), _) => format!("NOT trusted: {problem}"),
+            (Some(problem), _) => format!("NOT trusted: {}", split(problem).0),
             (None, Some(true)) => "trusted".to_owned(),
             (None, _) => "not checked".to_owned(),
         };
@@ -217,9 +238,19 @@ fn describe(report: &Report) -> String {
 fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Supported => "yes".to_owned(),
-        Verdict::Refused { reason } => format!("no: {reason}"),
+        Verdict::Refused { reason } => format!("no: {}", split(reason).0),
         Verdict::TimedOut { after_ms } => format!("no answer within {after_ms} ms"),
         Verdict::NotTested { reason } => format!("not tested: {reason}"),
+    }
+}
+
+/// The verdict where there is little room. The whole reason stands above the table, or in the JSON.
+fn short(of: &Verdict) -> String {
+    const ROOM: usize = 60;
+    let whole = verdict(of);
+    match whole.char_indices().nth(ROOM) {
+        Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
+        None => whole,
     }
 }
 
@@ -243,7 +274,7 @@ fn table(report: &Report) -> Table {
             number(mode.ready_round_trips, 1),
             number(mode.first_byte.map(|summary| summary.median_ms), 1),
             number(mode.first_byte_round_trips, 1),
-            Cell::text(verdict(&mode.verdict)),
+            Cell::text(short(&mode.verdict)),
         ]));
     }
     table
@@ -271,7 +302,7 @@ fn cell_of(mode: Option<&ModeReport>) -> Cell {
         None => Cell::Empty,
         Some(mode) => match mode.ready {
             Some(summary) => Cell::estimate(summary.median_ms, summary.min_ms, summary.max_ms, 1),
-            None => Cell::text(verdict(&mode.verdict)),
+            None => Cell::text(short(&mode.verdict)),
         },
     }
 }

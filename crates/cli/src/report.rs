@@ -1,18 +1,20 @@
 //! `wiretax report`, and the report at the end of a measurement.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use handshake::{Findings, Mode, Summary, summarise};
 use pump::Calibration;
 use record::{Manifest, Run};
-use report::{Fact, Report};
+use report::{Fact, Inline, Note, Report};
 use serde_json::json;
 use stats::Distribution;
 
 use crate::args::ReportArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
-use crate::files::read_text;
+use crate::files::{quoted, read_text};
+use crate::medians::medians;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
 
@@ -46,50 +48,74 @@ impl Question {
 /// Builds the report of a folder again.
 pub fn report(args: &ReportArgs, talk: &Talk) -> Outcome {
     let question = Question::read(&args.from, args.clients.as_deref(), 1)?;
-    let html = write_html(&args.results, args.html.as_deref(), &question)?;
-    print(&args.results, &question, args.json.json)?;
+    let results = Results::read(&args.results, question.seed, talk)?;
+    let html = results.publish(&args.results, args.html.as_deref(), &question, args.json.json)?;
     talk.note(format!("report: {}", html.display()));
     Ok(Exit::Done)
 }
 
-/// The samples of a folder, summarised.
-pub fn read(folder: &Path, seed: u64) -> Result<(Manifest, Summary), Failed> {
-    let run = Run::open(folder).or_exit(Exit::Results)?;
-    let samples = run.samples.iter().cloned();
-    let summary = summarise(samples, seed).or_exit(Exit::Results)?;
-    Ok((run.manifest, summary))
+/// What a folder of results comes to.
+pub struct Results {
+    pub manifest: Manifest,
+    pub summary: Summary,
 }
 
-/// Writes the HTML report of a folder and says where it is.
-pub fn write_html(
-    folder: &Path,
-    html: Option<&Path>,
-    question: &Question,
-) -> Result<PathBuf, Failed> {
-    let (manifest, summary) = read(folder, question.seed)?;
-    let findings = question.findings(&summary)?;
-    let report = assemble(&manifest, &findings)?;
-    let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
-    report.write_to(&path).or_exit(Exit::Results)?;
-    Ok(path)
-}
+impl Results {
+    /// Reads a folder and summarises its samples.
+    pub fn read(folder: &Path, seed: u64, talk: &Talk) -> Result<Results, Failed> {
+        let run = Run::open(folder).or_exit(Exit::Results)?;
+        if run.samples.is_empty() {
+            let shown = folder.display().to_string();
+            let again = quoted(&shown);
+            let error = anyhow!("{shown}: no samples in it yet; go on with --resume {again}");
+            return Err(Failed { exit: Exit::Results, error });
+        }
+        let mut progress = talk.progress();
+        let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
+        progress.show("summarising", Duration::ZERO, expected);
+        let summary = summarise(run.samples, seed).or_exit(Exit::Results);
+        progress.finish();
+        Ok(Results { manifest: run.manifest, summary: summary? })
+    }
 
-/// Prints the result on stdout: tables, or JSON.
-pub fn print(folder: &Path, question: &Question, as_json: bool) -> Result<(), Failed> {
-    let (manifest, summary) = read(folder, question.seed)?;
-    let findings = question.findings(&summary)?;
-    if as_json {
+    /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
+    /// report is.
+    pub fn publish(
+        &self,
+        folder: &Path,
+        html: Option<&Path>,
+        question: &Question,
+        as_json: bool,
+    ) -> Result<PathBuf, Failed> {
+        let findings = question.findings(&self.summary)?;
+        let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
+        let report = assemble(&self.manifest, &findings)?;
+        report.write_to(&path).or_exit(Exit::Results)?;
+        say(&if as_json { self.json(question, &findings)? } else { tables(&findings) })?;
+        Ok(path)
+    }
+
+    fn json(&self, question: &Question, findings: &Findings<'_>) -> Result<String, Failed> {
         let value = json!({
-            "manifest": manifest,
-            "handshake": summary,
+            "manifest": self.manifest,
+            "handshake": self.summary,
             "changes": { "from": question.from, "to": findings.changes },
         });
-        let text = serde_json::to_string_pretty(&value).or_exit(Exit::Results)?;
-        return say(&format!("{text}\n"));
+        Ok(serde_json::to_string_pretty(&value).or_exit(Exit::Results)? + "\n")
     }
+}
+
+/// Time that the summary takes for a sample, about: its intervals are bootstrapped.
+const PER_SAMPLE: Duration = Duration::from_micros(130);
+
+fn tables(findings: &Findings<'_>) -> String {
     let width = terminal_width();
-    let tables: Vec<String> = findings.tables().iter().map(|table| table.to_text(width)).collect();
-    say(&format!("{}\n", tables.join("\n")))
+    let tables = medians(findings).into_iter().chain(findings.tables());
+    let texts: Vec<String> = tables.map(|table| table.to_text(width)).collect();
+    match texts.as_slice() {
+        [] => "no connection completed\n".to_owned(),
+        texts => format!("{}\n", texts.join("\n")),
+    }
 }
 
 fn assemble(manifest: &Manifest, findings: &Findings<'_>) -> Result<Report, Failed> {
@@ -106,6 +132,11 @@ fn assemble(manifest: &Manifest, findings: &Findings<'_>) -> Result<Report, Fail
         .to_owned();
     report.answer = findings.answer();
     report.key_figures = findings.key_figures();
+    report.notes = findings.cautions();
+    report.notes.extend(manifest.warnings.iter().map(|warning| {
+        let line = |text: &str| Inline::new().text(text);
+        Note::warning(line(&warning.what), line(&warning.remedy))
+    }));
     report.sections = findings.sections().or_exit(Exit::Results)?;
     report.calibration = calibration(manifest);
     report.manifest = serde_json::to_value(manifest).or_exit(Exit::Results)?;
@@ -123,9 +154,6 @@ fn calibration(manifest: &Manifest) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let Some(Ok(calibration)) = manifest.calibration.as_ref().map(read) {
         facts.extend(calibration_facts(&calibration));
-    }
-    for warning in &manifest.warnings {
-        facts.push(Fact::new("warning", warning.what.clone(), warning.remedy.clone()));
     }
     facts
 }

@@ -10,11 +10,11 @@ use crate::talk::Talk;
 
 /// Runs every study that there is.
 pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
-    let plan = match &args.out.resume {
-        Some(folder) => plan_of(folder)?,
-        None => {
+    let plan = match (&args.out.resume, args.seed) {
+        (Some(folder), None) => plan_of(folder)?,
+        (_, seed) => {
             let plan = Plan::built_in("quick").or_exit(Exit::Usage)?;
-            Plan { seed: args.seed, ..plan }
+            Plan { seed: seed.unwrap_or(plan.seed), ..plan }
         }
     };
     let question = Question::read("tcp+tls12", None, plan.seed)?;

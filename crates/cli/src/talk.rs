@@ -3,11 +3,13 @@
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::args::Colour;
+use crate::explain::{Explained, split};
 
 /// How much is said, and in which colours.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +45,40 @@ impl Talk {
         }
     }
 
-    /// What went wrong, and on lines of their own the hints in it (after `; hint:`).
-    pub fn error(&self, text: impl fmt::Display) {
-        let text = text.to_string();
-        let mut parts = text.split("; hint: ");
-        self.line("error: ", "\x1b[31m", parts.next().unwrap_or_default());
-        for hint in parts {
-            self.line("hint: ", "\x1b[36m", hint);
+    /// What went wrong, and on lines of their own what to do about it.
+    pub fn error(&self, error: &anyhow::Error) {
+        let Explained { problem, hints } = Explained::of(error);
+        self.line("error: ", "\x1b[31m", &problem);
+        for hint in hints {
+            self.hint(&hint);
         }
+    }
+
+    /// What the user may do about something that is no error.
+    pub fn advice(&self, text: &str) {
+        if !self.quiet {
+            self.hint(text);
+        }
+    }
+
+    fn hint(&self, text: &str) {
+        self.line("hint: ", "\x1b[36m", text);
+    }
+
+    /// What is wrong with the command line, in clap's words.
+    pub fn usage(&self, error: &clap::Error) {
+        let text = error.render();
+        let text = if self.colour { text.ansi().to_string() } else { text.to_string() };
+        let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+        let (problem, hints) = match error.kind() {
+            clap::error::ErrorKind::ValueValidation => split(first),
+            _ => (first.to_owned(), Vec::new()),
+        };
+        self.line("", "", &problem);
+        for hint in hints {
+            self.hint(&hint);
+        }
+        let _ = write!(std::io::stderr().lock(), "{rest}");
     }
 
     fn line(&self, label: &str, colour: &str, text: &str) {
@@ -63,41 +91,74 @@ impl Talk {
         };
     }
 
+    /// A warning whose text may hold its remedy.
+    pub fn warning_with_hint(&self, text: &str) {
+        let (problem, hints) = split(text);
+        self.warning(problem);
+        for hint in hints {
+            self.advice(&hint);
+        }
+    }
+
     /// A progress bar over an expected time; hidden when quiet or when stderr is no terminal.
     pub fn progress(&self) -> Progress {
-        let target = if self.quiet || !std::io::stderr().is_terminal() {
+        let terminal = std::io::stderr().is_terminal();
+        let target = if self.quiet || !terminal {
             ProgressDrawTarget::hidden()
         } else {
             ProgressDrawTarget::stderr_with_hz(5)
         };
         let bar = ProgressBar::with_draw_target(Some(1), target);
-        let form = "{msg:40!} [{bar:30}] {percent:>3} %  {prefix}";
+        let end = Arc::new(Mutex::new(Instant::now()));
+        // Fits 80 columns.
+        let form = "{msg:36!} [{bar:16}] {percent:>3} %  {left} left";
         if let Ok(style) = ProgressStyle::with_template(form) {
-            bar.set_style(style.progress_chars("=> "));
+            let end = Arc::clone(&end);
+            let left = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = out.write_str(&minutes_and_seconds(time_until(&end)));
+            };
+            bar.set_style(style.progress_chars("=> ").with_key("left", left));
         }
-        Progress { bar, plain: !self.quiet && !std::io::stderr().is_terminal(), said: None }
+        Progress { bar, plain: !self.quiet && !terminal, end, began: None, said: None }
     }
 }
 
-/// How far a measurement is. On a terminal a bar; elsewhere a line for each new step.
+/// How far a measurement is. On a terminal a bar; elsewhere a line now and then, if it takes longer
+/// than a moment.
 pub struct Progress {
     bar: ProgressBar,
     plain: bool,
-    said: Option<String>,
+    /// When all is expected to be done; the bar counts down to it between two steps too.
+    end: Arc<Mutex<Instant>>,
+    /// When it was first shown, and what was done by then.
+    began: Option<(Instant, Duration)>,
+    said: Option<Instant>,
 }
+
+/// What takes less than this needs no line of progress.
+const MOMENT: Duration = Duration::from_secs(2);
+/// Time between two lines of progress where there is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 impl Progress {
     /// Shows that `step` is under way, `done` of `total` expected time has passed.
     pub fn show(&mut self, step: &str, done: Duration, total: Duration) {
-        let left = total.saturating_sub(done);
+        let now = Instant::now();
+        let (began, done_then) = *self.began.get_or_insert_with(|| {
+            self.bar.enable_steady_tick(Duration::from_millis(250));
+            (now, done)
+        });
+        let pace = pace(now - began, done.saturating_sub(done_then));
+        let left = total.saturating_sub(done).mul_f64(pace);
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now + left;
+        self.bar.set_message(step.to_owned());
         self.bar.set_length(total.as_millis().max(1) as u64);
         self.bar.set_position(done.as_millis() as u64);
-        self.bar.set_prefix(format!("{} left", minutes_and_seconds(left)));
-        self.bar.set_message(step.to_owned());
-        if self.plain && self.said.as_deref() != Some(step) {
+        if self.plain && total > MOMENT && self.said.is_none_or(|said| now - said >= BETWEEN_LINES)
+        {
             let mut stderr = std::io::stderr().lock();
             let _ = writeln!(stderr, "{step} ({} left)", minutes_and_seconds(left));
-            self.said = Some(step.to_owned());
+            self.said = Some(now);
         }
     }
 
@@ -105,6 +166,19 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+fn time_until(end: &Mutex<Instant>) -> Duration {
+    let end = *end.lock().unwrap_or_else(PoisonError::into_inner);
+    end.saturating_duration_since(Instant::now())
+}
+
+/// How much longer things take than expected, once enough of them is done to tell.
+fn pace(took: Duration, expected: Duration) -> f64 {
+    if took < MOMENT || expected < MOMENT {
+        return 1.0;
+    }
+    took.div_duration_f64(expected).clamp(0.1, 10.0)
 }
 
 fn minutes_and_seconds(time: Duration) -> String {
@@ -118,6 +192,15 @@ fn minutes_and_seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pace_is_known_after_a_moment() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pace(seconds(1), seconds(10)), 1.0);
+        assert_eq!(pace(seconds(10), seconds(1)), 1.0);
+        assert_eq!(pace(seconds(6), seconds(4)), 1.5);
+        assert_eq!(pace(seconds(1000), seconds(4)), 10.0);
+    }
 
     #[test]
     fn time_left_reads_well() {

@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use support::{data, files_below, has, run, talk, wiretax};
+use support::{QUICK, copy_folder, data, files_below, has, processes_of, run, talk, wiretax};
 
 /// Runs with `arguments` in an empty folder; the status and every text must come, nothing else.
 fn refuses(arguments: &[&str], status: i32, says: &[&str]) {
@@ -17,6 +17,7 @@ fn refuses(arguments: &[&str], status: i32, says: &[&str]) {
     }
     assert_eq!(text.matches("error:").count(), 1, "{arguments:?}: one error\n{text}");
     assert_eq!(data(&output), "", "{arguments:?}: no data");
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new(), "{arguments:?}: nothing left");
     assert_eq!(files_below(folder.path()), Vec::<String>::new(), "{arguments:?}: nothing written");
 }
 
@@ -36,7 +37,10 @@ fn wrong_quantities_say_how_to_write_them() {
     refuses(&["handshake", "--rate", "10mbps"], 2, &["mbit"]);
     refuses(&["handshake", "--repeat", "0"], 2, &["repeat is 0"]);
     refuses(&["handshake", "--chain", "0"], 2, &["chain is 0"]);
-    refuses(&["handshake", "--timeout", "soon"], 2, &["soon"]);
+    refuses(&["handshake", "--timeout", "soon"], 2, &["soon", "hint: write it like"]);
+    refuses(&["handshake", "--timeout", "0s"], 2, &["a timeout of 0"]);
+    refuses(&["handshake", "--rtt", ""], 2, &["it does not begin with a number"]);
+    refuses(&["handshake", "--seed=-1"], 2, &["--seed"]);
 }
 
 #[test]
@@ -63,6 +67,8 @@ fn wrong_files_are_named() {
     refuses(&["report", "nowhere"], 4, &["nowhere"]);
     refuses(&["compare", "nowhere", "elsewhere"], 4, &["nowhere"]);
     refuses(&["handshake", "--resume", "nowhere"], 4, &["nowhere"]);
+    refuses(&["run", "--resume", "nowhere"], 4, &["nowhere", "hint: give the folder"]);
+    refuses(&["man", "/proc/nowhere"], 4, &["/proc/nowhere", "hint: choose another"]);
 }
 
 #[test]
@@ -73,6 +79,11 @@ fn wrong_contents_say_where() {
         ("empty.toml", "--plan", "", "not a plan"),
         ("clients.txt", "--clients", "25ms\nfast\n", "line 2"),
         ("none.txt", "--clients", "# nobody\n", "none.txt"),
+        ("up.trace", "--trace-up", "0\n5\nsix\n", "line 3"),
+        ("back.trace", "--trace-down", "0\n5\n4\n", "line 3"),
+        ("empty.trace", "--trace-up", "", "empty.trace: the trace is empty"),
+        ("path.toml", "--profile", "name = 1\n", "path.toml"),
+        ("slow.toml", "--profile", "[forward]\ndelay = \"5 parsecs\"\n", "slow.toml"),
     ];
     for (name, option, contents, says) in cases {
         fs::write(folder.path().join(name), contents).unwrap();
@@ -85,6 +96,9 @@ fn wrong_contents_say_where() {
         let text = talk(&output);
         assert_eq!(output.status.code(), Some(2), "{name}: {text}");
         assert!(text.contains(says), "{name}: {text}");
+        assert!(text.contains(name), "{name} is named: {text}");
+        assert_eq!(text.matches("error:").count(), 1, "{name}: one error\n{text}");
+        assert_eq!(data(&output), "", "{name}");
     }
     // A binary file, for which text was meant.
     fs::write(folder.path().join("plan.bin"), [0xff, 0xfe, 0x00]).unwrap();
@@ -136,7 +150,7 @@ fn a_full_disk_is_one_error_and_the_samples_before_it_stay_whole() {
         return;
     }
     assert_eq!(output.status.code(), Some(4), "{text}");
-    assert!(text.contains("space"), "{text}");
+    assert!(text.contains("the disk is full") && text.contains("hint: make room"), "{text}");
     assert_eq!(text.matches("error:").count(), 1, "{text}");
     assert!(data(&output).contains("\\n"), "the last line is whole: {}", data(&output));
     assert!(!data(&output).contains("partial"), "nothing half-written: {}", data(&output));
@@ -174,7 +188,133 @@ fn without_permission_for_namespaces_it_says_how_to_get_it() {
 fn a_host_that_does_not_exist_is_one_error() {
     refuses(&["probe", "no-such-host.invalid", "--timeout", "1s"], 1, &["no-such-host.invalid"]);
     refuses(&["probe", "example.org:99999"], 2, &["99999"]);
+    refuses(&["probe", "https://example.org/"], 2, &["URL", "hint: write example.org"]);
     refuses(&["probe", ""], 2, &[]);
     refuses(&["probe", "127.0.0.1", "--ca", "nowhere.pem"], 2, &["nowhere.pem"]);
     refuses(&["probe", "127.0.0.1", "--repeat", "11"], 2, &["11"]);
+}
+
+#[test]
+fn a_plan_file_and_axes_exclude_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "[scale.quick]\nsweep = [{ name = \"s\", mode = [\"tcp\"], rtt = [\"1ms\"], repeat = 1 }]\n";
+    fs::write(folder.path().join("plan.toml"), plan).unwrap();
+    let output = run(folder.path(), &["handshake", "--plan", "plan.toml", "--rtt", "20ms"]);
+    assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
+    assert!(talk(&output).contains("hint: put the axes into the plan"), "{}", talk(&output));
+    let output = run(folder.path(), &["handshake", "--plan", "plan.toml", "--scale", "huge"]);
+    assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
+    assert!(talk(&output).contains("no scale is called `huge`"), "{}", talk(&output));
+    assert!(talk(&output).ends_with("hint: there are: quick\n"), "its own: {}", talk(&output));
+}
+
+#[test]
+fn a_kernel_without_netem_says_where_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let doctor = data(&run(folder.path(), &["doctor", "--json"]));
+    let facts: Vec<serde_json::Value> = serde_json::from_str(&doctor).unwrap();
+    if facts.iter().any(|fact| fact["name"] == "netem" && fact["ok"] == true) {
+        eprintln!("SKIPPED: this kernel has netem");
+        return;
+    }
+    refuses(
+        &[&QUICK[..], &["--backend", "netem"]].concat(),
+        3,
+        &["no netem", "hint: load it with"],
+    );
+}
+
+#[test]
+fn results_that_are_damaged_say_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&QUICK[..], &["--out", "good"]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+    let damage = |file: &str, change: &dyn Fn(String) -> String, says: &[&str]| {
+        let bad = folder.path().join("bad");
+        copy_folder(&folder.path().join("good"), &bad);
+        let path = bad.join(file);
+        fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+        let before = files_below(&bad);
+        for arguments in [
+            &["report", "bad", "--html", "new.html"][..],
+            &["compare", "bad", "good"],
+            &["compare", "good", "bad"],
+            &["handshake", "--resume", "bad"],
+        ] {
+            let output = run(folder.path(), arguments);
+            let text = talk(&output);
+            assert_eq!(output.status.code(), Some(4), "{arguments:?}: {text}");
+            for part in says {
+                assert!(text.contains(part), "{arguments:?} does not say `{part}`: {text}");
+            }
+            assert_eq!(text.matches("error:").count(), 1, "{arguments:?}: {text}");
+            assert_eq!(data(&output), "", "{arguments:?}");
+        }
+        assert_eq!(files_below(&bad), before, "nothing was written");
+        assert!(!folder.path().join("new.html").exists());
+        fs::remove_dir_all(&bad).unwrap();
+    };
+    let cut = |text: String| text[..text.len() / 2].to_owned();
+    damage("manifest.json", &cut, &["manifest.json: line ", "hint: restore the file"]);
+    let newer = |text: String| text.replacen("\"schema\": \"1.", "\"schema\": \"99.", 1);
+    damage("manifest.json", &newer, &["99.", "hint: use a newer wiretax"]);
+    let garbled = |text: String| text.replacen("\"repeat\":1", "\"repeat\":one", 1);
+    damage("samples.jsonl", &garbled, &["samples.jsonl: line 2: column", "hint: restore the file"]);
+    // Whole lines, of what is no sample.
+    let other = |text: String| format!("{{\"a\":1}}\n{text}");
+    damage("samples.jsonl", &other, &["samples.jsonl: line 1"]);
+}
+
+#[test]
+fn results_of_another_plan_are_not_mixed_with_this_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&QUICK[..], &["--out", "a"]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+    let before = fs::read(folder.path().join("a/samples.jsonl")).unwrap();
+    for other in [&["--mode", "tcp", "--rtt", "1ms"][..], &["--seed", "7"]] {
+        let output = run(folder.path(), &[&["handshake", "--resume", "a"], other].concat());
+        let text = talk(&output);
+        assert_eq!(output.status.code(), Some(4), "{text}");
+        assert!(text.contains("another plan") && text.contains("hint: use the same"), "{text}");
+    }
+    let output = run(folder.path(), &[&QUICK[..], &["--out", "a"]].concat());
+    assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+    assert!(talk(&output).contains("already holds results"), "{}", talk(&output));
+    assert_eq!(fs::read(folder.path().join("a/samples.jsonl")).unwrap(), before);
+    // The same options again: nothing is left to measure.
+    let output = run(folder.path(), &[&QUICK[..], &["--resume", "a"]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+    assert_eq!(fs::read(folder.path().join("a/samples.jsonl")).unwrap(), before);
+}
+
+#[test]
+fn results_without_samples_are_no_results_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&QUICK[..], &["--out", "a"]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+    fs::write(folder.path().join("a/samples.jsonl"), "").unwrap();
+    let output = run(folder.path(), &["report", "a"]);
+    assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+    assert!(talk(&output).contains("hint: go on with --resume a"), "{}", talk(&output));
+}
+
+#[test]
+fn a_read_only_file_system_leaves_nothing() {
+    if !(has("unshare") && has("mount")) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o ro none . && cd . && exec \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(wiretax(folder.path()).get_program()).args(QUICK).args(["--out", "results"]);
+    let output = command.current_dir(folder.path()).env("NO_COLOR", "1").output().unwrap();
+    let text = talk(&output);
+    if text.contains("mount:") || text.contains("unshare:") {
+        eprintln!("SKIPPED: no mount in a user namespace here: {text}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("read-only") && text.contains("hint: choose a folder"), "{text}");
+    assert_eq!(data(&output), "");
 }

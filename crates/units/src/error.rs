@@ -33,7 +33,8 @@ impl Decimal {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let fraction = fraction.trim_end_matches('0');
         let digits = || whole.bytes().chain(fraction.bytes());
-        if (whole.is_empty() && fraction.is_empty()) || !digits().all(|byte| byte.is_ascii_digit()) {
+        if (whole.is_empty() && fraction.is_empty()) || !digits().all(|byte| byte.is_ascii_digit())
+        {
             return Err("its number cannot be read");
         }
         if whole.trim_start_matches('0').len() + fraction.len() > MOST_DIGITS {
