@@ -103,7 +103,11 @@ fn program_name_only(command: &str) -> String {
 
 fn line(row: &Row, findings: &Findings<'_>) -> String {
     let fitted = |fit: &Option<stats::LineFit>, spec: Option<u32>| match (fit, spec) {
-        (Some(fit), Some(spec)) => format!("{:.3} ({spec})", fit.slope.value),
+        (Some(fit), Some(spec)) => {
+            // Nothing below zero that rounds to it: no `-0.000`.
+            let n = (fit.slope.value * 1e3).round() / 1e3 + 0.0;
+            format!("{n:.3} ({spec})")
+        }
         _ => String::new(),
     };
     let compute = row.ready.as_ref().map(|fit| format!("{:.2} ms", fit.intercept.value));
