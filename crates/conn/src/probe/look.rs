@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -54,7 +53,8 @@ pub(super) async fn look(
 
 fn start(server_name: &str) -> Result<ClientConnection, Failure> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = LookOnly(provider.signature_verification_algorithms);
+    // Whether the chain is trusted is checked elsewhere; here it is only looked at.
+    let verifier = tls::AcceptAnyCertificate(Arc::clone(&provider));
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Failure::Plan(error.to_string()))?
@@ -107,44 +107,4 @@ fn report(connection: &ClientConnection, client_hello_len: usize) -> OfferReport
 
 fn io_failure(error: &std::io::Error) -> Failure {
     Failure::from_io("recv or send", DURING, error)
-}
-
-/// Takes any certificate, since it is only looked at; whether it is trusted is checked elsewhere. The
-/// handshake's signature is verified nevertheless.
-#[derive(Debug)]
-struct LookOnly(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for LookOnly {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }

@@ -237,9 +237,10 @@ fn verifier(
         .map_err(|cause| unusable(&cause))
 }
 
-/// The verifier of [`Trust::Insecure`]: any certificate passes, but the server must hold its key.
+/// Dangerous: the verifier of [`Trust::Insecure`]. Any certificate passes, but the server must hold
+/// its key. Also for who only wants to look at a certificate.
 #[derive(Debug)]
-struct AcceptAnyCertificate(Arc<CryptoProvider>);
+pub struct AcceptAnyCertificate(pub Arc<CryptoProvider>);
 
 impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
