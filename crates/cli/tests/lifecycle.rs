@@ -29,8 +29,24 @@ struct Under {
     namespaces: BTreeSet<PathBuf>,
 }
 
+/// The program as a user starts it, even where these tests run as a shell's background job, which
+/// ignores SIGINT and lets what it starts ignore it.
+fn interruptible(folder: &Path) -> Command {
+    let plain = wiretax(folder);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(plain.get_program());
+    command.current_dir(folder).stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 fn start(folder: &Path) -> Under {
-    let mut command = wiretax(folder);
+    let mut command = interruptible(folder);
     command.args(PLAN).args(["--out", "results"]).process_group(0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let results = folder.join("results");
@@ -157,7 +173,7 @@ fn control_c_at_a_terminal_keeps_the_samples() {
 #[test]
 fn an_interrupt_while_the_lab_measures_itself_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = wiretax(folder.path());
+    let mut command = interruptible(folder.path());
     let plan = &PLAN[..PLAN.len() - 1];
     command.args(plan).args(["--out", "results"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
