@@ -55,7 +55,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 figures: ## rewrite the figures in README.md from the committed results
-	scripts/figures.sh
+	$(CARGO) run --release --locked -p cli -- figures README.md docs/results/handshake
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)

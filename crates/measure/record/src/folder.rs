@@ -20,8 +20,16 @@ const MAX_MANIFEST: u64 = 16 << 20;
 /// The file stays: removing it would let two processes lock two different files.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
     pub(crate) path: PathBuf,
+}
+
+impl Drop for Lock {
+    /// Closing the file would not do: a process that is being started holds a copy of it until its
+    /// exec, and the lock with it.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl Lock {
@@ -53,7 +61,7 @@ impl Lock {
         // Who holds it is a courtesy; the lock is the flock.
         let line = format!("process {}, {holder}\n", std::process::id());
         file.write_all(line.as_bytes()).map_err(io("writing the lock file"))?;
-        Ok(Self { _file: file, path })
+        Ok(Self { file, path })
     }
 }
 
