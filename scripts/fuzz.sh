@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds every fuzz target (libFuzzer, with the stable compiler) and runs each for some seconds.
+# Builds every fuzz target (libFuzzer, with the stable compiler) and runs each for some seconds, as
+# many at once as there are processors.
 # usage: scripts/fuzz.sh SECONDS [TARGET]
 #
 # Inputs found are kept in fuzz/corpus/, a failing one in fuzz/artifacts/.
@@ -18,23 +19,29 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 cargo build --manifest-path fuzz/Cargo.toml --release --locked --target "$triple" \
     --target-dir "$out" --quiet
 
-passed=0
-for source in fuzz/fuzz_targets/*.rs; do
-    target=$(basename "$source" .rs)
-    [ -z "$only" ] || [ "$only" = "$target" ] || continue
+fuzz_one() {
+    local target=$1 log=$out/$1.log runs seeds=()
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
-    seeds=()
     [ -d "fuzz/seeds/$target" ] && seeds=("fuzz/seeds/$target")
-    log=$out/$target.log
     if ! "$out/$triple/release/$target" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 \
         -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/" \
         "fuzz/corpus/$target" "${seeds[@]}" >"$log" 2>&1; then
         tail -n 40 "$log"
         echo "fuzz: $target FAILED; again: scripts/fuzz.sh $seconds $target" >&2
-        exit 1
+        return 1
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-    printf 'fuzz: %-20s %10s inputs in %s s\n' "$target" "$runs" "$seconds"
-    passed=$((passed + 1))
+    printf 'fuzz: %-24s %10s inputs in %s s\n' "$target" "$runs" "$seconds"
+}
+export -f fuzz_one
+export seconds triple out
+
+targets=()
+for source in fuzz/fuzz_targets/*.rs; do
+    target=$(basename "$source" .rs)
+    [ -n "$only" ] && [ "$only" != "$target" ] || targets+=("$target")
 done
-echo "fuzz: $passed passed, 0 failed"
+[ ${#targets[@]} -gt 0 ] || { echo "fuzz: no target is called $only" >&2; exit 2; }
+# One that fails ends the script with an error, the others finish.
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c 'fuzz_one {}'
+echo "fuzz: ${#targets[@]} passed, 0 failed"

@@ -9,11 +9,11 @@ use rustls::crypto::CryptoProvider;
 use rustls::{ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::flow::Flow;
 use super::{KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider};
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::hello::Watch;
-use crate::session::{Plaintext, check_room};
 use crate::ticket::Origin;
 use crate::{CallerError, EarlyData, Error, Facts, Library, Session, Ticket};
 
@@ -58,7 +58,7 @@ impl Client {
         config.resumption = Resumption::store(store.clone());
         let mut connection =
             ClientConnection::new(Arc::new(config), self.name.clone()).map_err(error)?;
-        // Bounded by `check_room`, so that nothing is taken in part.
+        // Bounded by `Flow::admit`, so that nothing is taken in part.
         connection.set_buffer_limit(None);
         let early_room = connection.early_data().map_or(0, |early| early.bytes_left());
         let server_name = match &self.name {
@@ -71,11 +71,8 @@ impl Client {
             store,
             origin: Arc::clone(&self.origin),
             watch: Watch::default(),
-            plaintext: Plaintext::new(),
             early_room,
-            unsent: 0,
-            closed: false,
-            peer_closed: false,
+            flow: Flow::default(),
             server_name,
         }))
     }
@@ -86,12 +83,9 @@ struct ClientSession {
     store: Arc<TicketStore>,
     origin: Arc<Origin>,
     watch: Watch,
-    plaintext: Plaintext,
     early_data: EarlyData,
     early_room: usize,
-    unsent: usize,
-    closed: bool,
-    peer_closed: bool,
+    flow: Flow,
     server_name: Option<String>,
 }
 
@@ -101,7 +95,7 @@ impl ClientSession {
         loop {
             match self.connection.reader().read(&mut chunk) {
                 Ok(0) => return Ok(()),
-                Ok(len) => self.plaintext.push(&chunk[..len])?,
+                Ok(len) => self.flow.plaintext.push(&chunk[..len])?,
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => return Ok(()),
             }
@@ -127,10 +121,10 @@ impl Session for ClientSession {
         if !records.is_empty() {
             self.early_room = 0;
         }
-        while !records.is_empty() && !self.peer_closed {
+        while !records.is_empty() && !self.flow.peer_closed {
             self.connection.read_tls(&mut records).map_err(super::buffer_full)?;
             let state = self.connection.process_new_packets().map_err(error)?;
-            self.peer_closed = state.peer_has_closed();
+            self.flow.peer_closed = state.peer_has_closed();
             self.settle_early_data();
             self.drain_plaintext()?;
         }
@@ -139,10 +133,7 @@ impl Session for ClientSession {
 
     fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
         let before = out.len();
-        while self.connection.wants_write() {
-            self.connection.write_tls(out).map_err(super::library)?;
-        }
-        self.unsent = 0;
+        self.flow.write_tls(&mut self.connection, out)?;
         self.watch.client_bytes(out.get(before..).unwrap_or_default());
         Ok(out.len() - before)
     }
@@ -164,29 +155,23 @@ impl Session for ClientSession {
             let (wanted, room) = (data.len(), self.early_room);
             return Err(CallerError::EarlyData { wanted, room }.into());
         }
-        check_room(self.unsent, data.len())?;
+        self.flow.admit(data.len())?;
         let Some(mut early) = self.connection.early_data() else { return Ok(0) };
         early.write_all(data).map_err(super::library)?;
         self.early_room = early.bytes_left();
-        self.unsent += data.len();
         Ok(data.len())
     }
 
     fn send(&mut self, data: &[u8]) -> Result<(), Error> {
-        if self.closed {
-            return Err(CallerError::Closed.into());
-        }
-        check_room(self.unsent, data.len())?;
-        self.unsent += data.len();
-        self.connection.writer().write_all(data).map_err(super::library)
+        self.flow.send(&mut self.connection, data)
     }
 
     fn receive(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
-        Ok(self.plaintext.take(out))
+        Ok(self.flow.plaintext.take(out))
     }
 
     fn peer_closed(&self) -> bool {
-        self.peer_closed
+        self.flow.peer_closed
     }
 
     fn facts(&self) -> Facts {
@@ -205,10 +190,7 @@ impl Session for ClientSession {
     }
 
     fn close(&mut self) {
-        if !self.closed {
-            self.closed = true;
-            self.connection.send_close_notify();
-        }
+        self.flow.close(&mut self.connection);
     }
 }
 

@@ -1,6 +1,7 @@
 //! rustls over aws-lc-rs.
 
 mod client;
+mod flow;
 mod groups;
 mod server;
 mod store;

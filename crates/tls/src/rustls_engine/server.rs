@@ -1,17 +1,17 @@
 //! A rustls server.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::sync::Arc;
 
 use rustls::ServerConnection;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 
+use super::flow::Flow;
 use super::{KeyLogLines, common_facts, error, protocol_versions, provider};
 use crate::config::ServerConfig;
 use crate::error::config as config_error;
 use crate::hello::Watch;
-use crate::session::{Plaintext, check_room};
 use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
 /// Sessions that a server which accepts early data remembers.
@@ -58,16 +58,13 @@ impl Server {
 
     pub(crate) fn accept(&self) -> Result<Box<dyn Session>, Error> {
         let mut connection = ServerConnection::new(Arc::clone(&self.0)).map_err(error)?;
-        // Bounded by `check_room`, so that nothing is taken in part.
+        // Bounded by `Flow::admit`, so that nothing is taken in part.
         connection.set_buffer_limit(None);
         Ok(Box::new(ServerSession {
             connection,
             watch: Watch::default(),
-            plaintext: Plaintext::new(),
             early_accepted: false,
-            unsent: 0,
-            closed: false,
-            peer_closed: false,
+            flow: Flow::default(),
         }))
     }
 }
@@ -75,11 +72,8 @@ impl Server {
 struct ServerSession {
     connection: ServerConnection,
     watch: Watch,
-    plaintext: Plaintext,
     early_accepted: bool,
-    unsent: usize,
-    closed: bool,
-    peer_closed: bool,
+    flow: Flow,
 }
 
 impl ServerSession {
@@ -89,11 +83,11 @@ impl ServerSession {
         if let Some(mut early) = self.connection.early_data() {
             self.early_accepted = true;
             while let Ok(len @ 1..) = early.read(&mut chunk) {
-                self.plaintext.push(&chunk[..len])?;
+                self.flow.plaintext.push(&chunk[..len])?;
             }
         }
         while let Ok(len @ 1..) = self.connection.reader().read(&mut chunk) {
-            self.plaintext.push(&chunk[..len])?;
+            self.flow.plaintext.push(&chunk[..len])?;
         }
         Ok(())
     }
@@ -102,10 +96,10 @@ impl ServerSession {
 impl Session for ServerSession {
     fn read_tls(&mut self, mut records: &[u8]) -> Result<(), Error> {
         self.watch.client_bytes(records);
-        while !records.is_empty() && !self.peer_closed {
+        while !records.is_empty() && !self.flow.peer_closed {
             self.connection.read_tls(&mut records).map_err(super::buffer_full)?;
             let state = self.connection.process_new_packets().map_err(error)?;
-            self.peer_closed = state.peer_has_closed();
+            self.flow.peer_closed = state.peer_has_closed();
             self.drain_plaintext()?;
         }
         Ok(())
@@ -113,10 +107,7 @@ impl Session for ServerSession {
 
     fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
         let before = out.len();
-        while self.connection.wants_write() {
-            self.connection.write_tls(out).map_err(super::library)?;
-        }
-        self.unsent = 0;
+        self.flow.write_tls(&mut self.connection, out)?;
         self.watch.server_bytes(out.get(before..).unwrap_or_default());
         Ok(out.len() - before)
     }
@@ -138,20 +129,15 @@ impl Session for ServerSession {
     }
 
     fn send(&mut self, data: &[u8]) -> Result<(), Error> {
-        if self.closed {
-            return Err(CallerError::Closed.into());
-        }
-        check_room(self.unsent, data.len())?;
-        self.unsent += data.len();
-        self.connection.writer().write_all(data).map_err(super::library)
+        self.flow.send(&mut self.connection, data)
     }
 
     fn receive(&mut self, out: &mut Vec<u8>) -> Result<usize, Error> {
-        Ok(self.plaintext.take(out))
+        Ok(self.flow.plaintext.take(out))
     }
 
     fn peer_closed(&self) -> bool {
-        self.peer_closed
+        self.flow.peer_closed
     }
 
     fn facts(&self) -> Facts {
@@ -171,9 +157,6 @@ impl Session for ServerSession {
     }
 
     fn close(&mut self) {
-        if !self.closed {
-            self.closed = true;
-            self.connection.send_close_notify();
-        }
+        self.flow.close(&mut self.connection);
     }
 }
