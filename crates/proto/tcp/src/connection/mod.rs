@@ -1,0 +1,442 @@
+//! One connection (RFC 9293 §3.3.2), as the endpoint drives it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `open` | how a connection begins, and the segments of its handshake |
+//! | `input` | segments in (RFC 9293 §3.10.7) |
+//! | `output` | segments out |
+//! | `timers` | what happens when nothing comes |
+//!
+//! Offsets are those of the streams: 0 is the byte behind SYN.
+
+mod input;
+mod open;
+mod output;
+mod timers;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use units::{SeqNumber, Time};
+
+use crate::config::{Config, IfRefused};
+use crate::destinations::Cookie;
+use crate::event::{CloseReason, ListenerId, StreamError};
+use crate::info::{Info, State, SynData};
+use crate::receive_buffer::ReceiveBuffer;
+use crate::recovery::Recovery;
+use crate::segment::ip_header_len;
+use crate::send_buffer::SendBuffer;
+
+pub(crate) use input::{Context, Reply};
+pub(crate) use open::{Accepted, Opening};
+
+/// Bytes that a half-open connection takes beside the data of its SYN and its answer.
+pub const HALF_OPEN_BYTES: usize = size_of::<Connection>() + size_of::<Handshake>() + 256;
+
+/// Bytes of a timestamps option with its padding (RFC 7323 §3).
+const TIMESTAMPS_LEN: usize = 12;
+/// The server sends at most so many times what it received before the address is validated
+/// (RFC 9000 §8.1).
+const AMPLIFICATION_LIMIT: usize = 3;
+/// Segments that are acknowledged at once at the start, when the peer's window is small.
+const QUICK_ACKS: u8 = 16;
+/// Least time between two ACKs for segments that carry nothing and are not acceptable
+/// (RFC 5961 §7).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Events that wait to be polled, as a set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pending(u8);
+
+impl Pending {
+    pub(crate) const INCOMING: Pending = Pending(1);
+    pub(crate) const REFUSED: Pending = Pending(2);
+    pub(crate) const CONNECTED: Pending = Pending(4);
+    pub(crate) const ESTABLISHED: Pending = Pending(8);
+    pub(crate) const READABLE: Pending = Pending(16);
+    pub(crate) const WRITABLE: Pending = Pending(32);
+    pub(crate) const FINISHED: Pending = Pending(64);
+    pub(crate) const CLOSED: Pending = Pending(128);
+
+    pub(crate) fn add(&mut self, other: Pending) {
+        self.0 |= other.0;
+    }
+
+    /// Takes the first in the order above.
+    pub(crate) fn take(&mut self) -> Option<Pending> {
+        let lowest = self.0 & self.0.wrapping_neg();
+        self.0 &= !lowest;
+        (lowest != 0).then_some(Pending(lowest))
+    }
+
+    pub(crate) fn has(self, other: Pending) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Where the handshake of a connection is; gone once it is over.
+#[derive(Debug, Clone)]
+struct Handshake {
+    /// SYN or SYN-ACK is to be sent.
+    due: bool,
+    /// Times that it was sent.
+    sent: u32,
+    sent_at: Time,
+    /// When it is sent again.
+    again_at: Option<Time>,
+    rto: Duration,
+    /// Server, loaded: until when the SYN-ACK waits for the answer.
+    answer_by: Option<Time>,
+    /// Client: bytes of the stream that the SYN carried.
+    syn_data: usize,
+    if_refused: IfRefused,
+    hold_ack: Duration,
+    /// Client: nothing rides in the SYN from now on.
+    bare: bool,
+    /// Client: a Fast Open cookie is asked for, and what is known of one. Server: the one to give.
+    ask_cookie: bool,
+    cookie: Option<Cookie>,
+    /// Server: bytes received and sent before the client's address is validated.
+    received: usize,
+    spent: usize,
+    validated: bool,
+    /// Bytes of data on the SYN-ACK that was sent last.
+    syn_ack_data: usize,
+    /// What the peer's SYN offered, in SYN-RECEIVED.
+    offered: open::Offered,
+    simultaneous: bool,
+}
+
+/// What is to be acknowledged, and when.
+#[derive(Debug, Clone, Copy, Default)]
+struct AckState {
+    now: bool,
+    /// Full segments since the last acknowledgment.
+    segments: u32,
+    by: Option<Time>,
+    quick: u8,
+    last_challenge: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Timers {
+    /// Zero-window probe (RFC 9293 §3.8.6.1), and how many went unanswered.
+    persist: Option<Time>,
+    probes: u32,
+    backoff: u32,
+    probe_due: bool,
+    keep_alive: Option<Time>,
+    keep_alive_probes: u32,
+    keep_alive_due: bool,
+    /// FIN-WAIT-2 of a released connection.
+    fin_wait: Option<Time>,
+}
+
+/// A connection. About 1 kB, and what its buffers hold.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub state: State,
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    pub listener: Option<ListenerId>,
+    /// The application has it.
+    pub owned: bool,
+    /// The application is done with it.
+    pub released: bool,
+    pub pending: Pending,
+    pub closed: Option<CloseReason>,
+    /// The endpoint's: in the queue of those who may have something to send; in that of events;
+    /// earliest entry in the timer heap.
+    pub queued: bool,
+    pub told: bool,
+    pub scheduled: Option<Time>,
+    /// Put before accept().
+    pub offered: bool,
+    /// Counted as half-open: loaded or plain.
+    pub half_open: Option<bool>,
+    iss: SeqNumber,
+    irs: SeqNumber,
+    /// Largest IP packet to the peer, and the payload of a full segment.
+    path_mtu: u16,
+    peer_mss: u16,
+    mss: usize,
+    timestamps: bool,
+    sack: bool,
+    send_shift: u8,
+    receive_shift: u8,
+    timestamp_offset: u32,
+    /// TS.Recent (RFC 7323 §4.3) and when it was set.
+    ts_recent: u32,
+    ts_recent_at: Time,
+    send: SendBuffer,
+    /// The application has closed its direction.
+    fin: bool,
+    fin_acked: bool,
+    receive: ReceiveBuffer,
+    peer_fin: Option<u64>,
+    peer_fin_seen: bool,
+    recovery: Recovery,
+    /// Peer's window: its right edge as an offset, its size, and the largest ever seen.
+    window_end: u64,
+    window: u32,
+    max_window: u32,
+    wl1: u64,
+    wl2: u64,
+    /// Right edge that we have advertised, as an offset.
+    advertised: u64,
+    /// RCV.NXT as the last ACK said.
+    last_ack_sent: u64,
+    ack: AckState,
+    timers: Timers,
+    last_received: Time,
+    handshake: Option<Box<Handshake>>,
+    syn_data: SynData,
+    syn_bytes: usize,
+    syn_ack_bytes: usize,
+    syn_segment_len: usize,
+    syn_retransmissions: u32,
+    identification: u16,
+    write_blocked: bool,
+    /// Data came for an application that is gone: the endpoint resets.
+    pub abort_pending: bool,
+    /// A last ACK is owed: of the FIN that ended the connection.
+    pub last_ack_due: bool,
+}
+
+impl Connection {
+    /// SND.UNA's offset.
+    fn una(&self) -> u64 {
+        self.recovery.acknowledged()
+    }
+
+    /// Offset behind the last byte to be sent, FIN included.
+    fn send_end(&self) -> u64 {
+        self.send.end().saturating_add(u64::from(self.fin))
+    }
+
+    /// RCV.NXT as an offset; the peer's FIN counts once all before it is here.
+    fn receive_next(&self) -> u64 {
+        self.receive.next().saturating_add(u64::from(self.peer_fin_seen))
+    }
+
+    fn send_sequence(&self, offset: u64) -> SeqNumber {
+        self.iss + 1 + offset as u32
+    }
+
+    fn receive_sequence(&self, offset: u64) -> SeqNumber {
+        self.irs + 1 + offset as u32
+    }
+
+    /// The offset that `seq` has in the peer's stream, taken as near to RCV.NXT; -1 is its SYN.
+    fn receive_offset(&self, seq: SeqNumber) -> i64 {
+        let next = self.receive_next();
+        let distance = seq.distance(self.receive_sequence(next));
+        (next as i64).saturating_add(i64::from(distance))
+    }
+
+    /// The offset that `ack` has in our stream, taken as near to SND.UNA; -1 acknowledges nothing.
+    fn ack_offset(&self, ack: SeqNumber) -> i64 {
+        let una = self.una();
+        let distance = ack.distance(self.send_sequence(una));
+        (una as i64).saturating_add(i64::from(distance))
+    }
+
+    /// The payload of a full segment, less the options in each.
+    fn update_mss(&mut self) {
+        let ip = ip_header_len(self.local.ip());
+        let by_path = usize::from(self.path_mtu).saturating_sub(ip + 20);
+        let options = if self.timestamps { TIMESTAMPS_LEN } else { 0 };
+        self.mss = by_path.min(usize::from(self.peer_mss)).saturating_sub(options).max(64);
+    }
+
+    /// TSval for `now` (RFC 7323 §5.4: a tick of 1 ms).
+    fn timestamp(&self, now: Time) -> u32 {
+        ((now.as_nanos() / 1_000_000) as u32).wrapping_add(self.timestamp_offset)
+    }
+
+    /// Whether the application's data may go out and the peer's be taken.
+    pub(crate) fn is_synchronised(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+
+    /// Takes received bytes.
+    pub(crate) fn read(&mut self, now: Time, into: &mut [u8]) -> Result<usize, StreamError> {
+        let count = self.receive.read(into);
+        if count > 0 {
+            self.update_window_after_read(now);
+            return Ok(count);
+        }
+        if into.is_empty() || self.peer_fin_seen {
+            return Ok(0);
+        }
+        match self.closed {
+            Some(CloseReason::Finished) => Ok(0),
+            Some(reason) => Err(StreamError::Closed(reason)),
+            None => Err(StreamError::WouldBlock),
+        }
+    }
+
+    /// RFC 9293 §3.8.6.2.2: the window's right edge moves by a full segment or half the buffer.
+    fn update_window_after_read(&mut self, now: Time) {
+        if !self.is_synchronised() || self.peer_fin_seen {
+            return;
+        }
+        let edge = self.receive.next().saturating_add(self.receive.window() as u64);
+        let gain = edge.saturating_sub(self.advertised);
+        let offered = self.advertised.saturating_sub(self.receive.next());
+        let step = (2 * self.mss as u64).min(self.receive_limit() / 2).max(1);
+        // Told at once only when the peer may be waiting for it.
+        if gain >= step && gain >= offered {
+            self.ack.now = true;
+            let _ = now;
+        }
+    }
+
+    fn receive_limit(&self) -> u64 {
+        self.receive.window() as u64 + self.receive.readable() as u64
+    }
+
+    /// Queues bytes to be sent.
+    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        if let Some(reason) = self.closed {
+            return Err(StreamError::Closed(reason));
+        }
+        if self.fin {
+            return Err(StreamError::Shutdown);
+        }
+        if data.is_empty() {
+            return Ok(0);
+        }
+        match self.send.write(data) {
+            0 => {
+                self.write_blocked = true;
+                Err(StreamError::WouldBlock)
+            }
+            count => Ok(count),
+        }
+    }
+
+    pub(crate) fn readable(&self) -> usize {
+        self.receive.readable()
+    }
+
+    pub(crate) fn writable(&self) -> usize {
+        if self.fin || self.closed.is_some() { 0 } else { self.send.room() }
+    }
+
+    /// FIN after what is queued (RFC 9293 §3.10.4).
+    pub(crate) fn shutdown(&mut self) {
+        if self.fin || self.closed.is_some() {
+            return;
+        }
+        match self.state {
+            State::SynSent => {
+                self.close(CloseReason::Aborted);
+                return;
+            }
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            // In SYN-RECEIVED the state follows once it is established.
+            _ => {}
+        }
+        self.fin = true;
+    }
+
+    /// The connection is over; its buffers of what was to be sent are of no use any more.
+    pub(crate) fn close(&mut self, reason: CloseReason) {
+        if self.closed.is_some() {
+            return;
+        }
+        if self.state != State::TimeWait {
+            self.state = State::Closed;
+        }
+        self.closed = Some(reason);
+        self.send.acknowledge(self.send.end());
+        self.handshake = None;
+        self.timers = Timers::default();
+        self.ack = AckState::default();
+        self.pending.add(Pending::CLOSED);
+    }
+
+    /// The application is done with it.
+    pub(crate) fn release(&mut self, now: Time, config: &Config) {
+        self.released = true;
+        self.shutdown();
+        if self.state == State::FinWait2 {
+            self.timers.fin_wait = Some(now + config.fin_wait);
+        }
+    }
+
+    /// Over, with nothing left to read.
+    pub(crate) fn is_done_unread(&self) -> bool {
+        self.closed.is_some() && self.receive.readable() == 0
+    }
+
+    /// Whether nothing of it need be kept.
+    pub(crate) fn is_done(&self) -> bool {
+        self.closed.is_some() && (self.released || !self.owned)
+    }
+
+    pub(crate) fn info(&self) -> Info {
+        let awaits = self.handshake.as_ref().filter(|_| self.state == State::SynSent);
+        Info {
+            state: self.state,
+            local: self.local,
+            remote: self.remote,
+            syn_data: self.syn_data,
+            syn_bytes: self.syn_bytes,
+            syn_ack_bytes: self.syn_ack_bytes,
+            syn_segment_len: self.syn_segment_len,
+            segment_size: self.mss,
+            smoothed_rtt: self.recovery.smoothed_rtt(),
+            rto: awaits.map_or(self.recovery.rto(), |handshake| handshake.rto),
+            congestion_window: self.recovery.congestion_window(),
+            in_flight: self.recovery.in_flight(),
+            retransmissions: self.recovery.retransmissions(),
+            syn_retransmissions: self.syn_retransmissions,
+            bytes_acked: self.una().min(self.send.end()),
+            bytes_received: self.receive.next(),
+        }
+    }
+
+    pub(crate) fn retransmissions(&self) -> u64 {
+        self.recovery.retransmissions()
+    }
+
+    /// What TIME-WAIT has to know: SND.NXT, RCV.NXT, and TS.Recent if timestamps are used.
+    pub(crate) fn final_numbers(&self) -> (SeqNumber, SeqNumber, Option<u32>) {
+        (
+            self.send_sequence(self.recovery.next()),
+            self.receive_sequence(self.receive_next()),
+            self.timestamps.then_some(self.ts_recent),
+        )
+    }
+
+    /// A router says that packets above `mtu` do not pass (RFC 1191, RFC 8201).
+    pub(crate) fn set_path_mtu(&mut self, sequence: SeqNumber, mtu: u16) -> bool {
+        let least = if self.local.is_ipv4() { 576 } else { 1280 };
+        let mtu = mtu.max(least);
+        // RFC 5927 §4.1 and §7: the quoted segment must be under way.
+        let offset = self.ack_offset(sequence);
+        let under_way = offset >= -1 && offset < self.recovery.next().max(1) as i64;
+        if mtu >= self.path_mtu || !under_way {
+            return false;
+        }
+        self.path_mtu = mtu;
+        self.update_mss();
+        match &mut self.handshake {
+            // The SYN itself was too big: send it bare.
+            Some(handshake) if self.state == State::SynSent => {
+                handshake.bare = true;
+                handshake.due = true;
+            }
+            _ => self.recovery.on_path_mtu_reduced(self.mss),
+        }
+        true
+    }
+}

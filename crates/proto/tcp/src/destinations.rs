@@ -1,0 +1,125 @@
+//! What is remembered of destinations: Fast Open cookies and black holes (RFC 7413 §4.1.3).
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use units::Time;
+
+use crate::secrets::Key;
+
+/// A table of bounded size; the entry first made makes room.
+#[derive(Debug)]
+pub(crate) struct Memory<V> {
+    entries: HashMap<IpAddr, V, Key>,
+    order: VecDeque<IpAddr>,
+    limit: usize,
+}
+
+impl<V> Memory<V> {
+    pub(crate) fn new(limit: usize, key: Key) -> Self {
+        Memory { entries: HashMap::with_hasher(key), order: VecDeque::new(), limit }
+    }
+
+    pub(crate) fn get(&self, address: IpAddr) -> Option<&V> {
+        self.entries.get(&address)
+    }
+
+    pub(crate) fn insert(&mut self, address: IpAddr, value: V) {
+        if self.entries.insert(address, value).is_some() {
+            return;
+        }
+        self.order.push_back(address);
+        while self.order.len() > self.limit {
+            if let Some(oldest) = self.order.pop_front() {
+                self.entries.remove(&oldest);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, address: IpAddr) {
+        if self.entries.remove(&address).is_some() {
+            self.order.retain(|kept| *kept != address);
+        }
+    }
+}
+
+/// A Fast Open cookie: 4 to 16 bytes (RFC 7413 §4.1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    bytes: [u8; 16],
+    len: u8,
+}
+
+impl Cookie {
+    pub(crate) fn new(cookie: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..cookie.len())?.copy_from_slice(cookie);
+        (cookie.len() >= 4).then_some(Cookie { bytes, len: cookie.len() as u8 })
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+/// Cookies to send, and destinations to send no data to in a SYN.
+#[derive(Debug)]
+pub(crate) struct Destinations {
+    pub cookies: Memory<Cookie>,
+    black_holes: Memory<Time>,
+    memory: Duration,
+}
+
+impl Destinations {
+    pub(crate) fn new(limit: usize, memory: Duration, key: Key) -> Self {
+        let black_holes = Memory::new(limit, key);
+        Destinations { cookies: Memory::new(limit, key), black_holes, memory }
+    }
+
+    /// The path to `address` dropped a loaded SYN.
+    pub(crate) fn remember_black_hole(&mut self, now: Time, address: IpAddr) {
+        self.black_holes.insert(address, now + self.memory);
+    }
+
+    /// A loaded SYN got through to `address`.
+    pub(crate) fn forget_black_hole(&mut self, address: IpAddr) {
+        self.black_holes.remove(address);
+    }
+
+    pub(crate) fn is_black_hole(&mut self, now: Time, address: IpAddr) -> bool {
+        match self.black_holes.get(address) {
+            Some(until) if now < *until => true,
+            Some(_) => {
+                self.black_holes.remove(address);
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::Secrets;
+
+    #[test]
+    fn a_black_hole_is_forgotten_in_time_and_the_table_is_bounded() {
+        let key = Secrets::new(&[1; 32]).table;
+        let mut memory = Destinations::new(2, Duration::from_secs(10), key);
+        let at = Time::from_millis;
+        let host = |last| IpAddr::from([192, 0, 2, last]);
+        memory.remember_black_hole(at(0), host(1));
+        assert!(memory.is_black_hole(at(9_999), host(1)));
+        assert!(!memory.is_black_hole(at(10_000), host(1)));
+        for last in 1..=3 {
+            memory.remember_black_hole(at(0), host(last));
+        }
+        assert!(!memory.is_black_hole(at(1), host(1)));
+        assert!(memory.is_black_hole(at(1), host(3)));
+        memory.forget_black_hole(host(3));
+        assert!(!memory.is_black_hole(at(1), host(3)));
+        assert_eq!(memory.black_holes.order.len(), 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of connections and listeners, what happens to them, and what goes wrong.
+
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+/// A connection of an [`Endpoint`](crate::Endpoint). Never used again for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// A listener of an [`Endpoint`](crate::Endpoint).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(crate) u32);
+
+/// Something happened to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// To which.
+    pub connection: ConnectionId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// [`Endpoint::accept`](crate::Endpoint::accept) has one for this listener.
+    Incoming(ListenerId),
+    /// Client: the SYN-ACK came; [`Info::syn_data`](crate::Info::syn_data) says what became of the
+    /// SYN's data.
+    Connected,
+    /// Client: the SYN's data were not taken and are withdrawn; the stream begins anew. Comes before
+    /// [`EventKind::Connected`].
+    SynDataRefused,
+    /// Server: the handshake is over, the client's address is validated.
+    Established,
+    /// There is more to read.
+    Readable,
+    /// There is room to write again.
+    Writable,
+    /// The peer has sent its FIN: nothing comes after what can be read.
+    PeerFinished,
+    /// The connection is over.
+    Closed(CloseReason),
+}
+
+/// Why a connection is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// Both sides have closed.
+    Finished,
+    /// The peer reset it.
+    Reset,
+    /// The peer refused it: RST for the SYN.
+    Refused,
+    /// The peer did not answer.
+    TimedOut,
+    /// This side reset it.
+    Aborted,
+}
+
+/// Why nothing could be read or written. The caller's to deal with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum StreamError {
+    /// Nothing to read, or no room to write, for now.
+    #[error("not now; an event says when")]
+    WouldBlock,
+    /// This side has closed its direction.
+    #[error("this side has closed its direction; nothing can be written after that")]
+    Shutdown,
+    /// The connection is over.
+    #[error("the connection is over: {}", reason(*.0))]
+    Closed(CloseReason),
+    /// There is no such connection any more.
+    #[error("no such connection; it was released")]
+    Unknown,
+}
+
+fn reason(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Finished => "both sides have closed",
+        CloseReason::Reset => "the peer reset it",
+        CloseReason::Refused => "the peer refused it; is a server listening there?",
+        CloseReason::TimedOut => "the peer did not answer in time",
+        CloseReason::Aborted => "this side reset it",
+    }
+}
+
+/// Why a connection could not be begun. The caller's to mend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// The addresses are of different families, unspecified or not unicast.
+    #[error("{local} cannot connect to {remote}; give unicast addresses of one family")]
+    Address {
+        /// This side's.
+        local: SocketAddr,
+        /// The peer's.
+        remote: SocketAddr,
+    },
+    /// There is a connection between the two already, or no port is free.
+    #[error("no port of {0} is free towards that peer; close connections or give another address")]
+    NoPort(SocketAddr),
+    /// The endpoint has as many connections as it may.
+    #[error("there are {0} connections, the most allowed; close some or allow more")]
+    TooMany(usize),
+}
+
+/// Why nothing listens. The caller's to mend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ListenError {
+    /// A listener is there already.
+    #[error("a listener is on {0} already; give another port")]
+    InUse(SocketAddr),
+    /// Port 0 cannot be listened on.
+    #[error("port 0 names no port; give one from 1 to 65535")]
+    NoPort,
+}
+
+/// Why a packet was ignored. The peer's or the path's fault, or no fault at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Ignored {
+    /// It is no whole IP packet, or a fragment.
+    #[error("not a whole IP packet")]
+    NotIp,
+    /// It carries something else.
+    #[error("not TCP")]
+    NotTcp,
+    /// Its TCP header is malformed.
+    #[error("malformed TCP segment")]
+    Malformed,
+    /// Its checksum is wrong.
+    #[error("wrong checksum")]
+    Checksum,
+    /// It belongs to no connection.
+    #[error("no connection or listener")]
+    NoConnection,
+    /// A table is full.
+    #[error("no room")]
+    NoRoom,
+    /// It lies outside the window, or contradicts the state.
+    #[error("not acceptable")]
+    Unacceptable,
+}

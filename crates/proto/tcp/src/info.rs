@@ -1,0 +1,159 @@
+//! What is known of a connection and of the endpoint.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use units::SeqNumber;
+
+/// The state of a connection (RFC 9293 §3.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum State {
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+    Closed,
+}
+
+/// What became of the data on this connection's SYN, at either side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum SynData {
+    /// The SYN carried none.
+    #[default]
+    None,
+    /// Sent; no answer yet.
+    Pending,
+    /// The receiver took them, or some of them.
+    Accepted,
+    /// The receiver acknowledged the SYN alone.
+    Refused,
+    /// Not sent, since this path dropped loaded SYNs before.
+    BlackHole,
+}
+
+/// What is known of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Info {
+    /// Its state.
+    pub state: State,
+    /// This side's address and port.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// What became of the SYN's data.
+    pub syn_data: SynData,
+    /// Bytes of data on the SYN that were sent (client), or taken (server).
+    pub syn_bytes: usize,
+    /// Bytes of data on the SYN-ACK that were taken (client), or sent (server).
+    pub syn_ack_bytes: usize,
+    /// TCP segment length of the peer's SYN (server) or SYN-ACK (client), header included
+    /// (document §4.2).
+    pub syn_segment_len: usize,
+    /// Payload bytes of a full segment.
+    pub segment_size: usize,
+    /// SRTT (RFC 6298).
+    pub smoothed_rtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// The congestion window in bytes.
+    pub congestion_window: u64,
+    /// Bytes sent and not acknowledged.
+    pub in_flight: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// SYNs or SYN-ACKs sent again.
+    pub syn_retransmissions: u32,
+    /// Bytes of the stream that the peer acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes of the stream received in order.
+    pub bytes_received: u64,
+}
+
+/// What the endpoint has counted since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments for a connection or listener.
+    pub segments_in: u64,
+    /// Segments sent, a super-segment as one.
+    pub segments_out: u64,
+    /// Connections begun here.
+    pub active_opens: u64,
+    /// SYNs that began a half-open connection.
+    pub passive_opens: u64,
+    /// Of these, with data that were taken.
+    pub loaded_opens: u64,
+    /// Loaded SYNs answered as ordinary ones, since the table was full.
+    pub loaded_refused: u64,
+    /// Clients: SYN data that the peer did not take.
+    pub syn_data_refused: u64,
+    /// Clients: destinations found to drop loaded SYNs.
+    pub black_holes: u64,
+    /// SYN cookies sent (RFC 4987 §3.6).
+    pub syn_cookies_sent: u64,
+    /// Connections that a SYN cookie opened.
+    pub syn_cookies_accepted: u64,
+    /// Fast Open cookies that were valid (RFC 7413).
+    pub fast_open_cookies_accepted: u64,
+    /// Half-open connections that made room for newer ones.
+    pub half_open_evicted: u64,
+    /// Segments whose checksum was wrong.
+    pub bad_checksums: u64,
+    /// Resets sent.
+    pub resets_out: u64,
+    /// Challenge ACKs sent (RFC 5961).
+    pub challenge_acks: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Half-open connections now, loaded ones.
+    pub half_open_loaded: usize,
+    /// Half-open connections now, ordinary ones.
+    pub half_open_plain: usize,
+    /// Connections now, half-open ones included.
+    pub connections: usize,
+}
+
+/// A packet to be sent, in the caller's buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Bytes of the IP packet.
+    pub len: usize,
+    /// A super-segment: payload bytes of each segment that the device is to cut it into.
+    pub segment_size: Option<NonZeroU16>,
+    /// The TCP checksum field holds the pseudo-header's sum alone; the device is to finish it.
+    pub checksum_partial: bool,
+    /// Bytes of IP and TCP header.
+    pub header_len: usize,
+    /// The packet's source.
+    pub source: IpAddr,
+    /// The packet's destination.
+    pub destination: IpAddr,
+}
+
+/// Whether the checksum of a received segment is to be verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// Verify it.
+    Verify,
+    /// The device has, or the segment never left this machine.
+    Trusted,
+}
+
+/// A router's word that a packet of ours was too big (RFC 1191, RFC 8201).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathMtu {
+    /// Our address and port in the quoted packet.
+    pub local: SocketAddr,
+    /// The peer's in the quoted packet.
+    pub remote: SocketAddr,
+    /// The quoted sequence number.
+    pub sequence: SeqNumber,
+    /// The largest IP packet that passes.
+    pub mtu: u16,
+}

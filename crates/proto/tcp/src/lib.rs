@@ -1,0 +1,55 @@
+//! TCP as a pure state machine, whose handshake segments may carry data.
+//!
+//! ```text
+//!   IP packets, now ──▶ Endpoint ──▶ IP packets, events, next timeout
+//!                          ▲
+//!        connect, listen, read, write, answer, shutdown
+//! ```
+//!
+//! No sockets, no clock, no randomness but the seed. RFC 9293 with RFC 7323 (window scale,
+//! timestamps, PAWS), RFC 2018 and 2883 (SACK), RFC 8985 (RACK-TLP), RFC 9438 (CUBIC), RFC 5961
+//! (challenge ACKs), RFC 6528 (sequence numbers), RFC 7413 (data on the SYN, cookies, black holes) and
+//! RFC 4987 (SYN cookies).
+//!
+//! # Data on the handshake
+//!
+//! The client's first bytes may ride in its SYN ([`ConnectOptions::syn_data`]). A listener that admits
+//! them ([`ListenOptions::admit`]) has a connection to [accept](Endpoint::accept) at once; the SYN-ACK
+//! waits for [`Endpoint::answer`], carries what was written, and the rest follows behind it in the
+//! initial window. The bytes are those of the stream: a peer or path that knows nothing of it takes
+//! the SYN alone, and they are sent again or withdrawn ([`IfRefused`]).
+//!
+//! # Bounds
+//!
+//! Until a client's address is validated it is sent at most three times the bytes that came from it
+//! (RFC 9000 §8.1). Half-open connections are bounded by [`Config::max_half_open_loaded`] and
+//! [`Config::max_half_open_plain`]; one takes [`HALF_OPEN_BYTES`] and the data of its SYN and its
+//! answer. Past the first, loaded SYNs are answered as ordinary ones; past the second, SYN cookies
+//! keep no state.
+//!
+//! Not done: ECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO.
+
+mod config;
+mod congestion;
+mod connection;
+mod destinations;
+mod endpoint;
+mod event;
+mod info;
+mod receive_buffer;
+mod recovery;
+mod rtt;
+mod secrets;
+mod segment;
+mod send_buffer;
+mod time_wait;
+
+pub use config::{Config, ConnectOptions, IfRefused, KeepAlive, ListenOptions, LoadedSyn};
+pub use congestion::Congestion;
+pub use connection::HALF_OPEN_BYTES;
+pub use endpoint::Endpoint;
+pub use event::{
+    CloseReason, ConnectError, ConnectionId, Event, EventKind, Ignored, ListenError, ListenerId,
+    StreamError,
+};
+pub use info::{Checksum, Counters, Info, PathMtu, State, SynData, Transmit};
