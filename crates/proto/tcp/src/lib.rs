@@ -35,6 +35,7 @@ mod connection;
 mod destinations;
 mod endpoint;
 mod event;
+pub mod fuzz;
 mod info;
 mod receive_buffer;
 mod recovery;

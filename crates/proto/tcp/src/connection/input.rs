@@ -90,12 +90,10 @@ impl Connection {
         self.take_window(u32::from(segment.window), 0, 0);
         self.advertised = self.receive.window().min(usize::from(u16::MAX)) as u64;
         if acked > 0 {
-            self.recovery.on_ack(now, &Ack {
-                cumulative: acked,
-                sack: &[],
-                rtt_echo: None,
-                window_changed: true,
-            });
+            self.recovery.on_ack(
+                now,
+                &Ack { cumulative: acked, sack: &[], rtt_echo: None, window_changed: true },
+            );
             self.send.acknowledge(acked);
         }
         self.pending.add(Pending::CONNECTED);
@@ -358,12 +356,15 @@ impl Connection {
         let mut ranges = [const { 0..0 }; 4];
         let sack = self.sack_ranges(segment, &mut ranges);
         let before = self.una();
-        self.recovery.on_ack(now, &Ack {
-            cumulative: offset,
-            sack: ranges.get(..sack).unwrap_or(&[]),
-            rtt_echo: self.echo(now, segment),
-            window_changed: no_duplicate,
-        });
+        self.recovery.on_ack(
+            now,
+            &Ack {
+                cumulative: offset,
+                sack: ranges.get(..sack).unwrap_or(&[]),
+                rtt_echo: self.echo(now, segment),
+                window_changed: no_duplicate,
+            },
+        );
         if offset > before {
             self.send.acknowledge(offset.min(self.send.end()));
             if self.write_blocked && self.send.room() >= self.send.len() / 2 {
@@ -432,13 +433,7 @@ impl Connection {
         }
     }
 
-    fn handle_payload(
-        &mut self,
-        now: Time,
-        segment: &Segment<'_>,
-        start: i64,
-        config: &Config,
-    ) {
+    fn handle_payload(&mut self, now: Time, segment: &Segment<'_>, start: i64, config: &Config) {
         self.note_fin(segment, start);
         if segment.payload.is_empty() {
             return;
@@ -484,7 +479,7 @@ impl Connection {
     /// RFC 5681 §4.2: every second full segment, within the delay, at once where there is a gap.
     fn schedule_ack(&mut self, now: Time, len: usize, disorder: bool, config: &Config) {
         let full = len.div_ceil(self.mss.max(1)) as u32;
-        self.ack.segments = self.ack.segments.saturating_add(if len >= self.mss { full } else { 1 });
+        self.ack.segments = self.ack.segments.saturating_add(full);
         if disorder || self.ack.segments >= 2 || self.ack.quick > 0 {
             self.ack.quick = self.ack.quick.saturating_sub(1);
             self.ack.now = true;

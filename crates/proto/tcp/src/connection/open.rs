@@ -354,10 +354,7 @@ impl Connection {
         let budget = if handshake.validated {
             usize::MAX
         } else {
-            handshake
-                .received
-                .saturating_mul(AMPLIFICATION_LIMIT)
-                .saturating_sub(handshake.spent)
+            handshake.received.saturating_mul(AMPLIFICATION_LIMIT).saturating_sub(handshake.spent)
         };
         let wanted = self.handshake_data(handshake, is_answer);
         let room = usize::from(self.path_mtu).min(budget).checked_sub(headers);

@@ -84,9 +84,7 @@ impl Connection {
         if max_len == 0 {
             return None;
         }
-        if config.nagle && self.nagle_holds(end) {
-            return None;
-        }
+        let end = if config.nagle { self.nagle_end(end) } else { end };
         let stream = Stream { end, peer_window_end: self.window_end, max_len };
         let Some(to_send) = self.recovery.poll(now, stream) else {
             self.watch_window(now);
@@ -97,10 +95,11 @@ impl Connection {
         Some(transmit)
     }
 
-    /// RFC 9293 §3.7.4: a short segment waits while any are unacknowledged.
-    fn nagle_holds(&self, end: u64) -> bool {
-        let unsent = end.saturating_sub(self.recovery.next());
-        unsent > 0 && unsent < self.mss as u64 && !self.recovery.is_idle() && !self.fin
+    /// RFC 9293 §3.7.4: the last short segment waits while any bytes are unacknowledged.
+    fn nagle_end(&self, end: u64) -> u64 {
+        let next = self.recovery.next();
+        let short = end.saturating_sub(next) % self.mss as u64;
+        if self.recovery.is_idle() || self.fin { end } else { end - short }
     }
 
     fn emit_range(

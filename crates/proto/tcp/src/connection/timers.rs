@@ -61,12 +61,7 @@ impl Connection {
         }
     }
 
-    fn handshake_timeout(
-        &mut self,
-        now: Time,
-        config: &Config,
-        destinations: &mut Destinations,
-    ) {
+    fn handshake_timeout(&mut self, now: Time, config: &Config, destinations: &mut Destinations) {
         let is_answer = self.state == State::SynReceived;
         let Some(handshake) = &mut self.handshake else { return };
         if handshake.answer_by.is_some_and(|at| at <= now) {

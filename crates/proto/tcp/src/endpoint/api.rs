@@ -79,9 +79,8 @@ impl Endpoint {
         remote: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
-        let unusable = |address: SocketAddr| {
-            address.ip().is_unspecified() || address.ip().is_multicast()
-        };
+        let unusable =
+            |address: SocketAddr| address.ip().is_unspecified() || address.ip().is_multicast();
         let mixed = local.is_ipv4() != remote.is_ipv4();
         if mixed || unusable(local) || unusable(remote) || remote.port() == 0 {
             return Err(ConnectError::Address { local, remote });

@@ -33,13 +33,13 @@ impl Endpoint {
         self.counters.segments_in += 1;
         let tuple = (segment.local, segment.remote);
         if let Some(index) = self.table.find(&tuple) {
-            return self.to_connection(now, index, &segment);
+            return self.give_to_connection(now, index, &segment);
         }
-        if let Some(result) = self.to_time_wait(now, &tuple, &segment) {
+        if let Some(result) = self.give_to_time_wait(now, &tuple, &segment) {
             return result;
         }
         match self.listener_of(&segment) {
-            Some(listener) => self.to_listener(now, listener, &segment),
+            Some(listener) => self.give_to_listener(now, listener, &segment),
             None => {
                 self.reset(&segment);
                 Err(Ignored::NoConnection)
@@ -47,7 +47,7 @@ impl Endpoint {
         }
     }
 
-    fn to_connection(
+    fn give_to_connection(
         &mut self,
         now: Time,
         index: u32,
@@ -68,7 +68,7 @@ impl Endpoint {
     }
 
     /// RFC 9293 §3.10.7.4 for TIME-WAIT; `None` if there is none, or it makes way for a new one.
-    fn to_time_wait(
+    fn give_to_time_wait(
         &mut self,
         now: Time,
         tuple: &Tuple,
@@ -127,7 +127,7 @@ impl Endpoint {
     }
 
     /// RFC 9293 §3.10.7.2
-    fn to_listener(
+    fn give_to_listener(
         &mut self,
         now: Time,
         listener: ListenerId,
@@ -137,7 +137,7 @@ impl Endpoint {
             return Err(Ignored::Unacceptable);
         }
         if segment.ack.is_some() {
-            return self.to_syn_cookie(now, listener, segment);
+            return self.redeem_syn_cookie(now, listener, segment);
         }
         // SYN and FIN together make no sense, and no SYN begins nothing.
         if !segment.is(Flags::SYN) || segment.is(Flags::FIN) {
@@ -235,7 +235,7 @@ impl Endpoint {
     }
 
     /// An ACK for a listener: of a SYN cookie, or of nothing.
-    fn to_syn_cookie(
+    fn redeem_syn_cookie(
         &mut self,
         now: Time,
         listener: ListenerId,
@@ -254,11 +254,10 @@ impl Endpoint {
             return Err(Ignored::NoConnection);
         };
         self.counters.syn_cookies_accepted += 1;
-        let connection =
-            Connection::accept_cookie(now, segment, (listener, mss), &self.config);
+        let connection = Connection::accept_cookie(now, segment, (listener, mss), &self.config);
         let id = self.table.insert(connection);
         self.counters.connections = self.table.len();
-        self.to_connection(now, id.index, segment)
+        self.give_to_connection(now, id.index, segment)
     }
 
     /// RST for a segment of no connection (RFC 9293 §3.10.7.1).

@@ -156,7 +156,10 @@ fn an_ordinary_connection_opens_carries_data_and_closes() {
     assert_eq!(info.retransmissions, 0);
     pair.client.release(pair.now, client);
     pair.server.release(pair.now, server.unwrap());
-    pair.run(200_000, |pair| while pair.client.poll_event().or(pair.server.poll_event()).is_some() {});
+    pair.run(
+        200_000,
+        |pair| while pair.client.poll_event().or(pair.server.poll_event()).is_some() {},
+    );
     assert!(pair.client.is_idle() && pair.server.is_idle());
 }
 
@@ -205,7 +208,10 @@ fn a_loaded_handshake_brings_the_answer_after_one_round_trip() {
         ],
     );
     let info = pair.client.info(client).unwrap();
-    assert_eq!((info.syn_data, info.syn_bytes, info.syn_ack_bytes), (SynData::Accepted, 1200, 1440));
+    assert_eq!(
+        (info.syn_data, info.syn_bytes, info.syn_ack_bytes),
+        (SynData::Accepted, 1200, 1440)
+    );
 }
 
 #[test]
