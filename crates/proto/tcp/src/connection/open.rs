@@ -447,7 +447,9 @@ impl Connection {
         if taken > 0 {
             self.syn_data = SynData::Accepted;
             destinations.forget_black_hole(self.remote.ip());
-            self.recovery.on_sent(now, 0..taken, false);
+            // The round trip of data on a SYN that was sent once is the SYN's.
+            let sent_at = if again { now } else { handshake.sent_at };
+            self.recovery.on_sent(sent_at, 0..taken, false);
             return;
         }
         self.syn_data = SynData::Refused;

@@ -25,24 +25,19 @@ impl Endpoint {
         if local.port() == 0 {
             return Err(ListenError::NoPort);
         }
-        if self.listeners.iter().flatten().any(|listener| listener.local == local) {
+        if self.listeners.values().any(|listener| listener.local == local) {
             return Err(ListenError::InUse(local));
         }
         let listener = Listener { local, options, waiting: Default::default() };
-        let free = self.listeners.iter().position(Option::is_none);
-        let number = free.unwrap_or(self.listeners.len());
-        match self.listeners.get_mut(number) {
-            Some(place) => *place = Some(listener),
-            None => self.listeners.push(Some(listener)),
-        }
-        Ok(ListenerId(number as u32))
+        self.listened = self.listened.wrapping_add(1);
+        let id = ListenerId(self.listened);
+        self.listeners.insert(id, listener);
+        Ok(id)
     }
 
     /// Stops listening. Connections that nobody has accepted are reset.
     pub fn unlisten(&mut self, now: Time, id: ListenerId) {
-        if let Some(place) = self.listeners.get_mut(id.0 as usize) {
-            *place = None;
-        }
+        self.listeners.remove(&id);
         for connection in self.table.ids() {
             let is_its = self.table.get(connection).is_some_and(|connection| {
                 connection.listener == Some(id) && !connection.owned && connection.closed.is_none()
@@ -57,7 +52,7 @@ impl Endpoint {
     /// an answer ([`Endpoint::answer`]).
     pub fn accept(&mut self, id: ListenerId) -> Option<ConnectionId> {
         loop {
-            let listener = self.listeners.get_mut(id.0 as usize)?.as_mut()?;
+            let listener = self.listeners.get_mut(&id)?;
             let connection = listener.waiting.pop_front()?;
             if let Some(waiting) = self.table.get_mut(connection)
                 && !waiting.is_done_unread()

@@ -6,7 +6,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use units::Time;
 
@@ -49,7 +49,9 @@ pub struct Endpoint {
     config: Config,
     secrets: Secrets,
     table: Table,
-    listeners: Vec<Option<Listener>>,
+    listeners: BTreeMap<ListenerId, Listener>,
+    /// How many listeners there were: each has a name of its own.
+    listened: u32,
     destinations: Destinations,
     time_wait: TimeWait,
     replies: VecDeque<Stray>,
@@ -71,7 +73,8 @@ impl Endpoint {
         let key = secrets.table;
         Endpoint {
             table: Table::new(key),
-            listeners: Vec::new(),
+            listeners: BTreeMap::new(),
+            listened: 0,
             destinations: Destinations::new(config.max_destinations, config.black_hole_memory, key),
             time_wait: TimeWait::new(config.max_time_wait, key),
             replies: VecDeque::new(),
@@ -233,9 +236,9 @@ impl Endpoint {
             return;
         }
         connection.offered = true;
-        let listener = connection.listener.and_then(|id| self.listeners.get_mut(id.0 as usize));
+        let listener = connection.listener.and_then(|id| self.listeners.get_mut(&id));
         match listener {
-            Some(Some(listener)) if listener.waiting.len() < listener.options.backlog => {
+            Some(listener) if listener.waiting.len() < listener.options.backlog => {
                 listener.waiting.push_back(id);
             }
             // Nobody takes it: it is reset.

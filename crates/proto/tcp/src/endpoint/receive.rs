@@ -109,18 +109,16 @@ impl Endpoint {
     fn listener_of(&self, segment: &Segment<'_>) -> Option<ListenerId> {
         let local = segment.local;
         let mut any = None;
-        for (number, listener) in self.listeners.iter().enumerate() {
-            let Some(listener) = listener else { continue };
+        for (id, listener) in &self.listeners {
             if listener.local.port() != local.port() {
                 continue;
             }
-            let id = ListenerId(number as u32);
             if listener.local.ip() == local.ip() {
-                return Some(id);
+                return Some(*id);
             }
             let same_family = listener.local.is_ipv4() == local.is_ipv4();
             if listener.local.ip().is_unspecified() && same_family {
-                any = Some(id);
+                any = Some(*id);
             }
         }
         any
@@ -184,7 +182,7 @@ impl Endpoint {
     /// What becomes of a SYN by the listener's options.
     fn judge(&mut self, listener: ListenerId, segment: &Segment<'_>) -> Accepted {
         let mut accepted = Accepted { listener, loaded: false, validated: false, give: None };
-        let Some(Some(listener)) = self.listeners.get(listener.0 as usize) else {
+        let Some(listener) = self.listeners.get(&listener) else {
             return accepted;
         };
         let options = listener.options;
