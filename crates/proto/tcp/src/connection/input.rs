@@ -134,7 +134,7 @@ impl Connection {
         if self.syn_data == SynData::Pending {
             self.syn_data = SynData::Refused;
             if handshake.if_refused == IfRefused::Withdraw {
-                self.send.withdraw(handshake.syn_data as u64);
+                self.send.withdraw(self.send.end());
                 self.pending.add(Pending::REFUSED);
             }
         }
@@ -239,8 +239,11 @@ impl Connection {
             self.challenge(now, cx.counters);
         } else {
             // Data twice: the ACK tells of it (RFC 2883), and is no answer to a bare ACK.
+            // What only PAWS finds old may be new data: it is dropped (RFC 7323 §5.3).
             let start = self.receive_offset(segment.seq);
-            if let Ok(start) = u64::try_from(start) {
+            if let Ok(start) = u64::try_from(start)
+                && start.saturating_add(segment.payload.len() as u64) <= self.receive.next()
+            {
                 self.receive.insert(start, segment.payload);
             }
             self.ack.now = true;

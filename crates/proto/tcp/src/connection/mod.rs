@@ -105,8 +105,6 @@ struct Handshake {
     received: usize,
     spent: usize,
     validated: bool,
-    /// Bytes of data on the SYN-ACK that was sent last.
-    syn_ack_data: usize,
     /// What the peer's SYN offered, in SYN-RECEIVED.
     offered: open::Offered,
     simultaneous: bool,
@@ -290,8 +288,10 @@ impl Connection {
         let gain = edge.saturating_sub(self.advertised);
         let offered = self.advertised.saturating_sub(self.receive.next());
         let step = (2 * self.mss as u64).min(self.receive_limit() / 2).max(1);
-        // Told at once only when the peer may be waiting for it.
-        if gain >= step && gain >= offered {
+        // Told at once only when the peer may be waiting for it; a delayed ACK tells it soon enough
+        // while the peer has room for more.
+        let soon = self.ack.by.is_some() && offered >= step;
+        if gain >= step && gain >= offered && !soon {
             self.ack.now = true;
             let _ = now;
         }

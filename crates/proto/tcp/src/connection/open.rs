@@ -136,7 +136,6 @@ impl Connection {
             received: 0,
             spent: 0,
             validated: true,
-            syn_ack_data: 0,
             offered: Offered::default(),
             simultaneous: false,
         })
@@ -167,6 +166,7 @@ impl Connection {
         if withdrawn {
             this.send.withdraw(handshake.syn_data as u64);
             handshake.syn_data = 0;
+            this.pending.add(Pending::REFUSED);
         } else {
             this.send.write(data.get(fits..).unwrap_or_default());
         }
@@ -380,7 +380,6 @@ impl Connection {
         self.advertised = self.receive.next().saturating_add(window as u64);
         self.last_ack_sent = self.receive_next();
         if is_answer {
-            handshake.syn_ack_data = data;
             self.syn_ack_bytes = self.syn_ack_bytes.max(data);
             if data > 0 && self.recovery.next() == 0 {
                 self.recovery.on_sent(now, 0..data as u64, false);
@@ -394,10 +393,9 @@ impl Connection {
     fn handshake_data(&self, handshake: &Handshake, is_answer: bool) -> usize {
         if is_answer {
             let taken = self.syn_data == SynData::Accepted && !handshake.simultaneous;
-            let sent = self.recovery.next() as usize;
-            // Once data went behind the SYN-ACK, it is repeated with what it carried.
-            let most = if sent > 0 { handshake.syn_ack_data } else { self.send.len() };
-            if taken { most.min(self.syn_answer_segment()) } else { 0 }
+            // Sent again it is bare, and its data follow: the path may drop loaded ones.
+            let first = handshake.sent == 0;
+            if taken && first { self.send.len().min(self.syn_answer_segment()) } else { 0 }
         } else if handshake.bare {
             0
         } else {
@@ -443,7 +441,7 @@ impl Connection {
             return;
         }
         let (sent_bare, again) = (handshake.bare, handshake.sent > 1);
-        let (if_refused, syn_data) = (handshake.if_refused, handshake.syn_data as u64);
+        let if_refused = handshake.if_refused;
         if taken > 0 {
             self.syn_data = SynData::Accepted;
             destinations.forget_black_hole(self.remote.ip());
@@ -460,7 +458,8 @@ impl Connection {
             counters.black_holes += 1;
         }
         if if_refused == IfRefused::Withdraw {
-            self.send.withdraw(syn_data);
+            // What did not fit into the SYN goes too: the stream begins anew.
+            self.send.withdraw(self.send.end());
             self.pending.add(Pending::REFUSED);
         }
     }

@@ -82,6 +82,9 @@ impl Connection {
         handshake.rto = (handshake.rto * 2).min(config.max_rto);
         handshake.again_at = Some(now + handshake.rto);
         handshake.due = true;
+        if is_answer {
+            self.recovery.on_handshake_timeout();
+        }
         // RFC 7413 §4.2.1: without data and option, whatever stood in the way.
         if !is_answer {
             handshake.bare = true;

@@ -202,6 +202,12 @@ impl Recovery {
         }
     }
 
+    /// The SYN-ACK goes again: what went with and behind it does too. Of congestion it says nothing
+    /// that [`Recovery::on_handshake_retransmitted`] does not.
+    pub fn on_handshake_timeout(&mut self) {
+        self.board.condemn(|_| scoreboard::Verdict::Lost);
+    }
+
     /// What to send now, if anything: a probe, lost ranges, new data. Costs little when there is
     /// nothing.
     pub fn poll(&mut self, now: Time, stream: Stream) -> Option<ToSend> {
