@@ -103,6 +103,16 @@ pub enum ConnectError {
     /// There is a connection between the two already, or no port is free.
     #[error("no port of {0} is free towards that peer; close connections or give another address")]
     NoPort(SocketAddr),
+    /// More data for the SYN than the send buffer may hold.
+    #[error(
+        "{len} bytes for the SYN are more than the send buffer's {limit}; write the rest later"
+    )]
+    SynData {
+        /// Bytes of [`ConnectOptions::syn_data`](crate::ConnectOptions::syn_data).
+        len: usize,
+        /// [`Config::send_buffer`](crate::Config::send_buffer).
+        limit: usize,
+    },
     /// The endpoint has as many connections as it may.
     #[error("there are {0} connections, the most allowed; close some or allow more")]
     TooMany(usize),

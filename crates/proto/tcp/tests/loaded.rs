@@ -337,3 +337,42 @@ fn a_syn_sent_again_with_another_hello_changes_nothing() {
     assert!(matches!(endpoint.info(id).unwrap().syn_data, SynData::Accepted));
     assert!(endpoint.read(now, id, &mut got).is_err());
 }
+
+/// A client that sends one SYN and is then silent: however much the server would say and however often
+/// it says it again, it sends three times what came at most (RFC 9000 §8.1).
+#[test]
+fn who_is_not_known_is_sent_three_times_what_came_at_most() {
+    let local = SocketAddr::new(IpAddr::from([10, 77, 0, 2]), PORT);
+    for data in [0, 1, 60, 500, 1200, 1440] {
+        let mut endpoint = Endpoint::new(Config::default(), [7; 32]);
+        let listener = endpoint.listen(local, host::listen_options()).unwrap();
+        let syn = segment(Flags::SYN, 1000, None, &bytes(1, 0, data));
+        endpoint.handle_packet(Time::ZERO, &syn, Checksum::Verify).unwrap();
+        if let Some(id) = endpoint.accept(listener) {
+            endpoint.write(Time::ZERO, id, &bytes(0x80, 0, 20_000)).unwrap();
+            endpoint.answer(Time::ZERO, id);
+        }
+        let (mut sent, mut now) = (0, Time::ZERO);
+        for _ in 0..1000 {
+            sent += transmitted(&mut endpoint, now).iter().map(|one| one.0.len()).sum::<usize>();
+            while endpoint.poll_event().is_some() {}
+            let Some(next) = endpoint.next_timeout() else { break };
+            now = now.max(next);
+            endpoint.handle_timeout(now);
+        }
+        assert!(sent <= 3 * syn.len(), "{sent} bytes for a SYN of {}", syn.len());
+        assert!(sent >= 44, "a SYN of {} bytes was not answered", syn.len());
+        assert_eq!(endpoint.next_timeout(), None, "it was given up");
+        assert!(now < Time::from_millis(200_000), "{now}");
+    }
+}
+
+#[test]
+fn more_for_the_syn_than_the_send_buffer_holds_is_refused() {
+    let mut endpoint = Endpoint::new(Config { send_buffer: 1000, ..Config::default() }, [7; 32]);
+    let [local, remote] = [[10, 77, 0, 1], [10, 77, 0, 2]].map(IpAddr::from);
+    let options = ConnectOptions { syn_data: vec![1; 1001], ..ConnectOptions::default() };
+    let (local, remote) = (SocketAddr::new(local, 0), SocketAddr::new(remote, PORT));
+    let error = endpoint.connect(Time::ZERO, local, remote, options).unwrap_err();
+    assert_eq!(error, tcp::ConnectError::SynData { len: 1001, limit: 1000 });
+}

@@ -85,7 +85,7 @@ impl Connection {
         {
             cx.destinations.cookies.insert(self.remote.ip(), cookie);
         }
-        self.state = State::Established;
+        self.state = if self.fin { State::FinWait1 } else { State::Established };
         self.handshake_round_trip(now, &handshake);
         self.take_window(u32::from(segment.window), 0, 0);
         self.advertised = self.receive.window().min(usize::from(u16::MAX)) as u64;
@@ -105,6 +105,7 @@ impl Connection {
             self.pending.add(Pending::READABLE);
             // The application's flight may ride on the ACK.
             self.ack.segments = 1;
+            self.ack.held = true;
             self.ack.by = Some(now + handshake.hold_ack);
         } else {
             self.ack.now = true;
@@ -233,6 +234,10 @@ impl Connection {
             return Err(Ignored::Unacceptable);
         }
         if self.state == State::SynReceived {
+            // RFC 9293 §3.10.7.4: a client that began anew, with another sequence number, finds out.
+            if segment.is(Flags::SYN) {
+                self.challenge(now, cx.counters);
+            }
             return Err(Ignored::Unacceptable);
         }
         if segment.payload.is_empty() && !segment.is(Flags::FIN) {
@@ -481,9 +486,11 @@ impl Connection {
 
     /// RFC 5681 §4.2: every second full segment, within the delay, at once where there is a gap.
     fn schedule_ack(&mut self, now: Time, len: usize, disorder: bool, config: &Config) {
-        let full = len.div_ceil(self.mss.max(1)) as u32;
-        self.ack.segments = self.ack.segments.saturating_add(full);
-        if disorder || self.ack.segments >= 2 || self.ack.quick > 0 {
+        let mss = self.mss.max(1);
+        let counted = if self.ack.held { len / mss } else { len.div_ceil(mss) };
+        self.ack.segments = self.ack.segments.saturating_add(counted as u32);
+        let quick = self.ack.quick > 0 && !self.ack.held;
+        if disorder || self.ack.segments >= 2 || quick {
             self.ack.quick = self.ack.quick.saturating_sub(1);
             self.ack.now = true;
         } else if self.ack.by.is_none() {

@@ -32,6 +32,7 @@ pub(crate) use input::{Context, Reply};
 pub(crate) use open::{Accepted, Opening};
 
 /// Bytes that a half-open connection takes beside the data of its SYN and its answer.
+/// (at most [`MAX_UNVALIDATED`], 32 KiB).
 pub const HALF_OPEN_BYTES: usize = size_of::<Connection>() + size_of::<Handshake>() + 256;
 
 /// Bytes of a timestamps option with its padding (RFC 7323 §3).
@@ -39,6 +40,8 @@ const TIMESTAMPS_LEN: usize = 12;
 /// The server sends at most so many times what it received before the address is validated
 /// (RFC 9000 §8.1).
 const AMPLIFICATION_LIMIT: usize = 3;
+/// Bytes that wait to be sent to an address that is not validated, at most.
+pub(crate) const MAX_UNVALIDATED: usize = 32 << 10;
 /// Segments that are acknowledged at once at the start, when the peer's window is small.
 const QUICK_ACKS: u8 = 16;
 /// Least time between two ACKs for segments that carry nothing and are not acceptable
@@ -117,6 +120,8 @@ struct AckState {
     /// Full segments since the last acknowledgment.
     segments: u32,
     by: Option<Time>,
+    /// The ACK of a loaded SYN-ACK waits for the application's flight.
+    held: bool,
     quick: u8,
     last_challenge: Option<Time>,
 }
@@ -312,7 +317,7 @@ impl Connection {
         if data.is_empty() {
             return Ok(0);
         }
-        match self.send.write(data) {
+        match self.send.write(data.get(..self.writable()).unwrap_or(data)) {
             0 => {
                 self.write_blocked = true;
                 Err(StreamError::WouldBlock)
@@ -326,7 +331,15 @@ impl Connection {
     }
 
     pub(crate) fn writable(&self) -> usize {
-        if self.fin || self.closed.is_some() { 0 } else { self.send.room() }
+        if self.fin || self.closed.is_some() {
+            return 0;
+        }
+        let room = self.send.room();
+        match self.state {
+            // Who is not validated is not worth more memory.
+            State::SynReceived => room.min(MAX_UNVALIDATED.saturating_sub(self.send.len())),
+            _ => room,
+        }
     }
 
     /// FIN after what is queued (RFC 9293 §3.10.4).
@@ -335,13 +348,9 @@ impl Connection {
             return;
         }
         match self.state {
-            State::SynSent => {
-                self.close(CloseReason::Aborted);
-                return;
-            }
             State::Established => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
-            // In SYN-RECEIVED the state follows once it is established.
+            // In SYN-SENT and SYN-RECEIVED the FIN waits for the handshake (RFC 9293 §3.10.4).
             _ => {}
         }
         self.fin = true;
@@ -366,6 +375,9 @@ impl Connection {
     /// The application is done with it.
     pub(crate) fn release(&mut self, now: Time, config: &Config) {
         self.released = true;
+        if self.state == State::SynSent && self.send.len() == 0 {
+            self.close(CloseReason::Aborted);
+        }
         self.shutdown();
         if self.state == State::FinWait2 {
             self.timers.fin_wait = Some(now + config.fin_wait);
@@ -423,7 +435,10 @@ impl Connection {
         let mtu = mtu.max(least);
         // RFC 5927 §4.1 and §7: the quoted segment must be under way.
         let offset = self.ack_offset(sequence);
-        let under_way = offset >= -1 && offset < self.recovery.next().max(1) as i64;
+        let under_way = match self.handshake {
+            Some(_) if sequence == self.iss => true,
+            _ => offset >= self.una() as i64 && offset < self.recovery.next() as i64,
+        };
         if mtu >= self.path_mtu || !under_way {
             return false;
         }

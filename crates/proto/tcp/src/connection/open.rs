@@ -358,6 +358,9 @@ impl Connection {
         };
         let wanted = self.handshake_data(handshake, is_answer);
         let room = usize::from(self.path_mtu).min(budget).checked_sub(headers);
+        // RFC 6691 §2: the peer's MSS counts no options.
+        let segment = usize::from(self.peer_mss).saturating_sub(options.padded_len());
+        let wanted = if is_answer { wanted.min(segment) } else { wanted };
         // The timer runs on even if the budget allows no SYN-ACK: the client's next SYN adds to it.
         self.note_handshake_sent(now, config, handshake);
         let data = wanted.min(room?);
@@ -395,17 +398,12 @@ impl Connection {
             let taken = self.syn_data == SynData::Accepted && !handshake.simultaneous;
             // Sent again it is bare, and its data follow: the path may drop loaded ones.
             let first = handshake.sent == 0;
-            if taken && first { self.send.len().min(self.syn_answer_segment()) } else { 0 }
+            if taken && first { self.send.len() } else { 0 }
         } else if handshake.bare {
             0
         } else {
             handshake.syn_data
         }
-    }
-
-    /// Most data on a SYN-ACK by the peer's MSS.
-    fn syn_answer_segment(&self) -> usize {
-        usize::from(self.peer_mss)
     }
 
     fn note_handshake_sent(&mut self, now: Time, config: &Config, handshake: &mut Handshake) {

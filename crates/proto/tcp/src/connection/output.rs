@@ -7,6 +7,9 @@ use crate::info::Transmit;
 use crate::recovery::{Stream, ToSend};
 use crate::segment::Outgoing;
 
+/// Bytes of the largest IP packet that only acknowledges.
+const MAX_ACK_LEN: usize = 40 + 60;
+
 impl Connection {
     /// Writes the next packet, if there is one.
     pub(crate) fn poll_transmit(
@@ -21,7 +24,8 @@ impl Connection {
             State::SynSent => self.transmit_handshake(now, config, buffer),
             State::SynReceived => self
                 .transmit_handshake(now, config, buffer)
-                .or_else(|| self.transmit_early(now, config, buffer)),
+                .or_else(|| self.transmit_early(now, config, buffer))
+                .or_else(|| self.transmit_challenge(now, buffer)),
             // What is missing is told before anything else.
             _ if self.ack.now && self.receive.has_sack_blocks() => self.transmit_ack(now, buffer),
             _ => self
@@ -48,6 +52,16 @@ impl Connection {
         }
         let budget = self.budget();
         let transmit = self.transmit_data(now, config, buffer, budget)?;
+        self.spend(transmit.len);
+        Some(transmit)
+    }
+
+    /// Server: the ACK for a SYN that contradicts the first, before the address is validated.
+    fn transmit_challenge(&mut self, now: Time, buffer: &mut [u8]) -> Option<Transmit> {
+        if self.budget() < MAX_ACK_LEN {
+            self.ack.now = false;
+        }
+        let transmit = self.transmit_ack(now, buffer)?;
         self.spend(transmit.len);
         Some(transmit)
     }
@@ -167,6 +181,7 @@ impl Connection {
         self.last_ack_sent = self.receive_next();
         self.ack.now = false;
         self.ack.segments = 0;
+        self.ack.held = false;
         self.ack.by = None;
     }
 

@@ -106,7 +106,9 @@ impl Connection {
         }
         // Every answer sets `probes` back: only silence ends it.
         self.timers.probes = self.timers.probes.saturating_add(1);
-        if self.timers.probes > config.retries {
+        // An application that is gone does not wait for a window for ever.
+        let abandoned = self.released && self.timers.backoff > config.retries;
+        if self.timers.probes > config.retries || abandoned {
             self.close(CloseReason::TimedOut);
             return;
         }

@@ -25,6 +25,7 @@ impl Endpoint {
         if local.port() == 0 {
             return Err(ListenError::NoPort);
         }
+        let local = plain(local);
         if self.listeners.values().any(|listener| listener.local == local) {
             return Err(ListenError::InUse(local));
         }
@@ -74,6 +75,7 @@ impl Endpoint {
         remote: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
+        let (local, remote) = (plain(local), plain(remote));
         let unusable =
             |address: SocketAddr| address.ip().is_unspecified() || address.ip().is_multicast();
         let mixed = local.is_ipv4() != remote.is_ipv4();
@@ -82,6 +84,10 @@ impl Endpoint {
         }
         if self.table.len() >= self.config.max_connections {
             return Err(ConnectError::TooMany(self.config.max_connections));
+        }
+        let (len, limit) = (options.syn_data.len(), self.config.send_buffer);
+        if len > limit {
+            return Err(ConnectError::SynData { len, limit });
         }
         let local = self.choose_port(now, local, remote)?;
         let address = remote.ip();
@@ -221,4 +227,9 @@ impl Endpoint {
         self.touch(now, index);
         Ok(())
     }
+}
+
+/// Without IPv6's flow label and scope, which packets do not bring.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), address.port())
 }

@@ -60,6 +60,8 @@ pub struct Endpoint {
     /// Connections that have events.
     events: VecDeque<u32>,
     counters: Counters,
+    /// Half-open loaded connections, the oldest first.
+    loaded: VecDeque<(Time, ConnectionId)>,
     /// SYN cookies are accepted until then.
     cookies_until: Time,
 }
@@ -82,6 +84,7 @@ impl Endpoint {
             events: VecDeque::new(),
             counters: Counters::default(),
             cookies_until: Time::ZERO,
+            loaded: VecDeque::new(),
             secrets,
             config,
         }
@@ -93,10 +96,11 @@ impl Endpoint {
         &self.counters
     }
 
-    /// Whether there is no connection, nothing to send and nothing to tell. TIME-WAIT does not count.
+    /// Whether no connection is open or half-open and nothing waits to be sent. TIME-WAIT does not
+    /// count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.table.is_empty() && self.replies.is_empty()
+        self.table.has_none_live() && self.replies.is_empty() && self.ready.is_empty()
     }
 
     /// Writes the next packet to the front of `buffer`, which must hold the largest

@@ -11,6 +11,8 @@ use crate::segment::{Outgoing, Segment};
 use crate::time_wait::Tuple;
 use crate::{Checksum, Ignored};
 
+/// So long a half-open connection keeps its place in a full table: its SYN-ACK went twice by then.
+const HALF_OPEN_AGE: std::time::Duration = std::time::Duration::from_secs(3);
 /// SYN cookies are accepted for so long after the last was sent (RFC 4987 §3.6).
 const COOKIES_LIVE: std::time::Duration = std::time::Duration::from_secs(128);
 
@@ -91,6 +93,13 @@ impl Endpoint {
             }
         }
         if segment.sequence_len() > 0 {
+            let offset = self.secrets.timestamp_offset(tuple.0, tuple.1);
+            let clock = ((now.as_nanos() / 1_000_000) as u32).wrapping_add(offset);
+            if segment.is(Flags::FIN) {
+                // RFC 9293 §3.10.7.4: the 2 MSL begin again
+                let numbers = (last.send_next, last.receive_next, last.timestamp);
+                self.time_wait.insert(now, *tuple, numbers, self.config.time_wait);
+            }
             let ack = Outgoing {
                 local: tuple.0,
                 remote: tuple.1,
@@ -98,7 +107,11 @@ impl Endpoint {
                 ack: Some(last.receive_next),
                 flags: Flags(0),
                 window: 0,
-                options: OptionList::default(),
+                // RFC 7323 §3.2: in every segment once agreed
+                options: OptionList {
+                    timestamps: last.timestamp.map(|recent| (clock, recent)),
+                    ..OptionList::default()
+                },
                 identification: 0,
             };
             self.push(ack, None);
@@ -152,6 +165,9 @@ impl Endpoint {
         segment: &Segment<'_>,
     ) -> Result<(), Ignored> {
         let mut accepted = self.judge(listener, segment);
+        if accepted.loaded && !accepted.validated {
+            self.make_room(now);
+        }
         let full = self.counters.half_open_loaded >= self.config.max_half_open_loaded;
         if accepted.loaded && full && !accepted.validated {
             accepted.loaded = false;
@@ -174,9 +190,37 @@ impl Endpoint {
         self.counters.passive_opens += 1;
         self.counters.loaded_opens += u64::from(accepted.loaded);
         let id = self.table.insert(connection);
+        if accepted.loaded {
+            self.loaded.push_back((now, id));
+        }
         self.counters.connections = self.table.len();
         self.touch(now, id.index);
         Ok(())
+    }
+
+    /// With the table of loaded half-open connections full, those make room whose SYN-ACK has been
+    /// without an answer for long.
+    fn make_room(&mut self, now: Time) {
+        while let Some((begun, id)) = self.loaded.front().copied() {
+            let half_open = self.table.get(id).is_some_and(|it| it.half_open == Some(true));
+            let full = self.counters.half_open_loaded >= self.config.max_half_open_loaded;
+            let stale = now.saturating_since(begun) >= HALF_OPEN_AGE;
+            if half_open && !(full && stale) {
+                // The queue holds no more than the table and what has left it since.
+                if self.loaded.len() > 2 * self.config.max_half_open_loaded + 64 {
+                    let table = &self.table;
+                    let live = |id| table.get(id).is_some_and(|it| it.half_open == Some(true));
+                    self.loaded.retain(|(_, id)| live(*id));
+                }
+                return;
+            }
+            self.loaded.pop_front();
+            if half_open && let Some(connection) = self.table.get_mut(id) {
+                connection.close(crate::CloseReason::TimedOut);
+                self.counters.half_open_evicted += 1;
+                self.touch(now, id.index);
+            }
+        }
     }
 
     /// What becomes of a SYN by the listener's options.
@@ -186,15 +230,18 @@ impl Endpoint {
             return accepted;
         };
         let options = listener.options;
+        let backlogged = listener.waiting.len() >= options.backlog;
+        let mut forged = false;
         let (server, client) = (segment.local.ip(), segment.remote.ip());
         if let (true, Some(option)) = (options.cookies, segment.options.fast_open) {
             let cookie = self.secrets.fast_open_cookie(server, client);
             if option.cookie == cookie {
                 accepted.validated = true;
                 self.counters.fast_open_cookies_accepted += 1;
-            } else if !option.experimental {
-                // RFC 7413 §4.1.2: a request, or a cookie of old
-                accepted.give = Some(cookie);
+            } else {
+                // RFC 7413 §4.1.2: a request, or a cookie of old: then the data are not taken
+                forged = !option.cookie.is_empty();
+                accepted.give = Some(cookie).filter(|_| !option.experimental);
             }
         }
         if !segment.payload.is_empty() {
@@ -203,7 +250,7 @@ impl Endpoint {
                 payload: segment.payload,
                 remote: segment.remote,
             };
-            accepted.loaded = (options.admit)(&syn);
+            accepted.loaded = !backlogged && !forged && (options.admit)(&syn);
         }
         accepted
     }

@@ -41,8 +41,9 @@ impl Table {
         self.slots.len().saturating_sub(self.free.len())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether no connection holds its addresses.
+    pub(super) fn has_none_live(&self) -> bool {
+        self.by_tuple.is_empty()
     }
 
     pub(super) fn insert(&mut self, connection: Connection) -> ConnectionId {
