@@ -3,7 +3,7 @@
 //! It is set by netlink in the layout of linux/pkt_sched.h: a `tc_netem_qopt` of six u32, then
 //! attributes.
 
-use linkmodel::{Jitter, LinkConfig, Loss, Path, Queue, RateSource};
+use linkmodel::{Jitter, LinkConfig, Loss, Middlebox, Path, Queue, RateSource};
 use units::{CountedBytes, Probability};
 
 use crate::link::End;
@@ -72,6 +72,9 @@ fn options(config: &LinkConfig, seed: u64) -> Result<Vec<u8>, Error> {
     }
     if !config.outages.is_empty() {
         return cannot("outages");
+    }
+    if config.middlebox != Middlebox::None {
+        return cannot("a middlebox");
     }
     let limit = match (config.queue, &config.rate) {
         (Queue::Unlimited, _) | (_, None) => NO_LIMIT,
@@ -241,6 +244,7 @@ mod tests {
         };
         let cases = [
             (config(|c| c.outages = vec![outage]), "outages"),
+            (config(|c| c.middlebox = Middlebox::DropSynData), "a middlebox"),
             (config(|c| c.jitter = Jitter::Uniform("1ms".parse().unwrap())), "order"),
             (
                 config(|c| {

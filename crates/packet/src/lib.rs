@@ -1,4 +1,4 @@
-//! Raw frames: AF_PACKET rings, TAP devices, offloads and clocks.
+//! Raw frames: AF_PACKET rings, TAP and TUN devices, offloads and clocks.
 //!
 //! Everything acts in the network namespace of the calling thread at the moment of opening; an
 //! open descriptor may then be used anywhere. Nothing here waits: descriptors are non-blocking,
@@ -9,6 +9,7 @@
 //! | receive many frames, with the kernel's time of arrival | [`RxRing`] |
 //! | send many frames by one system call | [`SendBatch`] on a [`PacketSocket`] |
 //! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
+//! | be all that lies behind an interface, by IP packets | [`Tun`], [`receive`], [`send`] |
 //! | make a node's frames leave as on a wire | [`offload::disable`] |
 //! | tell the time | [`clock`] |
 //! | be scheduled in time | [`thread`] |
@@ -25,6 +26,7 @@ mod stamp;
 mod sys;
 mod tap;
 pub mod thread;
+mod tun;
 pub mod vnet;
 
 pub use batch::{SendBatch, receive, send};
@@ -34,3 +36,4 @@ pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};
 pub use socket::{PacketSocket, SocketOptions};
 pub use sys::interface_index;
 pub use tap::{Tap, has_vnet_header};
+pub use tun::Tun;

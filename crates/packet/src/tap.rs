@@ -54,29 +54,7 @@ impl Tap {
     }
 
     fn new(name: &str, vnet_header: bool) -> Result<Self, Error> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
-            .map_err(|errno| Error::NoTun { source: errno.into() })?;
-        let mut request = interface_request(name)?;
-        let mut flags = libc::IFF_TAP | libc::IFF_NO_PI;
-        if vnet_header {
-            flags |= libc::IFF_VNET_HDR;
-        }
-        request.ifr_ifru.ifru_flags = flags as libc::c_short;
-        // SAFETY: TUNSETIFF reads and fills an `ifreq`, which `request` is.
-        if unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } != 0 {
-            let source = io::Error::last_os_error();
-            return Err(match source.raw_os_error() {
-                Some(libc::EPERM) => Error::NoTun { source },
-                _ => Error::System { doing: "making a TAP device", source },
-            });
-        }
-        if vnet_header {
-            configure_vnet(fd.as_fd())?;
-        }
-        // SAFETY: the kernel returns a NUL-terminated name in this array.
-        let name = unsafe { CStr::from_ptr(request.ifr_name.as_ptr()) };
-        let name = name.to_string_lossy().into_owned();
+        let (fd, name) = open(name, libc::IFF_TAP, vnet_header)?;
         Ok(Tap { fd, name })
     }
 
@@ -95,18 +73,49 @@ impl Tap {
     }
 }
 
+/// Opens a TAP or TUN device (`kind`) without packet information; returns the name that it has.
+pub(crate) fn open(
+    name: &str,
+    kind: libc::c_int,
+    vnet_header: bool,
+) -> Result<(OwnedFd, String), Error> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())
+        .map_err(|errno| Error::NoTun { source: errno.into() })?;
+    let mut request = interface_request(name)?;
+    let mut flags = kind | libc::IFF_NO_PI;
+    if vnet_header {
+        flags |= libc::IFF_VNET_HDR;
+    }
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: TUNSETIFF reads and fills an `ifreq`, which `request` is.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } != 0 {
+        let source = io::Error::last_os_error();
+        return Err(match source.raw_os_error() {
+            Some(libc::EPERM) => Error::NoTun { source },
+            _ => Error::System { doing: "making a TAP or TUN device", source },
+        });
+    }
+    if vnet_header {
+        configure_vnet(fd.as_fd())?;
+    }
+    // SAFETY: the kernel returns a NUL-terminated name in this array.
+    let name = unsafe { CStr::from_ptr(request.ifr_name.as_ptr()) };
+    Ok((fd, name.to_string_lossy().into_owned()))
+}
+
 fn configure_vnet(fd: BorrowedFd<'_>) -> Result<(), Error> {
     let len = vnet::HEADER_LEN as libc::c_int;
     // SAFETY: TUNSETVNETHDRSZ reads one int, which outlives the call.
     if unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const len) } != 0 {
-        return Err(Error::last("setting a TAP device's header length"));
+        return Err(Error::last("setting a TAP or TUN device's header length"));
     }
     let features = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     // SAFETY: TUNSETOFFLOAD takes its flags by value.
     let result =
         unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(features)) };
     if result != 0 {
-        return Err(Error::last("turning a TAP device's offloads on"));
+        return Err(Error::last("turning a TAP or TUN device's offloads on"));
     }
     Ok(())
 }

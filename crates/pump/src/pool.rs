@@ -159,6 +159,18 @@ impl linkmodel::Frame for Buffer {
             *byte ^= 0x80 >> (bit % 8);
         }
     }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let len = self.len as usize;
+        Some(self.slice_mut(HEADROOM, len))
+    }
+
+    fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+        // An all-zero virtio_net_hdr: nothing is left to be cut or summed.
+        let start = usize::from(self.start);
+        self.slice_mut(start, HEADROOM - start).fill(0);
+    }
 }
 
 impl Drop for Buffer {
@@ -212,5 +224,17 @@ mod tests {
         assert_eq!(frame.wire_bytes()[69], 0);
         assert_eq!(copy.wire_bytes()[..10], [1; 10]);
         copy.flip_bit(8 * 60);
+    }
+
+    #[test]
+    fn a_shortened_frame_says_nothing_of_unfinished_checksums() {
+        let pool = Pool::new(1, 100, 10).unwrap();
+        let mut frame = pool.take().unwrap();
+        assert!(frame.fill(10, &[&[1; 10], &[5; 60]]));
+        assert_eq!(frame.bytes_mut().unwrap(), [5; 60]);
+        frame.shorten(54);
+        assert_eq!(frame.wire_bytes(), [[0; 10].as_slice(), &[5; 54]].concat());
+        frame.shorten(60);
+        assert_eq!(frame.len(), 54);
     }
 }

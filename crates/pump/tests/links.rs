@@ -470,12 +470,38 @@ fn a_bridge_of_two_links_carries_frames_on() -> Result<()> {
     Ok(())
 }
 
+/// A SYN with data is stripped of it one way and dropped the other way; the frames between pass.
+fn a_middlebox_bears_no_data_on_a_syn() -> Result<()> {
+    use linkmodel::Middlebox::{DropSynData, StripSynData};
+    let mut path = Path::default().with_middlebox(StripSynData);
+    path.backward.middlebox = DropSynData;
+    let mut rig = rig(Kind::Veth, "mb", &path, Options::default())?;
+    let loaded = support::syn(b"a ClientHello")?;
+    packet::send(rig.from_a.as_fd(), &loaded)?;
+    packet::send(rig.from_b.as_fd(), &loaded)?;
+    send(&rig.from_a, 1, 1, 100)?;
+    send(&rig.from_b, 2, 1, 100)?;
+    let (bare, mut came) = (support::syn(b"")?, false);
+    let deadline = Instant::now() + PATIENCE;
+    while !came && Instant::now() < deadline {
+        came = rig.b.receive().is_some_and(|frame| frame.bytes() == bare);
+    }
+    assert!(came, "the bare SYN did not come");
+    assert_eq!(expect(&mut rig.b, 1)?, [1]);
+    assert_eq!(expect(&mut rig.a, 1)?, [2]);
+    let stats = rig.pump.stats(rig.link)?;
+    assert_eq!((stats.forward.link.stripped.frames, stats.forward.link.stripped.bytes), (1, 13));
+    assert_eq!(stats.backward.link.dropped.middlebox.frames, 1);
+    assert_eq!(stats.backward.link.dropped_in_all().bytes, loaded.len() as u64);
+    Ok(())
+}
+
 macro_rules! tests {
     ($($name:ident),* $(,)?) => { [$((stringify!($name), $name as fn() -> Result<()>)),*] };
 }
 
 fn main() -> std::process::ExitCode {
-    let tests: [support::Test; 23] = tests![
+    let tests: [support::Test; 24] = tests![
         veth_carries_every_frame_once_and_in_order,
         tap_carries_every_frame_once_and_in_order,
         veth_leaves_bytes_alone,
@@ -499,6 +525,7 @@ fn main() -> std::process::ExitCode {
         calibration_over_veth_measures_what_it_says,
         calibration_over_tap_measures_what_it_says,
         a_bridge_of_two_links_carries_frames_on,
+        a_middlebox_bears_no_data_on_a_syn,
     ];
     support::run(&tests)
 }

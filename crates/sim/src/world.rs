@@ -74,6 +74,18 @@ impl<F: Frame> Frame for Numbered<F> {
     fn flip_bit(&mut self, bit: usize) {
         self.frame.flip_bit(bit);
     }
+
+    fn link_header(&self) -> usize {
+        self.frame.link_header()
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        self.frame.bytes_mut()
+    }
+
+    fn shorten(&mut self, len: usize) {
+        self.frame.shorten(len);
+    }
 }
 
 /// One direction of a link and where it ends.

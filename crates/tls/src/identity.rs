@@ -18,12 +18,13 @@ use crate::{Error, KeyType, Library};
 /// Longest chain that is made.
 pub const MAX_CHAIN: usize = 10;
 
-/// A server's private key and certificate chain, with the root that signs it. `Debug` hides the key.
+/// A server's private key and certificate chain, with the root that signs it if it was made here.
+/// `Debug` hides the key.
 pub struct Identity {
     key_type: KeyType,
     key: Vec<u8>,
     chain: Vec<Vec<u8>>,
-    root: Vec<u8>,
+    root: Option<Vec<u8>>,
 }
 
 /// When a certificate is valid.
@@ -84,7 +85,12 @@ impl Identity {
         // RFC 8446 §4.4.2: the end entity first, each next certifies the one before.
         let mut chain = vec![leaf.der().to_vec()];
         chain.extend(intermediates.into_iter().rev());
-        Ok(Self { key_type, key: key.serialize_der(), chain, root: root_der })
+        Ok(Self { key_type, key: key.serialize_der(), chain, root: Some(root_der) })
+    }
+
+    /// A key in PKCS #8 DER and a chain, leaf first, that came from elsewhere.
+    pub(crate) fn from_parts(key_type: KeyType, key: Vec<u8>, chain: Vec<Vec<u8>>) -> Self {
+        Self { key_type, key, chain, root: None }
     }
 
     /// The type of all its keys.
@@ -97,9 +103,10 @@ impl Identity {
         &self.chain
     }
 
-    /// The root to trust, in DER: the argument of [`crate::Trust::Roots`].
+    /// The root to trust, in DER: the argument of [`crate::Trust::Roots`]. None of an identity that
+    /// was read from files.
     pub fn roots(&self) -> Vec<Vec<u8>> {
-        vec![self.root.clone()]
+        self.root.iter().cloned().collect()
     }
 
     /// The private key in PKCS #8 DER, for a program of another process. A secret.
@@ -118,9 +125,13 @@ impl Identity {
     /// The root to trust in PEM.
     ///
     /// # Errors
-    /// [`Error::Library`] when memory is short.
+    /// [`Error::Caller`] for an identity that was read from files; [`Error::Library`] when memory is
+    /// short.
     pub fn root_pem(&self) -> Result<String, Error> {
-        certificate_pem(&self.root)
+        match &self.root {
+            Some(root) => certificate_pem(root),
+            None => Err(config("the root of an identity that was read from files is not known")),
+        }
     }
 
     /// The private key in PEM (PKCS #8). A secret.

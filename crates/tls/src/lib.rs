@@ -37,6 +37,7 @@ mod config;
 mod error;
 mod hello;
 mod identity;
+mod identity_pem;
 mod kinds;
 mod openssl_engine;
 pub mod quic;

@@ -17,9 +17,10 @@ impl Sum {
     /// a message may be odd.
     #[must_use]
     pub fn plus(self, bytes: &[u8]) -> Self {
-        let (words, odd) = bytes.as_chunks::<2>();
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        let (words, odd) = rest.as_chunks::<2>();
         // At most 2^31 words a call, each below 2^16: the sum cannot wrap in 64 bits.
-        let mut sum = self.0;
+        let mut sum = self.0.wrapping_add(sum_blocks(blocks));
         for word in words {
             sum = sum.wrapping_add(u64::from(u16::from_be_bytes(*word)));
         }
@@ -51,6 +52,23 @@ impl Sum {
     }
 }
 
+/// The sum of whole blocks, folded to 16 bits. Words are added two at a time and in the machine's
+/// byte order, which changes nothing but the order of the sum's own bytes (RFC 1071 §2 B, C).
+fn sum_blocks(blocks: &[[u8; 32]]) -> u64 {
+    let mut lanes = [0u64; 8];
+    for block in blocks {
+        for (lane, pair) in lanes.iter_mut().zip(block.as_chunks::<4>().0) {
+            *lane = lane.wrapping_add(u64::from(u32::from_ne_bytes(*pair)));
+        }
+    }
+    // A call has far fewer than 2^32 blocks, so no lane wraps.
+    let mut sum = lanes.iter().fold(0u64, |sum, lane| sum.wrapping_add(*lane));
+    while sum > 0xffff {
+        sum = (sum & 0xffff).wrapping_add(sum >> 16);
+    }
+    u64::from((sum as u16).to_be())
+}
+
 fn octets16(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -61,6 +79,19 @@ fn octets16(address: IpAddr) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_sum_of_words(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let mut sum = 0u32;
+            for pair in bytes.chunks(2) {
+                sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+                sum = (sum & 0xffff) + (sum >> 16);
+            }
+            prop_assert_eq!(Sum::new().plus(&bytes).finish(), !(sum as u16));
+        }
+    }
 
     #[test]
     fn rfc_1071_example() {

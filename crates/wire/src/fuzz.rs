@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
-use crate::{ethernet, ipv4, ipv6, quic, tcp, tls, udp, vlan};
+use crate::{arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, quic, tcp, tls, udp, vlan};
 
 /// Any bytes as an Ethernet frame.
 pub fn ethernet(bytes: &[u8]) {
@@ -20,6 +20,29 @@ pub fn vlan(bytes: &[u8]) {
         black_box((vlan::Repr::parse(&tag), tag.payload()));
     }
     black_box(vlan::strip(ethernet::EtherType::QINQ, bytes));
+}
+
+/// Any bytes as an ARP packet.
+pub fn arp(bytes: &[u8]) {
+    if let Ok(packet) = arp::Packet::new_checked(bytes) {
+        black_box(arp::Repr::parse(&packet));
+    }
+}
+
+/// Any bytes as an ICMP message of either family, and what it quotes.
+pub fn icmp(bytes: &[u8]) {
+    if let Ok(message) = icmpv4::Message::new_checked(bytes) {
+        black_box((message.checksum_ok(), icmpv4::FragmentationNeeded::parse(&message)));
+        let needed = icmpv4::FragmentationNeeded { next_hop_mtu: 0, quoted: message.body() };
+        black_box(needed.segment().map(|segment| needed.mtu(&segment)).is_ok());
+    }
+    if let Ok(message) = icmpv6::Message::new_checked(bytes) {
+        let address = std::net::Ipv6Addr::LOCALHOST;
+        black_box(message.checksum_ok(address, address));
+        if let Ok(Some(icmpv6::Repr::PacketTooBig { quoted, .. })) = icmpv6::Repr::parse(&message) {
+            black_box(icmpv6::quoted_segment(quoted).is_ok());
+        }
+    }
 }
 
 /// Any bytes as an IPv4 packet.

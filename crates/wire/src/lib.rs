@@ -10,6 +10,8 @@
 //! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
 //! | [`ipv4`] | IPv4 | RFC 791 |
 //! | [`ipv6`] | IPv6 and its extension headers | RFC 8200 |
+//! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
+//! | [`icmpv4`], [`icmpv6`], [`icmp`] | packets too big for a link, neighbour discovery | RFC 792, 1191, 4443, 4861 |
 //! | [`tcp`] | TCP and its options | RFC 9293, 7323, 2018, 7413 |
 //! | [`udp`] | UDP | RFC 768 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
@@ -19,10 +21,14 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod arp;
 pub mod checksum;
 mod error;
 pub mod ethernet;
 pub mod fuzz;
+pub mod icmp;
+pub mod icmpv4;
+pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 pub mod quic;

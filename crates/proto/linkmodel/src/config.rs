@@ -8,6 +8,7 @@ use units::{Bytes, Delay, Probability, Rate};
 use crate::error::ConfigError;
 use crate::jitter::Jitter;
 use crate::loss::Loss;
+use crate::middlebox::Middlebox;
 use crate::text::text_or_table;
 use crate::trace::Trace;
 
@@ -33,6 +34,9 @@ pub struct LinkConfig {
     /// Whether jitter may let a later frame overtake an earlier one. If not (the default), a frame
     /// is held until the one before it is due.
     pub jitter_may_reorder: bool,
+    /// A middlebox where frames enter that does not bear data on a SYN.
+    #[serde(skip_serializing_if = "is_none")]
+    pub middlebox: Middlebox,
     /// Which frames are lost before they reach the queue.
     pub loss: Loss,
     /// Which frames overtake others.
@@ -48,6 +52,11 @@ pub struct LinkConfig {
     pub queue: Queue,
     /// When the link is down.
     pub outages: Vec<Outage>,
+}
+
+/// A link without a middlebox is written as before there were any.
+fn is_none(middlebox: &Middlebox) -> bool {
+    *middlebox == Middlebox::None
 }
 
 /// How fast frames leave the queue.

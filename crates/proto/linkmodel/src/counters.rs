@@ -24,6 +24,8 @@ impl Tally {
 /// Frames dropped, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct DropTallies {
+    /// [`DropCause::Middlebox`].
+    pub middlebox: Tally,
     /// [`DropCause::Loss`].
     pub loss: Tally,
     /// [`DropCause::QueueFull`].
@@ -41,6 +43,7 @@ impl DropTallies {
     #[must_use]
     pub fn of(&self, cause: DropCause) -> Tally {
         match cause {
+            DropCause::Middlebox => self.middlebox,
             DropCause::Loss => self.loss,
             DropCause::QueueFull => self.queue_full,
             DropCause::Codel => self.codel,
@@ -51,6 +54,7 @@ impl DropTallies {
 
     pub(crate) fn add(&mut self, cause: DropCause, len: usize) {
         match cause {
+            DropCause::Middlebox => &mut self.middlebox,
             DropCause::Loss => &mut self.loss,
             DropCause::QueueFull => &mut self.queue_full,
             DropCause::Codel => &mut self.codel,
@@ -63,14 +67,16 @@ impl DropTallies {
 
 /// What happened on a link so far.
 ///
-/// At any moment `received + duplicated == delivered + dropped + in flight`, in frames and in
-/// bytes.
+/// At any moment `received + duplicated == delivered + dropped + in flight`, in frames; in bytes the
+/// right side has those of `stripped` besides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Frames handed to the link.
     pub received: Tally,
     /// Frames given out at the far end.
     pub delivered: Tally,
+    /// Frames whose data a middlebox took out, and the bytes taken.
+    pub stripped: Tally,
     /// Frames dropped, by cause.
     pub dropped: DropTallies,
     /// Copies made. A copy that the queue refused is counted here and as dropped.

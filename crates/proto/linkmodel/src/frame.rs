@@ -4,7 +4,10 @@ use serde::Serialize;
 use thiserror::Error;
 use units::Time;
 
-/// A frame as the model sees it: a length, and two things that can happen to its bytes.
+/// Bytes of an Ethernet header.
+pub(crate) const ETHERNET_HEADER: usize = 14;
+
+/// A frame as the model sees it: a length, and what can happen to its bytes.
 pub trait Frame: Sized {
     /// Length of the Ethernet frame in bytes: header included, frame check sequence not.
     fn len(&self) -> usize;
@@ -20,6 +23,23 @@ pub trait Frame: Sized {
     /// Inverts bit `bit`, counted from the first byte's most significant bit; always below
     /// `8 * len()`.
     fn flip_bit(&mut self, bit: usize);
+
+    /// Bytes before the IP packet: an Ethernet header, or 0 where frames are IP packets.
+    fn link_header(&self) -> usize {
+        ETHERNET_HEADER
+    }
+
+    /// The frame's [`Frame::len`] bytes, for a [`Middlebox`](crate::Middlebox) to read and to
+    /// change. It lets pass what has none.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        None
+    }
+
+    /// Keeps the first `len` bytes, never more than there are. Their checksums are then complete,
+    /// whatever the buffer said of them (as a `virtio_net_hdr` does).
+    fn shorten(&mut self, len: usize) {
+        let _ = len;
+    }
 }
 
 impl Frame for Vec<u8> {
@@ -36,12 +56,23 @@ impl Frame for Vec<u8> {
             *byte ^= 0x80 >> (bit % 8);
         }
     }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        Some(self)
+    }
+
+    fn shorten(&mut self, len: usize) {
+        self.truncate(len);
+    }
 }
 
 /// Why a frame was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Error)]
 #[serde(rename_all = "snake_case")]
 pub enum DropCause {
+    /// A middlebox dropped it: a SYN with data.
+    #[error("dropped by a middlebox")]
+    Middlebox,
     /// The loss model drew a loss.
     #[error("lost on the link")]
     Loss,
@@ -62,7 +93,8 @@ pub enum DropCause {
 
 impl DropCause {
     /// Every cause, in the order of the stages.
-    pub const ALL: [DropCause; 5] = [
+    pub const ALL: [DropCause; 6] = [
+        DropCause::Middlebox,
         DropCause::Loss,
         DropCause::QueueFull,
         DropCause::Codel,

@@ -5,6 +5,8 @@
 //! ```text
 //!   handle_frame(now)
 //!       |
+//!     middlebox -------> dropped: Middlebox     a SYN with data, which it may also strip of it
+//!       |
 //!     loss ------------> dropped: Loss          Bernoulli, Gilbert-Elliott
 //!       |
 //!     corruption                                one bit inverted
@@ -64,9 +66,11 @@ mod counters;
 mod delay_line;
 mod error;
 mod frame;
+pub mod fuzz;
 mod jitter;
 mod link;
 mod loss;
+mod middlebox;
 mod path;
 mod profile;
 pub mod script;
@@ -86,6 +90,7 @@ pub use frame::{DropCause, Dropped, Frame, Output};
 pub use jitter::{DelayTable, Jitter, Normal, Pareto};
 pub use link::Link;
 pub use loss::{GilbertElliott, Loss};
+pub use middlebox::{Middlebox, UnknownMiddlebox};
 pub use path::Path;
 pub use profile::{Profile, ProfileError, UnknownProfile, profile, profiles};
 pub use seed::mix;

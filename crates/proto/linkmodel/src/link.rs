@@ -11,14 +11,11 @@ use crate::config::{DELAY_LINE_BYTES, DELAY_LINE_FRAMES, LinkConfig, Queue};
 use crate::counters::Counters;
 use crate::delay_line::DelayLine;
 use crate::error::ConfigError;
-use crate::frame::{DropCause, Dropped, Frame, Output};
+use crate::frame::{DropCause, Dropped, ETHERNET_HEADER, Frame, Output};
 use crate::loss::{LossProcess, happens};
+use crate::middlebox::{self, Middlebox, Verdict};
 use crate::seed;
 use crate::transmitter::{Start, Transmitter};
-
-/// An Ethernet header, in which no bit is inverted: a frame with a wrong address would be lost
-/// rather than corrupted.
-const ETHERNET_HEADER: usize = 14;
 
 /// One direction of a link.
 ///
@@ -184,11 +181,21 @@ impl<F: Frame> Link<F> {
     /// A frame enters the link at `now`.
     ///
     /// # Errors
-    /// Gives the frame back if it is dropped at once, by loss or a full queue.
+    /// Gives the frame back if it is dropped at once, by a middlebox, loss or a full queue.
     pub fn handle_frame(&mut self, now: Time, mut frame: F) -> Result<(), Dropped<F>> {
         let now = self.advance(now);
-        let len = frame.len();
+        let mut len = frame.len();
         self.counters.received.add(len);
+        if self.config.middlebox != Middlebox::None {
+            match middlebox::apply(self.config.middlebox, &mut frame) {
+                Verdict::Pass => {}
+                Verdict::Drop => return Err(self.refuse(frame, len, DropCause::Middlebox)),
+                Verdict::Stripped(bytes) => {
+                    self.counters.stripped.add(bytes);
+                    len = frame.len();
+                }
+            }
+        }
         if self.loss.next_is_lost(&self.config.loss) {
             return Err(self.refuse(frame, len, DropCause::Loss));
         }
@@ -275,6 +282,8 @@ impl<F: Frame> Link<F> {
     }
 
     fn corrupt(&mut self, frame: &mut F, len: usize) {
+        // In an Ethernet header no bit is inverted: a frame with a wrong address would be lost
+        // rather than corrupted.
         let first = if len > ETHERNET_HEADER { ETHERNET_HEADER * 8 } else { 0 };
         if len > 0 {
             frame.flip_bit(self.corrupt_rng.random_range(first..len * 8));

@@ -8,6 +8,7 @@ use crate::error::ConfigError;
 use crate::frame::Frame;
 use crate::link::Link;
 use crate::loss::Loss;
+use crate::middlebox::Middlebox;
 use crate::seed::mix;
 
 /// Both directions of a link, each its own. The default is a perfect link.
@@ -49,6 +50,12 @@ impl Path {
     #[must_use]
     pub fn with_queue(self, queue: Queue) -> Self {
         self.with_each(|link| link.queue = queue)
+    }
+
+    /// The same with this middlebox each way.
+    #[must_use]
+    pub fn with_middlebox(self, middlebox: Middlebox) -> Self {
+        self.with_each(|link| link.middlebox = middlebox)
     }
 
     fn with_each(mut self, change: impl Fn(&mut LinkConfig)) -> Self {

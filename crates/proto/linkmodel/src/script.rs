@@ -244,7 +244,10 @@ impl<'a> Run<'a> {
         let came = counters.received.frames + counters.duplicated.frames;
         let went = delivered.frames + dropped.frames + in_flight as u64;
         let bytes_came = counters.received.bytes + counters.duplicated.bytes;
-        let bytes_went = delivered.bytes + dropped.bytes + self.link.bytes_in_flight() as u64;
+        let bytes_went = delivered.bytes
+            + dropped.bytes
+            + counters.stripped.bytes
+            + self.link.bytes_in_flight() as u64;
         if came != went || bytes_came != bytes_went {
             return Err(Violation::NotConserved { step, came, went });
         }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linkmodel::{
-    Codel, GilbertElliott, Jitter, LinkConfig, Loss, Normal, Outage, OutageFrames, Pareto, Queue,
-    RateSource, Reorder, Trace, script,
+    Codel, GilbertElliott, Jitter, LinkConfig, Loss, Middlebox, Normal, Outage, OutageFrames,
+    Pareto, Queue, RateSource, Reorder, Trace, script,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -95,26 +95,27 @@ fn outages() -> impl Strategy<Value = Vec<Outage>> {
 fn config(ordered: bool) -> impl Strategy<Value = LinkConfig> {
     let reorder = (probability(), delay(20_000))
         .prop_map(|(probability, delay)| Reorder { probability, delay });
-    let fates = (loss(), probability(), probability(), reorder, any::<bool>());
+    let middlebox = proptest::sample::select(&Middlebox::ALL[..]);
+    let fates = (loss(), probability(), probability(), reorder, any::<bool>(), middlebox);
     let times = (delay(20_000), jitter(), option::of(rate()), queue(), outages());
-    (fates, times).prop_map(
-        move |((loss, duplicate, corrupt, reorder, may), (delay, jitter, rate, queue, outages))| {
-            let reorder = if ordered { Reorder::default() } else { reorder };
-            let jitter_may_reorder = may && !ordered;
-            LinkConfig {
-                delay,
-                jitter,
-                jitter_may_reorder,
-                loss,
-                reorder,
-                duplicate,
-                corrupt,
-                rate,
-                queue,
-                outages,
-            }
-        },
-    )
+    (fates, times).prop_map(move |(fates, (delay, jitter, rate, queue, outages))| {
+        let (loss, duplicate, corrupt, reorder, may, middlebox) = fates;
+        let reorder = if ordered { Reorder::default() } else { reorder };
+        let jitter_may_reorder = may && !ordered;
+        LinkConfig {
+            delay,
+            jitter,
+            jitter_may_reorder,
+            middlebox,
+            loss,
+            reorder,
+            duplicate,
+            corrupt,
+            rate,
+            queue,
+            outages,
+        }
+    })
 }
 
 proptest! {

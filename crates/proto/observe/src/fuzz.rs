@@ -49,7 +49,8 @@ pub fn tracker(bytes: &[u8]) {
 
 /// Any bytes as segments of one TCP connection: each a byte for direction and flags, a sequence
 /// number and an acknowledgment of two bytes each near the streams' beginnings, a length of one
-/// byte, and the payload.
+/// byte, and the payload. Bit 6 of the first byte lengthens the payload by zeros to that of an
+/// envelope.
 pub fn tcp_streams(bytes: &[u8]) {
     let mut tracker = Tracker::new(limits());
     let mut reader = wire::Reader::new("fuzz input", bytes);
@@ -61,7 +62,11 @@ pub fn tcp_streams(bytes: &[u8]) {
     };
     while let Some((control, sequence, ack, payload)) = next() {
         at += Duration::from_micros(100);
-        let frame = segment(control, u32::from(sequence), u32::from(ack), payload);
+        let mut padded = payload.to_vec();
+        if control & 0x40 != 0 {
+            padded.resize(1024, 0);
+        }
+        let frame = segment(control, u32::from(sequence), u32::from(ack), &padded);
         tracker.handle_packet(at, LinkType::RawIp, &frame, frame.len());
     }
     drain(tracker);

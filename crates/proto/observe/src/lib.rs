@@ -7,8 +7,14 @@
 //! # What times mean
 //! A time is that of the frame with which the byte in question could be read in order: after a loss
 //! before the capture point, the time of the frame that filled the hole. Of a frame captured twice
-//! the first counts, also where the receiver took only the second (as with data in a SYN that the
-//! server did not accept).
+//! the first counts, also where the receiver took only the second. Data on a SYN are the exception:
+//! they belong to the stream only as far as the server acknowledged them, for the client may put
+//! other bytes in their place.
+//!
+//! # SSLmTCP
+//! Its TLS handshake rides in TCP's: data on the SYN and on the SYN+ACK are the first bytes of the
+//! streams. Where the records of these are wrapped in envelopes, which [`TcpFacts::enveloped`] tells,
+//! the facts of TLS are those of the records inside.
 //!
 //! # What is told without keys
 //! Nothing of TCP's payload is decrypted. Of TLS 1.3, records are told apart by the sizes that the
@@ -32,11 +38,13 @@
 )]
 
 mod decode;
+mod envelope;
 pub mod fuzz;
 mod quic;
 mod reassembly;
 mod record;
 mod side;
+mod syn_data;
 mod table;
 mod tcp;
 mod tls;

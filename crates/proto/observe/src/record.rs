@@ -116,11 +116,13 @@ pub struct TcpFacts {
     pub client_payload: Option<Time>,
     /// First payload byte from the server.
     pub server_payload: Option<Time>,
-    /// Payload bytes from the client, each counted once.
+    /// Payload bytes from the client, each counted once; data on a SYN that the server did not
+    /// take are none.
     pub client_payload_bytes: u64,
     /// Payload bytes from the server, each counted once.
     pub server_payload_bytes: u64,
-    /// Segments from the client whose every byte had been captured before, SYN included.
+    /// Segments from the client whose every byte had been captured before, SYN included; also
+    /// those that send data of a SYN again which the server did not take.
     pub client_retransmitted: u64,
     /// Segments from the server whose every byte had been captured before, SYN+ACK included.
     pub server_retransmitted: u64,
@@ -131,6 +133,15 @@ pub struct TcpFacts {
     pub server_out_of_order: u64,
     /// TCP Fast Open (RFC 7413).
     pub fast_open: FastOpenFacts,
+    /// Bytes of data on the first SYN that had any, with or without Fast Open.
+    pub syn_data: u32,
+    /// Bytes of data on the first SYN+ACK that had any.
+    pub syn_ack_data: u32,
+    /// Whether the server acknowledged the data on the SYN, at least in part; `None` without such
+    /// data, or if no word of the server was captured.
+    pub syn_data_taken: Option<bool>,
+    /// Whether the TLS records on SYN, SYN+ACK and ACK were wrapped in SSLmTCP's envelopes.
+    pub enveloped: bool,
     /// Whether the server's application data was captured before the acknowledgment that ends the
     /// TCP handshake. Telling only where captured at the server: the client acknowledges at once.
     pub server_data_before_ack: bool,
@@ -239,8 +250,8 @@ pub struct TlsFacts {
     pub client_hello_records_len: u32,
     /// Length of the second ClientHello message, bytes.
     pub second_client_hello_len: Option<u32>,
-    /// Payload bytes that the server sent until the client's Finished; over QUIC until the first
-    /// 1-RTT packet of either side.
+    /// Payload bytes that the server sent until the client's Finished, without the overhead of
+    /// envelopes; over QUIC until the first 1-RTT packet of either side.
     pub server_flight_len: u64,
     /// The host name asked for.
     pub server_name: Option<String>,

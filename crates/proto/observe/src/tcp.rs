@@ -3,13 +3,28 @@
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};
 
+use crate::envelope::{self, Unwrapper};
 use crate::reassembly::{Kind, Reassembler};
 use crate::record::{Connection, End, TcpFacts, Uncertain};
 use crate::side::{Pair, Sender};
+use crate::syn_data::{SynData, SynDataState};
 use crate::tls::{Handshake, Mark};
 
 /// The first byte of a TLS connection: a handshake record.
 const HANDSHAKE_RECORD: u8 = 22;
+
+/// Data of the server that are held while no SYN+ACK was captured: an initial window and more.
+const HELD_SEGMENTS: usize = 64;
+
+/// Data of the server that came before its SYN+ACK: behind it in the initial window, while it was
+/// lost. Where they lie in the stream only the SYN+ACK says.
+#[derive(Debug)]
+struct Held {
+    sequence: SeqNumber,
+    payload: Box<[u8]>,
+    len: usize,
+    mark: Mark,
+}
 
 /// One direction.
 #[derive(Debug)]
@@ -49,7 +64,15 @@ pub(crate) struct TcpFlow {
     facts: TcpFacts,
     sides: Pair<Side>,
     content: Content,
-    /// First payload of either side.
+    syn: SynDataState,
+    /// Data of the server that wait for its SYN+ACK.
+    held: Vec<Held>,
+    /// The client has sent more than SYNs.
+    client_goes_on: bool,
+    /// What takes off SSLmTCP's envelopes, where there are any.
+    envelopes: Option<Box<Pair<Unwrapper>>>,
+    stream_bytes: u64,
+    /// First payload of either side that belongs to the stream.
     first: Pair<Option<Mark>>,
     end: End,
     reset: bool,
@@ -75,6 +98,11 @@ impl TcpFlow {
             facts: TcpFacts::default(),
             sides: Pair { client: side(), server: side() },
             content: Content::Unknown,
+            syn: SynDataState::default(),
+            held: Vec::new(),
+            client_goes_on: false,
+            envelopes: None,
+            stream_bytes,
             first: Pair::default(),
             end: End::Open,
             reset: false,
@@ -104,8 +132,13 @@ impl TcpFlow {
         let sequence = SeqNumber(input.segment.sequence());
         if flags.has(Flags::SYN) {
             self.synchronise(input, sequence);
-        } else if self.sides[side].base.is_none() {
+        } else if self.sides[side].base.is_none() && !self.awaits_syn_ack(side) {
             self.sides[side].base = Some(sequence);
+        }
+        if side == Sender::Client && !flags.has(Flags::SYN) {
+            // It knows the SYN+ACK, captured or not.
+            self.client_goes_on = true;
+            self.take_held();
         }
         let mut mark = input.mark;
         if let Some(ack) = input.segment.acknowledgment() {
@@ -113,10 +146,19 @@ impl TcpFlow {
             if side == Sender::Client && !flags.has(Flags::SYN) && self.facts.syn_ack.is_some() {
                 self.facts.handshake_ack.get_or_insert(at);
             }
+            if side == Sender::Server && !flags.has(Flags::RST) && !self.syn.is_settled() {
+                self.server_acknowledged(mark.acked, flags.has(Flags::SYN));
+            }
         }
         let data = if flags.has(Flags::SYN) { sequence + 1 } else { sequence };
-        if input.payload_len > 0 {
-            self.payload(input, data, mark);
+        match (input.payload_len > 0, flags.has(Flags::SYN), side) {
+            (false, _, _) => {}
+            (true, true, Sender::Client) => self.syn_payload(input, mark),
+            (true, false, _) if self.sides[side].base.is_none() => self.hold(input, sequence, mark),
+            (true, _, _) => self.segment_payload(side, data, input.payload, input.payload_len, mark),
+        }
+        if side == Sender::Server && flags.has(Flags::SYN) {
+            self.take_held();
         }
         if flags.has(Flags::FIN) && !self.reset {
             self.sides[side].fin = true;
@@ -130,6 +172,39 @@ impl TcpFlow {
         }
     }
 
+    /// Whether only the SYN+ACK can say where the server's stream begins.
+    fn awaits_syn_ack(&self, side: Sender) -> bool {
+        side == Sender::Server
+            && self.facts.syn.is_some()
+            && !self.client_goes_on
+            && self.held.len() < HELD_SEGMENTS
+    }
+
+    fn hold(&mut self, input: &Input<'_>, sequence: SeqNumber, mark: Mark) {
+        let limit = usize::try_from(self.stream_bytes).unwrap_or(usize::MAX);
+        let payload = input.payload.get(..limit).unwrap_or(input.payload).into();
+        self.held.push(Held { sequence, payload, len: input.payload_len, mark });
+    }
+
+    /// Puts what was held into the server's stream, which begins with the SYN+ACK's data, or with
+    /// the first of these where there was none.
+    fn take_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        let mut first = held.iter().map(|held| held.sequence);
+        let begin = first.next();
+        let begin = begin.map(|begin| first.fold(begin, |a, b| if b.distance(a) < 0 { b } else { a }));
+        if self.sides.server.base.is_none() {
+            self.sides.server.base = begin;
+        }
+        for held in held {
+            let Held { sequence, payload, len, mark } = held;
+            self.segment_payload(Sender::Server, sequence, &payload, len, mark);
+        }
+    }
+
     fn synchronise(&mut self, input: &Input<'_>, sequence: SeqNumber) {
         let (side, at) = (input.side, input.mark.at);
         if self.sides[side].base.is_some() {
@@ -138,8 +213,8 @@ impl TcpFlow {
             } else {
                 &mut self.facts.server_retransmitted
             };
-            // A payload is counted where it is put in order.
-            if input.payload_len == 0 {
+            // The server's payload is counted where it is put in order; the client's may never be.
+            if side == Sender::Client || input.payload_len == 0 {
                 *again += 1;
             }
         } else {
@@ -148,14 +223,15 @@ impl TcpFlow {
         if side == Sender::Client {
             self.facts.syn.get_or_insert(at);
             self.fast_open_syn(input);
-        } else if let Some(ack) = input.segment.acknowledgment() {
+        } else if input.segment.acknowledgment().is_some() {
             if self.facts.syn_ack.is_none() {
-                let acked = self.sides.client.offset(SeqNumber(ack)).max(0);
-                let fast_open = &mut self.facts.fast_open;
-                fast_open.syn_data_acked = (acked as u32).min(fast_open.syn_data);
-                fast_open.cookie_granted_len = cookie_len(&input.segment).filter(|len| *len > 0);
+                let granted = cookie_len(&input.segment).filter(|len| *len > 0);
+                self.facts.fast_open.cookie_granted_len = granted;
             }
             self.facts.syn_ack.get_or_insert(at);
+            if self.facts.syn_ack_data == 0 {
+                self.facts.syn_ack_data = input.payload_len as u32;
+            }
         }
     }
 
@@ -170,33 +246,86 @@ impl TcpFlow {
         if fast_open.syn_data == 0 && input.payload_len > 0 {
             fast_open.syn_data = input.payload_len as u32;
             fast_open.without_cookie = fast_open.cookie_len.is_none();
+            self.facts.syn_data = input.payload_len as u32;
         }
     }
 
-    fn payload(&mut self, input: &Input<'_>, sequence: SeqNumber, mark: Mark) {
-        let side = input.side;
+    /// Data on a SYN wait for the server's word.
+    fn syn_payload(&mut self, input: &Input<'_>, mark: Mark) {
+        self.facts.client_payload.get_or_insert(mark.at);
+        let limit = usize::try_from(self.stream_bytes).unwrap_or(usize::MAX);
+        let bytes = input.payload.get(..limit).unwrap_or(input.payload).into();
+        let segment_len = input.segment.header_len().saturating_add(input.payload_len);
+        self.syn.keep(SynData { bytes, len: input.payload_len, segment_len, mark });
+    }
+
+    /// The server's word on the data of the SYN: its SYN+ACK, or where that was not captured the
+    /// first segment that acknowledges what a SYN+ACK could.
+    fn server_acknowledged(&mut self, acked: u64, syn_ack: bool) {
+        let waiting = self.syn.waiting();
+        if !syn_ack && waiting.is_some_and(|(_, longest)| acked > longest) {
+            return;
+        }
+        let taken = self.settle_syn_data(acked);
+        if waiting.is_some() {
+            self.facts.syn_data_taken = Some(taken > 0);
+            self.facts.fast_open.syn_data_acked = taken as u32;
+        }
+    }
+
+    /// Puts the data of the SYN into the stream, as far as they were taken. Gives their number.
+    fn settle_syn_data(&mut self, acked: u64) -> u64 {
+        let Some(data) = self.syn.settle(acked) else { return 0 };
+        if envelope::begins(data.segment_len, &data.bytes) {
+            let (client, server) = (Unwrapper::new(2), Unwrapper::new(1));
+            self.envelopes = Some(Box::new(Pair { client, server }));
+        }
+        self.payload(Sender::Client, 0, &data.bytes, data.len, data.mark);
+        data.len as u64
+    }
+
+    fn segment_payload(
+        &mut self,
+        side: Sender,
+        sequence: SeqNumber,
+        payload: &[u8],
+        len: usize,
+        mark: Mark,
+    ) {
         let start = self.sides[side].offset(sequence);
-        let end = start.saturating_add(input.payload_len as i64).max(0) as u64;
         if side == Sender::Server
             && self.facts.syn_ack.is_some()
             && self.facts.handshake_ack.is_none()
         {
             self.facts.server_data_before_ack = true;
         }
+        if side == Sender::Client
+            && let Some((_, longest)) = self.syn.waiting()
+        {
+            // No word of the server was captured: the client knew it.
+            self.settle_syn_data(longest.min(start.max(0) as u64));
+        }
+        self.payload(side, start, payload, len, mark);
+    }
+
+    /// Takes `payload`, of which `len` bytes were sent, at an offset of the stream.
+    fn payload(&mut self, side: Sender, start: i64, payload: &[u8], len: usize, mark: Mark) {
+        let end = start.saturating_add(len as i64).max(0) as u64;
         self.first[side].get_or_insert(mark);
+        if payload.len() < len && !self.done {
+            self.facts.bytes_missing = true;
+        }
         // Bytes before the stream's first: an old segment, or a capture that began later.
         let skipped = usize::try_from(start.min(0).unsigned_abs()).unwrap_or(usize::MAX);
-        let payload = input.payload.get(skipped..).unwrap_or(&[]);
+        let payload = payload.get(skipped..).unwrap_or(&[]);
         let start = start.max(0) as u64;
+        let sent_again = side == Sender::Client && self.syn.sent_again(start, payload);
         let behind = start < self.sides[side].highest;
         let duplicate = if self.done {
             end <= self.sides[side].highest
         } else {
             self.deliver(side, start, payload, mark) == Kind::Duplicate
         };
-        if input.payload.len() < input.payload_len && !self.done {
-            self.facts.bytes_missing = true;
-        }
         let facts = &mut self.facts;
         let (again, late, bytes) = if side == Sender::Client {
             let f = facts;
@@ -205,7 +334,7 @@ impl TcpFlow {
             let f = facts;
             (&mut f.server_retransmitted, &mut f.server_out_of_order, &mut f.server_payload_bytes)
         };
-        if duplicate {
+        if duplicate || sent_again {
             *again += 1;
         } else if behind {
             *late += 1;
@@ -216,16 +345,20 @@ impl TcpFlow {
     }
 
     fn deliver(&mut self, side: Sender, start: u64, payload: &[u8], mark: Mark) -> Kind {
-        let content = &mut self.content;
+        let (content, envelopes) = (&mut self.content, &mut self.envelopes);
         let kind = self.sides[side].stream.insert(start, payload, |bytes| {
             if let (Content::Unknown, Sender::Client) = (&*content, side) {
-                *content = match bytes.first() {
-                    Some(&HANDSHAKE_RECORD) => Content::Tls(Box::new(Handshake::new())),
-                    _ => Content::Plain,
+                let tls = envelopes.is_some() || bytes.first() == Some(&HANDSHAKE_RECORD);
+                *content = match tls {
+                    true => Content::Tls(Box::new(Handshake::new())),
+                    false => Content::Plain,
                 };
             }
             if let Content::Tls(handshake) = content {
-                handshake.deliver(side, bytes, mark);
+                match envelopes {
+                    None => handshake.deliver(side, bytes, mark),
+                    Some(envelopes) => unwrap(envelopes, handshake, side, bytes, mark),
+                }
                 if handshake.is_not_tls() {
                     *content = Content::Plain;
                 }
@@ -247,31 +380,43 @@ impl TcpFlow {
         self.done = true;
         self.sides.client.stream.release();
         self.sides.server.stream.release();
+        self.syn.release();
         if let Content::Tls(handshake) = &mut self.content {
             handshake.release();
         }
     }
 
-    /// Bytes held behind holes in both directions.
-    pub(crate) const fn held_bytes(&self) -> usize {
-        self.sides.client.stream.held_bytes() + self.sides.server.stream.held_bytes()
+    /// Bytes held behind holes in both directions, and data of SYNs.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let streams = self.sides.client.stream.held_bytes() + self.sides.server.stream.held_bytes();
+        let held: usize = self.held.iter().map(|held| held.payload.len()).sum();
+        streams + self.syn.held_bytes() + held
     }
 
     /// Gives up what is held, to save memory.
     pub(crate) fn give_up(&mut self) {
         self.sides.client.stream.give_up();
         self.sides.server.stream.give_up();
+        self.facts.bytes_missing |= self.syn.waiting().is_some() || !self.held.is_empty();
+        self.held = Vec::new();
+        self.syn.release();
     }
 
     /// Completes the record.
     pub(crate) fn close(mut self: Box<Self>, connection: &mut Connection) {
+        if let Some((first, _)) = self.syn.waiting() {
+            // Nobody answered: what was sent first is what there is.
+            self.settle_syn_data(first);
+        }
+        self.take_held();
         let Pair { client, server } = &self.sides;
         let incomplete = client.stream.is_incomplete() || server.stream.is_incomplete();
         self.facts.bytes_missing |= incomplete && !self.done;
         if self.mid_stream {
             connection.uncertain.push(Uncertain::MidStream);
         }
-        self.facts.client_payload = self.first.client.map(|mark| mark.at);
+        let first = self.first.client.map(|mark| mark.at);
+        self.facts.client_payload = self.facts.client_payload.or(first);
         self.facts.server_payload = self.first.server.map(|mark| mark.at);
         let (client_data, server_data) = self.application_data(connection);
         connection.client_data = client_data.map(|mark| mark.at);
@@ -298,6 +443,7 @@ impl TcpFlow {
             return (self.first.client, self.first.server);
         }
         handshake.close();
+        self.facts.enveloped = self.envelopes.is_some();
         if one_direction {
             connection.uncertain.push(Uncertain::OneDirection);
         }
@@ -313,6 +459,20 @@ impl TcpFlow {
         connection.roles_known = true;
         connection.tls = Some(handshake.facts);
         data
+    }
+}
+
+/// Hands on the payload of envelopes. What acknowledges the peer's stream is counted in payload, too.
+fn unwrap(
+    envelopes: &mut Pair<Unwrapper>,
+    handshake: &mut Handshake,
+    side: Sender,
+    mut bytes: &[u8],
+    mut mark: Mark,
+) {
+    mark.acked = mark.acked.saturating_sub(envelopes[side.peer()].overhead());
+    while let Some(payload) = envelopes[side].next(&mut bytes) {
+        handshake.deliver(side, payload, mark);
     }
 }
 

@@ -283,3 +283,34 @@ pub fn run(tests: &[Test]) -> ExitCode {
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
+
+/// An Ethernet frame with a SYN that carries `data`, over IPv4.
+pub fn syn(data: &[u8]) -> Result<Vec<u8>> {
+    let (source, destination) = ([10, 77, 0, 1].into(), [10, 77, 0, 2].into());
+    let segment = wire::tcp::Repr {
+        source_port: 50_000,
+        destination_port: 443,
+        flags: wire::tcp::Flags::SYN,
+        ..wire::tcp::Repr::default()
+    };
+    let ip = wire::ipv4::Repr {
+        source,
+        destination,
+        protocol: wire::tcp::PROTOCOL,
+        traffic_class: 0,
+        identification: 0,
+        dont_fragment: true,
+        time_to_live: 64,
+        payload_len: segment.buffer_len(data.len()),
+    };
+    let link = wire::ethernet::Repr {
+        source: wire::ethernet::Address([2; 6]),
+        destination: wire::ethernet::Address([0xff; 6]),
+        ether_type: wire::ethernet::EtherType::IPV4,
+    };
+    let mut frame = vec![0; 34 + ip.payload_len];
+    link.emit(&mut frame)?;
+    ip.emit(&mut frame[14..])?;
+    segment.emit(source.into(), destination.into(), data, &mut frame[34..])?;
+    Ok(frame)
+}

@@ -147,15 +147,18 @@ impl Handshake {
             ContentType::Handshake if !s.encrypted => {
                 let mut messages = std::mem::take(&mut s.messages);
                 let mut input = payload;
-                while let Some(event) = messages.next(&mut input) {
-                    match event {
-                        MessageEvent::Begin(_) => {
-                            let s = &mut self.sides[side];
-                            s.message_begin = s.begin;
-                        }
-                        MessageEvent::End(message, body) => {
+                loop {
+                    // A message may begin with the last byte of a record: it counts with this.
+                    if messages.is_between() && !input.is_empty() {
+                        let s = &mut self.sides[side];
+                        s.message_begin = s.begin;
+                    }
+                    match messages.next(&mut input) {
+                        Some(MessageEvent::Begin(_)) => {}
+                        Some(MessageEvent::End(message, body)) => {
                             self.message(side, header, message, body, mark);
                         }
+                        None => break,
                     }
                 }
                 self.sides[side].messages = messages;

@@ -37,6 +37,11 @@ fn is_kept(header: MessageHeader) -> bool {
 }
 
 impl MessageReader {
+    /// Whether the next byte is a message's first.
+    pub(crate) const fn is_between(&self) -> bool {
+        self.have == 0 && self.current.is_none()
+    }
+
     /// The next event in `input`, from whose front it takes bytes; `None` when it wants more.
     pub(crate) fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<MessageEvent<'s>> {
         let Some((header, left)) = self.current else {

@@ -1,0 +1,331 @@
+//! From a [`Place`] to a stack.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tcpio::{DeviceOptions, InterfaceAddress, Stack, StackOptions};
+
+use crate::Error;
+use crate::machine::{self, Routes};
+use crate::options::{Common, Place};
+use crate::redirect::{Packets, Redirect};
+
+/// How long a port may be ours after our last segment from it: TIME-WAIT and more.
+const AFTERWARDS: Duration = Duration::from_secs(120);
+/// How often the redirect is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// What the TUN device of a redirect needs, so that the kernel routes what comes in by it from an
+/// address that is its own.
+const TUN_SETTINGS: [(&str, &str); 3] =
+    [("accept_local", "1"), ("forwarding", "1"), ("rp_filter", "0")];
+/// The address of the kernel's side of that device: no host's (RFC 7600).
+const TUN_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
+/// A stack, and what holds up the way to it.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) stack: Stack,
+    pub(crate) described: String,
+    /// The MTU of the interface that packets leave by, in bytes.
+    pub(crate) mtu: u16,
+    redirect: Option<Redirect>,
+    /// The port that no other program may take meanwhile.
+    _reserved: Option<socket2::Socket>,
+}
+
+/// What the stack is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Peers come to this address.
+    Listen(SocketAddr),
+    /// We go to this one.
+    Connect(SocketAddr),
+}
+
+impl Device {
+    /// Opens it. Within a tokio runtime.
+    pub(crate) async fn open(common: &Common, purpose: Purpose) -> Result<Device, Error> {
+        match &common.place {
+            Place::Interface { name } => on_interface(common, name.as_deref(), purpose),
+            Place::Tun { name } => on_tun(common, name, purpose),
+            Place::Redirect { name } => by_redirect(common, name.as_deref(), purpose).await,
+        }
+    }
+
+    /// Waits for what the gateway cannot go on without to be lost.
+    pub(crate) async fn lost(&mut self) -> Error {
+        let Some(redirect) = &mut self.redirect else { return std::future::pending().await };
+        while redirect.stands() {
+            tokio::time::sleep(LOOK).await;
+        }
+        Error::RedirectLost
+    }
+}
+
+fn on_interface(common: &Common, name: Option<&str>, purpose: Purpose) -> Result<Device, Error> {
+    let routes = Routes::read();
+    let own = own_address(common, purpose, name, &routes)?;
+    let interface = match name {
+        Some(name) => name.to_owned(),
+        None => {
+            let place = routes.place(own.address());
+            let place = place.filter(|place| place.prefix_len.is_some());
+            place.ok_or(Error::NoInterface { address: own.address() })?.interface
+        }
+    };
+    if machine::is_kernels(own.address()) {
+        return Err(Error::options(
+            format!("the kernel has the address {} itself", own.address()),
+            "give the gateway an address of its own, or take one port of this one by --redirect",
+        ));
+    }
+    let device = DeviceOptions::Interface { name: interface.clone(), vnet_header: true };
+    let mut options = StackOptions::new(device, vec![own]);
+    let router = common.router.or_else(|| routes.default_router(&interface, &own));
+    options.gateways.extend(router);
+    let described = format!("{own} on {interface}");
+    open(common, options, described, mtu_of(&interface))
+}
+
+fn on_tun(common: &Common, name: &str, purpose: Purpose) -> Result<Device, Error> {
+    let own = own_address(common, purpose, None, &Routes::default())?;
+    let kernel = other_end(own).ok_or_else(|| {
+        Error::options(
+            format!("the network of {own} has no second address, which the kernel's side needs"),
+            "give --address with a prefix of 30 bits or less (126 for IPv6), as 10.9.8.2/30",
+        )
+    })?;
+    let device = DeviceOptions::Tun {
+        name: name.to_owned(),
+        vnet_header: true,
+        kernel_addresses: vec![kernel],
+    };
+    let mut options = StackOptions::new(device, vec![own]);
+    options.gateways.push(kernel.address());
+    open(common, options, format!("{own} behind {kernel} on {name}"), u16::MAX)
+}
+
+async fn by_redirect(
+    common: &Common,
+    name: Option<&str>,
+    purpose: Purpose,
+) -> Result<Device, Error> {
+    if common.address.is_some() {
+        return Err(Error::options(
+            "--redirect takes the machine's own address",
+            "leave out --address, or --redirect",
+        ));
+    }
+    // A connection ends when nothing moved for twice the idle time.
+    let remembered = common.idle.saturating_mul(2).saturating_add(AFTERWARDS);
+    let (own, packets) = redirected(purpose, remembered)?;
+    let interface = match name {
+        Some(name) => name.to_owned(),
+        None => {
+            let towards = if let Purpose::Connect(to) = purpose { to.ip() } else { own.into() };
+            let place = Routes::read().place(towards);
+            place.ok_or(Error::NoInterface { address: towards })?.interface
+        }
+    };
+    let reserved = match purpose {
+        Purpose::Listen(listen) => Some(reserve(listen)?),
+        Purpose::Connect(_) => None,
+    };
+    let tun = format!("wiretax{}", std::process::id() % 1_000_000);
+    let device = DeviceOptions::Tun {
+        name: tun.clone(),
+        vnet_header: true,
+        kernel_addresses: vec![InterfaceAddress::new(TUN_ADDRESS.into(), 32)?],
+    };
+    // Everything is on the link: the kernel routes it.
+    let mut options = StackOptions::new(device, vec![InterfaceAddress::new(own.into(), 0)?]);
+    options.tcp = common.tcp();
+    options.tcp.mtu = options.tcp.mtu.min(mtu_of(&interface));
+    let mtu = options.tcp.mtu;
+    let stack = Stack::open(options)?;
+    for (setting, value) in TUN_SETTINGS {
+        set(&format!("net.ipv4.conf.{tun}.{setting}"), value)?;
+    }
+    let described = format!("{own} by way of {interface} and {tun}");
+    // nft may take a moment, and the signals are to be heard meanwhile.
+    let starting = tokio::task::spawn_blocking(move || Redirect::start(&interface, &tun, packets));
+    let redirect = starting.await.map_err(|source| Error::System {
+        doing: "starting the redirect",
+        source: std::io::Error::other(source),
+    })??;
+    Ok(Device { stack, described, mtu, redirect: Some(redirect), _reserved: reserved })
+}
+
+/// The machine's own address, and which packets of it are ours.
+fn redirected(purpose: Purpose, remembered: Duration) -> Result<(Ipv4Addr, Packets), Error> {
+    let not_v4 = |address: IpAddr| {
+        Error::options(
+            format!("--redirect is for IPv4, and {address} is IPv6"),
+            "give the gateway an IPv6 address of its own (--interface)",
+        )
+    };
+    match purpose {
+        Purpose::Listen(SocketAddr::V4(listen)) => {
+            if !machine::is_kernels((*listen.ip()).into()) || listen.ip().is_unspecified() {
+                return Err(Error::options(
+                    format!(
+                        "--redirect is for an address of this machine, {} is none",
+                        listen.ip()
+                    ),
+                    "name the machine's own address in --listen, or leave out --redirect",
+                ));
+            }
+            Ok((*listen.ip(), Packets::To(listen)))
+        }
+        Purpose::Connect(to @ SocketAddr::V4(from)) => {
+            let IpAddr::V4(own) = machine::source_towards(to)? else {
+                return Err(not_v4(to.ip()));
+            };
+            Ok((own, Packets::Answers { from, to: own, remembered }))
+        }
+        Purpose::Listen(address) | Purpose::Connect(address) => Err(not_v4(address.ip())),
+    }
+}
+
+/// Keeps every other program from the port; the kernel's TCP does not use it either.
+fn reserve(address: SocketAddr) -> Result<socket2::Socket, Error> {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM,
+        Some(socket2::Protocol::TCP),
+    );
+    let bound = socket.and_then(|socket| {
+        socket.bind(&address.into())?;
+        Ok(socket)
+    });
+    bound.map_err(|source| Error::listen(address, source))
+}
+
+/// The stack's own address: as given, or that of the listener in its network.
+fn own_address(
+    common: &Common,
+    purpose: Purpose,
+    interface: Option<&str>,
+    routes: &Routes,
+) -> Result<InterfaceAddress, Error> {
+    let Purpose::Listen(listen) = purpose else {
+        return common.address.ok_or_else(|| {
+            Error::options(
+                "the gateway has no address to connect from",
+                "give it one of its own by --address, as 192.0.2.77/24, or share the machine's by \
+                 --redirect",
+            )
+        });
+    };
+    if listen.ip().is_unspecified() || listen.ip().is_loopback() {
+        return Err(Error::options(
+            format!("{} is no address that peers can come to over our TCP", listen.ip()),
+            "name in --listen an address of the network that no machine has, or this machine's own \
+             and --redirect",
+        ));
+    }
+    if let Some(own) = common.address {
+        if own.address() != listen.ip() {
+            return Err(Error::options(
+                format!("--address is {}, --listen is {}", own.address(), listen.ip()),
+                "they are the same address: leave out --address, unless its prefix is not known",
+            ));
+        }
+        return Ok(own);
+    }
+    let prefix_len = match interface {
+        Some(interface) => routes.prefix_on(interface, listen.ip()),
+        None => routes.place(listen.ip()).and_then(|place| place.prefix_len),
+    };
+    let prefix_len = prefix_len.unwrap_or(if listen.is_ipv4() { 32 } else { 128 });
+    Ok(InterfaceAddress::new(listen.ip(), prefix_len)?)
+}
+
+/// The first address of the network that is not `own`.
+fn other_end(own: InterfaceAddress) -> Option<InterfaceAddress> {
+    let prefix_len = own.prefix_len();
+    let first = match own.address() {
+        IpAddr::V4(address) if prefix_len <= 30 => {
+            let network =
+                address.to_bits() & !(u32::MAX.checked_shr(prefix_len.into()).unwrap_or(0));
+            [1, 2].map(|host| IpAddr::V4((network | host).into()))
+        }
+        IpAddr::V6(address) if prefix_len <= 126 => {
+            let host_bits = u128::MAX.checked_shr(prefix_len.into()).unwrap_or(0);
+            let network = address.to_bits() & !host_bits;
+            [1, 2].map(|host| IpAddr::V6((network | host).into()))
+        }
+        _ => return None,
+    };
+    let other = first.into_iter().find(|address| *address != own.address())?;
+    InterfaceAddress::new(other, prefix_len).ok()
+}
+
+fn mtu_of(interface: &str) -> u16 {
+    const ETHERNET: u16 = 1500;
+    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/mtu"));
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(ETHERNET)
+}
+
+fn set(name: &str, value: &'static str) -> Result<(), Error> {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    std::fs::write(path, value).map_err(|source| Error::Setting {
+        name: name.to_owned(),
+        value,
+        source,
+    })
+}
+
+fn open(
+    common: &Common,
+    mut options: StackOptions,
+    described: String,
+    mtu: u16,
+) -> Result<Device, Error> {
+    options.tcp = common.tcp();
+    let mtu = options.tcp.mtu.min(mtu);
+    let stack = Stack::open(options)?;
+    Ok(Device { stack, described, mtu, redirect: None, _reserved: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn common(place: Place) -> Common {
+        Common::new(place)
+    }
+
+    #[test]
+    fn the_kernel_s_side_of_a_tun_device_is_the_other_address() {
+        let other = |text: &str| other_end(text.parse().unwrap()).map(|other| other.to_string());
+        assert_eq!(other("10.9.8.2/30").as_deref(), Some("10.9.8.1/30"));
+        assert_eq!(other("10.9.8.1/24").as_deref(), Some("10.9.8.2/24"));
+        assert_eq!(other("10.9.8.2/31"), None);
+        assert_eq!(other("fd00::2/64").as_deref(), Some("fd00::1/64"));
+        assert_eq!(other("fd00::2/128"), None);
+    }
+
+    #[test]
+    fn addresses_that_cannot_work_are_refused_with_a_hint() {
+        let interface = common(Place::Interface { name: None });
+        let redirect = common(Place::Redirect { name: None });
+        let own = common(Place::Interface { name: None });
+        let own = Common { address: Some("192.0.2.9/24".parse().unwrap()), ..own };
+        let listen = |text: &str| Purpose::Listen(text.parse().unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for (common, purpose, part) in [
+            (&interface, listen("127.0.0.1:443"), "peers can come to"),
+            (&interface, listen("0.0.0.0:443"), "peers can come to"),
+            (&interface, Purpose::Connect("192.0.2.1:443".parse().unwrap()), "--address"),
+            (&own, listen("192.0.2.10:443"), "they are the same"),
+            (&redirect, listen("192.0.2.77:443"), "is none"),
+            (&redirect, listen("[2001:db8::1]:443"), "IPv4"),
+        ] {
+            let error = runtime.block_on(Device::open(common, purpose)).unwrap_err();
+            assert!(error.is_usage(), "{error}");
+            let error = error.to_string();
+            assert!(error.contains(part) && error.contains("; hint: "), "{error}");
+        }
+    }
+}

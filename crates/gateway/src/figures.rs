@@ -1,0 +1,17 @@
+//! From what the layers below count to what is shown.
+
+use tcpio::Stack;
+
+use crate::metrics::TcpFigures;
+
+/// What our TCP counts.
+pub(crate) fn of(stack: &Stack) -> TcpFigures {
+    let counters = stack.counters();
+    TcpFigures {
+        retransmissions: counters.retransmissions,
+        half_open_loaded: counters.half_open_loaded as u64,
+        half_open_plain: counters.half_open_plain as u64,
+        syn_cookies: counters.syn_cookies_sent,
+        connections: counters.connections as u64,
+    }
+}

@@ -1,0 +1,178 @@
+//! The metrics page over HTTP/1.1 (RFC 9112): one request a connection, all of it bounded.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::Error;
+
+/// The longest request head that is read, in bytes.
+const MAX_HEAD: usize = 8 << 10;
+/// The longest that a client may take for its request and our answer.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Clients served at once.
+const MAX_CLIENTS: usize = 16;
+
+/// Makes the page.
+pub(crate) type Page = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Where metrics can be read.
+#[derive(Debug)]
+pub(crate) struct MetricsServer {
+    listener: TcpListener,
+}
+
+impl MetricsServer {
+    /// Begins to listen.
+    pub(crate) async fn bind(address: SocketAddr) -> Result<MetricsServer, Error> {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|source| Error::listen(address, source))?;
+        Ok(MetricsServer { listener })
+    }
+
+    /// The address, with the port that was given or chosen.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.listener.local_addr().ok()
+    }
+
+    /// Serves until it is dropped.
+    pub(crate) async fn serve(self, page: Page) {
+        let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
+        loop {
+            let accepted = self.listener.accept().await;
+            let Ok((stream, _)) = accepted else {
+                // Out of descriptors, as a rule: not worth a busy loop.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            // Beyond the limit a client is hung up on.
+            let Ok(permit) = Arc::clone(&clients).try_acquire_owned() else { continue };
+            let page = Arc::clone(&page);
+            tokio::spawn(async move {
+                let _permit = permit;
+                // A client that is slow or gone is no matter.
+                let _ = tokio::time::timeout(LIMIT, answer(stream, &page)).await;
+            });
+        }
+    }
+}
+
+/// Reads one request and answers it.
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    page: &Page,
+) -> std::io::Result<()> {
+    let response = match read_head(&mut stream).await? {
+        Head::Complete(head) => respond(&head, page),
+        Head::TooLong => response("431 Request Header Fields Too Large", "", "too long\n", true),
+        Head::Ended => return Ok(()),
+    };
+    stream.write_all(response.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+enum Head {
+    Complete(Vec<u8>),
+    TooLong,
+    Ended,
+}
+
+async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Head> {
+    let mut head = Vec::with_capacity(1024);
+    let mut chunk = [0; 1024];
+    loop {
+        let len = stream.read(&mut chunk).await?;
+        let Some(bytes) = chunk.get(..len).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(Head::Ended);
+        };
+        head.extend_from_slice(bytes);
+        if head.windows(4).any(|end| end == b"\r\n\r\n") {
+            return Ok(Head::Complete(head));
+        }
+        if head.len() > MAX_HEAD {
+            return Ok(Head::TooLong);
+        }
+    }
+}
+
+fn respond(head: &[u8], page: &Page) -> String {
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    // RFC 9112 §3: method, target, version, and nothing else.
+    let http = version.is_some_and(|version| version.starts_with(b"HTTP/1."));
+    let (Some(method), Some(target), true, None) = (method, target, http, words.next()) else {
+        return response("400 Bad Request", "", "not an HTTP/1 request\n", true);
+    };
+    let with_body = match method {
+        b"GET" => true,
+        b"HEAD" => false,
+        _ => return response("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "", true),
+    };
+    match target.split(|byte| *byte == b'?').next() {
+        Some(b"/metrics") => {
+            let kind = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
+            response("200 OK", kind, &page(), with_body)
+        }
+        _ => response("404 Not Found", "", "the page is /metrics\n", with_body),
+    }
+}
+
+fn response(status: &str, fields: &str, body: &str, with_body: bool) -> String {
+    let body_len = body.len();
+    let body = if with_body { body } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {body_len}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(request: &[u8]) -> String {
+        let page: Page = Arc::new(|| "some_metric 1\n".to_owned());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut client, server) = tokio::io::duplex(32 << 10);
+            client.write_all(request).await.unwrap();
+            client.shutdown().await.unwrap();
+            answer(server, &page).await.unwrap();
+            let mut got = String::new();
+            client.read_to_string(&mut got).await.unwrap();
+            got
+        })
+    }
+
+    #[test]
+    fn the_page_is_served_and_nothing_else() {
+        let got = ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\nsome_metric 1\n"));
+        assert!(got.contains("Content-Length: 14\r\n"), "{got}");
+        let got = ask(b"HEAD /metrics?x=1 HTTP/1.0\r\n\r\n");
+        assert!(got.contains("Content-Length: 14\r\n") && got.ends_with("\r\n\r\n"), "{got}");
+        for (request, status) in [
+            (&b"GET / HTTP/1.1\r\n\r\n"[..], "404"),
+            (b"POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            (b"GET /metrics HTTP/2\r\n\r\n", "400"),
+            (b"GET /metrics HTTP/1.1 more\r\n\r\n", "400"),
+            (b"\x16\x03\x01\x00\r\n\r\n", "400"),
+            (b" \r\n\r\n", "400"),
+        ] {
+            let got = ask(request);
+            assert!(got.starts_with(&format!("HTTP/1.1 {status} ")), "{got}");
+        }
+    }
+
+    #[test]
+    fn a_head_without_end_is_cut_short() {
+        let mut request = b"GET /metrics HTTP/1.1\r\n".to_vec();
+        request.resize(MAX_HEAD + 2000, b'a');
+        assert!(ask(&request).starts_with("HTTP/1.1 431 "));
+        assert_eq!(ask(b"GET /metrics HTTP/1.1\r\n"), "", "no whole request, no answer");
+    }
+}

@@ -1,0 +1,351 @@
+//! What the gateway counts, and its text for Prometheus (text exposition format 0.0.4).
+
+use std::fmt::{Display, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sslmtcp::Carried;
+
+/// Upper bounds of the handshake histogram's buckets, in milliseconds.
+const BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Adds one.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// The sum so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number of things that are there now; each is counted while its [`Held`] lives.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Counts one more until the answer is dropped.
+    pub fn hold(&self) -> Held<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Held(self)
+    }
+
+    /// Says how many there are.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// How many there are.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of the things that a [`Gauge`] counts.
+#[derive(Debug)]
+pub struct Held<'a>(&'a Gauge);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long something took, as a cumulative histogram.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// One for each bucket, and the last for what is above all of them; not cumulative.
+    counts: [AtomicU64; BUCKETS_MS.len() + 1],
+    microseconds: Counter,
+}
+
+impl Histogram {
+    /// Counts one value.
+    pub fn observe(&self, took: Duration) {
+        let within = |bound: &u64| took <= Duration::from_millis(*bound);
+        let bucket = BUCKETS_MS.iter().position(within).unwrap_or(BUCKETS_MS.len());
+        if let Some(count) = self.counts.get(bucket) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.microseconds.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    fn expose(&self, page: &mut Page, name: &str, help: &str) {
+        page.head(name, help, "histogram");
+        let mut sum = 0;
+        let bounds = BUCKETS_MS.iter().map(|ms| (*ms as f64 / 1e3).to_string());
+        for (count, bound) in self.counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
+            sum += count.load(Ordering::Relaxed);
+            page.line(&format!("{name}_bucket"), &[("le", &bound)], sum);
+        }
+        page.line(&format!("{name}_sum"), &[], self.microseconds.get() as f64 / 1e6);
+        page.line(&format!("{name}_count"), &[], sum);
+    }
+}
+
+/// Why a connection came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The handshake failed, or timed out.
+    Handshake,
+    /// The server's certificate does not verify.
+    Certificate,
+    /// The program behind the gateway (serve), or the gateway's peer (connect), cannot be reached.
+    Unreachable,
+    /// It broke off after it was established.
+    Broken,
+    /// The peer ended it without close_notify, as some servers do when the client has ended it.
+    Truncated,
+    /// It was still open when the gateway ended.
+    CutOff,
+}
+
+const FAILURES: [(Failure, &str); 6] = [
+    (Failure::Handshake, "handshake"),
+    (Failure::Certificate, "certificate"),
+    (Failure::Unreachable, "unreachable"),
+    (Failure::Broken, "broken"),
+    (Failure::Truncated, "truncated"),
+    (Failure::CutOff, "cut_off"),
+];
+
+/// What our TCP counts, read when the page is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpFigures {
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Connections that await the last segment of TCP's handshake now, with data in the SYN.
+    pub half_open_loaded: u64,
+    /// The same without.
+    pub half_open_plain: u64,
+    /// SYN cookies sent (RFC 4987 §3.6).
+    pub syn_cookies: u64,
+    /// Connections that TCP holds now, in any state but TIME-WAIT.
+    pub connections: u64,
+}
+
+/// What one gateway counts. All of it can be read while it runs.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// Connections from the first byte to the last.
+    pub open: Gauge,
+    /// Connections whose handshake is under way.
+    pub handshaking: Gauge,
+    carried: [Counter; CARRIED.len()],
+    failed: [Counter; FAILURES.len()],
+    /// Connections that were turned away since there were as many as may be.
+    pub refused_limit: Counter,
+    /// From the first segment until application data could be sent.
+    pub handshake: Histogram,
+    /// Application bytes from the local program (connect) or server (serve) to the other gateway.
+    pub bytes_to_peer: Counter,
+    /// Application bytes the other way.
+    pub bytes_from_peer: Counter,
+    /// Connections whose first bytes went as early data.
+    pub early_sent: Counter,
+    /// Those that the peer took.
+    pub early_accepted: Counter,
+    /// Tickets in store.
+    pub tickets: Gauge,
+}
+
+/// How connections were carried, and the label of each.
+const CARRIED: [(Carried, &str); 6] = [
+    (Carried::Sequential, "sequential"),
+    (Carried::Embedded, "embedded"),
+    (Carried::Refused, "refused"),
+    (Carried::BlackHole, "black_hole"),
+    (Carried::Reconnected, "reconnected"),
+    (Carried::Remembered, "remembered"),
+];
+
+impl Metrics {
+    /// Counts a connection that was set up; [`Carried::Pending`] is not counted yet.
+    pub fn carried(&self, carried: Carried) {
+        let of = |kind: &Counter| kind.increment();
+        if let Some(at) = CARRIED.iter().position(|(kind, _)| *kind == carried) {
+            self.carried.get(at).map(of);
+        }
+    }
+
+    /// Counts a connection that failed.
+    pub fn failed(&self, failure: Failure) {
+        let of = |kind: &Counter| kind.increment();
+        if let Some(at) = FAILURES.iter().position(|(kind, _)| *kind == failure) {
+            self.failed.get(at).map(of);
+        }
+    }
+
+    /// The page for Prometheus.
+    pub fn page(&self, role: &str, tcp: &TcpFigures) -> String {
+        let mut page = Page::new(role);
+        page.gauge("connections_open", "Connections now open.", self.open.get());
+        page.gauge("handshakes_open", "Handshakes now under way.", self.handshaking.get());
+        let carried = CARRIED.iter().zip(&self.carried).map(|((_, name), count)| (*name, count));
+        page.labelled(
+            "connections_total",
+            "Connections set up, by how the TLS handshake was carried: inside TCP's (embedded), \
+             after it (sequential), after it since the peer refused data in the SYN (refused), since \
+             the path drops such SYNs (black_hole), since the peer took an envelope for data \
+             (reconnected) or is remembered to (remembered).",
+            "carried",
+            carried,
+        );
+        let failed = FAILURES.iter().zip(&self.failed).map(|((_, name), count)| (*name, count));
+        page.labelled("failures_total", "Connections that failed, by reason.", "reason", failed);
+        let limit = self.refused_limit.get();
+        page.counter("refused_limit_total", "Connections turned away at the limit.", limit);
+        let help = "Time until application data could be sent.";
+        self.handshake.expose(&mut page, "wiretax_gateway_handshake_seconds", help);
+        page.labelled(
+            "bytes_total",
+            "Application bytes, by direction as seen from the unmodified program.",
+            "direction",
+            [("to_peer", &self.bytes_to_peer), ("from_peer", &self.bytes_from_peer)],
+        );
+        page.counter("early_data_total", "Requests sent as early data.", self.early_sent.get());
+        let help = "Requests that were taken as early data.";
+        page.counter("early_data_accepted_total", help, self.early_accepted.get());
+        page.gauge("tickets", "Session tickets in store.", self.tickets.get());
+        page.tcp(tcp);
+        page.text
+    }
+}
+
+/// The page under construction.
+struct Page {
+    text: String,
+    role: String,
+}
+
+impl Page {
+    fn new(role: &str) -> Page {
+        Page { text: String::with_capacity(8 << 10), role: role.to_owned() }
+    }
+
+    fn tcp(&mut self, tcp: &TcpFigures) {
+        let help = "TCP segments sent again.";
+        self.counter("tcp_retransmissions_total", help, tcp.retransmissions);
+        self.gauge("tcp_connections", "Connections that TCP holds.", tcp.connections);
+        let name = "wiretax_gateway_tcp_half_open";
+        self.head(name, "Connections that await the end of TCP's handshake.", "gauge");
+        self.line(name, &[("syn", "loaded")], tcp.half_open_loaded);
+        self.line(name, &[("syn", "plain")], tcp.half_open_plain);
+        self.counter("tcp_syn_cookies_total", "SYN cookies sent.", tcp.syn_cookies);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        let name = format!("wiretax_gateway_{name}");
+        self.head(&name, help, "counter");
+        self.line(&name, &[], value);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: u64) {
+        let name = format!("wiretax_gateway_{name}");
+        self.head(&name, help, "gauge");
+        self.line(&name, &[], value);
+    }
+
+    fn labelled<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, &'a Counter)>,
+    ) {
+        let name = format!("wiretax_gateway_{name}");
+        self.head(&name, help, "counter");
+        for (of, count) in values {
+            self.line(&name, &[(label, of)], count.get());
+        }
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "{name}{{role=\"{}\"", self.role);
+        for (label, of) in labels {
+            let _ = write!(self.text, ",{label}=\"{of}\"");
+        }
+        let _ = writeln!(self.text, "}} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_is_cumulative_and_sums_up() {
+        let metrics = Metrics::default();
+        for ms in [1, 3, 60, 9000] {
+            metrics.handshake.observe(Duration::from_millis(ms));
+        }
+        let page = metrics.page("serve", &TcpFigures::default());
+        for line in [
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"0.001\"} 1",
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"0.002\"} 1",
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"0.005\"} 2",
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"0.1\"} 3",
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"5\"} 3",
+            "wiretax_gateway_handshake_seconds_bucket{role=\"serve\",le=\"+Inf\"} 4",
+            "wiretax_gateway_handshake_seconds_sum{role=\"serve\"} 9.064",
+            "wiretax_gateway_handshake_seconds_count{role=\"serve\"} 4",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_counted_until_it_is_let_go() {
+        let metrics = Metrics::default();
+        let (one, two) = (metrics.open.hold(), metrics.open.hold());
+        assert_eq!(metrics.open.get(), 2);
+        drop((one, two));
+        assert_eq!(metrics.open.get(), 0);
+    }
+
+    #[test]
+    fn every_metric_has_its_help_its_type_and_a_value() {
+        let metrics = Metrics::default();
+        metrics.carried(Carried::Embedded);
+        metrics.failed(Failure::CutOff);
+        let tcp = TcpFigures { half_open_loaded: 3, ..TcpFigures::default() };
+        let page = metrics.page("connect", &tcp);
+        let names = |kind: &str| -> Vec<String> {
+            let of = |line: &str| {
+                let rest = line.strip_prefix(kind)?;
+                rest.split_whitespace().next().map(str::to_owned)
+            };
+            page.lines().filter_map(of).collect()
+        };
+        let (helps, types) = (names("# HELP "), names("# TYPE "));
+        assert_eq!(helps, types);
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let (name, rest) = line.split_once('{').unwrap();
+            let known = |of: &&String| name.strip_prefix(of.as_str()).is_some();
+            assert!(helps.iter().find(known).is_some(), "{line}");
+            assert!(rest.starts_with("role=\"connect\""), "{line}");
+            let value = rest.rsplit_once(' ').unwrap().1;
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+        for (line, value) in [("carried=\"embedded\"", 1), ("reason=\"cut_off\"", 1)] {
+            assert!(page.contains(&format!("{line}}} {value}\n")), "{page}");
+        }
+        assert!(page.contains("syn=\"loaded\"} 3\n"));
+    }
+}

@@ -1,0 +1,109 @@
+//! How a gateway is made.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tcpio::InterfaceAddress;
+
+/// Where our TCP's packets come from and go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// An address of the gateway's own on an Ethernet interface of this machine.
+    Interface {
+        /// The interface; the one whose network the address is in, if not given.
+        name: Option<String>,
+    },
+    /// A TUN device, to which the administrator has packets routed.
+    Tun {
+        /// Its name.
+        name: String,
+    },
+    /// The machine's own address, of which one port (serve), or the answers of one server
+    /// (connect), are taken from the kernel. IPv4 only.
+    Redirect {
+        /// The interface by which the packets come; that of the route, if not given.
+        name: Option<String>,
+    },
+}
+
+/// What both sides are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Common {
+    /// Where packets come from and go to.
+    pub place: Place,
+    /// The gateway's own address with the length of its network's prefix. With [`Place::Redirect`]
+    /// none is taken.
+    pub address: Option<InterfaceAddress>,
+    /// The router to other networks; the kernel's, if not given.
+    pub router: Option<IpAddr>,
+    /// Where to serve the metrics, if anywhere.
+    pub metrics: Option<SocketAddr>,
+    /// Connections at once, at most.
+    pub max_connections: usize,
+    /// How long open connections may go on after the end was asked for.
+    pub drain: Duration,
+    /// The longest that a handshake may take.
+    pub handshake: Duration,
+    /// A connection ends when nothing moves for this long, twice this at most.
+    pub idle: Duration,
+}
+
+impl Common {
+    /// The defaults at this place: 4096 connections, a drain of 30 s, handshakes of 10 s, 10 minutes
+    /// without a byte.
+    #[must_use]
+    pub fn new(place: Place) -> Common {
+        Common {
+            place,
+            address: None,
+            router: None,
+            metrics: None,
+            max_connections: 4096,
+            drain: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(600),
+        }
+    }
+
+    pub(crate) fn tcp(&self) -> tcp::Config {
+        // Those at the limit are accepted and closed, so that the peer knows.
+        let spare = self.max_connections / 8 + 64;
+        tcp::Config {
+            max_connections: self.max_connections.saturating_add(spare),
+            ..tcp::Config::default()
+        }
+    }
+}
+
+/// `wiretax gateway serve`.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// What both sides are told.
+    pub common: Common,
+    /// Where peers come to. The address need not be the kernel's.
+    pub listen: SocketAddr,
+    /// The unmodified server.
+    pub to: SocketAddr,
+    /// TLS.
+    pub tls: tls::Server,
+    /// Whether each connection to the server begins with a line that names the peer: the PROXY
+    /// protocol, version 1.
+    pub proxy_protocol: bool,
+}
+
+/// `wiretax gateway connect`.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// What both sides are told.
+    pub common: Common,
+    /// Where the unmodified programs connect to.
+    pub listen: SocketAddr,
+    /// The other gateway, or any TLS server.
+    pub to: SocketAddr,
+    /// TLS.
+    pub tls: tls::Client,
+    /// How handshakes are carried.
+    pub embedding: sslmtcp::Embedding,
+    /// How long a program's first bytes are waited for, to go as early data.
+    pub first_bytes: Duration,
+}

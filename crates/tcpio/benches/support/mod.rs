@@ -1,0 +1,127 @@
+//! What the benchmarks share: arguments, two nodes with a processor each, tables.
+
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use lab::{Backend, EnterOptions, Lab, LabOptions, Link, Node};
+use linkmodel::Path;
+use stats::{Confidence, Sample};
+
+use crate::harness::{Pair, TestResult};
+
+/// What the command line asks for.
+pub struct Arguments {
+    /// Run by `cargo bench`; else (by `cargo test --benches`) shortened, so that none rots.
+    pub full: bool,
+    /// A B A B: how often each is measured.
+    pub rounds: usize,
+    /// How long one measurement takes.
+    pub time: Duration,
+}
+
+/// Reads `--rounds N` and `--seconds N`, and whether `--bench` is there.
+pub fn arguments(rounds: usize, time: Duration) -> TestResult<Arguments> {
+    let mut read = Arguments { full: false, rounds, time };
+    let mut words = std::env::args().skip(1);
+    let mut chosen = (None, None);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--bench" => read.full = true,
+            "--rounds" => chosen.0 = Some(words.next().unwrap_or_default().parse()?),
+            "--seconds" => chosen.1 = Some(words.next().unwrap_or_default().parse()?),
+            _ => {}
+        }
+    }
+    if !read.full {
+        (read.rounds, read.time) = (1, Duration::from_millis(100));
+    }
+    read.rounds = chosen.0.unwrap_or(read.rounds);
+    read.time = chosen.1.map_or(read.time, Duration::from_secs_f64);
+    Ok(read)
+}
+
+/// Enters the lab. False, with the reason on standard output, where it cannot be had.
+pub fn enter() -> bool {
+    match lab::enter(&EnterOptions::new()) {
+        Ok(_) => true,
+        Err(error) => {
+            println!("SKIPPED: {error}");
+            false
+        }
+    }
+}
+
+/// Two nodes joined by a bare veth pair, each on a processor of its own if there are two.
+pub fn direct(offloads: bool) -> TestResult<Pair> {
+    let options = LabOptions { backend: Backend::Direct, ..LabOptions::default() };
+    let mut lab = Lab::new(options)?;
+    let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
+    let link = lab.connect(&client, &server, &Path::default())?;
+    let processors = packet::thread::allowed_cpus();
+    for (node, number) in [(&client, 0), (&server, 1)] {
+        if let (Some(cpu), 2..) = (processors.get(number).copied(), processors.len()) {
+            node.run(move || packet::thread::pin(cpu))??;
+        }
+        if offloads {
+            leave_work_to_the_device(node, &link)?;
+        }
+    }
+    Ok(Pair { lab, client, server, link })
+}
+
+/// Gives a kernel's socket the congestion control that most hosts have, whatever this one has as
+/// its default.
+pub fn cubic(socket: &impl AsRawFd) -> TestResult {
+    let name = b"cubic";
+    // SAFETY: the name is live and of the stated size.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    };
+    match set {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error().into()),
+    }
+}
+
+/// Turns on what the lab turns off: super-segments and unfinished checksums pass.
+fn leave_work_to_the_device(node: &Node, link: &Link) -> TestResult {
+    let name = link.ends()[0].interface.clone();
+    Ok(node.run(move || {
+        let all = packet::offload::Offloads {
+            tx_checksum: true,
+            scatter_gather: true,
+            tso: true,
+            gso: true,
+            gro: true,
+        };
+        packet::offload::set(&name, all)
+    })??)
+}
+
+/// A row of results: median, and the 95 % interval of it or as much as so few samples give.
+pub fn row(name: &str, values: &[f64], unit: &str) -> TestResult<f64> {
+    let estimate = Sample::new(values)?.median_estimate(Confidence::C95);
+    println!(
+        "  {name:<44} {:>10.3} {unit} ({:.3} to {:.3}, {:.0} % of {} runs)",
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.confidence * 100.0,
+        values.len()
+    );
+    Ok(estimate.value)
+}
+
+/// A required figure beside the measured one. Nothing fails by it: machines are noisy.
+pub fn required(what: &str, measured: f64, least: f64) {
+    let verdict = if measured >= least { "reached" } else { "MISSED" };
+    println!("  {what}: {measured:.3}, required at least {least:.3}: {verdict}");
+}
