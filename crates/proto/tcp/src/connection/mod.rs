@@ -40,6 +40,9 @@ const TIMESTAMPS_LEN: usize = 12;
 /// The server sends at most so many times what it received before the address is validated
 /// (RFC 9000 §8.1).
 const AMPLIFICATION_LIMIT: usize = 3;
+/// Of these, so many bytes are kept for bare SYN-ACKs sent again: with its data alone lost and nothing to
+/// say, a client would wait for ever (RFC 9002 §6.2.2.1 has QUIC's case).
+const SYN_ACK_RESERVE: usize = 3 * 60;
 /// Bytes that wait to be sent to an address that is not validated, at most.
 pub(crate) const MAX_UNVALIDATED: usize = 32 << 10;
 /// Segments that are acknowledged at once at the start, when the peer's window is small.

@@ -360,7 +360,8 @@ impl Connection {
         let room = usize::from(self.path_mtu).min(budget).checked_sub(headers);
         // RFC 6691 §2: the peer's MSS counts no options.
         let segment = usize::from(self.peer_mss).saturating_sub(options.padded_len());
-        let wanted = if is_answer { wanted.min(segment) } else { wanted };
+        let most = segment.min(budget.saturating_sub(headers + SYN_ACK_RESERVE));
+        let wanted = if is_answer { wanted.min(most) } else { wanted };
         // The timer runs on even if the budget allows no SYN-ACK: the client's next SYN adds to it.
         self.note_handshake_sent(now, config, handshake);
         let data = wanted.min(room?);

@@ -46,11 +46,12 @@ impl Connection {
         let may = self.syn_data == SynData::Accepted
             && !handshake.simultaneous
             && handshake.answer_by.is_none()
-            && handshake.sent > 0;
+            // Sent again, the SYN-ACK goes alone: it must not run out of budget before it arrives.
+            && handshake.sent == 1;
         if !may {
             return None;
         }
-        let budget = self.budget();
+        let budget = self.budget().saturating_sub(SYN_ACK_RESERVE);
         let transmit = self.transmit_data(now, config, buffer, budget)?;
         self.spend(transmit.len);
         Some(transmit)
