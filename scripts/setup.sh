@@ -10,7 +10,10 @@ what=${1:?usage: scripts/setup.sh run|test}
 
 # command:Debian package. The C compilers build OpenSSL and AWS-LC; Perl configures OpenSSL.
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
-[ "$what" = run ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux"
+[ "$what" = run ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx"
+
+# Programs of the administrator are not in every user's PATH.
+PATH=$PATH:/usr/sbin:/sbin
 
 missing_commands() {
     for need in $needs; do
@@ -44,10 +47,11 @@ if [ -n "${may_not:-}" ]; then
 fi
 
 echo "setup: installing $missing" >&2
-export DEBIAN_FRONTEND=noninteractive
+# A server that is installed for the tests is not to be started (invoke-rc.d(8), systemctl(1)).
+quietly=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1)
 "${as_root[@]}" apt-get update -qq
 # shellcheck disable=SC2086 # a list of packages
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
+"${as_root[@]}" "${quietly[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
 
 missing=$(missing_commands)
 if [ -n "$missing" ]; then

@@ -22,10 +22,10 @@ pub(crate) fn look(bytes: &[u8]) -> First {
     let line_end = bytes.iter().position(|byte| *byte == b'\n');
     let line = bytes.get(..line_end.unwrap_or(bytes.len())).unwrap_or_default();
     let method = line.split(|byte| *byte == b' ').next().unwrap_or_default();
-    let begun = |safe: &&[u8]| safe.starts_with(method);
     if !SAFE.contains(&method) {
         // `GE` may become `GET`.
-        let unfinished = line.len() == method.len() && SAFE.iter().any(|safe| begun(&safe));
+        let unfinished =
+            line.len() == method.len() && SAFE.iter().any(|safe| safe.starts_with(method));
         return if unfinished { First::Unfinished } else { First::Unsafe };
     }
     let Some(line_end) = line_end else { return unfinished(bytes) };

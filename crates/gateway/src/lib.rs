@@ -1,12 +1,12 @@
 //! A pair of proxies by which unmodified programs use SSLmTCP.
 //!
-//! - [`serve`] ends TLS on our TCP, whatever the peer: handshakes inside TCP's in every profile, and
+//! - [`serve()`] ends TLS on our TCP, whatever the peer: handshakes inside TCP's in every profile, and
 //!   ordinary TCP and TLS on the same port; it forwards plaintext to an unmodified server.
-//! - [`connect`] accepts ordinary TCP from unmodified programs and carries each connection to the
+//! - [`connect()`] accepts ordinary TCP from unmodified programs and carries each connection to the
 //!   other gateway, its TLS handshake inside TCP's.
 //!
 //! Both keep a bounded number of connections, count what they do ([`metrics`]), and end in stages
-//! ([`ending`]): no new connections, then a bounded time for the open ones.
+//! ([`ending()`]): no new connections, then a bounded time for the open ones.
 
 mod complaints;
 mod connect;

@@ -24,6 +24,11 @@ impl Counter {
         self.add(1);
     }
 
+    /// Takes over the count of somebody else, who counts from zero too.
+    pub fn raise_to(&self, count: u64) {
+        self.0.fetch_max(count, Ordering::Relaxed);
+    }
+
     /// The sum so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -131,6 +136,12 @@ pub struct TcpFigures {
     pub half_open_plain: u64,
     /// SYN cookies sent (RFC 4987 §3.6).
     pub syn_cookies: u64,
+    /// Data in our SYN that the peer did not take.
+    pub syn_data_refused: u64,
+    /// Destinations found to drop SYNs with data.
+    pub black_holes: u64,
+    /// SYNs with data that were answered as ordinary ones, for lack of room.
+    pub loaded_refused: u64,
     /// Connections that TCP holds now, in any state but TIME-WAIT.
     pub connections: u64,
 }
@@ -184,6 +195,14 @@ impl Metrics {
         let of = |kind: &Counter| kind.increment();
         if let Some(at) = FAILURES.iter().position(|(kind, _)| *kind == failure) {
             self.failed.get(at).map(of);
+        }
+    }
+
+    /// Takes over the listener's count of handshakes that failed.
+    pub fn set_handshakes_failed(&self, count: u64) {
+        let at = FAILURES.iter().position(|(kind, _)| *kind == Failure::Handshake);
+        if let Some(counter) = at.and_then(|at| self.failed.get(at)) {
+            counter.raise_to(count);
         }
     }
 
@@ -243,6 +262,12 @@ impl Page {
         self.line(name, &[("syn", "loaded")], tcp.half_open_loaded);
         self.line(name, &[("syn", "plain")], tcp.half_open_plain);
         self.counter("tcp_syn_cookies_total", "SYN cookies sent.", tcp.syn_cookies);
+        let help = "Data in our SYN that the peer did not take.";
+        self.counter("tcp_syn_data_refused_total", help, tcp.syn_data_refused);
+        let help = "Destinations found to drop SYNs with data.";
+        self.counter("tcp_black_holes_total", help, tcp.black_holes);
+        let help = "SYNs with data answered as ordinary ones, for lack of room.";
+        self.counter("tcp_loaded_refused_total", help, tcp.loaded_refused);
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) {

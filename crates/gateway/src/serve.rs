@@ -52,13 +52,20 @@ pub async fn serve(
     };
     let tls = options.tls.clone();
     let listener = SslmTcpListener::bind(&device.stack, options.listen, tls, listen_options)?;
+    let listener = Arc::new(listener);
     let metrics_at = metrics_server.as_ref().and_then(MetricsServer::address);
     let to = options.to;
     let shared =
         Arc::new(Shared { options, metrics: Metrics::default(), complaints: Complaints::new() });
     let metrics_task = metrics_server.map(|server| {
         let (shared, stack) = (Arc::clone(&shared), device.stack.clone());
-        let page: Page = Arc::new(move || shared.metrics.page("serve", &figures::of(&stack)));
+        let listener = Arc::downgrade(&listener);
+        let page: Page = Arc::new(move || {
+            if let Some(counters) = listener.upgrade().map(|listener| listener.counters()) {
+                shared.metrics.set_handshakes_failed(counters.failed + counters.timed_out);
+            }
+            shared.metrics.page("serve", &figures::of(&stack))
+        });
         tokio::spawn(server.serve(page))
     });
     tracing::info!(listen = %listener.local_addr(), %to, via = %device.described, "serving");
@@ -89,10 +96,8 @@ pub async fn serve(
                         stream.abort();
                     }
                 },
-                Err(error) => {
-                    shared.metrics.failed(Failure::Handshake);
-                    tracing::debug!("handshake: {error}");
-                }
+                // The stack has ended; handshakes that fail are counted, not told.
+                Err(error) => break Some(error.into()),
             },
         }
     };

@@ -1,0 +1,311 @@
+//! `wiretax gateway`: the pair of proxies, from the command line to their end.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use gateway::{Common, ConnectOptions, Ended, Ending, Place, ServeOptions, Stage, Summary};
+use rustls_pki_types::ServerName;
+use sslmtcp::Embedding;
+use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Version};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::explain::Explained;
+use crate::gateway_args::{CommonArgs, ConnectArgs, GatewayArgs, ServeArgs, Side};
+use crate::probe::roots_in;
+use crate::service::{self, LogForm};
+use crate::talk::Talk;
+
+/// Early data that is taken on a connection, in bytes: a large request head.
+const EARLY_DATA: u32 = 16 << 10;
+/// The largest key or certificate file, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// Runs one side until it is asked to end.
+pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool, talk: &Talk) -> Outcome {
+    let common = match &args.side {
+        Side::Serve(args) => &args.common,
+        Side::Connect(args) => &args.common,
+    };
+    let form = if common.json { LogForm::Json } else { LogForm::Text };
+    service::log_to_stderr(verbose, quiet, form);
+    let ended = match &args.side {
+        Side::Serve(args) => serve_options(args).and_then(|options| {
+            run(|ended| gateway::serve(options, ended, || service::tell("READY=1")))
+        }),
+        Side::Connect(args) => connect_options(args).and_then(|options| {
+            run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
+        }),
+    };
+    match ended {
+        Err(failed) if common.json => {
+            let Explained { problem, hints } = Explained::of(&failed.error);
+            tracing::error!(hint = hints.join("; "), "{problem}");
+            Ok(failed.exit)
+        }
+        Err(failed) => {
+            talk.error(&failed.error);
+            Ok(failed.exit)
+        }
+        Ok(exit) => Ok(exit),
+    }
+}
+
+/// Runs a gateway and passes the signals on to it: the first asks it to end, the second ends it.
+fn run<F>(gateway: impl FnOnce(Ended) -> F) -> Outcome
+where
+    F: Future<Output = Result<Summary, gateway::Error>>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .or_exit(Exit::Machine)?;
+    let outcome = runtime.block_on(async {
+        let signals = Signals::listen()?;
+        let (ending, ended) = gateway::ending();
+        let at_once = Cell::new(false);
+        tokio::select! {
+            result = gateway(ended) => finish(result, at_once.get()),
+            () = signals.pass_on(&ending, &at_once) => Ok(Exit::Interrupted),
+        }
+    });
+    // What blocks a thread of the runtime must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
+    match result {
+        Err(error) => {
+            let exit = if error.is_usage() { Exit::Usage } else { Exit::Machine };
+            Err(Failed { exit, error: error.into() })
+        }
+        Ok(Summary { cut_off }) => {
+            if cut_off > 0 {
+                tracing::warn!("ended; {cut_off} connections were cut off");
+            } else {
+                tracing::info!("ended");
+            }
+            Ok(if at_once { Exit::Interrupted } else { Exit::Done })
+        }
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals([Signal; 2]);
+
+impl Signals {
+    fn listen() -> Result<Signals, Failed> {
+        let listen =
+            |kind| signal(kind).context("signals cannot be listened to").or_exit(Exit::Machine);
+        Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?]))
+    }
+
+    /// Returns when the gateway has not ended within a while of the second.
+    async fn pass_on(mut self, ending: &Ending, at_once: &Cell<bool>) {
+        const WHILE: Duration = Duration::from_secs(2);
+        self.next().await;
+        service::tell("STOPPING=1");
+        ending.advance(Stage::Draining);
+        self.next().await;
+        at_once.set(true);
+        ending.advance(Stage::Now);
+        tokio::time::sleep(WHILE).await;
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+}
+
+fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Failed> {
+    let chain = read(&args.certificate, "certificate", false)?;
+    let key = read(&args.key, "private key", true)?;
+    let identity = Identity::from_pem(&chain, &key).or_exit(Exit::Usage)?;
+    let (library, key_exchange) = match args.paper {
+        false => (Library::Rustls, KeyExchange::Ecdhe),
+        true => (Library::OpenSsl, KeyExchange::Rsa),
+    };
+    let config = ServerConfig {
+        versions: vec![Version::Tls12, Version::Tls13],
+        key_exchange,
+        max_early_data: if args.early_data { EARLY_DATA } else { 0 },
+        ..ServerConfig::new(library, Arc::new(identity))
+    };
+    if args.paper {
+        tracing::warn!("--paper: whoever gets the key later can read what is recorded today");
+    }
+    let (_, to) = resolve(&args.to)?;
+    if !to.ip().is_loopback() {
+        tracing::warn!("the way to {to} is plaintext; hint: serve on the server's own machine");
+    }
+    Ok(ServeOptions {
+        common: common(&args.common)?,
+        listen: args.listen,
+        to,
+        tls: tls::Server::new(&config).or_exit(Exit::Usage)?,
+        proxy_protocol: args.proxy_protocol,
+    })
+}
+
+fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Failed> {
+    let common = common(&args.common)?;
+    only_local("--listen", args.listen, &args.common)?;
+    let (host, to) = resolve(&args.to)?;
+    let name = args.server_name.clone().unwrap_or(host);
+    let trust = match &args.ca {
+        _ if args.insecure => {
+            tracing::warn!("--insecure: anyone on the way can read and change everything");
+            Trust::Insecure
+        }
+        Some(path) => Trust::Roots(roots_in(path)?),
+        None => Trust::System,
+    };
+    let paper = args.profile == Embedding::Paper;
+    let library = if paper { Library::OpenSsl } else { Library::Rustls };
+    let config = ClientConfig::new(library, &name, trust);
+    let config = match paper {
+        true => ClientConfig {
+            versions: vec![Version::Tls12],
+            key_exchange: KeyExchange::Rsa,
+            ..config
+        },
+        false => ClientConfig { early_data: args.profile == Embedding::ZeroRtt, ..config },
+    };
+    Ok(ConnectOptions {
+        common,
+        listen: args.listen,
+        to,
+        tls: tls::Client::new(&config).or_exit(Exit::Usage)?,
+        embedding: args.profile,
+        first_bytes: args.first_bytes_wait.duration(),
+    })
+}
+
+fn common(args: &CommonArgs) -> Result<Common, Failed> {
+    if let Some(metrics) = args.metrics {
+        only_local("--metrics", metrics, args)?;
+    }
+    let place = match (&args.tun, args.redirect) {
+        (Some(name), _) => Place::Tun { name: name.clone() },
+        (None, true) => Place::Redirect { name: args.interface.clone() },
+        (None, false) => Place::Interface { name: args.interface.clone() },
+    };
+    Ok(Common {
+        address: args.address,
+        router: args.router,
+        metrics: args.metrics,
+        max_connections: args.max_connections as usize,
+        drain: args.drain.duration(),
+        handshake: args.handshake_timeout.duration(),
+        idle: args.idle_timeout.duration(),
+        ..Common::new(place)
+    })
+}
+
+/// Refuses an address that others can come to, unless that was asked for.
+fn only_local(option: &str, address: SocketAddr, args: &CommonArgs) -> Result<(), Failed> {
+    if address.ip().is_loopback() || args.allow_remote {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "{option} {address}: other machines could come there; hint: write 127.0.0.1, or add \
+         --allow-remote"
+    );
+    Err(Failed { exit: Exit::Usage, error })
+}
+
+/// The host and the address of `HOST:PORT`.
+fn resolve(text: &str) -> Result<(String, SocketAddr), Failed> {
+    let wrong = |problem: &str| {
+        let error = anyhow!("{text:?}: {problem}; hint: write it as example.org:443");
+        Failed { exit: Exit::Usage, error }
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("there is no port"))?;
+    let port: u16 = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let colons = bare.contains(':') && bare.len() == host.len();
+    if port == 0 || colons || ServerName::try_from(bare).is_err() {
+        return Err(wrong("it is no host and port"));
+    }
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok((bare.to_owned(), SocketAddr::new(address, port)));
+    }
+    let found = (bare, port).to_socket_addrs().ok().and_then(|mut all| all.next());
+    let found = found.ok_or_else(|| {
+        let error = anyhow!("{bare} has no address; hint: is it spelt right, and is DNS working?");
+        Failed { exit: Exit::Usage, error }
+    })?;
+    Ok((bare.to_owned(), found))
+}
+
+/// The bytes of a PEM file. A private one must not be readable, or writable, by everyone.
+fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Failed> {
+    let shown = path.display();
+    let wrong = |problem: String| Failed { exit: Exit::Usage, error: anyhow!(problem) };
+    let unreadable = |error: std::io::Error| {
+        wrong(format!(
+            "the {what} {shown} cannot be read: {error}; hint: name a file that you may read"
+        ))
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    // Of the file that is open, whatever its name stands for by now.
+    let mode = file.metadata().map_err(unreadable)?.mode();
+    if private && mode & 0o027 != 0 {
+        return Err(wrong(format!(
+            "the {what} {shown} is open to others (mode {:03o}); hint: chmod u=rw,g=r,o= {shown}",
+            mode & 0o777
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(wrong(format!("the {what} {shown} is too large; hint: is it the right file?")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn peers_are_read_as_people_write_them() {
+        for (text, host, address) in [
+            ("192.0.2.10:443", "192.0.2.10", "192.0.2.10:443"),
+            ("[2001:db8::1]:8443", "2001:db8::1", "[2001:db8::1]:8443"),
+        ] {
+            let read = resolve(text).unwrap();
+            assert_eq!(read, (host.to_owned(), address.parse().unwrap()));
+        }
+        for wrong in ["", "x", ":1", "x:0", "x:99999", "2001:db8::1", "2001:db8::1:443", "a b:1"] {
+            let failed = resolve(wrong).unwrap_err();
+            assert_eq!(failed.exit, Exit::Usage);
+            assert!(failed.error.to_string().contains("; hint: "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_everyone_may_read_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, allowed) in
+            [(0o600, true), (0o640, true), (0o644, false), (0o660, false), (0o602, false)]
+        {
+            std::fs::set_permissions(file.path(), PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(read(file.path(), "private key", true).is_ok(), allowed, "{mode:o}");
+            assert!(read(file.path(), "certificate", false).is_ok());
+        }
+    }
+}

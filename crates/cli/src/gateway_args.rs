@@ -1,0 +1,192 @@
+//! The command line of `wiretax gateway`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use sslmtcp::Embedding;
+use tcpio::InterfaceAddress;
+use units::Delay;
+
+/// How a gateway ends, below the examples of its help.
+macro_rules! epilogue {
+    ($text:literal) => {
+        concat!(
+            $text,
+            "
+
+SIGTERM or SIGINT: no new connections, and --drain for the open ones; a second one ends at once.
+
+Exit codes:
+  0    ended as it was asked to
+  2    the command line or a file is wrong
+  3    this machine cannot do it: rights, a port in use, nft missing or ended
+  130  ended at once, by a second signal"
+        )
+    };
+}
+
+/// `wiretax gateway`.
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = epilogue!(
+        "Examples:
+  wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
+      --certificate chain.pem --key key.pem --redirect
+  wiretax gateway connect --listen 127.0.0.1:8080 --to example.org:443 --redirect
+  curl http://127.0.0.1:8080/"
+    )
+)]
+pub struct GatewayArgs {
+    /// Which side.
+    #[command(subcommand)]
+    pub side: Side,
+}
+
+/// The two sides.
+#[derive(Debug, Subcommand)]
+pub enum Side {
+    /// End SSLmTCP and ordinary TLS before an unmodified server
+    #[command(after_help = epilogue!(
+        "Examples:
+  wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
+      --certificate chain.pem --key key.pem                 an address that no machine has
+  wiretax gateway serve ... --redirect                      one port of this machine's address
+  wiretax gateway serve ... --redirect --metrics 127.0.0.1:9464"
+    ))]
+    Serve(Box<ServeArgs>),
+    /// Carry the connections of unmodified programs over SSLmTCP
+    #[command(after_help = epilogue!(
+        "Examples:
+  wiretax gateway connect --listen 127.0.0.1:8080 --to example.org:443 --redirect
+  wiretax gateway connect --listen 127.0.0.1:8080 --to 192.0.2.10:443 --server-name example.org \\
+      --ca roots.pem --interface eth0 --address 192.0.2.77/24
+  curl http://127.0.0.1:8080/"
+    ))]
+    Connect(Box<ConnectArgs>),
+}
+
+/// `wiretax gateway serve`.
+#[derive(Debug, Args)]
+#[command(override_usage = "wiretax gateway serve [OPTIONS] --listen <ADDRESS:PORT> \\
+       --to <HOST:PORT> --certificate <FILE> --key <FILE>")]
+pub struct ServeArgs {
+    /// Where peers come to, as 192.0.2.10:443: an address of the network that no machine has, or
+    /// with --redirect this machine's
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening)]
+    pub listen: SocketAddr,
+    /// The unmodified server, plaintext, as 127.0.0.1:80
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub to: String,
+    /// The certificate and its intermediates (PEM, the server's own first)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub certificate: PathBuf,
+    /// The certificate's private key (PEM), not readable by everyone
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key: PathBuf,
+    /// Take requests that come as early data in the SYN: each ticket once, but read
+    /// docs/gateway.md on replay first
+    #[arg(long, conflicts_with = "paper")]
+    pub early_data: bool,
+    /// Serve the profile `paper` too: TLS 1.2 with RSA key exchange, which has no forward secrecy
+    #[arg(long)]
+    pub paper: bool,
+    /// Begin each connection to the server with a line that names the peer (PROXY protocol, v1)
+    #[arg(long)]
+    pub proxy_protocol: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// `wiretax gateway connect`.
+#[derive(Debug, Args)]
+pub struct ConnectArgs {
+    /// Where programs connect to, as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub listen: SocketAddr,
+    /// The other gateway, or any server of TLS 1.3
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub to: String,
+    /// The name that the certificate must carry, if not the host of --to
+    #[arg(long, value_name = "NAME")]
+    pub server_name: Option<String>,
+    /// Trust the certificates in this PEM file in place of the system's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Dangerous: accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// How the handshake is carried: tls13, 0rtt (safe requests as early data, which can be
+    /// replayed), paper, or none (after TCP's)
+    #[arg(long, default_value = "tls13", value_name = "NAME")]
+    pub profile: Embedding,
+    /// With 0rtt: how long a program's first request is waited for
+    #[arg(long, default_value = "10ms", value_name = "TIME")]
+    pub first_bytes_wait: Delay,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What both sides have.
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    /// The interface that peers are on, or with --redirect come by [default: by the routes]
+    #[arg(long, value_name = "NAME", help_heading = "Where our packets go")]
+    pub interface: Option<String>,
+    /// A TUN device of this name, to which you route the gateway's address
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["interface", "redirect"], help_heading = "Where our packets go")]
+    pub tun: Option<String>,
+    /// Share this machine's own address (IPv4): only the packets of this service are taken from
+    /// the kernel, by a rule of nft that goes with the gateway
+    #[arg(long, help_heading = "Where our packets go")]
+    pub redirect: bool,
+    /// The gateway's own address, as 192.0.2.77/24: one that no machine has
+    #[arg(
+        long,
+        value_name = "ADDRESS/PREFIX",
+        conflicts_with = "redirect",
+        help_heading = "Where our packets go"
+    )]
+    pub address: Option<InterfaceAddress>,
+    /// The router to other networks [default: the kernel's]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["redirect", "tun"], help_heading = "Where our packets go")]
+    pub router: Option<IpAddr>,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, help_heading = "Running")]
+    pub metrics: Option<SocketAddr>,
+    /// Let other machines come to --metrics, and to the --listen of `connect`
+    #[arg(long, help_heading = "Running")]
+    pub allow_remote: bool,
+    /// Connections at once, at most
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
+    pub max_connections: u32,
+    /// How long open connections may go on after SIGTERM
+    #[arg(long, default_value = "30s", value_name = "TIME", help_heading = "Running")]
+    pub drain: Delay,
+    /// The longest that a handshake may take
+    #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Running")]
+    pub handshake_timeout: Delay,
+    /// End a connection that has not moved a byte for this long, twice this at most
+    #[arg(long, default_value = "600s", value_name = "TIME", help_heading = "Running")]
+    pub idle_timeout: Delay,
+    /// Log lines as JSON
+    #[arg(long, help_heading = "Running")]
+    pub json: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "not an address and a port; write 192.0.2.10:443 or [2001:db8::1]:443".to_owned()
+    })
+}
+
+/// An address with a port that peers can know.
+fn listening(text: &str) -> Result<SocketAddr, String> {
+    let address = address(text)?;
+    if address.port() == 0 {
+        return Err("port 0 is none that peers can come to; write one from 1 to 65535".to_owned());
+    }
+    Ok(address)
+}

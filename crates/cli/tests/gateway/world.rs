@@ -1,0 +1,275 @@
+//! Two machines, a link of 50 ms between them, nginx on one, and gateways on both.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+
+use lab::{Backend, EnterOptions, Lab, LabOptions, Node};
+use tempfile::TempDir;
+use tls::{Identity, KeyType};
+
+use crate::harness::{skip, until};
+
+/// The name that the certificate carries.
+pub const NAME: &str = "server.test";
+/// The serving gateway's own address.
+pub const SERVE: &str = "10.77.1.102:443";
+/// The connecting gateway's own address.
+pub const OWN: &str = "10.77.1.101/24";
+/// Where programs find the connecting gateway.
+pub const LOCAL: &str = "127.0.0.1:8080";
+/// nginx's own TLS, over the kernel's TCP.
+pub const NGINX_TLS: u16 = 4443;
+/// Bytes of the file `page`: more than any server's handshake, less than an initial window.
+pub const PAGE: usize = 12_000;
+/// Bytes of the file `large`.
+pub const LARGE: usize = 2_000_000;
+
+/// The two machines. Nothing of them outlives the process.
+pub struct World {
+    pub folder: Arc<TempDir>,
+    pub client: Node,
+    pub server: Node,
+    /// Last: the nodes' processes go with it.
+    _lab: Lab,
+}
+
+/// A program that runs on a node. It is killed when this is dropped.
+pub struct Running {
+    pub child: Child,
+    log: PathBuf,
+}
+
+impl World {
+    /// Enters the lab: to be called first.
+    pub fn new(rtt: &str, key: KeyType) -> Result<World, Box<dyn Error>> {
+        lab::enter(&EnterOptions::new())?;
+        let mut lab =
+            Lab::new(LabOptions { seed: 7, backend: Backend::Veth, ..LabOptions::default() })?;
+        let client = lab.add_node("client")?;
+        let server = lab.add_node("server")?;
+        lab.connect(&client, &server, &linkmodel::Path::symmetric(rtt.parse()?))?;
+        let folder = Arc::new(tempfile::tempdir()?);
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755))?;
+        let world = World { folder, client, server, _lab: lab };
+        for node in [&world.client, &world.server] {
+            // The lab's links have no ARP; ours is to find the kernel, and the kernel us.
+            world.command(node, "ip", &["link", "set", "dev", "link1", "arp", "on"])?;
+        }
+        world.write_identity(key)?;
+        world.write_pages()?;
+        Ok(world)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn write_identity(&self, key: KeyType) -> Result<(), Box<dyn Error>> {
+        let identity = Identity::generate(key, 1, &[NAME])?;
+        fs::write(self.path("chain.pem"), identity.chain_pem()?)?;
+        fs::write(self.path("key.pem"), identity.private_key_pem()?)?;
+        fs::set_permissions(self.path("key.pem"), PermissionsExt::from_mode(0o600))?;
+        fs::write(self.path("roots.pem"), identity.root_pem()?)?;
+        Ok(())
+    }
+
+    fn write_pages(&self) -> Result<(), Box<dyn Error>> {
+        fs::create_dir(self.path("www"))?;
+        for (name, len) in [("page", PAGE), ("large", LARGE)] {
+            let bytes: Vec<u8> =
+                (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+            fs::write(self.path(&format!("www/{name}")), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Starts nginx on the server: plaintext on loopback, TLS on the kernel's own address.
+    pub fn nginx(&self) -> Result<Running, Box<dyn Error>> {
+        let Some(nginx) = program("nginx") else {
+            return skip("nginx is not on this machine (Debian: apt-get install nginx)");
+        };
+        let (own, folder) = (self.server.addr4()?, self.folder.path().display());
+        let config = format!(
+            "daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr warn;
+             events {{ worker_connections 256; }}
+             http {{
+               access_log off; keepalive_timeout 5s;
+               client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+               fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;
+               scgi_temp_path {folder}/scgi;
+               server {{
+                 listen 127.0.0.1:80; listen {own}:{NGINX_TLS} ssl; root {folder}/www;
+                 ssl_certificate {folder}/chain.pem; ssl_certificate_key {folder}/key.pem;
+                 ssl_protocols TLSv1.2 TLSv1.3;
+               }}
+             }}"
+        );
+        let file = self.path("nginx.conf");
+        fs::write(&file, config)?;
+        let error_log = self.path("nginx-start.log");
+        let running = self.start(
+            &self.server,
+            "nginx",
+            &nginx,
+            &["-e", &error_log, "-p", &self.path(""), "-c", &file],
+        )?;
+        let connects = "exec 3<>/dev/tcp/127.0.0.1/80";
+        until("nginx", || {
+            let tried = self.command(&self.server, "bash", &["-c", connects])?;
+            Ok(tried.status.success().then_some(()))
+        })
+        .map_err(|error| format!("{error}\n{}", running.log()))?;
+        Ok(running)
+    }
+
+    /// Starts the serving gateway with these options besides.
+    pub fn serve(&self, listen: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+        let (chain, key) = (self.path("chain.pem"), self.path("key.pem"));
+        let all = [
+            &["gateway", "serve", "--listen", listen, "--to", "127.0.0.1:80"][..],
+            &["--certificate", &chain, "--key", &key],
+            options,
+        ];
+        let running = self.start(&self.server, "serve", wiretax(), &all.concat())?;
+        running.wait_for("serving")?;
+        Ok(running)
+    }
+
+    /// Starts the connecting gateway, with an address of its own.
+    pub fn connect(&self, to: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+        self.connect_by(to, &[&["--address", OWN], options].concat())
+    }
+
+    /// Starts the connecting gateway.
+    pub fn connect_by(&self, to: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+        let roots = self.path("roots.pem");
+        let all = [
+            &["gateway", "connect", "--listen", LOCAL, "--to", to][..],
+            &["--server-name", NAME],
+            if options.contains(&"--ca") { &[][..] } else { &["--ca", &roots] },
+            options,
+        ];
+        let running = self.start(&self.client, "connect", wiretax(), &all.concat())?;
+        running.wait_for("connecting")?;
+        Ok(running)
+    }
+
+    /// Starts a program on a node, its output in a file.
+    pub fn start(
+        &self,
+        node: &Node,
+        name: &str,
+        program: &str,
+        arguments: &[&str],
+    ) -> Result<Running, Box<dyn Error>> {
+        let log = (0..).map(|number| self.folder.path().join(format!("{name}-{number}.log")));
+        let log = log.into_iter().find(|log| !log.exists()).ok_or("no name for a log")?;
+        let file = File::create(&log)?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.env("NO_COLOR", "1").env_remove("RUST_LOG");
+        let child = node.run(move || command.spawn())??;
+        Ok(Running { child, log })
+    }
+
+    /// Runs a program on a node to its end.
+    pub fn command(
+        &self,
+        node: &Node,
+        program: &str,
+        arguments: &[&str],
+    ) -> Result<Output, Box<dyn Error>> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("RUST_LOG");
+        Ok(node.run(move || command.output())??)
+    }
+
+    /// What curl on the client gets.
+    pub fn curl(&self, arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+        if program("curl").is_none() {
+            return skip("curl is not on this machine");
+        }
+        let all = [&["--silent", "--show-error", "--max-time", "30"], arguments].concat();
+        self.command(&self.client, "curl", &all)
+    }
+
+    /// A page of nginx's, by a URL: the bytes are compared.
+    pub fn get(&self, page: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+        let output = self.curl(arguments)?;
+        let expected = fs::read(self.path(&format!("www/{page}")))?;
+        if !output.status.success() || output.stdout != expected {
+            let (got, said) = (output.stdout.len(), String::from_utf8_lossy(&output.stderr));
+            return Err(format!("curl {arguments:?}: {got} bytes, {said}").into());
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// What it printed so far.
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map_or_else(
+            |error| error.to_string(),
+            |bytes| String::from_utf8_lossy(&bytes).into_owned(),
+        )
+    }
+
+    /// Waits until it has printed this.
+    pub fn wait_for(&self, text: &str) -> Result<(), Box<dyn Error>> {
+        let pid = self.child.id();
+        until(text, || {
+            if self.log().contains(text) {
+                return Ok(Some(()));
+            }
+            match ended(pid) {
+                true => Err(format!("it ended before it said `{text}`").into()),
+                false => Ok(None),
+            }
+        })
+        .map_err(|error| format!("{error}; it said:\n{}", self.log()).into())
+    }
+
+    pub fn signal(&self, signal: &str) -> Result<(), Box<dyn Error>> {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
+        if sent.success() { Ok(()) } else { Err("no signal sent".into()) }
+    }
+
+    /// Waits for its end: its exit status.
+    pub fn end(&mut self) -> Result<Option<i32>, Box<dyn Error>> {
+        let status = until("its end", || Ok(self.child.try_wait()?));
+        Ok(status.map_err(|error| format!("{error}; it said:\n{}", self.log()))?.code())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Ended already is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A zombie, or gone.
+fn ended(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state
+        .rsplit(')')
+        .next()
+        .is_none_or(|rest| rest.trim_start().starts_with('Z') || rest.is_empty())
+}
+
+pub fn wiretax() -> &'static str {
+    env!("CARGO_BIN_EXE_wiretax")
+}
+
+/// A program of the system, in the administrator's folders too.
+pub fn program(name: &str) -> Option<String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let file = folders.map(|folder| folder.join(name)).find(|file| Path::is_file(file))?;
+    Some(file.display().to_string())
+}
