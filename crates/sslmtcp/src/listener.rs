@@ -8,10 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use packet::clock::{monotonic, thread_cpu};
-use tcp::{LoadedSyn, SynData};
+use tcp::{LoadedSyn, State, SynData};
 use tcpio::{Stack, TcpListener, TcpStream};
 use tls::EarlyData;
-use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::inner::Inner;
@@ -25,7 +25,9 @@ pub struct ListenOptions {
     pub backlog: usize,
     /// Whether Fast Open cookies are given out and taken (RFC 7413).
     pub cookies: bool,
-    /// Handshakes under way at once. Beyond it connections wait with TCP.
+    /// Handshakes under way at once with clients whose address is validated; beyond it connections
+    /// wait with TCP. As many more may be under way with those that sent a loaded SYN and have not
+    /// been heard of since: forged ones do not keep the others waiting. Beyond that they are reset.
     pub max_handshakes: usize,
     /// Connections whose handshake is over and that were not accepted yet. Beyond it their
     /// handshakes count as under way.
@@ -164,22 +166,54 @@ async fn take_connections(
     shared: Arc<Shared>,
     ready: mpsc::Sender<SslmTcpStream>,
 ) {
-    let permits = Arc::new(Semaphore::new(options.max_handshakes.max(1)));
+    let most = options.max_handshakes.max(1);
+    let (validated, unheard) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most)));
     let mut handshakes = JoinSet::new();
-    // The semaphore is never closed.
-    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-        let Ok(tcp) = listener.accept().await else { break };
+    while let Ok(tcp) = listener.accept().await {
+        while handshakes.try_join_next().is_some() {}
+        let half_open = tcp.info().is_some_and(|info| info.state == State::SynReceived);
+        let of = if half_open { &unheard } else { &validated };
+        let permit = match half_open {
+            true => Arc::clone(of).try_acquire_owned().ok(),
+            // The semaphore is never closed.
+            false => Arc::clone(of).acquire_owned().await.ok(),
+        };
         shared.begun.fetch_add(1, Ordering::Relaxed);
+        let Some(permit) = permit else {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
+            tcp.abort();
+            continue;
+        };
+        let place = Place { permit, validated: half_open.then(|| Arc::clone(&validated)) };
         let (server, shared, ready) = (server.clone(), Arc::clone(&shared), ready.clone());
         handshakes.spawn(async move {
-            let _permit = permit;
+            let mut place = place;
             let _under_way = UnderWay::new(&shared);
-            if let Some(stream) = serve(tcp, &server, options.timeout, &shared).await {
+            if let Some(stream) = serve(tcp, &server, &mut place, options.timeout, &shared).await {
                 // Nobody accepts any more: it ends here.
                 let _ = ready.send(stream).await;
             }
         });
-        while handshakes.try_join_next().is_some() {}
+    }
+}
+
+/// A handshake's place among those that may be under way.
+struct Place {
+    permit: OwnedSemaphorePermit,
+    /// Where to move once the client's address is validated.
+    validated: Option<Arc<Semaphore>>,
+}
+
+impl Place {
+    /// Waits until the client's address is validated, and for a place among such.
+    async fn validate(&mut self, tcp: &TcpStream) -> Result<(), Error> {
+        let Some(validated) = self.validated.take() else { return Ok(()) };
+        tcp.established().await.map_err(|error| Error::tcp("waiting for the client", &error))?;
+        // The semaphore is never closed.
+        if let Ok(permit) = validated.acquire_owned().await {
+            self.permit = permit;
+        }
+        Ok(())
     }
 }
 
@@ -203,6 +237,7 @@ impl Drop for UnderWay<'_> {
 async fn serve(
     tcp: TcpStream,
     server: &tls::Server,
+    place: &mut Place,
     patience: Duration,
     shared: &Shared,
 ) -> Option<SslmTcpStream> {
@@ -215,7 +250,7 @@ async fn serve(
             return None;
         }
     };
-    match tokio::time::timeout(patience, handshake.drive()).await {
+    match tokio::time::timeout(patience, handshake.drive(place)).await {
         Ok(Ok(())) => {
             shared.completed.fetch_add(1, Ordering::Relaxed);
             let inner = handshake.over();
@@ -261,7 +296,7 @@ impl Handshake {
     }
 
     /// Reads and answers until application data may be sent.
-    async fn drive(&mut self) -> Result<(), Error> {
+    async fn drive(&mut self, place: &mut Place) -> Result<(), Error> {
         let inner = &mut self.inner;
         if self.loaded {
             // The SYN's data are there. If they are not the whole hello, there is no answer yet, and
@@ -271,6 +306,9 @@ impl Handshake {
             if !first? {
                 return Err(Error::Carrier(CarrierError::Truncated));
             }
+        }
+        if !inner.carrier.is_ready() {
+            place.validate(&inner.tcp).await?;
         }
         while !inner.carrier.is_ready() {
             if !poll_fn(|cx| inner.poll_fill(cx)).await? {

@@ -21,8 +21,6 @@ use tokio::net::{TcpListener, TcpStream};
 enum Frames {
     /// Frames of 1500 bytes, offloads off.
     Plain,
-    /// The same on the wire, but our kernel cuts them from super-segments.
-    Cut,
     /// Super-segments, offloads on.
     Super,
 }
@@ -43,11 +41,8 @@ const PAIRINGS: [(Pairing, &str); 4] = [
     (Pairing::OursToOurs, "ours to ours"),
 ];
 
-const FRAMES: [(Frames, &str); 3] = [
-    (Frames::Plain, "1500-byte frames"),
-    (Frames::Cut, "super-segments cut to 1500 bytes"),
-    (Frames::Super, "super-segments"),
-];
+const FRAMES: [(Frames, &str); 2] =
+    [(Frames::Plain, "1500-byte frames"), (Frames::Super, "super-segments")];
 
 struct Arguments {
     rounds: u32,
@@ -89,9 +84,6 @@ fn main() -> TestResult {
     for _ in 0..arguments.rounds {
         for (frames, what) in FRAMES {
             for (pairing, name) in PAIRINGS {
-                if frames == Frames::Cut && pairing == Pairing::KernelToKernel {
-                    continue;
-                }
                 let name = format!("{name}, {what}");
                 if name.contains(&arguments.only) {
                     let [rate, a, b] = bulk(frames, pairing, arguments.length)?;
@@ -142,7 +134,7 @@ fn pair(frames: Frames) -> TestResult<Net> {
 
 fn options(side: &Side, frames: Frames, spin: Duration) -> StackOptions {
     let mut options = side.options();
-    let vnet_header = frames != Frames::Plain;
+    let vnet_header = frames == Frames::Super;
     options.device = DeviceOptions::Interface { name: side.end.interface.clone(), vnet_header };
     options.spin = spin;
     options
@@ -213,9 +205,7 @@ async fn fill(mut stream: impl AsyncRead + AsyncWrite + Unpin, length: Duration)
 }
 
 /// Reads to the end; bytes, and the time since the first.
-async fn drain(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-) -> TestResult<(usize, Duration)> {
+async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> TestResult<(usize, Duration)> {
     let mut buffer = vec![0; 256 << 10];
     stream.read_exact(&mut [0; 1]).await?;
     let began = Instant::now();

@@ -35,7 +35,8 @@ fn main() -> TestResult {
         .with_loss("1%".parse::<Probability>()?)
         // 100 Mbit/s x 50 ms.
         .with_queue(Queue::Bytes("625kB".parse()?));
-    let mut lab = Lab::new(LabOptions { seed: 1, backend: Backend::Veth, ..LabOptions::default() })?;
+    let mut lab =
+        Lab::new(LabOptions { seed: 1, backend: Backend::Veth, ..LabOptions::default() })?;
     let mut sites = Vec::new();
     for number in 0..if arguments.full { LINKS } else { 1 } {
         let sender = lab.add_node(&format!("sender{number}"))?;
@@ -59,7 +60,10 @@ fn main() -> TestResult {
     support::row("Ours to Kernel", &ours, "Mbit/s")?;
     let compared = compare_paired(&kernel, &ours, Confidence::C95)?;
     if let Some(ratio) = compared.ratio {
-        println!("  ours by the kernel's, pair by pair: {:.3} ({:.3} to {:.3})", ratio.value, ratio.low, ratio.high);
+        println!(
+            "  ours by the kernel's, pair by pair: {:.3} ({:.3} to {:.3})",
+            ratio.value, ratio.low, ratio.high
+        );
         support::required("share of the kernel's", ratio.value, 1.0);
     }
     Ok(())

@@ -1,14 +1,19 @@
 //! Where packets come from and go to: an Ethernet interface by AF_PACKET, or a TUN device.
 //!
 //! Frames are received from a ring in memory shared with the kernel, and sent in batches by
-//! `sendmmsg`. A transmit ring (PACKET_TX_RING) is no choice on veth: the pair hands the pages of
-//! the ring on to the receiver and gives the slot back at once, so that we would write into frames
-//! that are still under way. Sent frames pass the queueing discipline, unlike the link pump's: the
-//! kernel cuts super-segments only there, and captures see what passes there.
+//! `sendmmsg` on a second socket, whose frames carry a `virtio_net_hdr`: TCP hands over segments of
+//! up to 64 KiB, and the kernel cuts them to the path's size, in software if the interface has
+//! segmentation off. One frame by one message costs half as much again.
+//!
+//! A transmit ring (PACKET_TX_RING) is no choice on veth: the pair hands the pages of the ring on to
+//! the receiver and gives the slot back at once, so that we would write into frames that are still
+//! under way. Sent frames pass the queueing discipline, unlike the link pump's: the kernel cuts
+//! super-segments only there, and captures see what passes there.
 
 use std::io;
+use std::mem;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use packet::vnet::{self, Segmentation};
 use packet::{PacketSocket, RingOptions, RxRing, SocketOptions, Tun};
@@ -41,8 +46,19 @@ pub(crate) struct Received<'f> {
 /// A device.
 #[derive(Debug)]
 pub(crate) enum Device {
-    Packet { ring: RxRing, vnet: bool },
-    Tun { tun: Tun, vnet: bool, buffer: Box<[u8]>, ready: bool },
+    Packet {
+        ring: RxRing,
+        /// To send from; receives nothing.
+        sender: PacketSocket,
+        /// Whether received frames carry a `virtio_net_hdr`.
+        vnet: bool,
+    },
+    Tun {
+        tun: Tun,
+        vnet: bool,
+        buffer: Box<[u8]>,
+        ready: bool,
+    },
 }
 
 /// A device and what there is to know of it.
@@ -95,27 +111,23 @@ impl Device {
         vnet: bool,
         addresses: &[InterfaceAddress],
     ) -> Result<Opened, Error> {
-        let options = SocketOptions {
-            qdisc_bypass: false,
-            vnet_header: vnet,
-            send_buffer: Some(SEND_BUFFER),
-            ..SocketOptions::default()
-        };
+        let receiving = SocketOptions { vnet_header: vnet, ..SocketOptions::default() };
         let frame = u32::from(interface.mtu) + ethernet::HEADER_LEN as u32 + 4;
         let ring = match vnet {
             false => RingOptions { frames: 4096, frame_bytes: frame },
             true => RingOptions { frames: 256, frame_bytes: MAX_PACKET as u32 + 64 },
         };
-        let ring = RxRing::open(interface.index, &options, ring)?;
+        let ring = RxRing::open(interface.index, &receiving, ring)?;
         let ours: Vec<IpAddr> = addresses.iter().map(InterfaceAddress::address).collect();
         filter::attach(ring.as_fd(), &ours)?;
         join_groups(ring.socket(), interface.index, &ours)?;
+        let sender = open_sender(interface.index)?;
         Ok(Opened {
-            outbox: Outbox::new(vnet, Some(interface.link), interface.mtu),
-            device: Device::Packet { ring, vnet },
+            outbox: Outbox::new(true, Some(interface.link), interface.mtu),
+            device: Device::Packet { ring, sender, vnet },
             link: Some(interface.link),
             mtu: interface.mtu,
-            super_segments: vnet,
+            super_segments: true,
         })
     }
 
@@ -140,10 +152,22 @@ impl Device {
         })
     }
 
-    /// A descriptor that becomes readable when packets wait, for a reactor that outlives the
-    /// device.
-    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
-        self.as_fd().try_clone_to_owned()
+    /// Descriptors that become readable when packets wait, and writable when there is room to send,
+    /// for a reactor that outlives the device.
+    pub(crate) fn duplicate(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let readable = match self {
+            Device::Packet { ring, .. } => ring.as_fd(),
+            Device::Tun { tun, .. } => tun.as_fd(),
+        };
+        Ok((readable.try_clone_to_owned()?, self.sender().try_clone_to_owned()?))
+    }
+
+    /// Where frames are sent.
+    pub(crate) fn sender(&self) -> BorrowedFd<'_> {
+        match self {
+            Device::Packet { sender, .. } => sender.as_fd(),
+            Device::Tun { tun, .. } => tun.as_fd(),
+        }
     }
 
     /// Whether a packet waits, as far as can be told without a system call.
@@ -172,7 +196,7 @@ impl Device {
     /// Hands the oldest packet that waits to `each`. Never waits.
     pub(crate) fn receive(&mut self, each: impl FnOnce(Received<'_>)) -> Taken {
         match self {
-            Device::Packet { ring, vnet } => {
+            Device::Packet { ring, vnet, .. } => {
                 let Some(frame) = ring.receive() else { return Taken::Nothing };
                 if frame.bytes().len() < frame.original_len() {
                     return Taken::TooLong;
@@ -229,9 +253,34 @@ fn trust(bytes: &[u8]) -> Checksum {
     }
 }
 
+/// A socket to send from on the interface with this index. It receives nothing.
+fn open_sender(index: u32) -> Result<PacketSocket, Error> {
+    let options = SocketOptions {
+        qdisc_bypass: false,
+        vnet_header: true,
+        send_buffer: Some(SEND_BUFFER),
+        ..SocketOptions::default()
+    };
+    let socket = PacketSocket::new(&options)?;
+    // SAFETY: `sockaddr_ll` is a C struct of integers; all zeroes is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    // packet(7): bound to protocol 0, nothing is received.
+    address.sll_protocol = 0;
+    address.sll_ifindex = libc::c_int::try_from(index).unwrap_or(libc::c_int::MAX);
+    // SAFETY: pointer and length describe `address`, which outlives the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_fd().as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(socket) } else { Err(Error::last("binding a packet socket")) }
+}
+
 /// Lets the groups through a network card's filter in which our IPv6 addresses are solicited.
 fn join_groups(socket: &PacketSocket, index: u32, addresses: &[IpAddr]) -> Result<(), Error> {
-    use std::os::fd::AsRawFd;
     for address in addresses {
         let IpAddr::V6(address) = address else { continue };
         let group = wire::icmpv6::multicast_link(wire::icmpv6::solicited_node(*address));
@@ -257,13 +306,4 @@ fn join_groups(socket: &PacketSocket, index: u32, addresses: &[IpAddr]) -> Resul
         }
     }
     Ok(())
-}
-
-impl AsFd for Device {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Device::Packet { ring, .. } => ring.as_fd(),
-            Device::Tun { tun, .. } => tun.as_fd(),
-        }
-    }
 }

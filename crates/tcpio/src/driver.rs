@@ -27,6 +27,7 @@ pub(crate) struct Driver {
     /// Watched only while the device's queue is full: a packet socket tells of room for every
     /// frame that leaves.
     writable: Option<AsyncFd<OwnedFd>>,
+    sender: OwnedFd,
     sleep: Pin<Box<Sleep>>,
     spin: Duration,
     /// When the last packet came.
@@ -45,12 +46,17 @@ enum Next {
 }
 
 impl Driver {
-    /// A driver, to be spawned on the current runtime. `device` becomes readable with the device.
-    pub(crate) fn new(shared: Arc<Shared>, device: OwnedFd, spin: Duration) -> io::Result<Self> {
+    /// A driver, to be spawned on the current runtime. The first descriptor becomes readable with
+    /// the device, the second writable.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        (device, sender): (OwnedFd, OwnedFd),
+        spin: Duration,
+    ) -> io::Result<Self> {
         let readable = watch(device, Interest::READABLE)?;
         let sleep = Box::pin(tokio::time::sleep(NEVER));
         let wakes = Vec::new();
-        Ok(Driver { shared, readable, writable: None, sleep, spin, active: now(), wakes })
+        Ok(Driver { shared, readable, writable: None, sender, sleep, spin, active: now(), wakes })
     }
 
     /// One turn under the lock.
@@ -96,7 +102,7 @@ impl Driver {
 
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> bool {
         if self.writable.is_none() {
-            let another = self.readable.get_ref().try_clone();
+            let another = self.sender.try_clone();
             self.writable = another.and_then(|fd| watch(fd, Interest::WRITABLE)).ok();
         }
         // If it cannot be watched, the next look tries again.
@@ -165,8 +171,10 @@ impl Future for Driver {
                 }
             }
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        // Not `wake_by_ref`: a task that is always ready keeps a runtime of one thread from its
+        // reactor, and from the tasks of a `LocalSet`, for some sixty polls.
+        let others_first = std::pin::pin!(tokio::task::yield_now());
+        others_first.poll(cx)
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
 use std::task::Waker;
 
 use tcp::{CloseReason, ConnectionId, Endpoint, EventKind, ListenerId, State};
@@ -215,7 +214,7 @@ impl Engine {
             if self.outbox.is_empty() {
                 return false;
             }
-            match self.outbox.flush(self.device.as_fd()) {
+            match self.outbox.flush(self.device.sender()) {
                 Ok(Flushed::All) if all => return false,
                 Ok(Flushed::All) => {}
                 Ok(Flushed::Blocked) => {

@@ -18,9 +18,9 @@ pub enum DeviceOptions {
     Interface {
         /// Its name.
         name: String,
-        /// Frames carry a `virtio_net_hdr`: super-segments of up to 64 KiB both ways. Without it,
-        /// segmentation and joining of segments (tso, gso, gro) must be off at this interface and
-        /// at the other end of a veth pair, or what is longer than the MTU is lost.
+        /// Received frames may be super-segments of up to 64 KiB. Without it, segmentation and
+        /// joining of segments (tso, gso, gro) must be off at this interface and at the other end
+        /// of a veth pair, or what comes in longer than the MTU is lost.
         vnet_header: bool,
     },
     /// A TUN device: made, or attached to if it is there (needs /dev/net/tun, and CAP_NET_ADMIN

@@ -60,13 +60,13 @@ impl Stack {
         };
         let seed = options.seed.map_or_else(random_seed, Ok)?;
         let failed = |doing| move |source| Error::System { doing, source };
-        let readiness = opened.device.duplicate().map_err(failed("duplicating a descriptor"))?;
+        let descriptors = opened.device.duplicate().map_err(failed("duplicating a descriptor"))?;
         tracing::debug!(device = ?options.device, mtu = config.mtu, "stack opened");
         let engine = Engine::new(Endpoint::new(config, seed), opened, routes, discovery);
         let shared = Shared::new(engine, options.linger);
         let user = User::new(Arc::clone(&shared));
         let driver =
-            Driver::new(shared, readiness, options.spin).map_err(failed("watching a device"))?;
+            Driver::new(shared, descriptors, options.spin).map_err(failed("watching a device"))?;
         runtime.spawn(driver);
         Ok(Stack { user })
     }
@@ -147,7 +147,7 @@ impl Stack {
     /// What TCP has counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.user.lock().endpoint.counters().clone()
+        *self.user.lock().endpoint.counters()
     }
 
     /// The address from which the stack would speak to `remote`; `None` if there is no way.

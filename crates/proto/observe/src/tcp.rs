@@ -155,7 +155,9 @@ impl TcpFlow {
             (false, _, _) => {}
             (true, true, Sender::Client) => self.syn_payload(input, mark),
             (true, false, _) if self.sides[side].base.is_none() => self.hold(input, sequence, mark),
-            (true, _, _) => self.segment_payload(side, data, input.payload, input.payload_len, mark),
+            (true, _, _) => {
+                self.segment_payload(side, data, input.payload, input.payload_len, mark)
+            }
         }
         if side == Sender::Server && flags.has(Flags::SYN) {
             self.take_held();
@@ -195,7 +197,8 @@ impl TcpFlow {
         let held = std::mem::take(&mut self.held);
         let mut first = held.iter().map(|held| held.sequence);
         let begin = first.next();
-        let begin = begin.map(|begin| first.fold(begin, |a, b| if b.distance(a) < 0 { b } else { a }));
+        let begin =
+            begin.map(|begin| first.fold(begin, |a, b| if b.distance(a) < 0 { b } else { a }));
         if self.sides.server.base.is_none() {
             self.sides.server.base = begin;
         }

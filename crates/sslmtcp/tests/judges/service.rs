@@ -10,7 +10,7 @@ use tls::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::{Pair, TestResult, WAIT, pair};
+use crate::harness::{Pair, TestResult, WAIT, direct, pair};
 use crate::peers::{PORT, open_on, our_addresses, stack_options, teach};
 
 /// The name in the certificates.
@@ -29,20 +29,36 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> TestResult<Site> {
-        let pair = pair(&linkmodel::Path::symmetric("10ms".parse()?))?;
+        Site::on(pair(&linkmodel::Path::symmetric("10ms".parse()?))?)
+    }
+
+    /// Without the pump, for floods.
+    pub fn direct() -> TestResult<Site> {
+        Site::on(direct()?)
+    }
+
+    fn on(pair: Pair) -> TestResult<Site> {
         teach(&pair.client, &pair.server)?;
         let config = tcp::Config::default;
         let client = open_on(&pair.client, stack_options(&pair.client, &pair.server, config())?)?;
-        let server = open_on(&pair.server, stack_options(&pair.server, &pair.client, config())?)?;
+        let mut options = stack_options(&pair.server, &pair.client, config())?;
+        // Answers to unknown addresses go somewhere.
+        options.gateways = vec![pair.client.addr4()?.into()];
+        let server = open_on(&pair.server, options)?;
         let to = (our_addresses(&pair.server)?.0, PORT).into();
         Ok(Site { pair, client, server, to })
     }
 
     /// Serves every connection: a request that ends in an empty line gets [`BODY`].
     pub fn serve(&self, server: tls::Server) -> TestResult {
+        self.serve_with(server, ListenOptions::default())
+    }
+
+    /// The same, listening as told.
+    pub fn serve_with(&self, server: tls::Server, options: ListenOptions) -> TestResult {
         let (stack, to) = (self.server.clone(), self.to);
         let listening = self.pair.server.spawn(move || async move {
-            SslmTcpListener::bind(&stack, to, server, ListenOptions::default())
+            SslmTcpListener::bind(&stack, to, server, options)
         });
         let listener = listening.join_within(WAIT)??;
         drop(self.pair.server.spawn(move || async move {

@@ -35,8 +35,7 @@ fn acknowledged(data_on_syn: bool) -> TestResult<u32> {
     let wire = server.run(move || PacketSocket::open(index, &SocketOptions::default()))??;
     // The client connects; its socket stays open until the test ends.
     let socket = client.run(move || {
-        let socket =
-            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
         let address = socket2::SockAddr::from(to);
         let started = if data_on_syn {
@@ -62,8 +61,7 @@ fn acknowledged(data_on_syn: bool) -> TestResult<u32> {
             window: 60_000,
             options: OptionList { mss: Some(1460), ..OptionList::default() },
         };
-        let answer =
-            frame((mac, peer_mac), (syn.destination, syn.source), &segment, &[5; 500])?;
+        let answer = frame((mac, peer_mac), (syn.destination, syn.source), &segment, &[5; 500])?;
         packet::send(std::os::fd::AsFd::as_fd(&wire), &answer)?;
         let ack = receive(&wire, |s| s.acknowledgment.is_some())?;
         let acknowledged = ack.acknowledgment.ok_or("no acknowledgment")?;

@@ -381,14 +381,8 @@ fn withdrawn() -> TestResult {
         // Shorter than what was withdrawn, so that nothing of that could hide behind it.
         let other = Pattern::new(3).take(700);
         let options = loaded(IfRefused::Withdraw);
-        let (told, _) = ours_to_kernel(
-            &meeting,
-            family,
-            None,
-            options,
-            Some(other.clone()),
-            other,
-        )?;
+        let (told, _) =
+            ours_to_kernel(&meeting, family, None, options, Some(other.clone()), other)?;
         assert_eq!(told.info.syn_data, SynData::Refused, "{family:?}");
     }
     Ok(())

@@ -12,6 +12,7 @@ mod pattern;
 mod peers;
 mod segments;
 mod states;
+mod syn_flood;
 mod transfers;
 mod windows;
 

@@ -146,7 +146,6 @@ fn refused() -> TestResult {
             stream.connected().await.map(drop)
         });
         let error = connecting.join_within(WAIT)?.unwrap_err();
-        let error = std::io::Error::from(error);
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{family:?}: {error}");
     }
     Ok(())
@@ -229,4 +228,3 @@ fn many() -> TestResult {
     kernel.join_within(WAIT)??;
     ours.join_within(WAIT)?
 }
-

@@ -131,6 +131,8 @@ fn several_threads() -> TestResult {
                 for task in tasks {
                     task.await??;
                 }
+                // Before the runtime ends, and the driver with it.
+                stack.shutdown().await;
                 Ok(())
             })
         }))

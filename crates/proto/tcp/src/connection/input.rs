@@ -131,7 +131,8 @@ impl Connection {
         handshake.simultaneous = true;
         handshake.bare = true;
         handshake.due = true;
-        handshake.offered = super::open::Offered::default();
+        // RFC 7323 §3.2: both SYNs offered them, and each segment from now on has timestamps.
+        handshake.offered = super::open::Offered::of(&segment.options);
         if self.syn_data == SynData::Pending {
             self.syn_data = SynData::Refused;
             if handshake.if_refused == IfRefused::Withdraw {
@@ -424,8 +425,8 @@ impl Connection {
 
     fn enter_time_wait(&mut self) {
         self.state = State::TimeWait;
-        // The ACK of the peer's FIN is sent from TIME-WAIT.
-        self.last_ack_due = true;
+        // The ACK of the peer's FIN is sent from TIME-WAIT, unless it was from CLOSING.
+        self.last_ack_due = self.ack.now;
         self.close(CloseReason::Finished);
     }
 

@@ -292,7 +292,10 @@ impl Connection {
         if !self.is_synchronised() || self.peer_fin_seen {
             return;
         }
-        let edge = self.receive.next().saturating_add(self.receive.window() as u64);
+        // What the window field can say.
+        let most = u64::from(u16::MAX) << self.receive_shift;
+        let window = (self.receive.window() as u64).min(most);
+        let edge = self.receive.next().saturating_add(window);
         let gain = edge.saturating_sub(self.advertised);
         let offered = self.advertised.saturating_sub(self.receive.next());
         let step = (2 * self.mss as u64).min(self.receive_limit() / 2).max(1);

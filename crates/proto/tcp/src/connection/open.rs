@@ -19,7 +19,7 @@ pub(super) struct Offered {
 }
 
 impl Offered {
-    fn of(options: &OptionList<'_>) -> Self {
+    pub(super) fn of(options: &OptionList<'_>) -> Self {
         Offered {
             mss: options.mss,
             window_scale: options.window_scale,

@@ -83,9 +83,15 @@ impl Endpoint {
         }
         if segment.is(Flags::SYN) && segment.ack.is_none() {
             // RFC 6191 §2: a new connection, if its numbers are surely newer
-            let newer = match (last.timestamp, segment.options.timestamps) {
-                (Some(old), Some((new, _))) => (new.wrapping_sub(old) as i32) > 0,
-                _ => segment.seq.distance(last.receive_next) > 0,
+            let beyond = segment.seq.distance(last.receive_next) >= 0;
+            let stamp = segment.options.timestamps.filter(|_| self.config.timestamps);
+            let newer = match (last.timestamp, stamp) {
+                (Some(old), Some((new, _))) => match new.wrapping_sub(old) as i32 {
+                    0 => beyond,
+                    ticks => ticks > 0,
+                },
+                (None, Some(_)) => true,
+                (_, None) => beyond,
             };
             if newer {
                 self.time_wait.remove(tuple);

@@ -1,0 +1,200 @@
+//! Cookies of both kinds, and tables that are full (RFC 7413 §4.1, RFC 4987 §3.6).
+
+use tcp::*;
+use wire::tcp::{FastOpen, Flags, OptionList};
+
+use crate::harness::*;
+
+fn fast_open(cookie: &[u8]) -> OptionList<'_> {
+    OptionList { fast_open: Some(FastOpen { cookie, experimental: false }), ..mss(1460) }
+}
+
+fn cookie_of(sent: &Sent) -> Option<Vec<u8>> {
+    sent.options().fast_open.map(|option| option.cookie.to_vec())
+}
+
+fn with_cookies() -> Bench {
+    Bench::listening(Config::default(), ListenOptions { cookies: true, ..everything() })
+}
+
+/// What a request (RFC 7413 §4.1.2) from the bench's peer is granted.
+fn granted(bench: &mut Bench) -> Vec<u8> {
+    let port = bench.peer.port();
+    bench.peer.set_port(39_999);
+    let sent = bench.give(bench.made_syn(fast_open(&[])));
+    bench.peer.set_port(port);
+    cookie_of(&sent[0]).expect("a cookie")
+}
+
+/// RFC 7413 §4.1.1, §4.1.2: a request is granted 8 bytes, the same for the same client and others for
+/// another, and none from a listener without cookies.
+#[test]
+fn a_request_is_granted() {
+    let mut bench = with_cookies();
+    let cookie = granted(&mut bench);
+    assert_eq!((cookie.len(), granted(&mut with_cookies())), (8, cookie.clone()));
+    bench.peer = address("198.51.100.8:40000");
+    assert_ne!(granted(&mut bench), cookie);
+    let mut bench = Bench::listening(Config::default(), everything());
+    let sent = bench.give(bench.made_syn(fast_open(&[])));
+    assert_eq!(cookie_of(&sent[0]), None);
+}
+
+/// RFC 7413 §4.2.2: a valid cookie validates the address: no limit before the handshake is over.
+#[test]
+fn a_valid_cookie_lifts_the_limit() {
+    let mut bench = with_cookies();
+    let cookie = granted(&mut bench);
+    bench.give(bench.made_syn(fast_open(&cookie)).data(&[b'h'; 100]));
+    bench.id = bench.endpoint.accept(bench.listener.unwrap());
+    bench.write(&[b'w'; 9000]);
+    let sent = bench.answer();
+    assert_eq!(cookie_of(&sent[0]), None, "it has one");
+    assert_eq!(sent.iter().map(|one| one.payload().len()).sum::<usize>(), 9000);
+    assert_eq!(bench.endpoint.counters().fast_open_cookies_accepted, 1);
+}
+
+/// RFC 7413 §4.2.2: a cookie that is not ours makes the SYN an ordinary one, and the right one is
+/// given.
+#[test]
+fn a_forged_cookie_makes_the_syn_ordinary() {
+    let mut bench = with_cookies();
+    let cookie = granted(&mut bench);
+    let sent = bench.give(bench.made_syn(fast_open(&[9; 8])).data(&[1; 500]));
+    assert_eq!(sent[0].segment().acknowledgment(), Some(IRS + 1));
+    assert_eq!(cookie_of(&sent[0]), Some(cookie));
+    assert_eq!(bench.endpoint.counters().fast_open_cookies_accepted, 0);
+}
+
+/// RFC 7413 §4.1.3, §4.2.1: the client asks, keeps what it is given, uses it, and not on a SYN sent
+/// again.
+#[test]
+fn a_client_asks_for_a_cookie_and_uses_it() {
+    let asking = || ConnectOptions {
+        fast_open_cookie: true,
+        syn_data: b"hello".to_vec(),
+        ..ConnectOptions::default()
+    };
+    let (mut bench, syn) = Bench::connecting(Config::default(), asking());
+    assert_eq!(cookie_of(&syn), Some(vec![]));
+    bench.at(1010);
+    bench.give(bench.made_syn_ack(6, fast_open(b"cookies!")));
+    bench.local.set_port(444);
+    let syn = bench.connect(asking());
+    assert_eq!(cookie_of(&syn), Some(b"cookies!".to_vec()));
+    let again = bench.wait(2010).into_iter().find(|one| one.segment().source_port() == 444);
+    assert_eq!(again.map(|one| (cookie_of(&one), one.payload().len())), Some((None, 0)));
+    // For another destination there is none.
+    bench.peer = address("198.51.100.8:443");
+    assert_eq!(cookie_of(&bench.connect(asking())), Some(vec![]));
+}
+
+/// A cookie of other than 4 to 16 bytes is none (RFC 7413 §4.1.1).
+#[test]
+fn a_malformed_cookie_is_not_kept() {
+    let options = || ConnectOptions { fast_open_cookie: true, ..ConnectOptions::default() };
+    let (mut bench, _) = Bench::connecting(Config::default(), options());
+    bench.give(bench.made_syn_ack(1, fast_open(b"abc")));
+    bench.local.set_port(444);
+    assert_eq!(cookie_of(&bench.connect(options())), Some(vec![]));
+}
+
+/// A flood of ordinary SYNs beyond `max_half_open_plain`, from one address each.
+fn flooded() -> Bench {
+    let config = Config { max_half_open_plain: 3, ..Config::default() };
+    let mut bench = Bench::listening(config, everything());
+    let honest = bench.peer;
+    for host in 0..10u8 {
+        bench.peer = address(&format!("203.0.113.{host}:5000"));
+        assert_eq!(bench.give(bench.made_syn(mss(1460))).len(), 1);
+    }
+    bench.peer = honest;
+    assert_eq!(bench.endpoint.counters().half_open_plain, 3);
+    assert_eq!(bench.endpoint.counters().syn_cookies_sent, 7);
+    bench
+}
+
+/// RFC 4987 §3.6: past the table an honest client gets through, and data go both ways.
+#[test]
+fn a_client_gets_through_a_flood_by_a_syn_cookie() {
+    let mut bench = flooded();
+    let sent = bench.syn(mss(1400), &[]);
+    assert_eq!(shown(&sent), ["1000 S. 0+0 ack 1"]);
+    let options = sent[0].options();
+    assert_eq!(options, mss(1460), "nothing that would have to be remembered");
+    bench.at(1010);
+    bench.give(bench.made().data(b"request"));
+    bench.id = bench.endpoint.accept(bench.listener.unwrap());
+    assert_eq!((bench.state(), bench.read()), (State::Established, b"request".to_vec()));
+    let reply = bench.write(&[b'w'; 3000]);
+    // The MSS that the cookie can tell below 1400.
+    assert_eq!(reply[0].to_string(), "1010 . 1+1380 ack 8");
+    bench.give(bench.acking(3001).seq(8).flags(Flags::FIN));
+    assert_eq!((bench.state(), bench.info().bytes_acked), (State::CloseWait, 3000));
+}
+
+/// RFC 4987 §3.6: a wrong cookie, another client's, or one that is old is answered by RST.
+#[test]
+fn only_a_true_syn_cookie_is_taken() {
+    let mut bench = flooded();
+    bench.syn(mss(1460), &[]);
+    bench.at(1010);
+    assert_eq!(bench.reply(bench.acking(2)), ["1010 R 2+0"]);
+    assert_eq!(bench.reply(bench.made().seq(2)), ["1010 R 1+0"]);
+    let mine = bench.peer;
+    bench.peer.set_port(40_001);
+    assert_eq!(bench.reply(bench.made()), ["1010 R 1+0"]);
+    bench.peer = mine;
+    bench.at(200_000);
+    assert_eq!(bench.reply(bench.made()), ["200000 R 1+0"]);
+    assert_eq!(bench.endpoint.counters().syn_cookies_accepted, 0);
+}
+
+/// Loaded SYNs past `max_half_open_loaded` are answered as ordinary ones.
+#[test]
+fn past_the_table_a_loaded_syn_is_ordinary() {
+    let config = Config { max_half_open_loaded: 2, ..Config::default() };
+    let mut bench = Bench::listening(config, ListenOptions { cookies: true, ..everything() });
+    let honest = bench.peer;
+    let cookie = granted(&mut bench);
+    for host in 0..3u8 {
+        bench.peer = address(&format!("203.0.113.{host}:5000"));
+        let sent = bench.give(bench.made_syn(mss(1460)).data(b"flood"));
+        assert_eq!(sent.len(), usize::from(host == 2), "the third at once");
+    }
+    let counters = *bench.endpoint.counters();
+    assert_eq!((counters.half_open_loaded, counters.loaded_refused), (2, 1));
+    // A valid cookie has its own right (RFC 7413 §5.1).
+    bench.peer = honest;
+    assert!(bench.give(bench.made_syn(fast_open(&cookie)).data(b"hello")).is_empty());
+    assert_eq!(bench.endpoint.counters().half_open_loaded, 3);
+}
+
+/// With the table full, a half-open connection whose SYN-ACK has had no answer for 3 s makes room.
+#[test]
+fn a_stale_half_open_connection_makes_room() {
+    let config = Config { max_half_open_loaded: 1, ..Config::default() };
+    for (at, evicted) in [(3999, 0), (4000, 1)] {
+        let mut bench = Bench::listening(config.clone(), everything());
+        bench.syn(mss(1460), b"stale");
+        bench.wait(at);
+        bench.peer.set_port(40_001);
+        let sent = bench.give(bench.made_syn(mss(1460)).data(b"fresh"));
+        assert_eq!(sent.len(), 1 - evicted);
+        let counters = bench.endpoint.counters();
+        assert_eq!(counters.half_open_evicted, evicted as u64, "at {at}");
+        assert_eq!(counters.half_open_loaded, 1);
+    }
+}
+
+/// Past `max_connections` no state is kept for a SYN, and no connection is begun.
+#[test]
+fn past_the_most_connections() {
+    let config = Config { max_connections: 1, ..Config::default() };
+    let mut bench = Bench::established_with(config, mss(1460));
+    bench.peer.set_port(40_001);
+    assert_eq!(bench.judge(&bench.made_syn(mss(1460))), Err(Ignored::NoRoom));
+    assert_eq!(bench.sent().len(), 1);
+    let error = bench.endpoint.connect(bench.now, bench.local, bench.peer, Default::default());
+    assert_eq!(error, Err(ConnectError::TooMany(1)));
+}

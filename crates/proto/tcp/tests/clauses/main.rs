@@ -1,0 +1,15 @@
+//! Clause by clause: one endpoint against segments made by hand, at virtual times.
+
+mod harness;
+
+mod closing;
+mod cookies;
+mod device;
+mod handshake;
+mod interface;
+mod loaded;
+mod options;
+mod resets;
+mod time_wait;
+mod timing;
+mod windows;
