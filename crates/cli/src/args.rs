@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use handshake::{Peer, Visit};
+use linkmodel::Middlebox;
 use tls::{Group, KeyType, Library};
 use units::{Delay, Probability, Rate};
 
@@ -109,6 +111,8 @@ pub enum Command {
     Doctor(JsonArg),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
+    /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
+    Gateway(crate::gateway_args::GatewayArgs),
     /// Print a completion script for a shell
     #[command(after_help = epilogue!(
         "Examples:
@@ -225,7 +229,8 @@ pub struct RunArgs {
                            every axis: FULL
 
 Modes: tcp, tfo and tfo-nocookie, each alone or with +tls12-rsa, +tls12, +tls12-resumed, +tls13,
-+tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt."
++tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt; over our own TCP sslmtcp-paper,
+sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and +tls13-0rtt."
 ))]
 pub struct HandshakeArgs {
     /// The built-in plan, or the scale in the plan file: quick (default) or full
@@ -298,6 +303,15 @@ pub struct AxisArgs {
     /// Certificates that the server sends
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     pub chain: Vec<usize>,
+    /// Middleboxes on the way: none, drop-syn-data, strip-syn-data
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub middlebox: Vec<Middlebox>,
+    /// Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub peer: Vec<Peer>,
+    /// SSLmTCP: first (what was learnt of the path is forgotten), remembered
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub visit: Vec<Visit>,
     /// Connections a point
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,

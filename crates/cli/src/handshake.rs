@@ -133,12 +133,11 @@ impl HandshakeArgs {
 
 impl AxisArgs {
     fn any(&self) -> bool {
-        let AxisArgs { mode, rtt, loss, key, group, library, chain, repeat, concurrent } = self;
+        let AxisArgs { mode, rtt, loss, key, group, library, chain, .. } = self;
+        let AxisArgs { middlebox, peer, visit, repeat, concurrent, .. } = self;
         let lists = [mode.len(), rtt.len(), loss.len(), key.len(), group.len(), library.len()];
-        lists.iter().any(|len| *len > 0)
-            || !chain.is_empty()
-            || repeat.is_some()
-            || concurrent.is_some()
+        let more = [chain.len(), middlebox.len(), peer.len(), visit.len()];
+        lists.iter().chain(&more).any(|len| *len > 0) || repeat.is_some() || concurrent.is_some()
     }
 
     fn overwrite(&self, sweep: &mut Sweep) {
@@ -154,6 +153,9 @@ impl AxisArgs {
         set(&mut sweep.group, &self.group);
         set(&mut sweep.library, &self.library);
         set(&mut sweep.chain, &self.chain);
+        set(&mut sweep.middlebox, &self.middlebox);
+        set(&mut sweep.peer, &self.peer);
+        set(&mut sweep.visit, &self.visit);
         sweep.repeat = self.repeat.unwrap_or(sweep.repeat);
         sweep.concurrent = self.concurrent.unwrap_or(sweep.concurrent);
     }

@@ -8,6 +8,8 @@ mod exit;
 mod explain;
 mod figures;
 mod files;
+mod gateway;
+mod gateway_args;
 mod handshake;
 mod interrupt;
 mod lab_run;
@@ -16,6 +18,7 @@ mod output;
 mod probe;
 mod report;
 mod run;
+mod service;
 mod shell;
 mod talk;
 
@@ -34,8 +37,7 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     let talk = Talk::new(cli.quiet, cli.color);
-    trace(cli.verbose);
-    match dispatch(cli.command, &talk) {
+    match dispatch(cli, &talk) {
         Ok(exit) => exit.into(),
         Err(failed) => {
             talk.error(&failed.error);
@@ -71,14 +73,19 @@ fn trace(verbose: u8) {
         .init();
 }
 
-fn dispatch(command: Command, talk: &Talk) -> Outcome {
-    match command {
+fn dispatch(cli: Cli, talk: &Talk) -> Outcome {
+    if !matches!(cli.command, Command::Gateway(_)) {
+        trace(cli.verbose);
+    }
+    match cli.command {
         Command::Run(args) => run::run(&args, talk),
         Command::Handshake(args) => handshake::handshake(&args, talk),
         Command::Report(args) => report::report(&args, talk),
         Command::Compare(args) => compare::compare(&args, talk),
         Command::Doctor(args) => doctor::doctor(&args, talk),
         Command::Probe(args) => probe::probe(&args, talk),
+        // It runs for long, and logs in its own way.
+        Command::Gateway(args) => gateway::gateway(&args, cli.verbose, cli.quiet, talk),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
         Command::Figures(args) => figures::figures(&args, talk),

@@ -161,6 +161,11 @@ fn trust(args: &ProbeArgs) -> Result<tls::Trust, Failed> {
         return Ok(tls::Trust::Insecure);
     }
     let Some(path) = &args.ca else { return Ok(tls::Trust::System) };
+    Ok(tls::Trust::Roots(roots_in(path)?))
+}
+
+/// The certificates of a PEM file, in DER; at least one.
+pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Failed> {
     let text = read_text(path, "certificate file")?;
     let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(text.as_bytes())
         .map(|certificate| certificate.map(|der| der.to_vec()))
@@ -172,7 +177,7 @@ fn trust(args: &ProbeArgs) -> Result<tls::Trust, Failed> {
         let error = anyhow!("{}: no certificate in it; hint: it should be PEM", path.display());
         return Err(Failed { exit: Exit::Usage, error });
     }
-    Ok(tls::Trust::Roots(certificates))
+    Ok(certificates)
 }
 
 fn read_report(path: &Path) -> Result<(String, Report), Failed> {

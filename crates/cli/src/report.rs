@@ -87,7 +87,10 @@ impl Results {
         question: &Question,
         as_json: bool,
     ) -> Result<PathBuf, Failed> {
-        let findings = question.findings(&self.summary)?;
+        let mut findings = question.findings(&self.summary)?;
+        if let Some(calibration) = calibrated(&self.manifest) {
+            findings = findings.calibrated(&calibration);
+        }
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
         let report = assemble(&self.manifest, &findings)?;
         report.write_to(&path).or_exit(Exit::Results)?;
@@ -150,12 +153,12 @@ fn assemble(manifest: &Manifest, findings: &Findings<'_>) -> Result<Report, Fail
 
 /// The lab's measurement of itself, and what makes the result worse than it could be.
 fn calibration(manifest: &Manifest) -> Vec<Fact> {
-    let read = |value: &serde_json::Value| serde_json::from_value::<Calibration>(value.clone());
-    let mut facts = Vec::new();
-    if let Some(Ok(calibration)) = manifest.calibration.as_ref().map(read) {
-        facts.extend(calibration_facts(&calibration));
-    }
-    facts
+    calibrated(manifest).map_or_else(Vec::new, |calibration| calibration_facts(&calibration))
+}
+
+/// The calibration, if there is one that can be read.
+fn calibrated(manifest: &Manifest) -> Option<Calibration> {
+    serde_json::from_value(manifest.calibration.clone()?).ok()
 }
 
 fn calibration_facts(calibration: &Calibration) -> Vec<Fact> {

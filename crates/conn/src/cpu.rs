@@ -22,6 +22,8 @@ pub enum CpuScope {
     /// Everything that the thread did from the connection's start to its end, the runtime included.
     /// It is this connection's only if nothing else ran on the thread meanwhile.
     Thread,
+    /// What the TLS library used, and nothing of TCP or the runtime.
+    TlsLibrary,
 }
 
 /// A future whose polls are measured by the thread's CPU clock, so that concurrent connections on one

@@ -35,12 +35,14 @@ pub struct ServerRecord {
     pub closed: Option<Time>,
     /// Whether the request was there before the client's Finished: in early data.
     pub early_request: bool,
-    /// Whether data in the client's SYN was taken (TCP Fast Open), as TCP_INFO says.
+    /// Whether data in the client's SYN was taken: by TCP Fast Open, as TCP_INFO says, or by SSLmTCP.
     pub syn_data: bool,
     /// CPU time spent on it.
     pub cpu: Duration,
     /// What `cpu` covers.
     pub cpu_scope: CpuScope,
+    /// CPU time inside the TLS library until the response was sent; `None` where it is not told apart.
+    pub crypto: Option<Duration>,
     /// What TLS says; `None` for plain TCP, and for QUIC where the handshake did not get so far.
     pub facts: Option<tls::Facts>,
     /// Writes to TCP, and how many of them took only a part (each flight is one write).
@@ -66,6 +68,7 @@ impl ServerRecord {
             syn_data: false,
             cpu: Duration::ZERO,
             cpu_scope,
+            crypto: None,
             facts: None,
             writes: 0,
             partial_writes: 0,

@@ -30,9 +30,12 @@ pub struct Outcome {
     pub cpu: Duration,
     /// What `cpu` covers.
     pub cpu_scope: CpuScope,
-    /// What became of TCP Fast Open.
+    /// CPU time inside the TLS library until the first response byte was read; `None` where it is
+    /// not told apart.
+    pub crypto: Option<Duration>,
+    /// What became of data in the SYN: by TCP Fast Open, or by SSLmTCP.
     pub syn_data: SynData,
-    /// Bytes given to the kernel before the SYN-ACK: with Fast Open, those that ride in the SYN.
+    /// Bytes given to TCP before the SYN-ACK: with Fast Open and SSLmTCP, those that ride in the SYN.
     pub syn_bytes: usize,
     /// Whether the request went out as early data first. Whether that was accepted, `facts` say.
     pub early_request: bool,
@@ -44,7 +47,8 @@ pub struct Outcome {
     pub writes: u32,
     /// How many of them the kernel took only in part, so that the flight was more than one write.
     pub partial_writes: u32,
-    /// TCP_INFO at the end of the exchange, before FIN; `None` for QUIC.
+    /// TCP_INFO at the end of the exchange, before FIN, or what our own TCP says in its terms; `None`
+    /// for QUIC.
     pub tcp: Option<TcpInfo>,
     /// QUIC's counters at the end of the exchange; `None` for TCP.
     pub quic: Option<QuicInfo>,

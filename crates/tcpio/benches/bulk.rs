@@ -5,16 +5,19 @@
 //! rounds. `--millis N`: how long each transfer runs. `--only TEXT`: cases whose names contain it.
 //! Each node stays on a processor of its own, if there are two.
 
+#[path = "support/judge.rs"]
+mod judge;
 #[path = "../tests/net/support.rs"]
 mod support;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use packet::offload::{self, Offloads};
 use support::*;
 use tcpio::{DeviceOptions, Stack, StackOptions};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// What is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,7 @@ fn main() -> TestResult {
         return Ok(());
     }
     let arguments = arguments()?;
+    let mut rates: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..arguments.rounds {
         for (frames, what) in FRAMES {
             for (pairing, name) in PAIRINGS {
@@ -88,6 +92,7 @@ fn main() -> TestResult {
                 if name.contains(&arguments.only) {
                     let [rate, a, b] = bulk(frames, pairing, arguments.length)?;
                     println!("{name:50} {rate:7.2} Gbit/s, {a:7.2} and {b:7.2} a core");
+                    rates.entry(name).or_default().push(rate);
                 }
             }
         }
@@ -102,7 +107,34 @@ fn main() -> TestResult {
             }
         }
     }
+    summary(&rates)
+}
+
+/// Medians, and what is required of them.
+fn summary(rates: &BTreeMap<String, Vec<f64>>) -> TestResult {
+    println!("medians:");
+    let mut medians = BTreeMap::new();
+    for (name, rates) in rates {
+        medians.insert(name.as_str(), judge::row(name, rates, "Gbit/s")?);
+    }
+    let median = |name: &str| medians.get(name).copied();
+    for pairing in ["ours to kernel", "kernel to ours"] {
+        let plain = median(&format!("{pairing}, 1500-byte frames"));
+        if let (Some(ours), Some(kernel)) = (plain, median("kernel to kernel, 1500-byte frames")) {
+            judge::required(&format!("{pairing}, share of kernel to kernel"), ours / kernel, 0.5);
+        }
+        if let Some(rate) = median(&format!("{pairing}, super-segments")) {
+            judge::required(&format!("{pairing}, super-segments, Gbit/s"), rate, 10.0);
+        }
+    }
     Ok(())
+}
+
+/// A connection of the kernel's to `target`.
+async fn connect_kernel(target: std::net::SocketAddr) -> TestResult<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    judge::cubic(&socket)?;
+    Ok(socket.connect(target).await?)
 }
 
 /// Two nodes, each on its own processor.
@@ -177,9 +209,9 @@ fn bulk(frames: Frames, pairing: Pairing, length: Duration) -> TestResult<[f64; 
             stream.connected().await?;
             fill(stream, length).await
         }),
-        false => a
-            .node
-            .spawn(move || async move { fill(TcpStream::connect(target).await?, length).await }),
+        false => {
+            a.node.spawn(move || async move { fill(connect_kernel(target).await?, length).await })
+        }
     };
     join(client)?;
     let (bytes, time) = join(server)?;
@@ -248,7 +280,7 @@ fn round_trip(pairing: Pairing, spin: Duration, trips: u32) -> TestResult<Durati
             ping(stream, trips).await
         }),
         false => a.node.spawn(move || async move {
-            let stream = TcpStream::connect(target).await?;
+            let stream = connect_kernel(target).await?;
             stream.set_nodelay(true)?;
             ping(stream, trips).await
         }),

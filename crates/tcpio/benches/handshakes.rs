@@ -4,6 +4,8 @@
 
 #[path = "../tests/kernel/harness.rs"]
 mod harness;
+#[path = "support/judge.rs"]
+mod judge;
 #[path = "../tests/kernel/peers.rs"]
 mod peers;
 mod support;
@@ -34,9 +36,9 @@ fn main() -> TestResult {
         rates.push(rate);
         per_core.push(server);
     }
-    support::row("both sides, a processor each", &rates, "/s")?;
-    let core = support::row("server, a second of its CPU time", &per_core, "/s")?;
-    support::required("handshakes a second and core", core, 2000.0);
+    judge::row("both sides, a processor each", &rates, "/s")?;
+    let core = judge::row("server, a second of its CPU time", &per_core, "/s")?;
+    judge::required("handshakes a second and core", core, 2000.0);
     Ok(())
 }
 

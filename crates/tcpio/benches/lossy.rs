@@ -7,6 +7,8 @@
 
 #[path = "../tests/kernel/harness.rs"]
 mod harness;
+#[path = "support/judge.rs"]
+mod judge;
 #[path = "../tests/kernel/peers.rs"]
 mod peers;
 mod support;
@@ -56,15 +58,15 @@ fn main() -> TestResult {
             if by_us { ours.extend(rates) } else { kernel.extend(rates) }
         }
     }
-    support::row("Kernel to Kernel", &kernel, "Mbit/s")?;
-    support::row("Ours to Kernel", &ours, "Mbit/s")?;
+    judge::row("Kernel to Kernel", &kernel, "Mbit/s")?;
+    judge::row("Ours to Kernel", &ours, "Mbit/s")?;
     let compared = compare_paired(&kernel, &ours, Confidence::C95)?;
     if let Some(ratio) = compared.ratio {
         println!(
             "  ours by the kernel's, pair by pair: {:.3} ({:.3} to {:.3})",
             ratio.value, ratio.low, ratio.high
         );
-        support::required("share of the kernel's", ratio.value, 1.0);
+        judge::required("share of the kernel's", ratio.value, 1.0);
     }
     Ok(())
 }
@@ -91,7 +93,7 @@ fn measure(sites: &[Site], by_us: bool, time: Duration) -> TestResult<Vec<f64>> 
         } else {
             site.sender.spawn(move || async move {
                 let socket = tokio::net::TcpSocket::new_v4()?;
-                support::cubic(&socket)?;
+                judge::cubic(&socket)?;
                 send(socket.connect(address).await?).await
             })
         };

@@ -4,6 +4,8 @@
 
 #[path = "../tests/kernel/harness.rs"]
 mod harness;
+#[path = "support/judge.rs"]
+mod judge;
 #[path = "../tests/kernel/peers.rs"]
 mod peers;
 mod support;
@@ -45,8 +47,8 @@ fn main() -> TestResult {
         }
     }
     for (name, (medians, tails)) in names.iter().zip(medians.iter().zip(&tails)) {
-        support::row(&format!("{name}, median"), medians, "us")?;
-        support::row(&format!("{name}, 99th percentile"), tails, "us")?;
+        judge::row(&format!("{name}, median"), medians, "us")?;
+        judge::row(&format!("{name}, 99th percentile"), tails, "us")?;
     }
     Ok(())
 }

@@ -28,17 +28,20 @@ pub enum Ingredient {
     FastOpen,
     /// TCP Fast Open without cookies.
     FastOpenNoCookie,
+    /// SSLmTCP, by a pair of gateways.
+    SslmTcp,
 }
 
 impl Ingredient {
     /// All, in the order to switch them on.
-    pub const ALL: [Ingredient; 6] = [
+    pub const ALL: [Ingredient; 7] = [
         Ingredient::Tls13,
         Ingredient::Resumption,
         Ingredient::EarlyData,
         Ingredient::Quic,
         Ingredient::FastOpen,
         Ingredient::FastOpenNoCookie,
+        Ingredient::SslmTcp,
     ];
 
     /// What a mode needs.
@@ -54,10 +57,11 @@ impl Ingredient {
             }
         };
         let transport: &[Ingredient] = match mode.transport {
-            Transport::Tcp => &[],
+            Transport::Tcp | Transport::UserTcp => &[],
             Transport::TcpFastOpen => &[Ingredient::FastOpen],
             Transport::TcpFastOpenNoCookie => &[Ingredient::FastOpenNoCookie],
             Transport::Quic => &[Ingredient::Quic],
+            Transport::SslmTcp => &[Ingredient::SslmTcp],
         };
         [security, transport].concat()
     }
@@ -72,6 +76,7 @@ impl Ingredient {
             Ingredient::Quic => "QUIC (HTTP/3)",
             Ingredient::FastOpen => "TCP Fast Open",
             Ingredient::FastOpenNoCookie => "TCP Fast Open without cookies",
+            Ingredient::SslmTcp => "SSLmTCP",
         }
     }
 
@@ -140,6 +145,15 @@ impl Ingredient {
                 lines: "net.ipv4.tcp_fastopen = 0x602   # on the server\n\
                         net.ipv4.tcp_fastopen = 0x5     # on the client",
             }],
+            Ingredient::SslmTcp => &[Setting {
+                of: "wiretax",
+                lines: "# at the server; `wiretax gateway --help` has certificates and rights\n\
+                        wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 --redirect \\\n  \
+                        --certificate chain.pem --key key.pem\n\
+                        # at the client\n\
+                        wiretax gateway connect --listen 127.0.0.1:8080 --to 192.0.2.10:443 \\\n  \
+                        --server-name example.org --redirect",
+            }],
         }
     }
 
@@ -173,6 +187,11 @@ impl Ingredient {
             Ingredient::FastOpenNoCookie => {
                 "Without cookies anyone can make the server work and answer by forged SYNs: only \
                  between hosts of one network that drops forged addresses (RFC 7413 §6.2)."
+            }
+            Ingredient::SslmTcp => {
+                "Both ends are programs of yours: browsers know nothing of it, and TLS ends at the \
+                 gateway. A middlebox that drops data on a SYN costs the first connection a second \
+                 (see the fallbacks); an ordinary peer costs no round trip."
             }
         }
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use conn::{Attempt, FastOpen};
+use sslmtcp::Embedding;
 use tls::Ticket;
 
 use crate::error::StudyError;
@@ -18,6 +19,7 @@ const PRIMING_PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Dial {
     address: SocketAddr,
     fast_open: FastOpen,
+    embedding: Embedding,
     reach: Reach,
     ticket: Option<Ticket>,
     early_data: bool,
@@ -36,6 +38,7 @@ impl Dial {
         Dial {
             address: place.address,
             fast_open: place.variant.fast_open(),
+            embedding: place.variant.embedding(),
             reach: place.reach.clone(),
             ticket,
             early_data: mode.early_data(),
@@ -50,6 +53,7 @@ impl Dial {
         Dial {
             address: place.address,
             fast_open: place.variant.fast_open(),
+            embedding: place.variant.embedding(),
             reach: place.reach.clone(),
             ticket: None,
             early_data: false,
@@ -74,6 +78,18 @@ impl Dial {
                     ..conn::tcp::ClientPlan::new(self.address)
                 };
                 conn::tcp::connect(plan).await
+            }
+            Reach::Ours { tls, stack } => {
+                let plan = conn::sslmtcp::ClientPlan {
+                    embedding: self.embedding,
+                    tls: (tls, ticket),
+                    early_data: self.early_data,
+                    timeout: self.timeout,
+                    await_ticket: self.await_ticket,
+                    linger: self.linger,
+                    ..conn::sslmtcp::ClientPlan::new(stack, self.address, tls)
+                };
+                conn::sslmtcp::connect(plan).await
             }
             Reach::Quic { tls } => {
                 let plan = conn::quic::ClientPlan {
@@ -105,6 +121,19 @@ impl Site {
         for _ in 0..missing.max(1) {
             prime_once(&client, place, missing > 0)?;
         }
+        let _ = place.log.drain();
+        Ok(())
+    }
+
+    /// Lets the client of a variant learn what the cell's path does to its SYN: to be called on that
+    /// path.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub(crate) fn teach(&mut self, variant: &Variant) -> Result<(), StudyError> {
+        let client = self.client.clone();
+        let Some(place) = self.place(variant) else { return Ok(()) };
+        prime_once(&client, place, false)?;
         let _ = place.log.drain();
         Ok(())
     }

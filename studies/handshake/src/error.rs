@@ -18,6 +18,14 @@ pub enum StudyError {
     /// A server could not be set up.
     #[error("a server could not be set up: {0}")]
     Server(#[from] conn::Failure),
+    /// Our own TCP could not be had on a node.
+    #[error("our TCP could not be opened on node {node}: {source}")]
+    Stack {
+        /// The node.
+        node: String,
+        /// What went wrong.
+        source: tcpio::Error,
+    },
     /// A ticket or cookie could not be fetched on a path without delay or loss.
     #[error("{mode}: priming failed: {failure}")]
     Priming {

@@ -6,26 +6,31 @@
 
 mod advice;
 mod dial;
+mod embedded;
 mod error;
 mod measure;
 mod mode;
 mod plan;
+mod point;
 mod present;
 mod sample;
 mod savings;
 mod site;
 mod spec;
+mod stacks;
 mod summary;
 mod views;
 mod wire;
 
 pub use advice::{Ingredient, Setting};
+pub use embedded::{Embedded, Model, Saved, embedded};
 pub use error::StudyError;
 #[doc(hidden)]
 pub use measure::Fault;
 pub use measure::{Bench, End, Watcher};
 pub use mode::{Mode, Security, Transport, UnknownMode};
-pub use plan::{Cell as PlanCell, Plan, PlanError, Point, Sweep};
+pub use plan::{Cell as PlanCell, Plan, PlanError, Sweep};
+pub use point::{Peer, Point, UnknownValue, Visit};
 pub use present::Findings;
 pub use savings::{Change, Saving, Weighed, changes};
 pub use spec::{RoundTrips, Sizes, round_trips};

@@ -8,14 +8,15 @@ use std::time::Duration;
 use conn::{Attempt, ServerRecord};
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
-use linkmodel::Path;
+use linkmodel::{Middlebox, Path};
 use observe::{Connection, Limits, LinkType, Tracker};
 use record::{Finished, Recorder, Sample};
 use units::Delay;
 
 use crate::dial::Dial;
 use crate::error::StudyError;
-use crate::plan::{Cell, Plan, PlanError, Point};
+use crate::plan::{Cell, Plan, PlanError};
+use crate::point::{Point, Visit};
 use crate::sample::{STUDY, Seen, Way, sample};
 use crate::site::{Site, Variant};
 
@@ -202,8 +203,13 @@ impl Expected {
     }
 
     fn one(cell: &Cell) -> Duration {
-        // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second.
-        let retransmission = if cell.loss.is_zero() { 0 } else { 3000 };
+        // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second, as all
+        // with data do where a middlebox drops them.
+        let retransmission = match cell.middlebox {
+            _ if !cell.loss.is_zero() => 3000,
+            Middlebox::DropSynData => 1000,
+            _ => 0,
+        };
         let alone =
             cell.rtt.duration() * HALF_ROUND_TRIPS / 2 + Duration::from_millis(retransmission);
         alone / cell.concurrent + OVERHEAD
@@ -248,7 +254,11 @@ impl CellRun<'_> {
             0.0 => String::new(),
             loss => format!(", loss {} %", loss * 100.0),
         };
-        format!("RTT {}{loss}: {what}", self.cell.rtt)
+        let middlebox = match self.cell.middlebox {
+            Middlebox::None => String::new(),
+            middlebox => format!(", {middlebox}"),
+        };
+        format!("RTT {}{loss}{middlebox}: {what}", self.cell.rtt)
     }
 
     /// Connections that are under way together, in the order to make them: one point's each, the
@@ -289,6 +299,11 @@ impl CellRun<'_> {
             }
         }
         self.bench.link.set_path(&self.path)?;
+        for point in self.cell.points.iter().filter(|point| point.visit == Visit::Remembered) {
+            if batches.iter().any(|batch| batch.point == *point) {
+                self.bench.site.teach(&Variant::from(point))?;
+            }
+        }
         Ok(End::Complete)
     }
 

@@ -18,6 +18,18 @@ pub enum Transport {
     TcpFastOpenNoCookie,
     /// QUIC (RFC 9000), which brings TLS 1.3 of its own.
     Quic,
+    /// TCP in user space, with TLS after its 3-way handshake: the control of [`Transport::SslmTcp`].
+    UserTcp,
+    /// The same TCP, whose 3-way handshake carries the TLS handshake (the SSLmTCP document).
+    SslmTcp,
+}
+
+impl Transport {
+    /// Whether TCP runs in user space.
+    #[must_use]
+    pub fn is_user_space(self) -> bool {
+        matches!(self, Transport::UserTcp | Transport::SslmTcp)
+    }
 }
 
 /// What secures the connection.
@@ -46,8 +58,9 @@ pub enum Security {
 pub struct Mode {
     /// What carries the bytes.
     pub transport: Transport,
-    /// What secures them. With [`Transport::Quic`] only [`Security::Tls13`] and
-    /// [`Security::Tls13EarlyData`] exist.
+    /// What secures them: with [`Transport::Quic`] TLS 1.3 with or without early data; with
+    /// [`Transport::SslmTcp`] these, TLS 1.3 resumed and [`Security::Tls12Rsa`]; with
+    /// [`Transport::UserTcp`] anything but nothing.
     pub security: Security,
 }
 
@@ -60,11 +73,15 @@ pub struct UnknownMode {
 }
 
 fn known_names() -> String {
-    Mode::all().iter().map(Mode::to_string).collect::<Vec<_>>().join(", ")
+    Mode::known().iter().map(Mode::to_string).collect::<Vec<_>>().join(", ")
 }
 
 const TCP_TRANSPORTS: [Transport; 3] =
     [Transport::Tcp, Transport::TcpFastOpen, Transport::TcpFastOpenNoCookie];
+
+/// The document's handshake, and those beyond it: of SSLmTCP and of its control.
+const SSLMTCP_SECURITIES: [Security; 3] =
+    [Security::Tls12Rsa, Security::Tls13, Security::Tls13EarlyData];
 
 const SECURITIES: [Security; 8] = [
     Security::Plain,
@@ -81,18 +98,50 @@ impl Mode {
     /// A mode; `None` if the two do not go together.
     #[must_use]
     pub fn new(transport: Transport, security: Security) -> Option<Mode> {
-        let quic_has_it = matches!(security, Security::Tls13 | Security::Tls13EarlyData);
-        (transport != Transport::Quic || quic_has_it).then_some(Mode { transport, security })
+        use Security::{Plain, Tls12Rsa, Tls13, Tls13EarlyData, Tls13Resumed};
+        let exists = match transport {
+            Transport::Tcp | Transport::TcpFastOpen | Transport::TcpFastOpenNoCookie => true,
+            Transport::Quic => matches!(security, Tls13 | Tls13EarlyData),
+            Transport::UserTcp => security != Plain,
+            Transport::SslmTcp => {
+                matches!(security, Tls12Rsa | Tls13 | Tls13Resumed | Tls13EarlyData)
+            }
+        };
+        exists.then_some(Mode { transport, security })
     }
 
-    /// Every mode, the slow and plain ones first.
+    /// The modes that `all` stands for, the slow and plain ones first.
     #[must_use]
     pub fn all() -> Vec<Mode> {
-        let transports = TCP_TRANSPORTS.into_iter().chain([Transport::Quic]);
-        transports
-            .flat_map(|transport| SECURITIES.map(|security| Mode::new(transport, security)))
-            .flatten()
-            .collect()
+        let of = |transport: Transport, securities: &[Security]| {
+            let modes = securities.iter().filter_map(|security| Mode::new(transport, *security));
+            modes.collect::<Vec<_>>()
+        };
+        let kernel = TCP_TRANSPORTS.into_iter().chain([Transport::Quic]);
+        let kernel = kernel.flat_map(|transport| of(transport, &SECURITIES));
+        let user = [Transport::UserTcp, Transport::SslmTcp];
+        let user = user.into_iter().flat_map(|transport| of(transport, &SSLMTCP_SECURITIES));
+        kernel.chain(user).collect()
+    }
+
+    /// Every mode that has a name: beside [`Mode::all`] what its modes may fall back to.
+    #[must_use]
+    pub fn known() -> Vec<Mode> {
+        let mut known = Mode::all();
+        for transport in [Transport::UserTcp, Transport::SslmTcp] {
+            let more = SECURITIES.iter().filter_map(|security| Mode::new(transport, *security));
+            let more: Vec<Mode> = more.filter(|mode| !known.contains(mode)).collect();
+            known.extend(more);
+        }
+        known
+    }
+
+    /// The same handshake in sequence over the same TCP: what an SSLmTCP mode's saving is counted
+    /// from, so that it is the handshake's and not the stack's. `None` for other modes.
+    #[must_use]
+    pub fn control(self) -> Option<Mode> {
+        (self.transport == Transport::SslmTcp)
+            .then_some(Mode { transport: Transport::UserTcp, ..self })
     }
 
     /// Whether a session from an earlier connection is resumed.
@@ -110,10 +159,16 @@ impl Mode {
         self.security == Security::Tls13EarlyData
     }
 
-    /// Whether the SYN is to carry data.
+    /// Whether the kernel is to put data into the SYN.
     #[must_use]
     pub fn fast_open(self) -> bool {
         matches!(self.transport, Transport::TcpFastOpen | Transport::TcpFastOpenNoCookie)
+    }
+
+    /// Whether the SYN is to carry data, whoever puts it there.
+    #[must_use]
+    pub fn loads_syn(self) -> bool {
+        self.fast_open() || self.transport == Transport::SslmTcp
     }
 
     /// What it is, for people.
@@ -127,6 +182,15 @@ impl Mode {
                 return match self.security {
                     Security::Tls13EarlyData => "QUIC, 0-RTT".to_owned(),
                     _ => "QUIC, 1-RTT".to_owned(),
+                };
+            }
+            Transport::UserTcp => "our TCP",
+            Transport::SslmTcp => {
+                return match self.security {
+                    Security::Tls13EarlyData => "SSLmTCP, TLS 1.3 with early data".to_owned(),
+                    Security::Tls13Resumed => "SSLmTCP, TLS 1.3 resumed".to_owned(),
+                    Security::Tls13 => "SSLmTCP, TLS 1.3".to_owned(),
+                    _ => "SSLmTCP as in the document".to_owned(),
                 };
             }
         };
@@ -165,6 +229,15 @@ impl fmt::Display for Mode {
             Transport::TcpFastOpenNoCookie => "tfo-nocookie",
             Transport::Quic if self.early_data() => return f.pad("quic-0rtt"),
             Transport::Quic => return f.pad("quic"),
+            Transport::UserTcp => "usertcp",
+            Transport::SslmTcp => {
+                return f.pad(match self.security {
+                    Security::Tls13EarlyData => "sslmtcp-0rtt",
+                    Security::Tls13Resumed => "sslmtcp-resumed",
+                    Security::Tls13 => "sslmtcp-tls13",
+                    _ => "sslmtcp-paper",
+                });
+            }
         };
         f.pad(&format!("{transport}{}", security_name(self.security)))
     }
@@ -174,7 +247,7 @@ impl FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Mode, UnknownMode> {
-        Mode::all()
+        Mode::known()
             .into_iter()
             .find(|mode| mode.to_string() == name)
             .ok_or_else(|| UnknownMode { name: name.to_owned() })
@@ -201,8 +274,13 @@ mod tests {
     #[test]
     fn every_mode_has_a_name_of_its_own_that_reads_back() {
         let all = Mode::all();
-        assert_eq!(all.len(), 8 * 3 + 2);
-        for mode in &all {
+        assert_eq!(all.len(), 8 * 3 + 2 + 3 + 3);
+        let known = Mode::known();
+        // Four more securities over our TCP, and SSLmTCP resumed.
+        assert_eq!(known.len(), all.len() + 4 + 1);
+        let names: std::collections::BTreeSet<String> = known.iter().map(Mode::to_string).collect();
+        assert_eq!(names.len(), known.len());
+        for mode in &known {
             assert_eq!(mode.to_string().parse(), Ok(*mode));
         }
     }
@@ -211,6 +289,16 @@ mod tests {
     fn a_wrong_name_lists_the_right_ones() {
         let message = "tcp+tls14".parse::<Mode>().unwrap_err().to_string();
         assert!(message.contains("tcp+tls14") && message.contains("tcp+tls13-0rtt"), "{message}");
+    }
+
+    #[test]
+    fn sslmtcp_has_its_control_in_sequence() {
+        let control = |mode: &str| mode.parse::<Mode>().unwrap().control().map(|m| m.to_string());
+        assert_eq!(control("sslmtcp-paper").as_deref(), Some("usertcp+tls12-rsa"));
+        assert_eq!(control("sslmtcp-tls13").as_deref(), Some("usertcp+tls13"));
+        assert_eq!(control("sslmtcp-0rtt").as_deref(), Some("usertcp+tls13-0rtt"));
+        assert_eq!(control("tfo+tls13"), None);
+        assert_eq!(Mode::new(Transport::SslmTcp, Security::Tls12), None);
     }
 
     #[test]

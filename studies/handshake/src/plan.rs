@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linkmodel::Path;
+use linkmodel::{Middlebox, Path};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tls::{Group, KeyType, Library};
 use units::{Delay, Probability, Rate};
 
 use crate::mode::{Mode, Security, Transport, UnknownMode};
+use crate::point::{Peer, Point, Visit};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -85,6 +86,15 @@ pub struct Sweep {
     /// Certificates that the server sends.
     #[serde(default = "default_chain")]
     pub chain: Vec<usize>,
+    /// Middleboxes on the way that do not bear data on a SYN.
+    #[serde(default = "no_middlebox", skip_serializing_if = "is_no_middlebox")]
+    pub middlebox: Vec<Middlebox>,
+    /// What the server is.
+    #[serde(default = "same_peer", skip_serializing_if = "is_same_peer")]
+    pub peer: Vec<Peer>,
+    /// Whether the client has met the path before.
+    #[serde(default = "first_visit", skip_serializing_if = "is_first_visit")]
+    pub visit: Vec<Visit>,
     /// Connections a point.
     pub repeat: u32,
     /// Connections under way at once; above 1, CPU times are not comparable with those at 1.
@@ -107,8 +117,28 @@ fn default_library() -> Vec<Library> {
 fn default_chain() -> Vec<usize> {
     vec![1]
 }
+fn no_middlebox() -> Vec<Middlebox> {
+    vec![Middlebox::None]
+}
+fn same_peer() -> Vec<Peer> {
+    vec![Peer::Same]
+}
+fn first_visit() -> Vec<Visit> {
+    vec![Visit::First]
+}
 fn one() -> u32 {
     1
+}
+
+// A sweep without these axes is written as before there were any.
+fn is_no_middlebox(list: &[Middlebox]) -> bool {
+    list == [Middlebox::None]
+}
+fn is_same_peer(list: &[Peer]) -> bool {
+    list == [Peer::Same]
+}
+fn is_first_visit(list: &[Visit]) -> bool {
+    list == [Visit::First]
 }
 
 #[derive(Deserialize)]
@@ -123,74 +153,6 @@ struct Scale {
     sweep: Vec<Sweep>,
 }
 
-/// Where a connection is measured: one combination of a sweep's lists.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// The sweep that it belongs to.
-    pub sweep: String,
-    /// How the connection is set up.
-    pub mode: Mode,
-    /// Round-trip time, propagation only.
-    pub rtt: Delay,
-    /// Loss each way.
-    pub loss: Probability,
-    /// Key of the server's certificates.
-    pub key: KeyType,
-    /// Key exchange group.
-    pub group: Group,
-    /// TLS library on both sides.
-    pub library: Library,
-    /// Certificates sent.
-    pub chain: usize,
-}
-
-impl Point {
-    /// The point as the axes of a sample.
-    #[must_use]
-    pub fn axes(&self) -> BTreeMap<String, String> {
-        [
-            ("sweep", self.sweep.clone()),
-            ("mode", self.mode.to_string()),
-            ("rtt", self.rtt.to_string()),
-            ("loss", self.loss.to_string()),
-            ("key", self.key.to_string()),
-            ("group", self.group.to_string()),
-            ("library", self.library.to_string()),
-            ("chain", self.chain.to_string()),
-        ]
-        .into_iter()
-        .map(|(axis, value)| (axis.to_owned(), value))
-        .collect()
-    }
-
-    /// The command that measures this point again.
-    #[must_use]
-    pub fn command(&self, seed: u64, repeat: u32) -> String {
-        let Point { mode, rtt, loss, key, group, library, chain, .. } = self;
-        format!(
-            "wiretax handshake --mode {mode} --rtt {rtt} --loss {loss} --key {key} --group {group} \
-             --library {library} --chain {chain} --repeat {repeat} --seed {seed}"
-        )
-    }
-
-    /// Why no library can do this, if none can.
-    #[must_use]
-    pub fn impossible(&self) -> Option<&'static str> {
-        let rsa_exchange = self.mode.security == Security::Tls12Rsa;
-        let tls12 =
-            rsa_exchange || matches!(self.mode.security, Security::Tls12 | Security::Tls12Resumed);
-        if rsa_exchange && self.library == Library::Rustls {
-            Some("rustls has no RSA key exchange")
-        } else if rsa_exchange && self.key == KeyType::EcdsaP256 {
-            Some("RSA key exchange needs an RSA certificate")
-        } else if tls12 && self.group == Group::X25519MlKem768 {
-            Some("X25519MLKEM768 exists in TLS 1.3 only")
-        } else {
-            None
-        }
-    }
-}
-
 /// Points that share a path: they take turns on it.
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -198,6 +160,8 @@ pub struct Cell {
     pub rtt: Delay,
     /// Loss each way.
     pub loss: Probability,
+    /// The middlebox on the way.
+    pub middlebox: Middlebox,
     /// Connections a point.
     pub repeat: u32,
     /// Connections under way at once.
@@ -272,6 +236,9 @@ impl Plan {
             group: default_group(),
             library: default_library(),
             chain: default_chain(),
+            middlebox: no_middlebox(),
+            peer: same_peer(),
+            visit: first_visit(),
             repeat: 10,
             concurrent: one(),
         }
@@ -327,18 +294,21 @@ impl Plan {
                     impossible.push((point, reason));
                     continue;
                 }
-                let (rtt, loss) = (point.rtt, point.loss);
-                let same = cells[first..].iter().position(|c| c.rtt == rtt && c.loss == loss);
-                match same {
+                let (rtt, loss, middlebox) = (point.rtt, point.loss, point.middlebox);
+                let path = |c: &Cell| (c.rtt, c.loss, c.middlebox) == (rtt, loss, middlebox);
+                match cells[first..].iter().position(path) {
                     Some(at) => cells[first + at].points.push(point),
-                    None => cells.push(Cell { rtt, loss, repeat, concurrent, points: vec![point] }),
+                    None => {
+                        let points = vec![point];
+                        cells.push(Cell { rtt, loss, middlebox, repeat, concurrent, points });
+                    }
                 }
             }
         }
         Ok((cells, impossible))
     }
 
-    /// The path of a cell: the base's, with the cell's RTT and loss and the plan's rate.
+    /// The path of a cell: the base's, with the cell's RTT, loss and middlebox and the plan's rate.
     #[must_use]
     pub fn path(&self, cell: &Cell) -> Path {
         let mut path = self.base.clone().unwrap_or_default();
@@ -348,6 +318,9 @@ impl Plan {
         for direction in [&mut path.forward, &mut path.backward] {
             if self.base.is_none() || !cell.loss.is_zero() {
                 direction.loss = cell.loss.into();
+            }
+            if self.base.is_none() || cell.middlebox != Middlebox::None {
+                direction.middlebox = cell.middlebox;
             }
             if let Some(rate) = self.rate {
                 direction.rate = Some(linkmodel::RateSource::Fixed(rate));
@@ -366,6 +339,9 @@ fn check_lists(sweep: &Sweep) -> Result<(), PlanError> {
         ("group", sweep.group.is_empty()),
         ("library", sweep.library.is_empty()),
         ("chain", sweep.chain.is_empty()),
+        ("middlebox", sweep.middlebox.is_empty()),
+        ("peer", sweep.peer.is_empty()),
+        ("visit", sweep.visit.is_empty()),
     ];
     match lists.iter().find(|(_, empty)| *empty) {
         Some((list, _)) => Err(PlanError::Empty { sweep: sweep.name.clone(), list }),
@@ -404,14 +380,12 @@ fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
         }
     }
     let mut points = Vec::<Point>::new();
-    for &rtt in &sweep.rtt {
-        for &loss in &sweep.loss {
-            for &mode in &modes {
-                for variant in variants_of(sweep) {
-                    let point = Point { mode, rtt, loss, ..variant }.canonical();
-                    if !points.contains(&point) {
-                        points.push(point);
-                    }
+    for path in paths_of(sweep) {
+        for &mode in &modes {
+            for variant in variants_of(sweep, &path) {
+                let point = Point { mode, ..variant }.canonical();
+                if !points.contains(&point) {
+                    points.push(point);
                 }
             }
         }
@@ -419,37 +393,52 @@ fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
     Ok(points)
 }
 
-fn variants_of(sweep: &Sweep) -> Vec<Point> {
-    let mut variants = Vec::new();
-    for &key in &sweep.key {
-        for &group in &sweep.group {
-            for &library in &sweep.library {
-                for &chain in &sweep.chain {
-                    variants.push(Point {
-                        sweep: sweep.name.clone(),
-                        mode: Mode { transport: Transport::Tcp, security: Security::Plain },
-                        rtt: Delay::ZERO,
-                        loss: Probability::ZERO,
-                        key,
-                        group,
-                        library,
-                        chain,
-                    });
-                }
-            }
+/// Every path of a sweep: RTT, loss, middlebox.
+fn paths_of(sweep: &Sweep) -> Vec<(Delay, Probability, Middlebox)> {
+    let mut paths = Vec::new();
+    for &rtt in &sweep.rtt {
+        for &loss in &sweep.loss {
+            paths.extend(sweep.middlebox.iter().map(|&middlebox| (rtt, loss, middlebox)));
         }
     }
-    variants
+    paths
 }
 
-impl Point {
-    /// QUIC is rustls' whatever the sweep says: the point says what is measured.
-    fn canonical(mut self) -> Point {
-        if self.mode.transport == Transport::Quic {
-            self.library = Library::Rustls;
-        }
-        self
-    }
+/// Every combination of what is not the path or the mode.
+fn variants_of(sweep: &Sweep, path: &(Delay, Probability, Middlebox)) -> Vec<Point> {
+    let &(rtt, loss, middlebox) = path;
+    let mut variants = vec![Point {
+        sweep: sweep.name.clone(),
+        mode: Mode { transport: Transport::Tcp, security: Security::Plain },
+        rtt,
+        loss,
+        key: KeyType::Rsa2048,
+        group: Group::X25519,
+        library: Library::OpenSsl,
+        chain: 1,
+        middlebox,
+        peer: Peer::Same,
+        visit: Visit::First,
+    }];
+    variants = crossed(variants, &sweep.key, |point, key| point.key = key);
+    variants = crossed(variants, &sweep.group, |point, group| point.group = group);
+    variants = crossed(variants, &sweep.library, |point, library| point.library = library);
+    variants = crossed(variants, &sweep.chain, |point, chain| point.chain = chain);
+    variants = crossed(variants, &sweep.peer, |point, peer| point.peer = peer);
+    crossed(variants, &sweep.visit, |point, visit| point.visit = visit)
+}
+
+/// Each of these points with each of these values.
+fn crossed<T: Copy>(points: Vec<Point>, values: &[T], set: impl Fn(&mut Point, T)) -> Vec<Point> {
+    let each = |point: Point| {
+        let set = &set;
+        values.iter().map(move |value| {
+            let mut point = point.clone();
+            set(&mut point, *value);
+            point
+        })
+    };
+    points.into_iter().flat_map(each).collect()
 }
 
 #[cfg(test)]

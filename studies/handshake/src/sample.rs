@@ -8,7 +8,7 @@ use observe::Connection;
 use record::{Outcome, Sample};
 
 use crate::mode::{Mode, Transport};
-use crate::plan::Point;
+use crate::point::Point;
 use crate::spec::round_trips;
 use crate::summary::{label, value};
 use crate::views::{Views, actual_mode};
@@ -120,6 +120,7 @@ fn client_values(values: &mut BTreeMap<String, f64>, outcome: &Connected) {
     put(value::THINK, timeline.think_time());
     put(value::CONNECT, timeline.since_start(timeline.connected));
     put(value::CLIENT_CPU, Some(outcome.cpu));
+    put(value::CLIENT_CRYPTO, outcome.crypto);
     if let Some(facts) = &outcome.facts {
         values.insert(value::HELLO_BYTES.to_owned(), facts.client_hello_len as f64);
     }
@@ -131,7 +132,7 @@ fn time_as(actual: Mode, values: &mut BTreeMap<String, f64>, outcome: &Connected
     let timeline = &outcome.timeline;
     let Some(first) = timeline.ready else { return };
     let mut ready = first;
-    if actual.transport == Transport::Tcp {
+    if matches!(actual.transport, Transport::Tcp | Transport::UserTcp) {
         // RFC 7413 §4.2.1: data that a SYN carried in vain is sent again after the SYN+ACK.
         ready = ready.max(timeline.connected.unwrap_or(ready));
     }
@@ -148,6 +149,9 @@ fn time_as(actual: Mode, values: &mut BTreeMap<String, f64>, outcome: &Connected
 
 fn server_values(values: &mut BTreeMap<String, f64>, server: &ServerRecord) {
     values.insert(value::SERVER_CPU.to_owned(), millis(server.cpu));
+    if let Some(crypto) = server.crypto {
+        values.insert(value::SERVER_CRYPTO.to_owned(), millis(crypto));
+    }
     let handshake = match (server.hello_received, server.handshake_complete) {
         (Some(hello), Some(complete)) => complete.checked_since(hello),
         _ => None,
@@ -161,12 +165,15 @@ fn wire_values(values: &mut BTreeMap<String, f64>, actual: Mode, wire: &WireView
     let since_first =
         |time: Option<units::Time>| Some(millis(time?.checked_since(wire.first_frame?)?));
     let spec = round_trips(actual, &wire.sizes(actual));
+    let loaded = |bytes: u64| (bytes > 0).then_some(bytes as f64);
     let all = [
         (value::UP_BYTES, Some(wire.up.bytes as f64)),
         (value::DOWN_BYTES, Some(wire.down.bytes as f64)),
         (value::UP_FRAMES, Some(wire.up.frames as f64)),
         (value::DOWN_FRAMES, Some(wire.down.frames as f64)),
         (value::RETRANSMITTED, Some(wire.retransmitted as f64)),
+        (value::SYN_BYTES, loaded(wire.syn_data)),
+        (value::SYN_ACK_BYTES, loaded(wire.syn_ack_data)),
         (value::WIRE_REQUEST, since_first(wire.request)),
         (value::WIRE_RESPONSE, since_first(wire.response)),
         (value::SPEC_READY, Some(f64::from(spec.ready))),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stats::{Bootstrap, Confidence, Distribution, Estimate};
 
-use crate::mode::{Mode, Security};
+use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, Summary, value};
 
 /// What a change of mode saves at one round-trip time, until the first response byte.
@@ -46,7 +46,7 @@ pub struct Weighed {
 }
 
 /// Every change of mode from `from` within its sweep, the largest saving first. A mode without
-/// security is no advice, and is left out. Empty if `from` was not measured without loss.
+/// security, one with RSA key exchange and our TCP alone are no advice, and are left out. Empty if `from` was not measured without loss.
 ///
 /// # Errors
 /// Statistics refuse the samples.
@@ -75,7 +75,8 @@ pub fn changes(
 
 /// The row of `from` with the most paths.
 fn base_row(summary: &Summary, from: Mode) -> Option<&Row> {
-    let rows = summary.rows.iter().filter(|row| row.key.mode == from && !row.cells.is_empty());
+    let usable = |row: &&Row| !row.cells.is_empty() && row.key.is_unhindered();
+    let rows = summary.rows.iter().filter(|row| row.key.mode == from).filter(usable);
     // The first of several with as many, so that the order of sweeps decides.
     rows.rev().max_by_key(|row| row.cells.len())
 }
@@ -85,10 +86,12 @@ fn comparable<'a>(summary: &'a Summary, today: &'a Row) -> impl Iterator<Item = 
     summary.rows.iter().filter(move |row| {
         let (a, b) = (&row.key, &today.key);
         let same_library = a.library == b.library
-            || a.mode.transport == crate::mode::Transport::Quic
-            || b.mode.transport == crate::mode::Transport::Quic;
-        let advisable = !matches!(a.mode.security, Security::Plain | Security::Tls12Rsa);
-        a.sweep == b.sweep
+            || a.mode.transport == Transport::Quic
+            || b.mode.transport == Transport::Quic;
+        let advisable = !matches!(a.mode.security, Security::Plain | Security::Tls12Rsa)
+            && a.mode.transport != Transport::UserTcp;
+        a.is_unhindered()
+            && a.sweep == b.sweep
             && a.key == b.key
             && a.group == b.group
             && a.chain == b.chain

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use conn::{FastOpen, Running, ServerLog};
 use lab::Node;
+use sslmtcp::Embedding;
+use tcpio::Stack;
 use tls::{Group, Identity, KeyExchange, KeyType, Library, Ticket, Trust, Version};
 
 use crate::error::StudyError;
 use crate::mode::{Mode, Security, Transport};
-use crate::plan::Point;
+use crate::point::{Peer, Point, Visit};
+use crate::stacks::Stacks;
 
 /// The name that the servers' certificates carry.
 pub(crate) const SERVER_NAME: &str = "server.wiretax.test";
@@ -26,12 +29,14 @@ pub(crate) struct Variant {
     pub group: Group,
     pub library: Library,
     pub chain: usize,
+    pub peer: Peer,
+    pub visit: Visit,
 }
 
 impl From<&Point> for Variant {
     fn from(point: &Point) -> Variant {
-        let Point { mode, key, group, library, chain, .. } = *point;
-        Variant { mode, key, group, library, chain }
+        let Point { mode, key, group, library, chain, peer, visit, .. } = *point;
+        Variant { mode, key, group, library, chain, peer, visit }
     }
 }
 
@@ -96,11 +101,31 @@ impl Variant {
         config
     }
 
+    /// What of the TLS handshake rides in TCP's, over our TCP.
+    pub(crate) fn embedding(&self) -> Embedding {
+        match (self.mode.transport, self.mode.security) {
+            (Transport::SslmTcp, Security::Tls12Rsa) => Embedding::Paper,
+            (Transport::SslmTcp, Security::Tls13EarlyData) => Embedding::ZeroRtt,
+            (Transport::SslmTcp, _) => Embedding::Tls13,
+            _ => Embedding::None,
+        }
+    }
+
+    /// The same of an ordinary server.
+    fn server_fast_open(&self) -> FastOpen {
+        match self.peer {
+            Peer::Same => self.fast_open(),
+            Peer::Plain => FastOpen::Off,
+        }
+    }
+
     pub(crate) fn fast_open(&self) -> FastOpen {
         match self.mode.transport {
             Transport::TcpFastOpen => FastOpen::Cookie,
             Transport::TcpFastOpenNoCookie => FastOpen::Cookieless,
-            Transport::Tcp | Transport::Quic => FastOpen::Off,
+            Transport::Tcp | Transport::Quic | Transport::UserTcp | Transport::SslmTcp => {
+                FastOpen::Off
+            }
         }
     }
 }
@@ -108,8 +133,17 @@ impl Variant {
 /// The client's means to reach one server.
 #[derive(Clone)]
 pub(crate) enum Reach {
-    Tcp { tls: Option<tls::Client> },
-    Quic { tls: tls::quic::Client },
+    Tcp {
+        tls: Option<tls::Client>,
+    },
+    Quic {
+        tls: tls::quic::Client,
+    },
+    /// Over our own TCP.
+    Ours {
+        tls: tls::Client,
+        stack: Stack,
+    },
 }
 
 /// One server and the way to it.
@@ -130,6 +164,8 @@ pub(crate) struct Site {
     server: Node,
     identities: BTreeMap<(KeyType, usize), Arc<Identity>>,
     places: BTreeMap<Variant, Place>,
+    /// Our own TCP on both nodes, once it is needed.
+    stacks: Option<Stacks>,
 }
 
 impl Site {
@@ -137,7 +173,8 @@ impl Site {
         // 1: data in the SYN of a client; 2: of a server (RFC 7413; Linux ip-sysctl).
         client.sysctl("net.ipv4.tcp_fastopen", "1")?;
         server.sysctl("net.ipv4.tcp_fastopen", "2")?;
-        Ok(Site { client, server, identities: BTreeMap::new(), places: BTreeMap::new() })
+        let (identities, places) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Site { client, server, identities, places, stacks: None })
     }
 
     /// The server of a variant, if it stands.
@@ -154,6 +191,10 @@ impl Site {
         let address = SocketAddr::new(IpAddr::V4(self.server.addr4()?), 0);
         let place = match variant.mode.transport {
             Transport::Quic => self.quic(variant, address, identity)?,
+            Transport::UserTcp | Transport::SslmTcp => {
+                let stacks = self.stacks()?;
+                self.ours(&stacks, variant, address, identity)?
+            }
             _ => self.tcp(variant, address, identity)?,
         };
         self.places.insert(variant, place);
@@ -169,6 +210,15 @@ impl Site {
             new.reach = old.reach;
         }
         Ok(())
+    }
+
+    /// Our own TCP, opened when it is first asked for.
+    fn stacks(&mut self) -> Result<Stacks, StudyError> {
+        if let Some(stacks) = &self.stacks {
+            return Ok(stacks.clone());
+        }
+        let stacks = Stacks::open(&self.client, &self.server)?;
+        Ok(self.stacks.insert(stacks).clone())
     }
 
     fn identity(&mut self, key: KeyType, chain: usize) -> Result<Arc<Identity>, StudyError> {
@@ -191,18 +241,60 @@ impl Site {
         let server = tls::Server::new(&variant.server_config(identity))?;
         let plan = conn::tcp::ServerPlan {
             tls: (!plain).then_some(server),
-            fast_open: variant.fast_open(),
+            fast_open: variant.server_fast_open(),
             timeout: SERVER_PATIENCE,
             ..conn::tcp::ServerPlan::default()
         };
-        let running = self
-            .server
-            .spawn(move || async move {
-                conn::tcp::Server::bind(address, plan).map(conn::tcp::Server::spawn)
-            })
-            .join()??;
+        let running = self.kernel_server(address, plan)?;
         let reach = Reach::Tcp { tls: (!plain).then_some(client) };
         Ok(Place::new(variant, running, reach))
+    }
+
+    fn kernel_server(
+        &self,
+        address: SocketAddr,
+        plan: conn::tcp::ServerPlan,
+    ) -> Result<Running, StudyError> {
+        let bound = self.server.spawn(move || async move {
+            conn::tcp::Server::bind(address, plan).map(conn::tcp::Server::spawn)
+        });
+        Ok(bound.join()??)
+    }
+
+    /// A client over our TCP, and a server over it too, or an ordinary one.
+    fn ours(
+        &self,
+        stacks: &Stacks,
+        variant: Variant,
+        kernel: SocketAddr,
+        identity: Arc<Identity>,
+    ) -> Result<Place, StudyError> {
+        let tls = tls::Client::new(&variant.client_config(&identity))?;
+        let server = tls::Server::new(&variant.server_config(identity))?;
+        let running = match variant.peer {
+            Peer::Plain => {
+                let plan = conn::tcp::ServerPlan {
+                    tls: Some(server),
+                    timeout: SERVER_PATIENCE,
+                    ..conn::tcp::ServerPlan::default()
+                };
+                self.kernel_server(kernel, plan)?
+            }
+            Peer::Same => {
+                let plan = conn::sslmtcp::ServerPlan {
+                    timeout: SERVER_PATIENCE,
+                    ..conn::sslmtcp::ServerPlan::new(server)
+                };
+                let (stack, address) = (stacks.server.clone(), stacks.next_server_address());
+                let bound = self.server.spawn(move || async move {
+                    let server = conn::sslmtcp::Server::bind(&stack, address, plan);
+                    server.map(conn::sslmtcp::Server::spawn)
+                });
+                bound.join()??
+            }
+        };
+        let stack = stacks.client(variant.visit).clone();
+        Ok(Place::new(variant, running, Reach::Ours { tls, stack }))
     }
 
     fn quic(

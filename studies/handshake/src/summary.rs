@@ -25,6 +25,10 @@ pub mod value {
     pub const CLIENT_CPU: &str = "client_cpu_ms";
     /// CPU time of the server.
     pub const SERVER_CPU: &str = "server_cpu_ms";
+    /// Time in the client's TLS library until the first response byte (SSLmTCP and its control).
+    pub const CLIENT_CRYPTO: &str = "client_crypto_ms";
+    /// Time in the server's TLS library until the response was sent (SSLmTCP and its control).
+    pub const SERVER_CRYPTO: &str = "server_crypto_ms";
     /// Ethernet bytes from client to server up to the first response byte.
     pub const UP_BYTES: &str = "up_bytes";
     /// Ethernet bytes from server to client up to the first response byte.
@@ -45,6 +49,10 @@ pub mod value {
     pub const SPEC_READY: &str = "spec_ready_rtt";
     /// Round trips until the response by the specifications.
     pub const SPEC_RESPONSE: &str = "spec_response_rtt";
+    /// Bytes of data on the SYN.
+    pub const SYN_BYTES: &str = "syn_bytes";
+    /// Bytes of data on the SYN+ACK.
+    pub const SYN_ACK_BYTES: &str = "syn_ack_bytes";
     /// Segments or packets that were sent again.
     pub const RETRANSMITTED: &str = "retransmitted";
 }
@@ -78,7 +86,8 @@ pub mod label {
 pub struct RowKey {
     /// The sweep that it belongs to.
     pub sweep: String,
-    /// The mode that the wire shows; on a path with loss the mode that was meant.
+    /// The mode that the wire shows; the mode that was meant where the path has loss or a middlebox,
+    /// or the server is an ordinary one.
     pub mode: Mode,
     /// Certificates' key.
     pub key: String,
@@ -88,7 +97,25 @@ pub struct RowKey {
     pub library: String,
     /// Certificates sent.
     pub chain: String,
+    /// The middlebox on the way.
+    pub middlebox: String,
+    /// What the server is.
+    pub peer: String,
+    /// Whether the client has met the path before.
+    pub visit: String,
 }
+
+impl RowKey {
+    /// Whether nothing hinders what is tried: no middlebox on the way, and a server of its kind.
+    #[must_use]
+    pub fn is_unhindered(&self) -> bool {
+        let Self { middlebox, peer, visit, .. } = self;
+        [middlebox, peer, visit].into_iter().zip(UNHINDERED).all(|(is, usual)| is == usual)
+    }
+}
+
+/// Middlebox, peer and visit of a sample that does not name them.
+const UNHINDERED: [&str; 3] = ["none", "same", "first"];
 
 /// One mode at one path.
 #[derive(Debug, Clone, Serialize)]
@@ -100,6 +127,11 @@ pub struct Cell {
     /// Values of completed connections, by name.
     #[serde(skip)]
     pub values: BTreeMap<String, Vec<f64>>,
+    /// Of each of the values, in the same order, which of the connections it is of.
+    #[serde(skip)]
+    repeats: BTreeMap<String, Vec<u32>>,
+    /// What the connections were, by the wire, and how many of each.
+    pub actual: BTreeMap<String, u64>,
     /// Connections that came to no response, and when each was given up, in ms.
     pub given_up_ms: Vec<f64>,
     /// Connections that failed otherwise: reason and how many.
@@ -119,6 +151,28 @@ impl Cell {
     #[must_use]
     pub fn samples(&self, name: &str) -> &[f64] {
         self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// One value of both cells, connection by connection: those that took turns.
+    #[must_use]
+    pub fn paired_with(&self, other: &Cell, name: &str) -> (Vec<f64>, Vec<f64>) {
+        let mine = self.by_repeat(name);
+        let theirs = other.by_repeat(name);
+        let both = mine.iter().filter_map(|(n, a)| Some((*a, *theirs.get(n)?)));
+        both.unzip()
+    }
+
+    /// Two values of this cell, connection by connection.
+    #[must_use]
+    pub fn paired(&self, one: &str, other: &str) -> (Vec<f64>, Vec<f64>) {
+        let theirs = self.by_repeat(other);
+        let both = self.by_repeat(one).into_iter();
+        both.filter_map(|(n, a)| Some((a, *theirs.get(&n)?))).unzip()
+    }
+
+    fn by_repeat(&self, name: &str) -> BTreeMap<u32, f64> {
+        let repeats = self.repeats.get(name).map_or(&[][..], Vec::as_slice);
+        repeats.iter().copied().zip(self.samples(name).iter().copied()).collect()
     }
 
     /// The median of one value with its exact interval; `None` without samples.
@@ -244,26 +298,36 @@ impl Gathered {
         }
         let actual = sample.labels.get(label::ACTUAL).and_then(|mode| mode.parse().ok());
         let actual = actual.unwrap_or(intended);
-        if actual != intended {
-            *self.fell_back.entry(FellBack { intended, actual }).or_default() += 1;
-        }
-        // A SYN with data that is lost is sent again without. Counted as ordinary TCP, it would take
-        // the slow tail from Fast Open, and give it to TCP: under loss what was tried counts.
-        let mode = if loss.is_zero() { actual } else { intended };
         let text = |name: &str| axis(name).unwrap_or_default().to_owned();
-        let key = RowKey {
+        let or_usual = |name, usual: &str| axis(name).unwrap_or(usual).to_owned();
+        let [middlebox, peer, visit] = UNHINDERED;
+        let mut key = RowKey {
             sweep: text("sweep"),
-            mode,
+            mode: intended,
             key: text("key"),
             group: text("group"),
             library: text("library"),
             chain: text("chain"),
+            middlebox: or_usual("middlebox", middlebox),
+            peer: or_usual("peer", peer),
+            visit: or_usual("visit", visit),
         };
+        // Where something hinders a mode, its falling back is what is asked for.
+        if actual != intended && key.is_unhindered() {
+            *self.fell_back.entry(FellBack { intended, actual }).or_default() += 1;
+        }
+        // A SYN with data that is lost is sent again without. Counted as ordinary TCP, it would take
+        // the slow tail from Fast Open, and give it to TCP: under loss what was tried counts.
+        if loss.is_zero() && key.is_unhindered() {
+            key.mode = actual;
+        }
         let path = (rtt.duration().as_nanos(), loss.value().to_bits());
         let cell = self.cells.entry(key).or_default().entry(path).or_insert_with(|| Cell {
             rtt_ms: rtt.as_millis_f64(),
             loss: loss.value(),
             values: BTreeMap::new(),
+            repeats: BTreeMap::new(),
+            actual: BTreeMap::new(),
             given_up_ms: Vec::new(),
             failed: BTreeMap::new(),
             command: sample.command.clone(),
@@ -286,7 +350,11 @@ impl Cell {
     fn add(&mut self, sample: Sample) {
         match sample.outcome {
             Outcome::Completed => {
+                if let Some(actual) = sample.labels.get(label::ACTUAL) {
+                    *self.actual.entry(actual.clone()).or_default() += 1;
+                }
                 for (name, value) in sample.values {
+                    self.repeats.entry(name.clone()).or_default().push(sample.repeat);
                     self.values.entry(name).or_default().push(value);
                 }
             }

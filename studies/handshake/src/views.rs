@@ -24,13 +24,20 @@ pub(crate) struct Views<'a> {
 
 /// What the connection was, by the wire alone. `None` if that is none of the modes.
 pub(crate) fn actual_mode(intended: Mode, wire: &WireView) -> Option<Mode> {
-    let transport = match (intended.transport, wire.quic, wire.syn_data_taken, wire.cookie) {
-        (_, true, _, _) => Transport::Quic,
-        (_, false, false, _) => Transport::Tcp,
-        (_, false, true, true) => Transport::TcpFastOpen,
-        (_, false, true, false) => Transport::TcpFastOpenNoCookie,
+    // Who runs the client's TCP is known by its address, which is not the kernel's.
+    let user_space = intended.transport.is_user_space();
+    let transport = match (wire.quic, wire.syn_data_taken, wire.cookie) {
+        (true, _, _) => Transport::Quic,
+        (_, false, _) if user_space => Transport::UserTcp,
+        (_, true, _) if user_space && wire.is_embedded() => Transport::SslmTcp,
+        (_, false, _) => Transport::Tcp,
+        (_, true, true) => Transport::TcpFastOpen,
+        (_, true, false) => Transport::TcpFastOpenNoCookie,
     };
-    Mode::new(transport, actual_security(wire)?)
+    let mode = Mode::new(transport, actual_security(wire)?)?;
+    // The document's profile, and no other, has envelopes.
+    let paper = transport == Transport::SslmTcp && mode.security == Security::Tls12Rsa;
+    (paper == wire.enveloped).then_some(mode)
 }
 
 fn actual_security(wire: &WireView) -> Option<Security> {
@@ -173,6 +180,48 @@ mod tests {
             }),
             "tcp+tls12-rsa"
         );
+    }
+
+    fn embedded(change: impl FnOnce(&mut WireView)) -> Option<String> {
+        let intended = "sslmtcp-paper".parse().unwrap();
+        let wire = wire(|wire| {
+            (wire.syn_data, wire.hello_len) = (1_200, 300);
+            (wire.syn_data_taken, wire.syn_ack_data) = (true, 1_400);
+            change(wire);
+        });
+        actual_mode(intended, &wire).map(|mode| mode.to_string())
+    }
+
+    #[test]
+    fn sslmtcp_is_data_on_the_syn_ack_and_its_fallback_is_its_control() {
+        let is = |name: &str| Some(name.to_owned());
+        assert_eq!(embedded(|_| ()), is("sslmtcp-tls13"));
+        let early = embedded(|wire| (wire.resumed, wire.early_data_accepted) = (true, true));
+        assert_eq!(early, is("sslmtcp-0rtt"));
+        assert_eq!(embedded(|wire| wire.resumed = true), is("sslmtcp-resumed"));
+        let refused = embedded(|wire| {
+            (wire.syn_data_taken, wire.syn_ack_data) = (false, 0);
+        });
+        assert_eq!(refused, is("usertcp+tls13"));
+        // A bare SYN+ACK that takes the hello is a server's with Fast Open.
+        assert_eq!(embedded(|wire| wire.syn_ack_data = 0), is("tfo-nocookie+tls13"));
+        // Unless the hello is not yet whole.
+        let long = embedded(|wire| (wire.syn_ack_data, wire.hello_len) = (0, 1_500));
+        assert_eq!(long, is("sslmtcp-tls13"));
+    }
+
+    #[test]
+    fn the_documents_profile_and_no_other_has_envelopes() {
+        let rsa = |wire: &mut WireView| {
+            (wire.version, wire.cipher_suite) = (Some(0x0303), Some(0x009c));
+        };
+        let paper = embedded(|wire| {
+            rsa(wire);
+            wire.enveloped = true;
+        });
+        assert_eq!(paper.as_deref(), Some("sslmtcp-paper"));
+        assert_eq!(embedded(rsa), None);
+        assert_eq!(embedded(|wire| wire.enveloped = true), None);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::spec::Sizes;
 const SEGMENT: u64 = 1500 - 20 - 20 - 12;
 /// Payload bytes that Linux puts into a SYN at an MTU of 1500: room for all TCP options is kept free.
 const SYN_PAYLOAD: u64 = 1500 - 20 - 20 - 40;
+/// Payload bytes that our TCP puts into a SYN at an MTU of 1500: it keeps the room of its own options
+/// free, 20 bytes (MSS, SACK permitted, timestamps, window scale).
+const USER_SYN_PAYLOAD: u64 = 1500 - 20 - 20 - 20;
 /// CRYPTO bytes that fit the first QUIC datagram of 1200 bytes, beside headers, frames and tag
 /// (RFC 9000 §17.2.2, two connection IDs of 8 and up to 20 bytes).
 const QUIC_FIRST_DATAGRAM: u64 = 1_120;
@@ -35,6 +38,11 @@ pub(crate) struct WireView {
     /// The SYN carried data, and the SYN+ACK acknowledged all of it.
     pub syn_data_taken: bool,
     pub cookie: bool,
+    /// Bytes of data on the SYN and on the SYN+ACK; the former whether taken or not.
+    pub syn_data: u64,
+    pub syn_ack_data: u64,
+    /// TLS records on SYN, SYN+ACK and ACK were in the document's envelopes.
+    pub enveloped: bool,
     /// Negotiated version; `None` without TLS.
     pub version: Option<u16>,
     pub cipher_suite: Option<u16>,
@@ -61,8 +69,12 @@ impl WireView {
         if let Some(tcp) = &connection.tcp {
             let fast_open = &tcp.fast_open;
             let all_taken = fast_open.syn_data_acked == fast_open.syn_data;
-            view.syn_data_taken = fast_open.syn_data > 0 && all_taken;
+            let in_part = tcp.syn_data_taken == Some(true);
+            view.syn_data_taken = tcp.syn_data > 0 && in_part && all_taken;
             view.cookie = fast_open.cookie_len.is_some();
+            view.syn_data = tcp.syn_data.into();
+            view.syn_ack_data = tcp.syn_ack_data.into();
+            view.enveloped = tcp.enveloped;
             view.retransmitted = tcp.client_retransmitted + tcp.server_retransmitted;
         }
         if let Some(tls) = &connection.tls {
@@ -94,8 +106,22 @@ impl WireView {
             server_flight: self.server_flight,
             client_datagrams: datagrams * QUIC_DATAGRAM,
             segment: SEGMENT,
-            syn_payload: SYN_PAYLOAD,
+            syn_payload: match mode.transport.is_user_space() {
+                true => USER_SYN_PAYLOAD,
+                false => SYN_PAYLOAD,
+            },
+            syn_data: self.syn_data,
         }
+    }
+
+    /// Whether TLS answered data of a SYN as SSLmTCP does: on the SYN+ACK, or, since the SYN did not
+    /// hold the whole hello, behind it. A bare SYN+ACK to a whole hello is Fast Open's, unless it is
+    /// in an envelope, or the first SYN+ACK was lost: it is sent again without data.
+    pub(crate) fn is_embedded(&self) -> bool {
+        let hello_in_part = self.hello_len > self.syn_data;
+        let sent_again = self.retransmitted > 0;
+        let embedded = self.syn_ack_data > 0 || hello_in_part || self.enveloped || sent_again;
+        self.syn_data_taken && embedded
     }
 }
 

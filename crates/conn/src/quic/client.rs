@@ -117,6 +117,7 @@ pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
         tickets: tickets.take_ticket().into_iter().collect(),
         cpu: thread_cpu().saturating_sub(cpu),
         cpu_scope: CpuScope::Thread,
+        crypto: None,
         syn_data: SynData::NotSent,
         syn_bytes: 0,
         early_request: exchanged.early_request,

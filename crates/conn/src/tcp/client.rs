@@ -106,6 +106,7 @@ async fn attempt(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<Outco
         tickets,
         cpu: Duration::ZERO,
         cpu_scope: CpuScope::Connection,
+        crypto: None,
         syn_data: match (transfer.syn_bytes, tcp.syn_data_acknowledged) {
             (0, _) => SynData::NotSent,
             (_, true) => SynData::Acknowledged,

@@ -164,7 +164,7 @@ impl ReceiveBuffer {
         let duplicate = self.duplicate.take();
         if let Some(block) = duplicate {
             blocks.push(block);
-            // RFC 2883 §4.2: the island that holds the duplicate follows it
+            // RFC 2883 §4: the island that holds the duplicate follows it
             if let Some(island) = self.island_at(block.0) {
                 blocks.push(island);
             }

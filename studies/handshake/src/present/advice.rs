@@ -78,6 +78,7 @@ fn condition(need: Need, mode: Mode) -> &'static str {
             "for clients that return with a session ticket, and requests that may be repeated"
         }
         Need::BothEnds => "between programs of your own at both ends",
+        Need::Gateway => "through gateways of your own at both ends",
         Need::NoAdvice => "which is no advice",
     }
 }
@@ -92,7 +93,7 @@ pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
         let under_loss = super::loss::headline(findings);
         return under_loss.into_iter().chain([why]).map(|text| Inline::new().text(text)).collect();
     }
-    let needs = [Need::Server, Need::Udp, Need::Ticket, Need::BothEnds];
+    let needs = [Need::Server, Need::Udp, Need::Ticket, Need::BothEnds, Need::Gateway];
     let found: Vec<(Need, &Change)> =
         needs.into_iter().filter_map(|need| Some((need, best(findings, need)?))).collect();
     let Some(((need, first), others)) = found.split_first() else {
@@ -325,7 +326,8 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     let text = "What each change takes: the **server** alone; **UDP** open on the way, and clients \
                 that speak HTTP/3 (on a first visit only if DNS tells them so: an HTTPS record, \
                 RFC 9460); a **ticket** from an earlier visit; **both ends**, since browsers leave \
-                Fast Open off (and it needs a cookie from an earlier connection). **No advice**: \
+                Fast Open off (and it needs a cookie from an earlier connection); **gateways**, \
+                a pair of `wiretax gateway` that speak SSLmTCP between them. **No advice**: \
                 Fast Open without cookies, which lets forged SYNs make a server work (RFC 7413 \
                 §6.2), and a HelloRetryRequest, which is a cost to avoid.";
     let mut section = Section::new("change", "What to change")

@@ -10,7 +10,7 @@ use super::{Findings, decimals_at, estimate, rtt_text, rtts};
 use crate::mode::{Security, Transport};
 use crate::summary::{Row, value};
 
-/// Lines over TCP with QUIC, lines over Fast Open with QUIC, and the medians of all modes.
+/// Lines over TCP, over Fast Open and over SSLmTCP, each with QUIC, and the medians of all modes.
 pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
     let rows = findings.main_rows();
     if rtts(rows.iter().copied()).len() < 2 {
@@ -20,7 +20,12 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
                 trips lie on one line, so only some are drawn. The table below has all.";
     let mut section = Section::new("by-rtt", "Time to the first response byte, by RTT")
         .with(Inline::new().text(text));
-    for (name, transport) in [("TCP", Transport::Tcp), ("TCP Fast Open", Transport::TcpFastOpen)] {
+    let transports = [
+        ("TCP", Transport::Tcp),
+        ("TCP Fast Open", Transport::TcpFastOpen),
+        ("SSLmTCP and TLS in sequence over our TCP", Transport::SslmTcp),
+    ];
+    for (name, transport) in transports {
         let drawn: Vec<&Row> =
             rows.iter().copied().filter(|row| is_on(findings, row, transport)).collect();
         let has_own = drawn.iter().any(|row| row.key.mode.transport == transport);
@@ -36,6 +41,9 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
 fn is_on(findings: &Findings<'_>, row: &Row, transport: Transport) -> bool {
     let mode = row.key.mode;
     let floor = mode.transport == Transport::Tcp && mode.security == Security::Plain;
+    if transport == Transport::SslmTcp && mode.transport.is_user_space() {
+        return true;
+    }
     let on = mode.transport == transport || mode.transport == Transport::Quic || floor;
     mode == findings.from || (on && is_drawn(mode, findings.from))
 }

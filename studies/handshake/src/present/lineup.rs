@@ -14,7 +14,9 @@ pub(super) enum Need {
     Ticket,
     /// Both ends: Fast Open, which browsers leave off.
     BothEnds,
-    /// Nobody should: Fast Open without cookies, and what is slower by its nature.
+    /// SSLmTCP, by a gateway at both ends.
+    Gateway,
+    /// Nobody should: Fast Open without cookies, what is slower by its nature, and our TCP alone.
     NoAdvice,
 }
 
@@ -26,9 +28,10 @@ impl Need {
             Security::Plain | Security::Tls12Rsa | Security::Tls13HelloRetry
         );
         match mode.transport {
-            Transport::TcpFastOpenNoCookie => Need::NoAdvice,
+            Transport::TcpFastOpenNoCookie | Transport::UserTcp => Need::NoAdvice,
             _ if slow => Need::NoAdvice,
             Transport::TcpFastOpen => Need::BothEnds,
+            Transport::SslmTcp => Need::Gateway,
             _ if mode.resumes() => Need::Ticket,
             Transport::Quic => Need::Udp,
             Transport::Tcp => Need::Server,
@@ -44,18 +47,22 @@ impl Need {
             (Need::Ticket, _) => "server, ticket",
             (Need::BothEnds, _) if mode.resumes() => "both ends, ticket",
             (Need::BothEnds, _) => "both ends",
+            (Need::Gateway, _) if mode.resumes() => "gateways, ticket",
+            (Need::Gateway, _) => "gateways",
             (Need::NoAdvice, _) => "no advice",
         }
     }
 }
 
-/// TCP first, then what replaces it, then Fast Open, which few can use.
+/// TCP first, then what replaces it, then Fast Open, which few can use, then our own TCP.
 pub(super) fn order(mode: Mode) -> (u8, Security) {
     let transport = match mode.transport {
         Transport::Tcp => 0,
         Transport::Quic => 1,
         Transport::TcpFastOpen => 2,
         Transport::TcpFastOpenNoCookie => 3,
+        Transport::UserTcp => 4,
+        Transport::SslmTcp => 5,
     };
     (transport, mode.security)
 }
@@ -64,7 +71,10 @@ pub(super) fn order(mode: Mode) -> (u8, Security) {
 /// most cells without loss, and in it the certificates, group and library of the first row of
 /// `from`, or of the first row with the most cells if `from` was not measured.
 pub(super) fn main_rows(summary: &Summary, from: Mode) -> Vec<&Row> {
-    let measured = || summary.rows.iter().filter(|row| !row.cells.is_empty());
+    let measured = || {
+        let rows = summary.rows.iter();
+        rows.filter(|row| !row.cells.is_empty() && row.key.is_unhindered())
+    };
     let cells = |sweep: &str| {
         measured().filter(|row| row.key.sweep == sweep).map(|row| row.cells.len()).sum::<usize>()
     };
@@ -96,7 +106,8 @@ pub(super) fn is_drawn(mode: Mode, from: Mode) -> bool {
             Security::Plain | Security::Tls12 | Security::Tls13 | Security::Tls13EarlyData
         ),
         Transport::Quic => true,
-        Transport::TcpFastOpenNoCookie => false,
+        Transport::SslmTcp => matches!(mode.security, Security::Tls13 | Security::Tls13EarlyData),
+        Transport::TcpFastOpenNoCookie | Transport::UserTcp => false,
     };
     drawn || mode == from
 }
@@ -156,6 +167,10 @@ mod tests {
         }
         assert_eq!(need("tcp+tls13-hrr"), Need::NoAdvice);
         assert_eq!(need("tcp"), Need::NoAdvice);
+        assert_eq!(need("sslmtcp-tls13"), Need::Gateway);
+        // RSA key exchange keeps no secret of a key that is lost later; our TCP alone saves nothing.
+        assert_eq!(need("sslmtcp-paper"), Need::NoAdvice);
+        assert_eq!(need("usertcp+tls13"), Need::NoAdvice);
     }
 
     #[test]
@@ -183,6 +198,7 @@ mod tests {
                 .count()
         };
         assert_eq!((drawn("tcp"), drawn("tfo"), drawn("quic")), (4, 4, 2));
+        assert_eq!((drawn("usertcp"), drawn("sslmtcp")), (0, 2));
         let hrr = "tcp+tls13-hrr".parse().unwrap();
         assert!(is_drawn(hrr, hrr) && !is_drawn(hrr, from));
     }

@@ -12,7 +12,7 @@ use crate::mode::Security;
 use crate::summary::{Cell as Measured, Row, value};
 
 /// Curves in one plot at most.
-const MOST_CURVES: usize = 10;
+const MOST_CURVES: usize = 12;
 
 /// Fewer connections make no curve: some fell back to a mode that was not measured.
 const LEAST_CURVE: usize = 10;
@@ -25,7 +25,7 @@ fn survival(cell: &Measured) -> Option<Survival> {
 
 /// Every row's cells with loss: by RTT, by loss, then by mode.
 fn lossy<'a>(findings: &'a Findings<'_>) -> Vec<(&'a Row, &'a Measured)> {
-    let rows = findings.summary.rows.iter();
+    let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
     let mut cells: Vec<_> =
         rows.flat_map(|row| row.lossy.iter().map(move |cell| (row, cell))).collect();
     cells.sort_by(|(a_row, a), (b_row, b)| {

@@ -3,11 +3,13 @@
 mod advice;
 mod by_rtt;
 mod counted;
+mod fallback;
 mod fits;
 mod lineup;
 mod loss;
 mod picture;
 mod published;
+mod sslmtcp;
 mod variations;
 mod wire;
 
@@ -17,6 +19,7 @@ mod tests;
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
 use stats::{Distribution, Estimate};
 
+use crate::embedded::{self, Embedded};
 use crate::mode::Mode;
 use crate::savings::{self, Change};
 use crate::summary::{Row, Summary};
@@ -31,6 +34,11 @@ pub struct Findings<'a> {
     pub clients: Option<&'a Distribution>,
     /// What each change of mode would save, the largest first.
     pub changes: Vec<Change>,
+    /// What each SSLmTCP mode saves from its control.
+    pub embedded: Vec<Embedded>,
+    /// By how much the pump delays a frame more than it was asked to, one way at the median, in
+    /// milliseconds; `None` if the lab was not calibrated.
+    pub one_way_error_ms: Option<f64>,
 }
 
 impl<'a> Findings<'a> {
@@ -45,7 +53,17 @@ impl<'a> Findings<'a> {
         seed: u64,
     ) -> Result<Self, stats::Error> {
         let changes = savings::changes(summary, from, clients, seed)?;
-        Ok(Findings { summary, from, clients, changes })
+        let embedded = embedded::embedded(summary)?;
+        Ok(Findings { summary, from, clients, changes, embedded, one_way_error_ms: None })
+    }
+
+    /// With the calibration of the lab in which the samples were measured.
+    #[must_use]
+    pub fn calibrated(mut self, calibration: &pump::Calibration) -> Self {
+        let errors = calibration.delays.iter().map(|check| check.one_way_error.p50_ns as f64 / 1e6);
+        let errors: Vec<f64> = errors.collect();
+        self.one_way_error_ms = stats::Sample::new(&errors).ok().map(|errors| errors.median());
+        self
     }
 
     /// The answer, for the head of the report: what to change, and what it saves.
@@ -77,6 +95,8 @@ impl<'a> Findings<'a> {
             advice::section(self),
             by_rtt::section(self)?,
             fits::section(self),
+            sslmtcp::section(self)?,
+            fallback::section(self),
             loss::section(self)?,
             variations::section(self),
             wire::section(self),
@@ -87,13 +107,18 @@ impl<'a> Findings<'a> {
         Ok(sections.into_iter().flatten().collect())
     }
 
-    /// The tables for a terminal of 120 columns: n and c, the tail under loss, what to change.
+    /// The tables for a terminal of 120 columns: n and c, what SSLmTCP saves, what
+    /// falling back costs, the tail under loss, what to change.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        [fits::summary(self), loss::summary(self), advice::summary(self)]
-            .into_iter()
-            .flatten()
-            .collect()
+        let tables = [
+            fits::summary(self),
+            sslmtcp::summary(self),
+            fallback::summary(self),
+            loss::summary(self),
+            advice::summary(self),
+        ];
+        tables.into_iter().flatten().collect()
     }
 
     /// The rows of the main sweep, which was measured without loss at the most paths: one for each

@@ -14,7 +14,7 @@ const PARTS: [&str; 4] =
 /// [`PARTS`], in ms. `None` if the median is less than the round trips before the request.
 fn parts(transport: Transport, spec: (u32, u32), rtt_ms: f64, median_ms: f64) -> Option<[f64; 4]> {
     let (ready, response) = spec;
-    let open = u32::from(transport == Transport::Tcp);
+    let open = u32::from(matches!(transport, Transport::Tcp | Transport::UserTcp));
     let round_trips = [open, ready.checked_sub(open)?, response.checked_sub(ready)?];
     let [open, secure, answer] = round_trips.map(|n| f64::from(n) * rtt_ms);
     let rest = median_ms - open - secure - answer;

@@ -7,6 +7,9 @@ use report::{
 use stats::LineFit;
 
 use super::Findings;
+use super::lineup::listed;
+use crate::embedded::{Embedded, Model};
+use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
 
 /// The SSLmTCP document's figures (studies/handshake/published.csv).
@@ -14,21 +17,22 @@ const PUBLISHED: &str = include_str!("../../published.csv");
 const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
 const ROUND_TRIPS: f64 = 3.0;
+/// The document's key.
+const PUBLISHED_KEY: &str = "rsa4096";
 
 /// One place of the document.
 struct Place {
     name: String,
     ping_ms: f64,
     sequential_ms: Option<f64>,
+    embedded_ms: Option<f64>,
     reduction_percent: Option<f64>,
 }
 
 impl Place {
-    /// The compute with which one round trip less of three is the published reduction:
-    /// reduction = RTT / (3 RTT + c).
+    /// The compute with which one round trip less of three is the published reduction.
     fn compute_by_reduction(&self) -> Option<f64> {
-        let share = self.reduction_percent? / 100.0;
-        Some(self.ping_ms / share - ROUND_TRIPS * self.ping_ms)
+        Some(Model::c_for(ROUND_TRIPS, self.ping_ms, self.reduction_percent? / 100.0))
     }
 
     /// The compute that the published time leaves beside three round trips.
@@ -44,46 +48,205 @@ fn places() -> Vec<Place> {
         let name = fields.next()?.to_owned();
         let ping_ms = fields.next()?.parse().ok()?;
         let sequential_ms = fields.next()?.parse().ok();
-        let reduction_percent = fields.nth(1)?.parse().ok();
-        Some(Place { name, ping_ms, sequential_ms, reduction_percent })
+        let embedded_ms = fields.next()?.parse().ok();
+        let reduction_percent = fields.next()?.parse().ok();
+        Some(Place { name, ping_ms, sequential_ms, embedded_ms, reduction_percent })
     };
     lines.filter_map(place).collect()
 }
 
-/// The document's handshake, TCP then TLS 1.2 with RSA key exchange, measured here.
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
-    let row =
-        findings.main_rows().into_iter().find(|row| row.key.mode.to_string() == "tcp+tls12-rsa");
-    let Some((row, fit)) = row.and_then(|row| Some((row, row.ready.as_ref()?))) else {
-        return Ok(None);
-    };
-    Ok(Some(
-        Section::new("published", "Beside the published figures")
-            .with(text(row, fit))
-            .with(plot(row, fit)?)
-            .with(table(row, fit)),
-    ))
+/// What is held against the document: TCP then TLS 1.2 with RSA key exchange, over our TCP where
+/// SSLmTCP was measured beside it, and over the kernel's where not.
+struct Ours<'a> {
+    row: &'a Row,
+    fit: &'a LineFit,
+    paper: Option<&'a Embedded>,
 }
 
-fn text(row: &Row, fit: &LineFit) -> Inline {
+impl<'a> Ours<'a> {
+    fn find(findings: &'a Findings<'_>) -> Option<Ours<'a>> {
+        let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
+        let of = |transport| Mode { transport, security: Security::Tls12Rsa };
+        let wanted = rows.filter(|row| {
+            [of(Transport::UserTcp), of(Transport::Tcp)].contains(&row.key.mode)
+                && row.ready.is_some()
+        });
+        let paper = |row: &Row| {
+            findings.embedded.iter().find(|embedded| {
+                let beside = crate::summary::RowKey { mode: embedded.key.mode, ..row.key.clone() };
+                embedded.control == row.key.mode && embedded.key == beside
+            })
+        };
+        // The document's key before others, then what has SSLmTCP beside it, then most paths.
+        let row = wanted.max_by_key(|row| {
+            (paper(row).is_some(), row.key.key == PUBLISHED_KEY, row.cells.len())
+        })?;
+        Some(Ours { row, fit: row.ready.as_ref()?, paper: paper(row) })
+    }
+
+    /// The time of TLS in sequence at an RTT: measured there, or by the line.
+    fn sequential_ms(&self, rtt_ms: f64) -> f64 {
+        let measured = self.row.at_rtt(rtt_ms).and_then(|cell| cell.median(value::READY));
+        measured.map_or(self.fit.line().at(rtt_ms), |median| median.value)
+    }
+
+    fn title(&self) -> String {
+        format!("{}, {}", self.row.key.mode, self.row.key.key)
+    }
+}
+
+/// The document's handshake measured here, and what SSLmTCP saves of it, there and here.
+pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+    let Some(ours) = Ours::find(findings) else { return Ok(None) };
+    let mut section = Section::new("published", "Beside the published figures").with(misfit(&ours));
+    if let Some(paper) = ours.paper {
+        section = section.with(reduction_text(&ours, paper));
+        section = section.with(reduction_plot(&ours, paper)?);
+        section = section.with(reductions(paper));
+    }
+    section = section.with(plot(&ours)?).with(table(&ours));
+    Ok(Some(section))
+}
+
+/// What the published points say of each other.
+fn misfit(ours: &Ours<'_>) -> Inline {
     let computes: Vec<f64> = places().iter().filter_map(Place::compute_by_reduction).collect();
     let least = computes.iter().copied().fold(f64::INFINITY, f64::min);
     let most = computes.iter().copied().fold(0.0, f64::max);
+    let by_time: Vec<f64> = places().iter().filter_map(Place::compute_by_time).collect();
+    let by_time = by_time.iter().map(|c| format!("{c:.0} ms")).collect::<Vec<_>>();
     Inline::new().text(format!(
         "The SSLmTCP document measured TCP then TLS 1.2 with RSA key exchange and RSA-4096 (about \
          40 ms of compute by its text), and how much one round trip less saves. Here: {} keys, \
-         c = {:.1} ms. Its three points do not fit one model: reduction = RTT / (3 RTT + c) needs a \
-         c between {least:.0} and {most:.0} ms, place by place as in the table.",
-        row.key.key, fit.intercept.value
+         c = {:.1} ms. Its points do not fit one model: reduction = RTT / (3 RTT + c) needs a c \
+         between {least:.0} and {most:.0} ms, place by place as in the table, and its one absolute \
+         time leaves {}.",
+        ours.row.key.key,
+        ours.fit.intercept.value,
+        listed(&by_time)
     ))
 }
 
-fn table(row: &Row, fit: &LineFit) -> Table {
+/// What ours say.
+fn reduction_text(ours: &Ours<'_>, paper: &Embedded) -> Inline {
+    let saved = paper.saved.iter().filter(|saved| saved.reduction.is_some());
+    let percents = saved.filter_map(|saved| {
+        Some(format!("{:.1} % at {} ms", 100.0 * saved.reduction?.value, saved.rtt_ms))
+    });
+    let model = paper.model.map(|model| {
+        format!(
+            " The model fits these with c = {:.1} ms; the line through the times of {} has \
+             c = {:.1} ms.",
+            model.c_ms, ours.row.key.mode, ours.fit.intercept.value
+        )
+    });
+    Inline::new().text(format!(
+        "{} takes {} less than {} with the same keys over the same TCP.{}",
+        paper.key.mode,
+        listed(&percents.collect::<Vec<_>>()),
+        paper.control,
+        model.unwrap_or_default()
+    ))
+}
+
+/// Reductions by place: published, here, and the c that each needs.
+fn reductions(paper: &Embedded) -> Table {
+    let columns = vec![
+        Column::new("RTT").unit("ms"),
+        Column::new("Place"),
+        Column::new("less, published").unit("%"),
+        Column::new("c it needs").unit("ms"),
+        Column::new("less, here").unit("%"),
+        Column::new("c it needs").unit("ms"),
+        Column::new("less, by the model").unit("%"),
+        Column::new("misfit of published").unit("% points"),
+    ];
+    let caption = format!(
+        "Time until the client may send, {} against {}: less by so much, and the c of \
+         RTT / (3 RTT + c) that it needs",
+        paper.key.mode, paper.control
+    );
+    let mut table = Table::new(caption, columns);
+    let places = places();
+    let mut rtts: Vec<f64> = paper.saved.iter().map(|saved| saved.rtt_ms).collect();
+    rtts.extend(places.iter().map(|place| place.ping_ms));
+    rtts.sort_by(f64::total_cmp);
+    rtts.dedup();
+    let number = |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::number(v, 1));
+    for rtt in rtts {
+        let place = places.iter().find(|place| place.ping_ms == rtt);
+        let published = place.and_then(|place| place.reduction_percent);
+        let here = paper.saved.iter().find(|saved| saved.rtt_ms == rtt);
+        let here = here.and_then(|saved| saved.reduction);
+        let by_model = paper.model.map(|model| 100.0 * model.at(rtt));
+        let needs = here.map(|less| Model::c_for(ROUND_TRIPS, rtt, less.value));
+        let misfit = published.zip(by_model).map(|(published, model)| published - model);
+        table.push(TableRow::new(vec![
+            Cell::number(rtt, 1),
+            place.map_or(Cell::Empty, |place| Cell::text(place.name.clone())),
+            number(published),
+            number(place.and_then(Place::compute_by_reduction)),
+            here.map_or(Cell::Empty, |less| super::estimate(&less.map(|share| 100.0 * share), 1)),
+            number(needs),
+            number(by_model),
+            misfit.map_or(Cell::Empty, |misfit| Cell::difference(misfit, 1)),
+        ]));
+    }
+    table
+}
+
+/// Points of a model's curve.
+const CURVE: u32 = 60;
+
+fn reduction_plot(ours: &Ours<'_>, paper: &Embedded) -> Result<Plot, PlotError> {
+    let here = paper.saved.iter().filter_map(|saved| {
+        let less = saved.reduction?.map(|share| 100.0 * share);
+        let mark = Mark::new(less.value).interval(less.low, less.high);
+        Some(Point::new(saved.rtt_ms, mark.note(format!("{} pairs", saved.pairs))))
+    });
+    let here: Vec<Point> = here.collect();
+    let theirs = places().into_iter().filter_map(|place| {
+        let mark = Mark::new(place.reduction_percent?).note(place.name);
+        Some(Point::new(place.ping_ms, mark))
+    });
+    let theirs: Vec<Point> = theirs.collect();
+    let longest = here.iter().chain(&theirs).map(|point| point.x).fold(0.0, f64::max);
+    let mut series = vec![
+        Series::measured(format!("{}, {}", paper.key.mode, paper.key.key), here),
+        Series::published("SSLmTCP, RSA-4096", SOURCE, theirs),
+    ];
+    if let Some(model) = paper.model {
+        let curve = (1..=CURVE).map(|n| {
+            let rtt_ms = longest * f64::from(n) / f64::from(CURVE);
+            Point::new(rtt_ms, Mark::new(100.0 * model.at(rtt_ms)))
+        });
+        let name = format!("RTT / (3 RTT + {:.1} ms)", model.c_ms);
+        series.push(Series::measured(name, curve.collect()).muted());
+    }
+    let model =
+        paper.model.map(|model| format!(", as RTT / (3 RTT + {:.1} ms) has it", model.c_ms));
+    Plot::new(
+        "Handshake time that SSLmTCP saves, as a share",
+        format!(
+            "With the RTT the share saved grows towards a third{}; the published points lie on \
+             another curve, whose compute is longer ({:.1} ms here).",
+            model.unwrap_or_default(),
+            ours.fit.intercept.value
+        ),
+        Axis::new("Round-trip time", "ms").from_zero(),
+        Axis::new("Less than in sequence", "%").from_zero(),
+        Chart::Lines { series, uncertainty: Uncertainty::Bars },
+    )
+}
+
+fn table(ours: &Ours<'_>) -> Table {
     let columns = vec![
         Column::new("Place"),
         Column::new("ping").unit("ms"),
-        Column::new("time, published").unit("ms"),
-        Column::new("time, here").unit("ms"),
+        Column::new("in sequence, published").unit("ms"),
+        Column::new("in sequence, here").unit("ms"),
+        Column::new("embedded, published").unit("ms"),
+        Column::new("embedded, here").unit("ms"),
         Column::new("1 RTT less, published").unit("%"),
         Column::new("1 RTT less, here").unit("%"),
         Column::new("c by reduction").unit("ms"),
@@ -93,8 +256,10 @@ fn table(row: &Row, fit: &LineFit) -> Table {
                    that the published figures imply";
     let mut table = Table::new(caption, columns);
     for place in places() {
-        let measured = row.at_rtt(place.ping_ms).and_then(|c| c.median(value::READY));
-        let here = measured.map_or(fit.line().at(place.ping_ms), |median| median.value);
+        let here = ours.sequential_ms(place.ping_ms);
+        let saved = ours
+            .paper
+            .and_then(|paper| paper.saved.iter().find(|saved| saved.rtt_ms == place.ping_ms));
         let number = |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::number(v, 1));
         let (by_reduction, by_time) = (place.compute_by_reduction(), place.compute_by_time());
         table.push(TableRow::new(vec![
@@ -102,6 +267,8 @@ fn table(row: &Row, fit: &LineFit) -> Table {
             Cell::number(place.ping_ms, 1),
             number(place.sequential_ms),
             Cell::number(here, 1),
+            number(place.embedded_ms),
+            number(saved.map(|saved| saved.embedded_ms)),
             number(place.reduction_percent),
             Cell::number(100.0 * place.ping_ms / here, 1),
             number(by_reduction),
@@ -111,20 +278,23 @@ fn table(row: &Row, fit: &LineFit) -> Table {
     table
 }
 
-fn plot(row: &Row, fit: &LineFit) -> Result<Plot, PlotError> {
-    let ours = row.cells.iter().filter_map(|cell| {
+fn plot(ours: &Ours<'_>) -> Result<Plot, PlotError> {
+    let mine = ours.row.cells.iter().filter_map(|cell| {
         let median = cell.median(value::READY)?;
         let mark = Mark::new(median.value).interval(median.low, median.high);
         Some(Point::new(cell.rtt_ms, mark.command(cell.command.clone())))
     });
-    let theirs = places().into_iter().filter_map(|place| {
-        let mark = Mark::new(place.sequential_ms?).note(place.name);
-        Some(Point::new(place.ping_ms, mark))
-    });
+    let published = |of: fn(&Place) -> Option<f64>| {
+        let point = |place: Place| {
+            let mark = Mark::new(of(&place)?).note(place.name);
+            Some(Point::new(place.ping_ms, mark))
+        };
+        places().into_iter().filter_map(point).collect::<Vec<_>>()
+    };
     let differences: Vec<String> = places()
         .iter()
         .filter_map(|place| {
-            let difference = place.sequential_ms? - fit.line().at(place.ping_ms);
+            let difference = place.sequential_ms? - ours.fit.line().at(place.ping_ms);
             let side = if difference < 0.0 { "below" } else { "above" };
             Some(format!(
                 "the published time at {} ms lies {:.0} ms {side} it",
@@ -133,16 +303,28 @@ fn plot(row: &Row, fit: &LineFit) -> Result<Plot, PlotError> {
             ))
         })
         .collect();
-    let series = vec![
-        Series::measured(format!("tcp+tls12-rsa, {}", row.key.key), ours.collect()),
-        Series::published("TCP then TLS 1.2, RSA-4096", SOURCE, theirs.collect()),
+    let mut series = vec![
+        Series::measured(ours.title(), mine.collect()),
+        Series::published(
+            "TCP then TLS 1.2, RSA-4096",
+            SOURCE,
+            published(|place| place.sequential_ms),
+        ),
     ];
+    if let Some(paper) = ours.paper {
+        let embedded =
+            paper.saved.iter().map(|s| Point::new(s.rtt_ms, Mark::new(s.embedded_ms))).collect();
+        let name = format!("{}, {}", paper.key.mode, paper.key.key);
+        series.insert(1, Series::measured(name, embedded));
+        let theirs = published(|place| place.embedded_ms);
+        series.push(Series::published("SSLmTCP, RSA-4096", SOURCE, theirs));
+    }
     Plot::new(
-        "Handshake time of TCP then TLS 1.2 with RSA key exchange",
+        "Handshake time with RSA key exchange: in sequence, and embedded",
         format!(
-            "Our handshake time grows by {:.2} ms with each millisecond of RTT; {}.",
-            fit.slope.value,
-            super::lineup::listed(&differences)
+            "Our handshake time in sequence grows by {:.2} ms with each millisecond of RTT; {}.",
+            ours.fit.slope.value,
+            listed(&differences)
         ),
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Time until the client may send", "ms").from_zero(),
@@ -159,6 +341,7 @@ mod tests {
         let places = places();
         assert_eq!(places.len(), 3);
         assert_eq!(places[2].sequential_ms, Some(326.6));
+        assert_eq!(places[2].embedded_ms, Some(236.1));
         assert_eq!(places[0].sequential_ms, None);
         assert_eq!(places[1].reduction_percent, Some(14.0));
     }
@@ -169,5 +352,14 @@ mod tests {
         let rounded: Vec<_> = computes.iter().map(|c| c.round()).collect();
         assert_eq!(rounded, [11.0, 48.0, 52.0]);
         assert_eq!(places()[2].compute_by_time().map(f64::round), Some(70.0));
+    }
+
+    /// The published reduction and the published times of one place agree with each other.
+    #[test]
+    fn the_published_times_give_the_published_reduction() {
+        let place = &places()[2];
+        let (before, after) = (place.sequential_ms.unwrap(), place.embedded_ms.unwrap());
+        let reduction = 100.0 * (1.0 - after / before);
+        assert!((reduction - place.reduction_percent.unwrap()).abs() < 0.05, "{reduction}");
     }
 }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use linkmodel::Middlebox;
 use record::{Outcome, Sample};
 
 use super::*;
+use crate::mode::Transport;
 use crate::plan::Plan;
+use crate::point::{Peer, Point, Visit};
 use crate::summary::{label, summarise, value};
 
 /// Samples of a plan in which every mode takes its textbook round trips and `compute_ms`.
@@ -21,12 +24,15 @@ fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
                 client_datagrams: 2_400,
                 segment: 1_448,
                 syn_payload: 1_420,
+                syn_data: 1_200,
             };
-            let spec = crate::spec::round_trips(point.mode, &sizes);
+            let actual = fallen_back(point);
+            let late_ms = if waits_for_timer(point) { 1_000.0 } else { 0.0 };
+            let spec = crate::spec::round_trips(actual, &sizes);
             for repeat in 0..cell.repeat {
                 let rtt_ms = cell.rtt.as_millis_f64();
                 let noise = f64::from(repeat) * 0.001;
-                let after = |n: u32| f64::from(n) * rtt_ms + compute_ms + noise;
+                let after = |n: u32| late_ms + f64::from(n) * rtt_ms + compute_ms + noise;
                 samples.push(Sample {
                     study: "handshake".to_owned(),
                     point: point.axes(),
@@ -40,14 +46,32 @@ fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
                         (value::SPEC_READY.to_owned(), f64::from(spec.ready)),
                         (value::SPEC_RESPONSE.to_owned(), f64::from(spec.response)),
                         (value::HELLO_BYTES.to_owned(), sizes.first_flight as f64),
+                        (value::CLIENT_CRYPTO.to_owned(), 0.8),
+                        (value::SERVER_CRYPTO.to_owned(), 1.1),
                     ]),
-                    labels: BTreeMap::from([(label::ACTUAL.to_owned(), point.mode.to_string())]),
+                    labels: BTreeMap::from([(label::ACTUAL.to_owned(), actual.to_string())]),
                     command: point.command(1, repeat + 1),
                 });
             }
         }
     }
     samples
+}
+
+/// What a point's connections are where a middlebox or an ordinary server stands in their way.
+fn fallen_back(point: &Point) -> Mode {
+    let hindered = point.middlebox != Middlebox::None || point.peer != Peer::Same;
+    match point.mode.transport {
+        _ if !hindered => point.mode,
+        Transport::SslmTcp => point.mode.control().unwrap(),
+        Transport::TcpFastOpen => Mode { transport: Transport::Tcp, ..point.mode },
+        _ => point.mode,
+    }
+}
+
+fn waits_for_timer(point: &Point) -> bool {
+    let dropped = point.middlebox == Middlebox::DropSynData && point.visit == Visit::First;
+    dropped && point.mode.loads_syn()
 }
 
 const MODES: &str = "{ name = 'modes', mode = ['all'], rtt = ['0.4ms', '50ms'], repeat = 5 }";
@@ -165,10 +189,13 @@ fn the_main_rows_are_in_the_order_of_the_specification_with_quic_after_tcp() {
     with_findings(MODES, "tcp+tls12", |findings| {
         let rows = findings.main_rows();
         let names: Vec<_> = rows.iter().map(|row| row.key.mode.to_string()).collect();
-        assert_eq!(names.len(), 26);
+        assert_eq!(names.len(), 32);
         assert_eq!((names[0].as_str(), names[7].as_str()), ("tcp", "tcp+tls13-0rtt"));
         assert_eq!((names[8].as_str(), names[9].as_str()), ("quic", "quic-0rtt"));
         assert_eq!(names[10], "tfo");
+        let last: Vec<&str> = names[26..].iter().map(String::as_str).collect();
+        assert_eq!(last[..2], ["usertcp+tls12-rsa", "usertcp+tls13"]);
+        assert_eq!(last[3..], ["sslmtcp-paper", "sslmtcp-tls13", "sslmtcp-0rtt"]);
     });
 }
 
@@ -192,4 +219,93 @@ fn a_run_under_loss_alone_answers_with_its_tail_and_claims_no_saving() {
          202 ms by TCP + TLS 1.2 (ECDHE) and 102 ms by QUIC, 1-RTT."
     );
     assert!(lines[1].contains("is not known"), "{lines:?}");
+}
+
+/// The document's places, and its key.
+const DOCUMENT: &str = "{ name = 'document', mode = ['usertcp+tls12-rsa', 'sslmtcp-paper'], \
+                        rtt = ['0.4ms', '11.6ms', '85.5ms'], key = ['rsa-4096'], repeat = 5 }";
+
+fn text_of(section: &Section) -> String {
+    let blocks = section.blocks.iter().map(|block| match block {
+        report::Block::Paragraph(line) => line.to_plain(),
+        report::Block::Table(table) => table.to_text(400),
+        report::Block::List(lines) => lines.iter().map(Inline::to_plain).collect::<String>(),
+        _ => String::new(),
+    });
+    blocks.collect::<Vec<_>>().join("\n").replace('\u{a0}', " ")
+}
+
+fn section<'a>(sections: &'a [Section], id: &str) -> &'a Section {
+    sections.iter().find(|section| section.id == id).unwrap_or_else(|| panic!("no section {id}"))
+}
+
+#[test]
+fn sslmtcp_saves_a_round_trip_from_its_control_and_the_model_finds_the_compute() {
+    with_findings(DOCUMENT, "tcp+tls12", |findings| {
+        let paper = &findings.embedded[0];
+        assert_eq!(paper.key.mode.to_string(), "sslmtcp-paper");
+        assert_eq!(paper.control.to_string(), "usertcp+tls12-rsa");
+        for saved in &paper.saved {
+            assert!((saved.ready_ms.value - saved.rtt_ms).abs() < 1e-9, "{saved:?}");
+            assert!((saved.response_ms.value - saved.rtt_ms).abs() < 1e-9, "{saved:?}");
+            let model = saved.rtt_ms / (3.0 * saved.rtt_ms + 2.0);
+            assert!((saved.reduction.unwrap().value - model).abs() < 1e-3, "{saved:?}");
+        }
+        let model = paper.model.unwrap();
+        assert!((model.c_ms - 2.0).abs() < 0.01 && model.round_trips == 3.0, "{model:?}");
+    });
+}
+
+#[test]
+fn the_published_points_stand_beside_ours_with_their_misfit() {
+    with_findings(DOCUMENT, "tcp+tls12", |findings| {
+        let sections = findings.sections().unwrap();
+        let text = text_of(section(&sections, "published"));
+        assert!(text.contains("needs a c between 11 and 52 ms"), "{text}");
+        assert!(text.contains("its one absolute time leaves 70 ms"), "{text}");
+        assert!(text.contains("The model fits these with c = 2.0 ms"), "{text}");
+        for published in ["3.2", "14.0", "27.7", "326.6", "236.1"] {
+            assert!(text.contains(published), "{published}: {text}");
+        }
+        // 85.5 / (3 x 85.5 + 2): what the published 27.7 % should be at our compute.
+        assert!(text.contains("33.1"), "{text}");
+    });
+}
+
+#[test]
+fn c_is_held_against_the_libraries_and_the_pump() {
+    with_findings(MODES, "tcp+tls12", |findings| {
+        let sections = findings.sections().unwrap();
+        let text = text_of(section(&sections, "sslmtcp"));
+        assert!(text.contains("3 of 3 SSLmTCP rows take the round trips"), "{text}");
+        // 2.0 ms less 0.8 and 1.1 ms is within 150 us.
+        assert!(text.contains("in 3 of 3 c until the response"), "{text}");
+        assert!(text.contains("not calibrated in this run"), "{text}");
+        assert!(!text.contains("✗"), "{text}");
+    });
+}
+
+#[test]
+fn a_fallback_is_held_against_ordinary_tcp_and_tls() {
+    let sweeps = "{ name = 'm', mode = ['tcp+tls13', 'tfo+tls13', 'usertcp+tls13', \
+                  'sslmtcp-tls13'], rtt = ['20ms'], middlebox = ['drop-syn-data', \
+                  'strip-syn-data'], visit = ['first', 'remembered'], repeat = 5 }, \
+                  { name = 'p', mode = ['usertcp+tls13', 'sslmtcp-tls13'], rtt = ['20ms'], \
+                  peer = ['plain'], repeat = 5 }";
+    with_findings(sweeps, "tcp+tls12", |findings| {
+        assert!(findings.summary.fell_back.is_empty());
+        assert!(findings.main_rows().is_empty() && findings.embedded.is_empty());
+        let sections = findings.sections().unwrap();
+        let text = text_of(section(&sections, "fallback"));
+        for said in [
+            "SYN data dropped: sslmtcp-tls13 takes 1000.0 ms more than usertcp+tls13",
+            "SYN data dropped, remembered: sslmtcp-tls13 takes 0.0 ms more",
+            "SYN data stripped: sslmtcp-tls13 takes 0.0 ms more",
+            "Plain server: sslmtcp-tls13 takes 0.0 ms more",
+        ] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        assert!(findings.tables()[0].to_text(120).contains("tfo+tls13"));
+        assert!(sections.iter().all(|section| section.id != "variations"));
+    });
 }

@@ -27,8 +27,9 @@ const TELLING_RTT_MS: f64 = 5.0;
 pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     let main = findings.main_rows();
     let is_main = |row: &Row| main.iter().any(|other| other.key == row.key);
+    let is_varied = |row: &Row| !row.cells.is_empty() && row.key.is_unhindered();
     let varied: Vec<&Row> =
-        findings.summary.rows.iter().filter(|row| !row.cells.is_empty() && !is_main(row)).collect();
+        findings.summary.rows.iter().filter(|row| is_varied(row) && !is_main(row)).collect();
     let mut sweeps: Vec<&str> = varied.iter().map(|row| row.key.sweep.as_str()).collect();
     sweeps.dedup();
     if sweeps.is_empty() {

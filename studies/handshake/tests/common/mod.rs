@@ -225,6 +225,11 @@ pub fn textbook(mode: &str) -> (u64, u64) {
     let over_tcp = match (transport, security) {
         ("quic", _) => return (1, 2),
         ("quic-0rtt", _) => return (0, 1),
+        // The document: the client may send after the server's Finished, at the end of the second
+        // round trip; with TLS 1.3 it comes on the SYN+ACK.
+        ("sslmtcp-paper", _) => return (2, 3),
+        ("sslmtcp-tls13" | "sslmtcp-resumed", _) => return (1, 2),
+        ("sslmtcp-0rtt", _) => return (0, 1),
         (_, "") => (1, 2),
         (_, "tls12-rsa" | "tls12" | "tls13-hrr") => (3, 4),
         (_, "tls12-resumed" | "tls13" | "tls13-resumed") => (2, 3),
@@ -232,7 +237,7 @@ pub fn textbook(mode: &str) -> (u64, u64) {
         _ => panic!("no mode {mode}"),
     };
     match transport {
-        "tcp" => over_tcp,
+        "tcp" | "usertcp" => over_tcp,
         _ => (over_tcp.0 - 1, over_tcp.1 - 1),
     }
 }

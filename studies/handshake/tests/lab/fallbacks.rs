@@ -63,6 +63,8 @@ fn new_server() -> TestResult {
         ("tcp+tls13-0rtt", "tcp+tls13"),
         ("tfo+tls13-0rtt", "tfo+tls13"),
     ];
+    let ours = [("usertcp+tls13-0rtt", "usertcp+tls13"), ("sslmtcp-0rtt", "sslmtcp-tls13")];
+    let over_tcp = [over_tcp.as_slice(), &ours].concat();
     fall_back(Fault::NewServer, Library::OpenSsl, &over_tcp)?;
     let with_quic = [over_tcp.as_slice(), &[("quic-0rtt", "quic")]].concat();
     fall_back(Fault::NewServer, Library::Rustls, &with_quic)

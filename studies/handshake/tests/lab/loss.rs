@@ -20,6 +20,7 @@ const CONNECTIONS: u32 = 40;
 
 fn all_end() -> TestResult {
     under_loss("10ms", &["tcp+tls13", "tfo+tls13", "quic", "quic-0rtt"])?;
+    under_loss("10ms", &["usertcp+tls13", "sslmtcp-paper", "sslmtcp-tls13", "sslmtcp-0rtt"])?;
     // Where the retransmission timers are longer than a connection, too.
     under_loss("100ms", &["quic"])
 }
@@ -36,7 +37,7 @@ fn under_loss(rtt: &str, modes: &[&str]) -> TestResult {
     for sample in &samples {
         match &sample.outcome {
             Outcome::Completed if text(sample, label::VIEWS) != label::AGREE => {
-                left_out.push(format!("{}: {}", intended(sample), text(sample, label::VIEWS)));
+                left_out.push(format!("{}: {}", name(sample), text(sample, label::VIEWS)));
             }
             Outcome::Completed => {}
             Outcome::TimedOut { after_ms } => assert_eq!(*after_ms, 2_000.0, "{}", name(sample)),

@@ -3,13 +3,20 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod fallbacks;
+mod hindered;
 mod loss;
 mod resume;
 mod round_trips;
 mod views;
 
 fn main() -> std::process::ExitCode {
-    let tests =
-        [views::tests(), round_trips::tests(), fallbacks::tests(), loss::tests(), resume::tests()];
+    let tests = [
+        views::tests(),
+        round_trips::tests(),
+        fallbacks::tests(),
+        hindered::tests(),
+        loss::tests(),
+        resume::tests(),
+    ];
     common::run("lab", &tests.concat())
 }

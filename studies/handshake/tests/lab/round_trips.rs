@@ -92,21 +92,25 @@ fn sizes() -> TestResult {
         vec![post_quantum(&["tcp+tls13", "tfo+tls13"])],
         vec![post_quantum(&["tfo-nocookie+tls13", "tfo+tls13-0rtt"])],
         vec![post_quantum(&["quic", "quic-0rtt"])],
+        vec![post_quantum(&["sslmtcp-tls13", "sslmtcp-0rtt"])],
+        vec![long_chain(&["sslmtcp-paper", "sslmtcp-tls13", "sslmtcp-0rtt"])],
         vec![long_chain(&["tcp+tls13", "tfo+tls13", "tcp+tls12"])],
         vec![long_chain(&["quic", "quic-0rtt"])],
     ])?;
     let expected = |sample: &Sample| match (sample.point["group"].as_str(), intended(sample)) {
         // The ClientHello does not fit one SYN: Fast Open gains nothing.
         ("x25519mlkem768", "tcp+tls13" | "tfo+tls13" | "tfo-nocookie+tls13") => (2, 3),
+        ("x25519mlkem768", "sslmtcp-tls13") => (2, 3),
         // The request may be given at once, and goes with the rest of the hello.
-        ("x25519mlkem768", "tfo+tls13-0rtt") => (0, 2),
+        ("x25519mlkem768", "tfo+tls13-0rtt" | "sslmtcp-0rtt") => (0, 2),
         ("x25519mlkem768", mode) => textbook(mode),
         // The server's flight is more than three times what came from a client not yet validated
         // (RFC 9000 §8.1); TCP's initial window holds it (RFC 6928 §2). Resumed, no chain is sent.
-        (_, "quic") => (2, 3),
+        (_, "quic" | "sslmtcp-tls13") => (2, 3),
+        (_, "sslmtcp-paper") => (3, 4),
         (_, mode) => textbook(mode),
     };
-    assert_eq!(samples.len(), 11);
+    assert_eq!(samples.len(), 16);
     for sample in &undisturbed(samples) {
         assert_eq!(counted(sample), expected(sample), "{}", name(sample));
         assert_eq!(specified(sample), expected(sample), "{}", name(sample));

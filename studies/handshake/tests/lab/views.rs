@@ -20,7 +20,7 @@ fn every_mode() -> TestResult {
     let mut plan = Plan::new(vec![sweep(&["all"], "20ms", 2)])?;
     plan.seed = 11;
     let samples = measure(&plan)?;
-    assert_eq!(samples.len(), 26 * 2);
+    assert_eq!(samples.len(), 32 * 2);
     samples.iter().for_each(agrees);
     Ok(())
 }
@@ -32,7 +32,7 @@ fn rustls() -> TestResult {
     plan.seed = 12;
     let samples = measure(&plan)?;
     // Without RSA key exchange, which rustls does not have.
-    assert_eq!(samples.len(), 26 - 3);
+    assert_eq!(samples.len(), 32 - 5);
     samples.iter().for_each(agrees);
     Ok(())
 }
@@ -56,7 +56,7 @@ fn agrees(sample: &Sample) {
     let after_ready = nanos(sample, value::READY) + nanos(sample, value::THINK);
     assert!(client >= after_ready + (response - ready) * RTT, "{name}");
     causes_precede_effects_on_the_wire(sample, mode, &name);
-    the_kernel_says_the_same(sample, mode, &name);
+    tcp_says_the_same(sample, mode, &name);
 }
 
 fn causes_precede_effects_on_the_wire(sample: &Sample, mode: &str, name: &str) {
@@ -74,7 +74,7 @@ fn causes_precede_effects_on_the_wire(sample: &Sample, mode: &str, name: &str) {
     let wire_request = nanos(sample, value::WIRE_REQUEST);
     assert!(wire_request >= slower(ready * RTT), "{name}");
     assert!(wire_response - wire_request >= slower((response - ready) * RTT), "{name}");
-    if mode.contains("tls") {
+    if mode.contains("tls") || mode.starts_with("sslmtcp") {
         // From the ClientHello read to the client's Finished read: a round trip, and one more where
         // the client speaks twice in between.
         let full12 = mode.ends_with("tls12") || mode.ends_with("tls12-rsa");
@@ -84,11 +84,13 @@ fn causes_precede_effects_on_the_wire(sample: &Sample, mode: &str, name: &str) {
     }
 }
 
-/// TCP_INFO on Fast Open, for every sample.
-fn the_kernel_says_the_same(sample: &Sample, mode: &str, name: &str) {
+/// TCP_INFO on data in the SYN, or what our TCP says of it, for every sample.
+fn tcp_says_the_same(sample: &Sample, mode: &str, name: &str) {
     let expected = match mode.split('+').next() {
-        Some("tfo" | "tfo-nocookie") => "acknowledged",
-        Some("tcp") => "notsent",
+        Some("tfo" | "tfo-nocookie" | "sslmtcp-paper" | "sslmtcp-tls13" | "sslmtcp-0rtt") => {
+            "acknowledged"
+        }
+        Some("tcp" | "usertcp") => "notsent",
         _ => "",
     };
     assert_eq!(text(sample, label::SYN_DATA), expected, "{name}");

@@ -150,7 +150,7 @@ impl Controller {
         self.window = self.threshold;
     }
 
-    /// The loss was none: takes back what `before` had (RFC 4015 §3.2 keeps what was gained since).
+    /// The loss was none: takes back what `before` had (RFC 4015 §3.4), and keeps what was gained since.
     pub(crate) fn undo(&mut self, before: &Controller) {
         let window = self.window.max(before.window);
         let mss = self.mss;

@@ -123,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Both sides sent a SYN (RFC 9293 §3.5, figure 8). Data on either are not taken.
+    /// Both sides sent a SYN (RFC 9293 §3.5, figure 7). Data on either are not taken.
     fn open_simultaneously(&mut self, segment: &Segment<'_>) {
         self.state = State::SynReceived;
         self.take_window(u32::from(segment.window), 0, 0);

@@ -288,7 +288,9 @@ impl Connection {
             (false, None) if handshake.ask_cookie => Some(&[][..]),
             _ => None,
         };
-        let fast_open = cookie.filter(|_| !handshake.bare || is_answer);
+        // RFC 7413 §4.2.1: sent again, neither SYN nor SYN-ACK has the option.
+        let first = if is_answer { handshake.sent == 0 } else { !handshake.bare };
+        let fast_open = cookie.filter(|_| first);
         let echo = if is_answer { self.ts_recent } else { 0 };
         OptionList {
             mss: Some(config.mtu.saturating_sub(ip + 20)),

@@ -40,6 +40,16 @@ fn a_request_is_granted() {
     assert_eq!(cookie_of(&sent[0]), None);
 }
 
+/// RFC 7413 §4.2.1: a SYN-ACK that is sent again has no cookie: the path may drop those that have.
+#[test]
+fn a_syn_ack_sent_again_has_no_cookie() {
+    let mut bench = with_cookies();
+    let first = bench.give(bench.made_syn(fast_open(&[])));
+    let again = bench.wait(2000);
+    let cookies = [&first[0], &again[0]].map(|one| cookie_of(one).is_some());
+    assert_eq!(cookies, [true, false]);
+}
+
 /// RFC 7413 §4.2.2: a valid cookie validates the address: no limit before the handshake is over.
 #[test]
 fn a_valid_cookie_lifts_the_limit() {
@@ -164,7 +174,7 @@ fn past_the_table_a_loaded_syn_is_ordinary() {
     }
     let counters = *bench.endpoint.counters();
     assert_eq!((counters.half_open_loaded, counters.loaded_refused), (2, 1));
-    // A valid cookie has its own right (RFC 7413 §5.1).
+    // A valid cookie has its own right: its client is where it says.
     bench.peer = honest;
     assert!(bench.give(bench.made_syn(fast_open(&cookie)).data(b"hello")).is_empty());
     assert_eq!(bench.endpoint.counters().half_open_loaded, 3);

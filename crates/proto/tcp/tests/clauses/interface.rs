@@ -141,7 +141,7 @@ fn a_syn_ack_that_comes_again_is_acknowledged_again() {
     assert_eq!(bench.state(), State::Established);
 }
 
-/// RFC 6093 §4: urgent data are ordinary ones in the stream.
+/// RFC 6093: urgent data are ordinary ones in the stream.
 #[test]
 fn the_urgent_pointer_is_ignored() {
     let mut bench = Bench::established();

@@ -157,7 +157,7 @@ fn the_oldest_unacknowledged_timestamp_is_echoed() {
 }
 
 /// RFC 7323 §5.3, R1: a segment with an older timestamp is answered and dropped, though its place
-/// is in the window; a RST is not judged so (§5.2).
+/// is in the window; a RST is not judged so.
 #[test]
 fn paws_drops_what_is_old() {
     let mut bench = Bench::established_with(Config::default(), with_timestamps());

@@ -1,0 +1,113 @@
+//! Middleboxes that do not bear data on a SYN, and ordinary servers: every mode still gets its answer,
+//! by the round trips of ordinary TCP and TLS.
+
+use handshake::{Peer, Plan, Sweep, Visit, label, summarise, value};
+use linkmodel::Middlebox;
+use record::{Outcome, Sample};
+
+use crate::common::{
+    Test, TestResult, intended, measure, name, nanos, number, sweep, text, textbook,
+};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        ("stripped_syn_data_cost_no_more_than_ordinary_tcp_and_tls", stripped),
+        ("dropped_syn_data_cost_a_timer_once", dropped),
+        ("an_ordinary_server_is_spoken_to_as_usual", plain_server),
+    ]
+}
+
+const RTT: u64 = 20_000_000;
+/// RFC 6298 §2.1: the first timer of a SYN.
+const TIMER: u64 = 1_000_000_000;
+
+/// What SSLmTCP falls back to.
+const OURS: [(&str, &str); 3] = [
+    ("sslmtcp-paper", "usertcp+tls12-rsa"),
+    ("sslmtcp-tls13", "usertcp+tls13"),
+    ("sslmtcp-0rtt", "usertcp+tls13-0rtt"),
+];
+/// What Fast Open falls back to.
+const KERNELS: [(&str, &str); 2] =
+    [("tfo+tls13", "tcp+tls13"), ("tfo+tls13-0rtt", "tcp+tls13-0rtt")];
+
+/// Measures these modes on such a path, and returns the samples with what each should have been.
+fn fall_back(
+    modes: &[(&'static str, &'static str)],
+    change: impl Fn(&mut Sweep),
+) -> Result<Vec<(Sample, &'static str)>, Box<dyn std::error::Error>> {
+    let names: Vec<&str> = modes.iter().map(|(mode, _)| *mode).collect();
+    let mut sweep = sweep(&names, "20ms", 2);
+    change(&mut sweep);
+    let mut plan = Plan::new(vec![sweep])?;
+    plan.seed = 81;
+    let samples = measure(&plan)?;
+    let summary = summarise(samples.clone(), 1)?;
+    // Falling back is what is asked for here.
+    assert!(summary.fell_back.is_empty(), "{:?}", summary.fell_back);
+    assert!(summary.rows.iter().all(|row| !row.key.is_unhindered()));
+    let expected = |sample: &Sample| {
+        let mode = intended(sample).to_owned();
+        modes.iter().find(|(tried, _)| *tried == mode).map_or("", |(_, actual)| *actual)
+    };
+    Ok(samples.into_iter().map(|sample| (expected(&sample), sample)).map(|(e, s)| (s, e)).collect())
+}
+
+/// What must hold of a connection that fell back to `actual` after `late` nanoseconds in vain.
+fn fell_back(sample: &Sample, actual: &str, late: u64) {
+    let name = name(sample);
+    assert_eq!(sample.outcome, Outcome::Completed, "{name}");
+    assert_eq!(text(sample, label::VIEWS), label::AGREE, "{name}");
+    assert_eq!(text(sample, label::ACTUAL), actual, "{name}");
+    let (ready, response) = textbook(actual);
+    assert_eq!(number(sample, value::SPEC_READY), ready as f64, "{name}");
+    assert_eq!(number(sample, value::SPEC_RESPONSE), response as f64, "{name}");
+    assert!(nanos(sample, value::READY) >= late + ready * RTT, "{name}");
+    assert!(nanos(sample, value::RESPONSE) >= late + response * RTT, "{name}");
+}
+
+fn stripped() -> TestResult {
+    let modes = [OURS.as_slice(), &KERNELS].concat();
+    for (sample, actual) in
+        fall_back(&modes, |sweep| sweep.middlebox = vec![Middlebox::StripSynData])?
+    {
+        fell_back(&sample, actual, 0);
+        // Nothing waited for a timer: the SYN+ACK said that the data are to be sent again.
+        assert!(nanos(&sample, value::CONNECT) < TIMER, "{}", name(&sample));
+    }
+    Ok(())
+}
+
+fn dropped() -> TestResult {
+    let modes = [OURS.as_slice(), &KERNELS].concat();
+    let samples = fall_back(&modes, |sweep| {
+        sweep.middlebox = vec![Middlebox::DropSynData];
+        sweep.visit = vec![Visit::First, Visit::Remembered];
+    })?;
+    // What remembers is measured twice.
+    assert_eq!(samples.len(), 2 * (2 * OURS.len() + KERNELS.len()));
+    for (sample, actual) in samples {
+        let remembered = sample.point.get("visit").is_some_and(|visit| visit == "remembered");
+        fell_back(&sample, actual, if remembered { 0 } else { TIMER });
+        if remembered {
+            // RFC 7413 §4.1.3.1: a bare SYN at once, which nothing drops.
+            assert_eq!(number(&sample, value::RETRANSMITTED), 0.0, "{}", name(&sample));
+            assert!(!sample.values.contains_key(value::SYN_BYTES), "{}", name(&sample));
+        }
+    }
+    Ok(())
+}
+
+fn plain_server() -> TestResult {
+    let controls = [
+        ("usertcp+tls12-rsa", "usertcp+tls12-rsa"),
+        ("usertcp+tls13", "usertcp+tls13"),
+        ("tcp+tls13", "tcp+tls13"),
+    ];
+    let modes = [OURS.as_slice(), &KERNELS, &controls].concat();
+    for (sample, actual) in fall_back(&modes, |sweep| sweep.peer = vec![Peer::Plain])? {
+        fell_back(&sample, actual, 0);
+        assert!(nanos(&sample, value::CONNECT) < TIMER, "{}", name(&sample));
+    }
+    Ok(())
+}
