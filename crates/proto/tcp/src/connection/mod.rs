@@ -31,8 +31,8 @@ use crate::send_buffer::SendBuffer;
 pub(crate) use input::{Context, Reply};
 pub(crate) use open::{Accepted, Opening};
 
-/// Bytes that a half-open connection takes beside the data of its SYN and its answer.
-/// (at most 32 KiB).
+/// Bytes that a half-open connection takes beside the data of its SYN and its answer (at most
+/// 32 KiB).
 pub const HALF_OPEN_BYTES: usize = size_of::<Connection>() + size_of::<Handshake>() + 256;
 
 /// Bytes of a timestamps option with its padding (RFC 7323 §3).

@@ -174,8 +174,9 @@ impl Endpoint {
         if accepted.loaded && !accepted.validated {
             self.make_room(now);
         }
-        let full = self.counters.half_open_loaded >= self.config.max_half_open_loaded;
-        if accepted.loaded && full && !accepted.validated {
+        // RFC 7413 §5.1: those with a valid cookie have a bound too, twice as far.
+        let limit = self.config.max_half_open_loaded * if accepted.validated { 2 } else { 1 };
+        if accepted.loaded && self.counters.half_open_loaded >= limit {
             accepted.loaded = false;
             self.counters.loaded_refused += 1;
         }
