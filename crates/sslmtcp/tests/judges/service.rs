@@ -57,9 +57,10 @@ impl Site {
     /// The same, listening as told.
     pub fn serve_with(&self, server: tls::Server, options: ListenOptions) -> TestResult {
         let (stack, to) = (self.server.clone(), self.to);
-        let listening = self.pair.server.spawn(move || async move {
-            SslmTcpListener::bind(&stack, to, server, options)
-        });
+        let listening = self
+            .pair
+            .server
+            .spawn(move || async move { SslmTcpListener::bind(&stack, to, server, options) });
         let listener = listening.join_within(WAIT)??;
         drop(self.pair.server.spawn(move || async move {
             while let Ok(mut stream) = listener.accept().await {
