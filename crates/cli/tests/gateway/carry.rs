@@ -54,7 +54,7 @@ fn zero_rtt() -> TestResult {
     let serve = world.serve(SERVE, &["--early-data", "-v"])?;
     let connect =
         world.connect(SERVE, &["--profile", "0rtt", "-v", "--first-bytes-wait", "500ms"])?;
-    let watch = Watch::start(&world.client)?;
+    let watch = Watch::at_server(&world.server)?;
     let body = world.path("chain.pem");
     let posted = format!("@{body}");
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Round trips, counted in a capture at the client: no clock decides.
+//! Round trips, counted in a capture: no clock decides.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,12 +14,25 @@ const RESPONSE: usize = 2_500;
 pub struct Watch {
     capture: Capture,
     frames: Receiver<OwnedFrame>,
+    /// Which way the client's segments go here.
+    of_client: Direction,
 }
 
 impl Watch {
+    /// At the client.
     pub fn start(node: &Node) -> Result<Watch, Box<dyn Error>> {
+        Watch::at(node, Direction::Outbound)
+    }
+
+    /// At the server: what it sent before it had heard more. A response to early data that is late
+    /// by a moment comes to the client after its next flight has left, but has been sent before.
+    pub fn at_server(node: &Node) -> Result<Watch, Box<dyn Error>> {
+        Watch::at(node, Direction::Inbound)
+    }
+
+    fn at(node: &Node, of_client: Direction) -> Result<Watch, Box<dyn Error>> {
         let (capture, frames) = node.capture_channel(&CaptureOptions::default(), 100_000)?;
-        Ok(Watch { capture, frames })
+        Ok(Watch { capture, frames, of_client })
     }
 
     /// Round trips from each connection's SYN until its response came, in the order of the
@@ -32,8 +45,8 @@ impl Watch {
         let mut connections: Vec<Connection> = Vec::new();
         let mut by_ports: BTreeMap<(u16, u16), usize> = BTreeMap::new();
         for frame in self.frames.try_iter() {
-            let Some(segment) = Segment::read(&frame) else { continue };
-            if segment.outward && segment.syn {
+            let Some(segment) = Segment::read(&frame, self.of_client) else { continue };
+            if segment.of_client && segment.syn {
                 by_ports.entry(segment.ports).or_insert_with(|| {
                     connections.push(Connection::default());
                     connections.len() - 1
@@ -50,7 +63,7 @@ impl Watch {
 
 /// A TCP segment over IPv4.
 struct Segment {
-    outward: bool,
+    of_client: bool,
     /// The client's and the server's.
     ports: (u16, u16),
     syn: bool,
@@ -58,7 +71,7 @@ struct Segment {
 }
 
 impl Segment {
-    fn read(frame: &OwnedFrame) -> Option<Segment> {
+    fn read(frame: &OwnedFrame, client: Direction) -> Option<Segment> {
         let bytes = &frame.bytes;
         let number = |at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
         if number(12)? != 0x0800 || *bytes.get(23)? != 6 {
@@ -67,11 +80,11 @@ impl Segment {
         let ip = 14;
         let tcp = ip + 4 * usize::from(bytes.get(ip)? & 15);
         let data = tcp + 4 * usize::from(bytes.get(tcp + 12)? >> 4);
-        let outward = frame.direction == Direction::Outbound;
+        let of_client = frame.direction == client;
         let (from, to) = (number(tcp)?, number(tcp + 2)?);
         Some(Segment {
-            outward,
-            ports: if outward { (from, to) } else { (to, from) },
+            of_client,
+            ports: if of_client { (from, to) } else { (to, from) },
             syn: bytes.get(tcp + 13)? & 2 != 0,
             payload: (ip + usize::from(number(ip + 2)?)).checked_sub(data)?,
         })
@@ -95,7 +108,7 @@ impl Connection {
         if self.response {
             return;
         }
-        if segment.outward {
+        if segment.of_client {
             if (segment.syn || segment.payload > 0) && !self.asked {
                 self.rounds += 1;
                 (self.asked, self.answer) = (true, 0);
