@@ -46,6 +46,8 @@ type Frame = BTreeMap<&'static str, String>;
 fn read(file: &Path) -> Result<Vec<Frame>, Box<dyn Error>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|"]);
+    // Ports are chosen, and some are registered for other protocols: TLS is known by its records.
+    command.args(["-o", "tcp.try_heuristic_first:TRUE"]);
     FIELDS.iter().for_each(|field| {
         command.args(["-e", field]);
     });
