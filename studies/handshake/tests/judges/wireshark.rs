@@ -46,8 +46,9 @@ type Frame = BTreeMap<&'static str, String>;
 fn read(file: &Path) -> Result<Vec<Frame>, Box<dyn Error>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|"]);
-    // Ports are chosen, and some are registered for other protocols: TLS is known by its records.
-    command.args(["-o", "tcp.try_heuristic_first:TRUE"]);
+    // Where our own TCP listens, from port 20000: DNP3 is registered there, and tshark's guess by
+    // content falls on other protocols now and then.
+    command.args(["-d", "tcp.port==20000-20099,tls"]);
     FIELDS.iter().for_each(|field| {
         command.args(["-e", field]);
     });
