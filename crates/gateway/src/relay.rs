@@ -56,12 +56,13 @@ pub(crate) struct Carriage<'a> {
 }
 
 /// Carries bytes until both directions have ended; the end of one is passed on and leaves the other
-/// open (RFC 9293 §3.6). `moved` is called with the peer's connection whenever bytes of it were read.
+/// open (RFC 9293 §3.6). `look` is called with the peer's connection whenever something may have come:
+/// a ticket comes without a byte for the program, and often after the last one.
 pub(crate) async fn relay<L, P>(
     local: &mut L,
     peer: &mut P,
     carriage: Carriage<'_>,
-    mut moved: impl FnMut(&mut P),
+    mut look: impl FnMut(&mut P),
 ) -> Result<(), Broken>
 where
     L: AsyncRead + AsyncWrite + Unpin,
@@ -79,9 +80,7 @@ where
         to_peer.add(up.moved - before.0);
         from_peer.add(down.moved - before.1);
         progress |= before != (up.moved, down.moved);
-        if down.moved > before.1 {
-            moved(peer);
-        }
+        look(peer);
         if up_done.is_ready() && down_done.is_ready() {
             return Poll::Ready(Ok(()));
         }

@@ -2,9 +2,12 @@
 
 use tls::KeyType;
 
-use crate::harness::{Test, TestResult, check};
+use crate::harness::{Test, TestResult, check, until};
 use crate::rounds::Watch;
 use crate::world::{LOCAL, NAME, NGINX_TLS, SERVE, World};
+
+/// Where the connecting gateway tells its figures.
+const METRICS: &str = "127.0.0.1:9464";
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -52,13 +55,20 @@ fn zero_rtt() -> TestResult {
     let world = World::new("50ms", KeyType::EcdsaP256)?;
     let _nginx = world.nginx()?;
     let serve = world.serve(SERVE, &["--early-data", "-v"])?;
-    let connect =
-        world.connect(SERVE, &["--profile", "0rtt", "-v", "--first-bytes-wait", "500ms"])?;
+    let options = ["--profile", "0rtt", "-v", "--first-bytes-wait", "500ms"];
+    let connect = world.connect(SERVE, &[&options[..], &["--metrics", METRICS]].concat())?;
     let watch = Watch::at_server(&world.server)?;
     let body = world.path("chain.pem");
     let posted = format!("@{body}");
     for _ in 0..3 {
         world.get("page", &[&local("page")])?;
+        // A ticket comes a round trip after the response.
+        until("a ticket", || {
+            let page = world.curl(&[&format!("http://{METRICS}/metrics")])?;
+            let page = String::from_utf8_lossy(&page.stdout).into_owned();
+            let tickets = page.lines().find(|line| line.starts_with("wiretax_gateway_tickets{"));
+            Ok(tickets.is_some_and(|line| line.ends_with(" 1")).then_some(()))
+        })?;
     }
     // A request that may not be replayed is not sent early; nginx answers a POST to a file by 405.
     let output = world.curl(&["--data-binary", &posted, &local("page")])?;
