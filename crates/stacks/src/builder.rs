@@ -1,0 +1,261 @@
+//! Builds drivers: each by itself, into the cache, whole or not at all.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::catalog::{Catalog, Driver, State};
+use crate::job::Described;
+use crate::supervise::Supervisor;
+
+/// How often a build is looked after.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why a driver was not built. The next ones are built all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// There are no sources to build it of.
+    #[error("{0}: its sources are not here; hint: run `make drivers` in a checkout, or give --drivers")]
+    NoSources(String),
+    /// The build failed.
+    #[error("{driver}: {reason}; hint: {} has the rest", .log.display())]
+    Failed {
+        /// Which driver.
+        driver: String,
+        /// The line that says why.
+        reason: String,
+        /// What the build said.
+        log: PathBuf,
+    },
+    /// What was built is not what it should be.
+    #[error("{driver}: {what}")]
+    NotIt {
+        /// Which driver.
+        driver: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file or folder.
+    #[error("{driver}: {}: {source}", .path.display())]
+    File {
+        /// Which driver.
+        driver: String,
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// It was ended half way.
+    #[error("{0}: ended half way; what was built before is kept")]
+    Ended(String),
+}
+
+/// A driver that was built.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The shared object.
+    pub object: PathBuf,
+    /// What it says of its library.
+    pub described: Described,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What is written beside a built driver.
+#[derive(Debug, Serialize)]
+struct Manifest<'a> {
+    name: &'a str,
+    library: &'a str,
+    version: &'a str,
+    described: &'a Described,
+    seconds: u64,
+}
+
+/// Builds one driver, unless it is built already. `ended` is asked from time to time whether to stop.
+///
+/// # Errors
+/// Why there is no driver now.
+pub fn build(
+    catalog: &Catalog,
+    driver: &Driver,
+    supervisor: &Supervisor,
+    ended: &dyn Fn() -> bool,
+) -> Result<Built, BuildError> {
+    let began = Instant::now();
+    if let State::Built { object } = &driver.state {
+        let described = describe(driver, supervisor, object)?;
+        return Ok(Built { object: object.clone(), described, took: Duration::ZERO });
+    }
+    let Some(sources) = &catalog.folders().sources else {
+        return Err(BuildError::NoSources(driver.name.clone()));
+    };
+    let file = |path: &Path| {
+        let (driver, path) = (driver.name.clone(), path.to_path_buf());
+        move |source| BuildError::File { driver, path, source }
+    };
+    let work = catalog.folders().cache.join("building").join(&driver.name);
+    fs::create_dir_all(&work).map_err(file(&work))?;
+    // Two programs do not build the same driver at once.
+    let lock_path = work.join("lock");
+    let lock = File::create(&lock_path).map_err(file(&lock_path))?;
+    wait_for(&lock, ended).map_err(file(&lock_path))?.then_some(()).ok_or_else(|| BuildError::Ended(driver.name.clone()))?;
+    if driver.place.join("driver.so").is_file() {
+        let object = driver.place.join("driver.so");
+        let described = describe(driver, supervisor, &object)?;
+        return Ok(Built { object, described, took: began.elapsed() });
+    }
+    let staged = work.join("staged");
+    let _ = fs::remove_dir_all(&staged);
+    fs::create_dir_all(&staged).map_err(file(&staged))?;
+    let log = staged.join("build.log");
+    let succeeded = compile(catalog, driver, sources, &work, &staged, &log, ended)?;
+    if !succeeded {
+        let failed = driver.place.with_extension("failed");
+        let reason = reason(&fs::read_to_string(&log).unwrap_or_default());
+        let _ = fs::remove_dir_all(&failed);
+        fs::create_dir_all(&failed).map_err(file(&failed))?;
+        fs::rename(&log, failed.join("build.log")).map_err(file(&log))?;
+        fs::write(failed.join("reason"), &reason).map_err(file(&failed))?;
+        let (driver, log) = (driver.name.clone(), failed.join("build.log"));
+        return Err(BuildError::Failed { driver, reason, log });
+    }
+    let object = work.join("target/release/libdriver.so");
+    fs::copy(&object, staged.join("driver.so")).map_err(file(&object))?;
+    let described = describe(driver, supervisor, &staged.join("driver.so"))?;
+    let description = sources.join(&driver.name).join("driver.toml");
+    fs::copy(&description, staged.join("driver.toml")).map_err(file(&description))?;
+    let manifest = Manifest {
+        name: &driver.name,
+        library: &driver.library,
+        version: &driver.version,
+        described: &described,
+        seconds: began.elapsed().as_secs(),
+    };
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged)(error.into()))?;
+    fs::write(staged.join("manifest.json"), text + "\n").map_err(file(&staged))?;
+    fs::create_dir_all(catalog.folders().built()).map_err(file(&driver.place))?;
+    let _ = fs::remove_dir_all(driver.place.with_extension("failed"));
+    fs::rename(&staged, &driver.place).map_err(file(&driver.place))?;
+    drop(lock);
+    // Some hundred megabytes that nobody needs again.
+    let _ = fs::remove_dir_all(&work);
+    Ok(Built { object: driver.place.join("driver.so"), described, took: began.elapsed() })
+}
+
+/// Takes the lock, or gives up when told to.
+fn wait_for(lock: &File, ended: &dyn Fn() -> bool) -> io::Result<bool> {
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(fs::TryLockError::WouldBlock) if ended() => return Ok(false),
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Runs cargo on the driver's package; whether it succeeded.
+fn compile(
+    catalog: &Catalog,
+    driver: &Driver,
+    sources: &Path,
+    work: &Path,
+    staged: &Path,
+    log: &Path,
+    ended: &dyn Fn() -> bool,
+) -> Result<bool, BuildError> {
+    let file = |path: &Path| {
+        let (driver, path) = (driver.name.clone(), path.to_path_buf());
+        move |source| BuildError::File { driver, path, source }
+    };
+    let output = File::create(log).map_err(file(log))?;
+    let errors = output.try_clone().map_err(file(log))?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = sources.join(&driver.name).join("Cargo.toml");
+    let manifest = fs::canonicalize(&manifest).map_err(file(&manifest))?;
+    let mut command = Command::new(cargo);
+    command.args(["build", "--release", "--locked", "--manifest-path"]).arg(&manifest);
+    command.env("CARGO_TARGET_DIR", work.join("target"));
+    command.env("WIRETAX_SDK", staged.join("sdk"));
+    command.env("WIRETAX_DOWNLOADS", catalog.folders().cache.join("downloads"));
+    // What this program was built with is not for the drivers.
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "MAKEFLAGS", "MFLAGS", "CARGO_MAKEFLAGS"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    group_of_its_own(&mut command);
+    let mut child = command.spawn().map_err(file(&manifest))?;
+    loop {
+        if let Some(status) = child.try_wait().map_err(file(&manifest))? {
+            return Ok(status.success());
+        }
+        if ended() {
+            end_group(&mut child);
+            return Err(BuildError::Ended(driver.name.clone()));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Compilers, makes and scripts of a build end together.
+fn group_of_its_own(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+    // SAFETY: prctl is safe between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+}
+
+fn end_group(child: &mut Child) {
+    if let Ok(group) = i32::try_from(child.id()) {
+        // SAFETY: the group was made for this child, which has not been waited for.
+        unsafe { libc::kill(-group, libc::SIGTERM) };
+    }
+    let _ = child.wait();
+}
+
+/// The line of a build's log that says most.
+fn reason(log: &str) -> String {
+    let telling = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ["error", "panicked at", "failed", "not found", "hint:"].iter().any(|word| line.contains(word))
+    };
+    // A build script's sentence follows the place where it panicked.
+    let panic = log.lines().skip_while(|line| !line.contains("panicked at")).nth(1);
+    let line = panic.or_else(|| log.lines().find(telling)).or_else(|| log.lines().last());
+    line.unwrap_or("its build said nothing").trim().chars().take(300).collect()
+}
+
+/// Loads a built driver and checks that it is what it should be.
+fn describe(driver: &Driver, supervisor: &Supervisor, object: &Path) -> Result<Described, BuildError> {
+    let wrong = |what: String| BuildError::NotIt { driver: driver.name.clone(), what };
+    let described = supervisor.describe(object).map_err(|error| wrong(error.to_string()))?;
+    if !described.version.contains(&driver.version) {
+        return Err(wrong(format!(
+            "version {} was wanted, the library says `{}`",
+            driver.version, described.version
+        )));
+    }
+    Ok(described)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn the_reason_is_the_line_that_says_most() {
+        let log = "Compiling\n  thread 'main' panicked at build.rs:1:\n  curl failed: 404\n error: x";
+        assert_eq!(reason(log), "curl failed: 404");
+        assert_eq!(reason("a\nerror: linker `cc` not found\nb"), "error: linker `cc` not found");
+        assert_eq!(reason(""), "its build said nothing");
+    }
+}

@@ -1,0 +1,385 @@
+//! Which drivers there are, and which of them are built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::{Error, key};
+
+/// Where drivers come from and go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Their sources, if this program can find them.
+    pub sources: Option<PathBuf>,
+    /// What was built, and what was fetched for it.
+    pub cache: PathBuf,
+}
+
+impl Folders {
+    /// Sources: as given, or `drivers` in this folder or beside the program's build; cache: below the
+    /// user's (`XDG_CACHE_HOME`, else `~/.cache`).
+    ///
+    /// # Errors
+    /// If the folder given holds no drivers.
+    pub fn find(given: Option<&Path>) -> Result<Self, Error> {
+        let is_there = |folder: &Path| folder.join("include/wiretax_driver.h").is_file();
+        let sources = match given {
+            Some(folder) if is_there(folder) => Some(folder.to_path_buf()),
+            Some(folder) => return Err(Error::NoSources(folder.to_path_buf())),
+            None => {
+                let beside = std::env::current_exe().ok();
+                let beside = beside.iter().flat_map(|program| program.ancestors().skip(1).take(4));
+                std::iter::once(Path::new("."))
+                    .chain(beside)
+                    .map(|folder| folder.join("drivers"))
+                    .find(|folder| is_there(folder))
+            }
+        };
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
+            variable("HOME").map(|home| Path::new(&home).join(".cache"))
+        });
+        let cache = cache.unwrap_or_else(std::env::temp_dir).join("wiretax");
+        Ok(Self { sources, cache })
+    }
+
+    /// Built drivers, a folder each.
+    #[must_use]
+    pub fn built(&self) -> PathBuf {
+        self.cache.join("drivers")
+    }
+}
+
+/// A fact about a library that no test can show.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact {
+    /// Which: `lts`, `fips`, `maintainer`.
+    pub what: String,
+    /// What is so.
+    pub says: String,
+    /// A public page that says so.
+    pub source: String,
+}
+
+/// Whether a driver can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It can.
+    Built {
+        /// The shared object.
+        object: PathBuf,
+    },
+    /// Nobody has built it from these sources yet.
+    NotBuilt,
+    /// Its last build failed.
+    Failed {
+        /// Why, in a line.
+        reason: String,
+        /// What the build said.
+        log: PathBuf,
+    },
+}
+
+/// A driver that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// The family of its library.
+    pub library: String,
+    /// The version that its library's own string must hold.
+    pub version: String,
+    /// Whether it is of the set that is built and measured unless told otherwise.
+    pub default: bool,
+    /// Where it comes from.
+    pub about: String,
+    /// Its library's licence (SPDX).
+    pub licence: String,
+    /// What no test can show.
+    pub facts: Vec<Fact>,
+    /// Whether it can be used.
+    pub state: State,
+    /// Where it goes when it is built.
+    pub(crate) place: PathBuf,
+}
+
+impl Driver {
+    /// The shared object, if it is built.
+    #[must_use]
+    pub fn object(&self) -> Option<&Path> {
+        match &self.state {
+            State::Built { object } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The folder with its library's headers (`include`) and static archives (`lib`), if it has any.
+    #[must_use]
+    pub fn sdk(&self) -> Option<PathBuf> {
+        self.object()?;
+        let sdk = self.place.join("sdk");
+        sdk.is_dir().then_some(sdk)
+    }
+}
+
+/// `driver.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: String,
+    library: String,
+    version: String,
+    default: bool,
+    #[serde(default, rename = "kind")]
+    _kind: String,
+    about: String,
+    licence: String,
+    #[serde(default)]
+    fact: Vec<Fact>,
+}
+
+/// All drivers, by name.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    drivers: Vec<Driver>,
+    folders: Folders,
+}
+
+impl Catalog {
+    /// Reads what there is: the sources, and what was built of them; without sources, what was built.
+    ///
+    /// # Errors
+    /// If a description cannot be read.
+    pub fn read(folders: &Folders) -> Result<Self, Error> {
+        let mut drivers = match &folders.sources {
+            Some(sources) => from_sources(sources, folders)?,
+            None => from_cache(folders)?,
+        };
+        drivers.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
+        Ok(Self { drivers, folders: folders.clone() })
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn drivers(&self) -> &[Driver] {
+        &self.drivers
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn folders(&self) -> &Folders {
+        &self.folders
+    }
+
+    /// Those of these names: a name, a beginning with a star (`openssl-*`), `default`, `all`, or the
+    /// path of a shared object of the user's own.
+    ///
+    /// # Errors
+    /// A name that fits none, with a list of what there is.
+    pub fn select(&self, names: &[&str]) -> Result<Vec<Driver>, Error> {
+        let mut chosen: Vec<Driver> = Vec::new();
+        for name in names {
+            let found = self.fitting(name);
+            if found.is_empty() {
+                return Err(Error::Unknown {
+                    kind: "library",
+                    given: (*name).to_owned(),
+                    known: self.drivers.iter().map(|driver| driver.name.clone()).collect(),
+                });
+            }
+            for driver in found {
+                if !chosen.iter().any(|other| other.name == driver.name) {
+                    chosen.push(driver);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn fitting(&self, name: &str) -> Vec<Driver> {
+        if name.contains('/') {
+            return own(Path::new(name)).into_iter().collect();
+        }
+        let fits = |driver: &&Driver| match name {
+            "all" => true,
+            "default" => driver.default,
+            _ => match name.strip_suffix('*') {
+                Some(beginning) => driver.name.starts_with(beginning),
+                None => driver.name == name,
+            },
+        };
+        self.drivers.iter().filter(fits).cloned().collect()
+    }
+}
+
+/// A driver of the user's own.
+fn own(path: &Path) -> Option<Driver> {
+    let object = fs::canonicalize(path).ok().filter(|path| path.is_file())?;
+    Some(Driver {
+        name: path.file_stem()?.to_string_lossy().into_owned(),
+        library: String::new(),
+        version: String::new(),
+        default: false,
+        about: format!("{}", object.display()),
+        licence: String::new(),
+        facts: Vec::new(),
+        place: object.parent()?.to_path_buf(),
+        state: State::Built { object },
+    })
+}
+
+/// Families in alphabetical order, versions by number.
+fn order(name: &str) -> Vec<(u64, String)> {
+    name.split(['-', '.'])
+        .map(|part| {
+            let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+            (digits.parse().unwrap_or(0), part.to_owned())
+        })
+        .collect()
+}
+
+fn from_sources(sources: &Path, folders: &Folders) -> Result<Vec<Driver>, Error> {
+    let mut drivers = Vec::new();
+    for folder in subfolders(sources)? {
+        let file = folder.join("driver.toml");
+        if !file.is_file() {
+            continue;
+        }
+        let description = read(&file)?;
+        if folder.file_name().is_none_or(|name| name != description.name.as_str()) {
+            let what = format!("its name `{}` is not its folder's", description.name);
+            return Err(Error::Description { path: file, what });
+        }
+        let key = key::of(sources, &description.name)
+            .map_err(|source| Error::File { doing: "reading", path: folder.clone(), source })?;
+        let place = folders.built().join(format!("{}-{key}", description.name));
+        drivers.push(described(description, place));
+    }
+    Ok(drivers)
+}
+
+fn from_cache(folders: &Folders) -> Result<Vec<Driver>, Error> {
+    let mut drivers: Vec<Driver> = Vec::new();
+    if !folders.built().is_dir() {
+        return Ok(drivers);
+    }
+    for place in subfolders(&folders.built())? {
+        let (file, object) = (place.join("driver.toml"), place.join("driver.so"));
+        if !file.is_file() || !object.is_file() {
+            continue;
+        }
+        let driver = described(read(&file)?, place);
+        // Of several builds the newest.
+        let age = |driver: &Driver| {
+            fs::metadata(driver.place.join("driver.so")).and_then(|file| file.modified()).ok()
+        };
+        match drivers.iter_mut().find(|other| other.name == driver.name) {
+            Some(other) if age(other) < age(&driver) => *other = driver,
+            Some(_) => {}
+            None => drivers.push(driver),
+        }
+    }
+    Ok(drivers)
+}
+
+fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let wrong = |source| Error::File { doing: "reading", path: folder.to_path_buf(), source };
+    let entries = fs::read_dir(folder).map_err(wrong)?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    paths.retain(|path| path.is_dir());
+    paths.sort();
+    Ok(paths)
+}
+
+fn read(file: &Path) -> Result<Description, Error> {
+    let text = fs::read_to_string(file)
+        .map_err(|source| Error::File { doing: "reading", path: file.to_path_buf(), source })?;
+    toml::from_str(&text)
+        .map_err(|error| Error::Description { path: file.to_path_buf(), what: error.to_string() })
+}
+
+fn described(description: Description, place: PathBuf) -> Driver {
+    let (object, failed) = (place.join("driver.so"), place.with_extension("failed"));
+    let state = if object.is_file() {
+        State::Built { object }
+    } else if let Ok(reason) = fs::read_to_string(failed.join("reason")) {
+        State::Failed { reason: reason.trim().to_owned(), log: failed.join("build.log") }
+    } else {
+        State::NotBuilt
+    };
+    let Description { name, library, version, default, about, licence, fact, .. } = description;
+    Driver { name, library, version, default, about, licence, facts: fact, state, place }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folders) {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = folder.path().join("drivers");
+        for name in ["include", "shim", "build", "one-10.0", "one-9.1", "two"] {
+            fs::create_dir_all(sources.join(name)).unwrap();
+        }
+        fs::write(sources.join("include/wiretax_driver.h"), "").unwrap();
+        for (name, default) in [("one-10.0", true), ("one-9.1", false), ("two", true)] {
+            let text = format!(
+                "name = '{name}'\nlibrary = 'L'\nversion = '1'\ndefault = {default}\nkind = 'k'\n\
+                 about = 'a'\nlicence = 'MIT'\n[[fact]]\nwhat = 'lts'\nsays = 's'\nsource = 'https://x'\n"
+            );
+            fs::write(sources.join(name).join("driver.toml"), text).unwrap();
+        }
+        let folders = Folders { sources: Some(sources), cache: folder.path().join("cache") };
+        (folder, folders)
+    }
+
+    #[test]
+    fn names_beginnings_and_sets() {
+        let (_folder, folders) = folder();
+        let catalog = Catalog::read(&folders).unwrap();
+        let names = |given: &[&str]| -> Vec<String> {
+            catalog.select(given).unwrap().into_iter().map(|driver| driver.name).collect()
+        };
+        assert_eq!(names(&["all"]), ["one-9.1", "one-10.0", "two"]);
+        assert_eq!(names(&["default"]), ["one-10.0", "two"]);
+        assert_eq!(names(&["one-*", "one-9.1"]), ["one-9.1", "one-10.0"]);
+        let error = catalog.select(&["three"]).unwrap_err().to_string();
+        assert_eq!(error, "there is no library `three`; there are: one-9.1, one-10.0, two");
+        assert!(catalog.select(&["/none/such.so"]).is_err());
+    }
+
+    #[test]
+    fn states_follow_the_cache() {
+        let (_folder, folders) = folder();
+        let at = |name: &str| {
+            let catalog = Catalog::read(&folders).unwrap();
+            catalog.select(&[name]).unwrap().remove(0)
+        };
+        assert_eq!(at("two").state, State::NotBuilt);
+        let place = at("two").place;
+        let failed = place.with_extension("failed");
+        fs::create_dir_all(&failed).unwrap();
+        fs::write(failed.join("reason"), "no compiler\n").unwrap();
+        assert!(matches!(at("two").state, State::Failed { reason, .. } if reason == "no compiler"));
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("driver.so"), "").unwrap();
+        assert_eq!(at("two").object(), Some(place.join("driver.so").as_path()));
+        // Without sources the built ones are known by what lies beside them.
+        let from = folders.sources.clone().unwrap().join("two/driver.toml");
+        fs::copy(from, place.join("driver.toml")).unwrap();
+        let alone = Catalog::read(&Folders { sources: None, ..folders }).unwrap();
+        assert_eq!(alone.drivers().len(), 1);
+    }
+
+    #[test]
+    fn a_wrong_description_is_named() {
+        let (_folder, folders) = folder();
+        let file = folders.sources.clone().unwrap().join("two/driver.toml");
+        fs::write(&file, "name = 3").unwrap();
+        let error = Catalog::read(&folders).unwrap_err().to_string();
+        assert!(error.contains("driver.toml"), "{error}");
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong, and whose fault it is.
+
+use std::path::PathBuf;
+
+/// The library, or its driver.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The file is no driver, or one for another version of the interface.
+    #[error("{} cannot be used as a driver: {what}; hint: `make drivers` builds it anew", .path.display())]
+    NotADriver {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// The library cannot do what was asked for.
+    #[error("the library cannot do this: {what}")]
+    Unsupported {
+        /// What it says.
+        what: String,
+    },
+    /// A call failed.
+    #[error("{doing} failed: {what}")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// What the library says.
+        what: String,
+    },
+    /// The driver answered what it may not answer here.
+    #[error("the driver broke its interface: {doing} answered {status}")]
+    OutOfTurn {
+        /// What was being done.
+        doing: &'static str,
+        /// Its answer.
+        status: i32,
+    },
+    /// The driver said that it was done, and gave nothing.
+    #[error("the driver broke its interface: {doing} gave nothing")]
+    Null {
+        /// What was being done.
+        doing: &'static str,
+    },
+    /// The driver moved a number of bytes that it cannot have moved.
+    #[error("the driver broke its interface: {doing} moved {done} of {most} bytes")]
+    Nonsense {
+        /// What was being done.
+        doing: &'static str,
+        /// Bytes that it says it moved.
+        done: usize,
+        /// Bytes that it could have moved.
+        most: usize,
+    },
+    /// The connection stands still with both sides waiting.
+    #[error("both sides wait for each other")]
+    Stuck,
+    /// Something else was agreed on than what was pinned.
+    #[error("{what} was asked for and {got} agreed on")]
+    NotAsPinned {
+        /// What was asked for.
+        what: String,
+        /// What came of it.
+        got: String,
+    },
+    /// The peer's bytes are not what was sent.
+    #[error("the other side got other bytes than were sent")]
+    WrongBytes,
+    /// The wire shows other than what was asked for.
+    #[error("the wire shows {shown} where {asked} was asked for")]
+    OnTheWire {
+        /// What the wire shows.
+        shown: &'static str,
+        /// What was asked for.
+        asked: &'static str,
+    },
+    /// Something of this machine.
+    #[error("{doing}: {source}")]
+    Machine {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// What was asked for does not exist, or cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that stands for nothing.
+    #[error("there is no {kind} `{given}`; there are: {}", .known.join(", "))]
+    Unknown {
+        /// What it should have been.
+        kind: &'static str,
+        /// What was given.
+        given: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A driver's description cannot be read.
+    #[error("{}: {what}", .path.display())]
+    Description {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file or folder.
+    #[error("{doing} {}: {source}", .path.display())]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// There is no folder with the drivers' sources.
+    #[error("no drivers are found at {}; hint: run `make drivers` in a checkout, or give --drivers", .0.display())]
+    NoSources(PathBuf),
+}

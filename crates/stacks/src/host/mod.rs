@@ -1,0 +1,222 @@
+//! Inside a host process: one measurement, with the libraries loaded.
+
+mod clock;
+mod loopback;
+mod memory;
+mod open;
+mod pipe;
+mod proof;
+mod script;
+mod setup;
+mod slab;
+mod socket;
+mod tally;
+
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use self::loopback::{Hops, machine};
+use self::setup::{Gate, Setup, ThreadContexts};
+use self::tally::Tally;
+use crate::driver::Library;
+use crate::job::{Contexts, Job, Locks, Outcome, Reply, Side, Wire, Workload};
+use crate::{DriverError, Footprint, Question};
+
+/// Answers one question: a line of JSON in, a line of JSON out. The whole of the hidden command
+/// `wiretax stacks-host`.
+///
+/// # Errors
+/// If the question cannot be read, or the answer not be written.
+pub fn answer(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let question: Question = serde_json::from_str(&line)?;
+    match question {
+        Question::Describe(path) => {
+            let described = Library::load(&path).map(|library| library.described().clone());
+            let described = described.map_err(|error| error.to_string());
+            serde_json::to_writer(&mut *output, &described)?;
+        }
+        Question::Measure(job) => {
+            let reply = match measure(*job) {
+                Ok(outcome) => Reply::Done(Box::new(outcome)),
+                Err(DriverError::Unsupported { what }) => Reply::Unsupported(what),
+                Err(error) => Reply::Failed(error.to_string()),
+            };
+            serde_json::to_writer(&mut *output, &reply)?;
+        }
+    }
+    output.write_all(b"\n")?;
+    output.flush()
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the libraries cannot be loaded or will not do what was asked for.
+pub fn measure(job: Job) -> Result<Outcome, DriverError> {
+    let server = Library::load(&job.server)?;
+    let client = if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
+    let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
+    let setup = Setup { job, server, client, counter };
+    let mut footprints: Option<[Footprint; 2]> = None;
+    let tally = match (setup.job.workload, setup.job.wire) {
+        (Workload::Footprint { connections }, _) => {
+            let contexts = setup.contexts(1)?;
+            let Some(contexts) = contexts.first() else { return Err(DriverError::Stuck) };
+            footprints = Some(open::footprint(&setup, contexts, connections)?);
+            Tally { done: connections as u64, ..Tally::default() }
+        }
+        (Workload::Bulk { record }, _) => in_threads(&setup, |contexts, gate| {
+            open::bulk(&setup, contexts, gate, record)
+        })?,
+        (Workload::Full | Workload::Resume, Wire::Memory) => {
+            in_threads(&setup, |contexts, gate| memory::worker(&setup, contexts, gate))?
+        }
+        (Workload::Full | Workload::Resume, Wire::Loopback) => over_loopback(&setup, 0)?,
+        (Workload::Chain { proxies }, _) => over_loopback(&setup, proxies)?,
+    };
+    outcome(&setup, tally, footprints)
+}
+
+fn outcome(
+    setup: &Setup,
+    tally: Tally,
+    footprints: Option<[Footprint; 2]>,
+) -> Result<Outcome, DriverError> {
+    if tally.done == 0
+        && let Some(failure @ DriverError::Unsupported { .. }) = tally.failure
+    {
+        return Err(failure);
+    }
+    let locks = |side| setup.counter.as_ref().map(|counter| counter.read(side));
+    let [of_client, of_server] = match footprints {
+        Some([client, server]) => [Some(client), Some(server)],
+        None => [None, None],
+    };
+    Ok(Outcome {
+        done: tally.done,
+        failed: tally.failed,
+        failure: tally.failure.map(|failure| failure.to_string()),
+        wall_ns: tally.wall.as_nanos() as u64,
+        resumed: tally.resumed,
+        lied: tally.lied,
+        bytes: tally.bytes,
+        server: Side {
+            described: setup.server.described().clone(),
+            cpu_ns: tally.server_cpu.as_nanos() as u64,
+            locks: locks(locks::Side::Server),
+            footprint: of_server,
+        },
+        client: Side {
+            described: setup.client.described().clone(),
+            cpu_ns: tally.client_cpu.as_nanos() as u64,
+            locks: locks(locks::Side::Client),
+            footprint: of_client,
+        },
+    })
+}
+
+/// The same work in as many threads as the job asks for.
+fn in_threads(
+    setup: &Setup,
+    work: impl Fn(&ThreadContexts, &Gate) -> Tally + Sync,
+) -> Result<Tally, DriverError> {
+    let threads = setup.job.threads.max(1);
+    let contexts = setup.contexts(threads)?;
+    let gate = Gate::new(setup.job.extent, threads);
+    let mut total = Tally::default();
+    thread::scope(|scope| {
+        let (gate, work) = (&gate, &work);
+        let running: Vec<_> = contexts
+            .iter()
+            .map(|contexts| {
+                scope.spawn(move || {
+                    let tally = work(contexts, gate);
+                    setup.server.end_thread();
+                    setup.client.end_thread();
+                    tally
+                })
+            })
+            .collect();
+        for thread in running {
+            match thread.join() {
+                Ok(tally) => total.add(tally),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    Ok(total)
+}
+
+/// Server threads and as many client threads, over TCP.
+fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
+    let threads = setup.job.threads.max(1);
+    let contexts = setup.contexts(threads)?;
+    let shared = setup.job.contexts == Contexts::Shared;
+    let hops = proxies + 1;
+    // A ticket is good for the context that made it: threads with contexts of their own have ports of
+    // their own too.
+    let mut opened: Vec<Hops> = Vec::with_capacity(threads);
+    for _ in 0..threads {
+        let with = opened.first().filter(|_| shared);
+        opened.push(Hops::open(hops, with, shared).map_err(machine("listening on loopback"))?);
+    }
+    let entries: Vec<SocketAddr> =
+        opened.iter().filter_map(|hops| hops.addresses.first().copied()).collect();
+    let gate = Gate::new(setup.job.extent, threads);
+    let running_clients = AtomicUsize::new(threads);
+    let mut servers_tally = Tally::default();
+    let mut total = Tally::default();
+    let mut broken = None;
+    thread::scope(|scope| {
+        let (gate, running_clients) = (&gate, &running_clients);
+        let over = move || running_clients.load(Ordering::Acquire) == 0;
+        let servers: Vec<_> = opened
+            .into_iter()
+            .zip(&contexts)
+            .map(|(hops, contexts)| {
+                scope.spawn(move || {
+                    let served = loopback::serve(setup, contexts, hops, gate, &over);
+                    setup.server.end_thread();
+                    setup.client.end_thread();
+                    served
+                })
+            })
+            .collect();
+        let clients: Vec<_> = entries
+            .iter()
+            .zip(&contexts)
+            .map(|(entry, contexts)| {
+                scope.spawn(move || {
+                    let called = loopback::call(setup, contexts, *entry, gate);
+                    running_clients.fetch_sub(1, Ordering::Release);
+                    setup.client.end_thread();
+                    called
+                })
+            })
+            .collect();
+        for (threads, tally) in [(clients, &mut total), (servers, &mut servers_tally)] {
+            for thread in threads {
+                match thread.join() {
+                    Ok(Ok(one)) => tally.add(one),
+                    Ok(Err(error)) => broken = Some(error),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        }
+    });
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    // The clients count connections; of the servers only what nobody else knows.
+    total.server_cpu = servers_tally.server_cpu;
+    total.resumed += servers_tally.resumed;
+    total.lied += servers_tally.lied;
+    if total.failure.is_none() && total.failed > 0 {
+        total.failure = servers_tally.failure;
+    }
+    Ok(total)
+}

@@ -1,0 +1,207 @@
+//! What all threads of a measurement share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::memory::timed;
+use super::proof::Shown;
+use crate::driver::{Context, Library, Session};
+use crate::job::{Contexts, Extent, Job, Workload};
+use crate::{DriverError, Negotiated, Version};
+
+/// The libraries and the job.
+pub(crate) struct Setup {
+    pub(crate) job: Job,
+    pub(crate) server: Library,
+    pub(crate) client: Library,
+    pub(crate) counter: Option<locks::Counter>,
+}
+
+/// The contexts that a thread uses: its own, or everybody's.
+#[derive(Clone)]
+pub(crate) struct ThreadContexts {
+    pub(crate) server: Context,
+    pub(crate) client: Context,
+}
+
+/// What became of a connection that ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) resumed: bool,
+    pub(crate) lied: bool,
+}
+
+impl Setup {
+    /// Whether connections are resumed.
+    pub(crate) fn resumes(&self) -> bool {
+        matches!(self.job.workload, Workload::Resume | Workload::Chain { .. })
+    }
+
+    /// Contexts for so many threads.
+    pub(crate) fn contexts(&self, threads: usize) -> Result<Vec<ThreadContexts>, DriverError> {
+        let make = || -> Result<ThreadContexts, DriverError> {
+            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, self.resumes());
+            Ok(ThreadContexts {
+                server: Context::server(&self.server, suite, identity, tickets)?,
+                client: Context::client(&self.client, suite, identity, tickets)?,
+            })
+        };
+        match self.job.contexts {
+            Contexts::Shared => Ok(vec![make()?; threads]),
+            Contexts::PerThread => (0..threads).map(|_| make()).collect(),
+        }
+    }
+
+    /// Runs a part that is the client's; its CPU time.
+    pub(crate) fn on_client(&self, work: impl FnOnce()) -> Duration {
+        self.counted(locks::Side::Client, work)
+    }
+
+    /// Runs a part that is the server's; its CPU time.
+    pub(crate) fn on_server(&self, work: impl FnOnce()) -> Duration {
+        self.counted(locks::Side::Server, work)
+    }
+
+    fn counted(&self, side: locks::Side, work: impl FnOnce()) -> Duration {
+        match &self.counter {
+            None => timed(work),
+            Some(counter) => {
+                counter.side(side);
+                let took = timed(work);
+                counter.side(locks::Side::None);
+                took
+            }
+        }
+    }
+
+    /// The session that the next connection may resume: what came, or in TLS 1.2, whose servers need not
+    /// renew a ticket (RFC 5077 §3.3), what was resumed. In TLS 1.3 none is used twice (RFC 8446 §C.4).
+    pub(crate) fn next_session(
+        &self,
+        came: Option<Session>,
+        resumed: Option<Session>,
+    ) -> Option<Session> {
+        came.or_else(|| resumed.filter(|_| self.job.suite.version == Version::Tls12))
+    }
+
+    /// Holds what the wire showed against what was asked for and what the libraries say.
+    pub(crate) fn judge(
+        &self,
+        shown: Option<Shown>,
+        said: [Negotiated; 2],
+        resume: bool,
+    ) -> Result<Verdict, DriverError> {
+        let suite = self.job.suite;
+        let Some(shown) = shown else {
+            return Err(DriverError::OnTheWire { shown: "no ServerHello", asked: "one" });
+        };
+        let pinned = |what: &dyn std::fmt::Display, got: u32| {
+            Err(DriverError::NotAsPinned { what: what.to_string(), got: format!("{got:#06x}") })
+        };
+        if shown.version != suite.version.number() {
+            return pinned(&suite.version, shown.version);
+        }
+        if shown.cipher_suite != suite.cipher_suite() {
+            return pinned(&suite.cipher, shown.cipher_suite);
+        }
+        if let Some(group) = shown.group
+            && group != suite.group.number()
+        {
+            return pinned(&suite.group, group);
+        }
+        match (shown.resumed, resume) {
+            (false, true) => {
+                return Err(DriverError::OnTheWire { shown: "a full handshake", asked: "a resumed one" });
+            }
+            (true, false) => {
+                return Err(DriverError::OnTheWire { shown: "a resumed handshake", asked: "a full one" });
+            }
+            _ => {}
+        }
+        let honest = |said: &Negotiated| {
+            said.version == shown.version
+                && said.cipher_suite == shown.cipher_suite
+                && said.resumed == shown.resumed
+        };
+        Ok(Verdict { resumed: shown.resumed, lied: !said.iter().all(honest) })
+    }
+}
+
+/// Where threads wait for each other, and learn when to stop.
+pub(crate) struct Gate {
+    extent: Extent,
+    barrier: Barrier,
+    stop: AtomicBool,
+    begun: AtomicBool,
+    ends: Mutex<Option<Instant>>,
+}
+
+impl Gate {
+    pub(crate) fn new(extent: Extent, threads: usize) -> Self {
+        Self {
+            extent,
+            barrier: Barrier::new(threads),
+            stop: AtomicBool::new(false),
+            begun: AtomicBool::new(false),
+            ends: Mutex::new(None),
+        }
+    }
+
+    /// A thread that cannot begin: the others are not to wait for it.
+    pub(crate) fn give_up(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.barrier.wait();
+    }
+
+    /// Warms up for a tenth of the time, by `step`, which tells its failures.
+    pub(crate) fn enter(&self, _: &Setup, mut step: impl FnMut() -> u64) {
+        if let Extent::Milliseconds(all) = self.extent {
+            let until = Instant::now() + Duration::from_millis(all / 10);
+            while Instant::now() < until && step() == 0 {}
+        }
+    }
+
+    /// Waits for all; then the measured time begins.
+    pub(crate) fn begin(&self) -> Instant {
+        self.barrier.wait();
+        let now = Instant::now();
+        self.begun.store(true, Ordering::Relaxed);
+        if let Extent::Milliseconds(all) = self.extent {
+            let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.get_or_insert(now + Duration::from_millis(all));
+        }
+        now
+    }
+
+    /// Whether the measured time has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether a thread that has made so many goes on. Read once a batch; written once.
+    pub(crate) fn goes_on(&self, made: u64) -> bool {
+        if self.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        match self.extent {
+            Extent::Connections(most) => made < most,
+            Extent::Milliseconds(_) => {
+                let ends = *self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+                let goes_on = ends.is_none_or(|ends| Instant::now() < ends);
+                if !goes_on {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                goes_on
+            }
+        }
+    }
+
+    /// How many a thread that has made so many may still make.
+    pub(crate) fn left(&self, made: u64) -> u64 {
+        match self.extent {
+            Extent::Connections(most) => most.saturating_sub(made),
+            Extent::Milliseconds(_) => u64::MAX,
+        }
+    }
+}

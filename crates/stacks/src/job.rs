@@ -1,0 +1,184 @@
+//! One measurement: what a host process is asked for, and what it answers.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::suite::{Suite, named};
+use crate::{Footprint, LockCounts};
+
+named! {
+    /// How the bytes go between the two sides; the number means nothing.
+    Wire, "way" {
+        /// Through memory: the libraries alone.
+        Memory = "memory", 0;
+        /// Over TCP on loopback: with the kernel, epoll and SO_REUSEPORT.
+        Loopback = "loopback", 1;
+    }
+}
+
+named! {
+    /// Who uses a context; the number means nothing.
+    Contexts, "contexts" {
+        /// One for all threads, as servers usually have it.
+        Shared = "shared", 0;
+        /// One a thread.
+        PerThread = "per-thread", 1;
+    }
+}
+
+named! {
+    /// What stands under the libraries' locks; the number means nothing.
+    Locks, "locks" {
+        /// The C library's, as built.
+        Pthread = "pthread", 0;
+        /// Our small ones in their place.
+        Light = "light", 1;
+        /// The C library's, counted. What is timed then means nothing.
+        Count = "count", 2;
+    }
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workload {
+    /// New connections, one request, close; never resumed.
+    Full,
+    /// The same, each resumed by a ticket.
+    Resume,
+    /// This many proxies in one process, each with TLS on both sides, resumed on both; a connection
+    /// counts when it has gone through all (the document's second scenario).
+    Chain {
+        /// Proxies in a row.
+        proxies: usize,
+    },
+    /// Records one way on an open connection.
+    Bulk {
+        /// Bytes that one write takes; a record holds 16,384 at most (RFC 8446 §5.1).
+        record: usize,
+    },
+    /// This many connections at once, held: their memory.
+    Footprint {
+        /// Connections.
+        connections: usize,
+    },
+}
+
+/// How long it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// Wall time in milliseconds, after a tenth of it for warming up.
+    Milliseconds(u64),
+    /// This many connections (or records) a thread, after one that primes tickets: exact counts.
+    Connections(u64),
+}
+
+/// A job for a host process. Written as one line of JSON on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Job {
+    /// The shared object of the server's library.
+    pub server: PathBuf,
+    /// The shared object of the client's library; may be the same.
+    pub client: PathBuf,
+    /// What is done.
+    pub workload: Workload,
+    /// How the bytes go.
+    pub wire: Wire,
+    /// What is pinned.
+    pub suite: Suite,
+    /// Threads; over loopback as many for the server as for the client.
+    pub threads: usize,
+    /// Who uses a context.
+    pub contexts: Contexts,
+    /// What stands under the locks.
+    pub locks: Locks,
+    /// How long.
+    pub extent: Extent,
+    /// The server's chain, its key and the client's roots, in PEM.
+    pub identity: Identity,
+}
+
+/// A server's identity in PEM.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// Certificates, leaf first.
+    pub chain: String,
+    /// The leaf's key, PKCS #8. Made for one run and never kept.
+    pub key: String,
+    /// What clients trust.
+    pub roots: String,
+    /// The name in the leaf.
+    pub name: String,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a driver says of its library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Described {
+    /// The family.
+    pub library: String,
+    /// Its own version string.
+    pub version: String,
+    /// Flags that it was built with.
+    pub build_flags: String,
+    /// CPU features in use.
+    pub cpu_features: String,
+    /// Bits of `enum wt_function`.
+    pub functions: u64,
+}
+
+/// One side's part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// What it ran.
+    pub described: Described,
+    /// CPU time of its threads inside the library, in nanoseconds (over loopback: of its threads, the
+    /// kernel's part of them with it).
+    pub cpu_ns: u64,
+    /// Locks taken inside the library, when they were counted.
+    pub locks: Option<LockCounts>,
+    /// Memory of its connections, when it was asked for.
+    pub footprint: Option<Footprint>,
+}
+
+/// What came of a job. One line of JSON on the host's standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Connections that ended well (bulk: records) in the measured time.
+    pub done: u64,
+    /// Connections that failed, and why the first did.
+    pub failed: u64,
+    /// The first failure.
+    pub failure: Option<String>,
+    /// Wall time, in nanoseconds.
+    pub wall_ns: u64,
+    /// Connections that the wire shows to be resumed.
+    pub resumed: u64,
+    /// Connections where a library said other than the wire did.
+    pub lied: u64,
+    /// Payload bytes, bulk only.
+    pub bytes: u64,
+    /// The server's part.
+    pub server: Side,
+    /// The client's part.
+    pub client: Side,
+}
+
+/// A host's last word.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// It was measured.
+    Done(Box<Outcome>),
+    /// The library cannot do this.
+    Unsupported(String),
+    /// It failed: whose fault, and what.
+    Failed(String),
+}

@@ -1,0 +1,252 @@
+//! Host processes: started for one question, watched, and ended.
+
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::job::{Described, Job, Locks, Reply};
+use crate::Question;
+
+/// More than any answer has: a driver that prints without end is rubbish.
+const MOST_OUTPUT: u64 = 8 << 20;
+/// How much of a host's last words is kept.
+const LAST_WORDS: usize = 500;
+
+/// How hosts are started.
+#[derive(Debug, Clone)]
+pub struct SupervisorOptions {
+    /// This program, or one with the same hidden command `stacks-host`.
+    pub program: PathBuf,
+    /// What stands before that command's own arguments.
+    pub arguments: Vec<String>,
+    /// Where objects are that go under a library's locks; see [`Supervisor::new`].
+    pub scratch: PathBuf,
+}
+
+/// Starts hosts.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    options: SupervisorOptions,
+    light: PathBuf,
+    count: PathBuf,
+}
+
+/// What a host did instead of answering. Each names the driver.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It died.
+    #[error("{driver}: its host crashed ({how}){}", words(.last_words))]
+    Crashed {
+        /// Which driver or drivers.
+        driver: String,
+        /// By which signal, or with which status.
+        how: String,
+        /// The end of what it wrote on standard error.
+        last_words: String,
+    },
+    /// It did not answer in time.
+    #[error("{driver}: its host did not answer within {} s and was ended{}", .limit.as_secs(), words(.last_words))]
+    Hung {
+        /// Which driver or drivers.
+        driver: String,
+        /// How long it had.
+        limit: Duration,
+        /// The end of what it wrote on standard error.
+        last_words: String,
+    },
+    /// It answered what cannot be read.
+    #[error("{driver}: its host answered rubbish: {what}")]
+    Rubbish {
+        /// Which driver or drivers.
+        driver: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The driver cannot be used.
+    #[error("{driver}: {what}")]
+    Unusable {
+        /// Which driver.
+        driver: String,
+        /// Why.
+        what: String,
+    },
+    /// This machine would not start it.
+    #[error("starting a host process: {0}")]
+    Start(std::io::Error),
+}
+
+fn words(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!("; it last wrote: {last}") }
+}
+
+impl Supervisor {
+    /// Puts the objects for locks into `scratch`, which is to be there as long as hosts are started.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn new(options: SupervisorOptions) -> Result<Self, locks::ObjectError> {
+        let light = locks::Object::Light.write_to(&options.scratch)?;
+        let count = locks::Object::Count.write_to(&options.scratch)?;
+        Ok(Self { options, light, count })
+    }
+
+    /// Asks a driver what it is.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub fn describe(&self, object: &Path) -> Result<Described, HostError> {
+        let driver = name(object);
+        let answer =
+            self.ask(&driver, &Question::Describe(object.to_path_buf()), Locks::Pthread, Duration::from_secs(20))?;
+        let described: Result<Described, String> = parse(&driver, &answer)?;
+        described.map_err(|what| HostError::Unusable { driver, what })
+    }
+
+    /// Has something measured.
+    ///
+    /// # Errors
+    /// If the host does not answer: it crashed, hung, or said what cannot be read.
+    pub fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostError> {
+        let (server, client) = (name(&job.server), name(&job.client));
+        let driver = if server == client { server } else { format!("{server} with {client}") };
+        let answer = self.ask(&driver, &Question::Measure(Box::new(job.clone())), job.locks, limit)?;
+        parse(&driver, &answer)
+    }
+
+    /// The command that a host is started by, for those who run it under another program.
+    #[must_use]
+    pub fn command(&self, locks: Locks) -> Command {
+        let mut command = Command::new(&self.options.program);
+        command.args(&self.options.arguments);
+        // Variables steer libraries (OPENSSL_CONF, OPENSSL_ia32cap, SSL_CERT_FILE): none is passed on.
+        command.env_clear();
+        match locks {
+            Locks::Pthread => {}
+            Locks::Light => {
+                command.env("LD_PRELOAD", &self.light);
+            }
+            Locks::Count => {
+                command.env("LD_PRELOAD", &self.count);
+            }
+        }
+        command
+    }
+
+    fn ask(&self, driver: &str, question: &Question, locks: Locks, limit: Duration) -> Result<Vec<u8>, HostError> {
+        let mut command = self.command(locks);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // SAFETY: between fork and exec only prctl and setrlimit are called, which are safe there.
+        unsafe {
+            command.pre_exec(|| {
+                // A host does not outlive us, and leaves no core file.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+                Ok(())
+            });
+        }
+        let mut child = command.spawn().map_err(HostError::Start)?;
+        let line = serde_json::to_vec(question).map_err(|error| HostError::Start(error.into()))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A host that is gone already is told by its status.
+            let _ = stdin.write_all(&line).and_then(|()| stdin.write_all(b"\n"));
+        }
+        let (status, out, last_words) = attend(&mut child, limit).map_err(HostError::Start)?;
+        let driver = driver.to_owned();
+        match status {
+            None => Err(HostError::Hung { driver, limit, last_words }),
+            Some(status) if status.success() => Ok(out),
+            Some(status) => Err(HostError::Crashed { driver, how: how(status), last_words }),
+        }
+    }
+}
+
+/// Reads what a host writes until it ends or the time is up; then it is ended.
+fn attend(child: &mut Child, limit: Duration) -> std::io::Result<(Option<ExitStatus>, Vec<u8>, String)> {
+    let deadline = Instant::now() + limit;
+    let (sender, receiver) = channel();
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let of_stdout = sender.clone();
+    let out = thread::spawn(move || {
+        let read = read_bounded(stdout);
+        let _ = of_stdout.send(());
+        read
+    });
+    let err = thread::spawn(move || {
+        let read = read_bounded(stderr);
+        let _ = sender.send(());
+        read
+    });
+    let mut timely = true;
+    for _ in 0..2 {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(left) {
+            timely = false;
+            break;
+        }
+    }
+    // Both ends closed: it ends at once, or never by itself.
+    let grace = if timely { deadline.max(Instant::now() + Duration::from_secs(2)) } else { Instant::now() };
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if Instant::now() >= grace {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    Ok((status.filter(|_| timely), out, tail(&err)))
+}
+
+/// Reads to the end; what is beyond the bound is read and forgotten.
+fn read_bounded(source: Option<impl Read>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(mut source) = source {
+        let _ = source.by_ref().take(MOST_OUTPUT).read_to_end(&mut kept);
+        let _ = std::io::copy(&mut source, &mut std::io::sink());
+    }
+    kept
+}
+
+fn tail(bytes: &[u8]) -> String {
+    let from = bytes.len().saturating_sub(LAST_WORDS);
+    let text = String::from_utf8_lossy(bytes.get(from..).unwrap_or_default()).into_owned();
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("exit status {code}"),
+        (None, None) => "for no known reason".to_owned(),
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(driver: &str, answer: &[u8]) -> Result<T, HostError> {
+    serde_json::from_slice(answer).map_err(|error| HostError::Rubbish {
+        driver: driver.to_owned(),
+        what: format!("{error}: {}", tail(answer)),
+    })
+}
+
+/// What a driver is called in errors: the folder that it was built into, or its file.
+fn name(object: &Path) -> String {
+    let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    match (object.file_name(), folder) {
+        (Some(file), Some(folder)) if file == "driver.so" => {
+            // Without the key.
+            folder.rsplit_once('-').map_or_else(|| folder.to_string(), |(name, _)| name.to_owned())
+        }
+        (Some(file), _) => file.to_string_lossy().into_owned(),
+        _ => object.display().to_string(),
+    }
+}
+

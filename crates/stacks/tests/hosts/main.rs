@@ -1,0 +1,122 @@
+//! Hosts in processes of their own: this program is its own host. Drivers that crash, hang or print
+//! rubbish are compiled on the spot. With `--drivers` it tries the drivers that are built (see `matrix`).
+
+mod matrix;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use stacks::{HostError, Supervisor, SupervisorOptions};
+
+type Case = (&'static str, fn(&Supervisor, &Path));
+
+const CASES: [Case; 5] = [
+    ("a_driver_describes_itself", describes),
+    ("a_crash_takes_only_the_host", crashes),
+    ("a_driver_that_hangs_is_ended", hangs),
+    ("rubbish_on_its_output_is_told", rubbish),
+    ("another_interface_is_refused", other_interface),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "stacks-host") {
+        let answered = stacks::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout());
+        return if answered.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if arguments.iter().any(|argument| argument == "--list") {
+        CASES.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let wanted = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let folder = tempfile::tempdir().expect("a folder");
+    let supervisor = Supervisor::new(SupervisorOptions {
+        program: std::env::current_exe().expect("a path"),
+        arguments: vec!["stacks-host".into()],
+        scratch: folder.path().to_path_buf(),
+    })
+    .expect("objects are written");
+    if let Some(at) = arguments.iter().position(|argument| argument == "--drivers") {
+        return matrix::matrix(&supervisor, arguments.get(at + 1..).unwrap_or_default());
+    }
+    for (name, case) in CASES {
+        if wanted.is_none_or(|wanted| name.contains(wanted.as_str())) {
+            case(&supervisor, folder.path());
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// A shared object out of a few lines of C.
+fn object(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, object) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    std::fs::write(&source, text).expect("a file is written");
+    let status = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status();
+    assert!(status.expect("cc runs").success());
+    object
+}
+
+fn describes(supervisor: &Supervisor, folder: &Path) {
+    let path = folder.join("null.so");
+    std::fs::write(&path, stacks::NULL).expect("a file is written");
+    let described = supervisor.describe(&path).expect("it answers");
+    assert_eq!((described.library.as_str(), described.version.as_str()), ("null", "null 1"));
+}
+
+fn crashes(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <stdio.h>\n#include <stdlib.h>\n\
+                void *wiretax_driver(void) { fputs(\"last words\\n\", stderr); abort(); }";
+    let error = supervisor.describe(&object(folder, "crashes", text)).expect_err("it dies");
+    let told = error.to_string();
+    assert!(matches!(error, HostError::Crashed { .. }), "{told}");
+    assert!(told.contains("crashes.so") && told.contains("signal 6") && told.contains("last words"), "{told}");
+}
+
+fn hangs(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <unistd.h>\nvoid *wiretax_driver(void) { for (;;) pause(); }";
+    let path = object(folder, "hangs", text);
+    let job = job(&path);
+    let error = supervisor.run(&job, Duration::from_millis(300)).expect_err("it never answers");
+    assert!(matches!(error, HostError::Hung { .. }), "{error}");
+    assert!(error.to_string().contains("hangs.so"), "{error}");
+}
+
+fn rubbish(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <stdio.h>\n#include <unistd.h>\n\
+                void *wiretax_driver(void) { puts(\"{{{\\033[2J\"); fflush(stdout); _exit(0); }";
+    let error = supervisor.describe(&object(folder, "rubbish", text)).expect_err("no answer");
+    let told = error.to_string();
+    assert!(matches!(error, HostError::Rubbish { .. }), "{told}");
+    assert!(told.contains("rubbish.so") && !told.contains('\u{1b}'), "{told}");
+}
+
+fn other_interface(supervisor: &Supervisor, folder: &Path) {
+    let text = "static const unsigned table[64] = {77, 256};\n\
+                const void *wiretax_driver(void) { return table; }";
+    let error = supervisor.describe(&object(folder, "newer", text)).expect_err("it is refused");
+    assert!(error.to_string().contains("version 77 of the interface"), "{error}");
+}
+
+fn job(path: &Path) -> stacks::Job {
+    use stacks::{Cipher, Contexts, Extent, Group, Identity, Job, Key, Locks, Suite, Version, Wire, Workload};
+    let text = String::new;
+    Job {
+        server: path.to_path_buf(),
+        client: path.to_path_buf(),
+        workload: Workload::Full,
+        wire: Wire::Memory,
+        suite: Suite {
+            version: Version::Tls13,
+            key: Key::EcdsaP256,
+            group: Group::X25519,
+            cipher: Cipher::Aes128Gcm,
+        },
+        threads: 1,
+        contexts: Contexts::Shared,
+        locks: Locks::Pthread,
+        extent: Extent::Connections(1),
+        identity: Identity { chain: text(), key: text(), roots: text(), name: text() },
+    }
+}

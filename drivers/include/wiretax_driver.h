@@ -1,0 +1,152 @@
+/*
+ * The driver interface: how Wiretax talks to a TLS library that it measures.
+ *
+ * A driver is a shared object that exports one symbol, `wiretax_driver`, a function that returns a
+ * `struct wt_driver`. It is loaded with RTLD_LOCAL by a process that exists for one measurement.
+ * drivers/README.md tells how to build one of your own.
+ *
+ * Rules for a driver:
+ * - No sockets, files, threads, signals or environment: bytes come and go by `struct wt_transport`.
+ * - A context may be used by many threads at once, a connection by one thread at a time.
+ * - What a configuration names is used, and nothing beside it: never a library's default group,
+ *   cipher suite or version.
+ * - A client verifies the server's chain against the given roots, and its name.
+ * - A server with tickets issues exactly one ticket a handshake, stateless, encrypted with a key that
+ *   its context made; a client never resumes but what it is given.
+ */
+#ifndef WIRETAX_DRIVER_H
+#define WIRETAX_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when anything below changes its meaning or its place. */
+#define WT_ABI 1u
+
+/* What a call returns. */
+enum wt_status {
+    WT_OK = 0,
+    WT_AGAIN = 1,        /* the transport had no more bytes, or no more room: call again later */
+    WT_CLOSED = 2,       /* the peer ended in order (close_notify) */
+    WT_ERROR = -1,       /* wt_driver.error says why, on the same thread */
+    WT_UNSUPPORTED = -2, /* the library cannot do what the configuration asks */
+};
+
+/* What a transport returns beside a number of bytes. */
+#define WT_IO_END 0       /* recv: no more bytes will come */
+#define WT_IO_AGAIN (-1)  /* nothing now */
+#define WT_IO_BROKEN (-2) /* the connection broke off */
+
+/* Where a connection's bytes come from and go to. Valid until wt_driver.conn_free. */
+struct wt_transport {
+    void *user;
+    /* Reads up to len bytes: their number (1 or more), or WT_IO_*. */
+    ptrdiff_t (*recv)(void *user, void *bytes, size_t len);
+    /* Takes up to len bytes: their number (1 or more), or WT_IO_AGAIN or WT_IO_BROKEN. */
+    ptrdiff_t (*send)(void *user, const void *bytes, size_t len);
+};
+
+/* A PEM text; not ended by a zero byte. */
+struct wt_pem {
+    const char *text;
+    size_t len;
+};
+
+/* What a context is to do. All pointers are valid during context_new only. */
+struct wt_config {
+    uint32_t size;           /* of this structure: new members come at its end */
+    uint32_t server;         /* 1 for a server, 0 for a client */
+    uint32_t version;        /* 0x0303 (TLS 1.2) or 0x0304 (TLS 1.3), and no other */
+    uint32_t cipher;         /* IANA number of the one cipher suite, such as 0x1301 */
+    uint32_t group;          /* IANA number of the one group: 23, 29 or 0x11ec (X25519MLKEM768) */
+    uint32_t signature;      /* IANA number of the one signature scheme, such as 0x0403 */
+    uint32_t tickets;        /* server: issue a ticket; client: keep what comes */
+    uint32_t certificate_group; /* the group of an ECDSA certificate's key, or 0 */
+    struct wt_pem chain;     /* server: its certificates, leaf first */
+    struct wt_pem key;       /* server: the leaf's private key, PKCS #8 */
+    struct wt_pem roots;     /* client: the certificates that it trusts */
+    const char *server_name; /* client: the name to ask for and to verify, ended by a zero byte */
+};
+
+/* What a finished handshake has agreed on. */
+struct wt_facts {
+    uint32_t size;
+    uint32_t version; /* 0x0303 or 0x0304 */
+    uint32_t cipher;  /* IANA number */
+    uint32_t group;   /* IANA number, or 0 where the library does not tell */
+    uint32_t resumed; /* 1 if the library says that a session was resumed */
+};
+
+/* Functions that differ between libraries, as bits of wt_driver.functions. */
+enum wt_function {
+    WT_TLS_1_0 = 1 << 0,
+    WT_TLS_1_1 = 1 << 1,
+    WT_TLS_1_2 = 1 << 2,
+    WT_TLS_1_3 = 1 << 3,
+    WT_EARLY_DATA = 1 << 4,       /* an interface for 0-RTT data */
+    WT_QUIC_TLS = 1 << 5,         /* an interface for QUIC stacks of others */
+    WT_QUIC_TRANSPORT = 1 << 6,   /* a QUIC stack of its own */
+    WT_POST_QUANTUM = 1 << 7,     /* X25519MLKEM768 */
+    WT_FIPS = 1 << 8,             /* this build has its FIPS module */
+    WT_KTLS = 1 << 9,             /* kernel TLS can be asked for */
+    WT_ECH = 1 << 10,             /* Encrypted Client Hello */
+};
+
+typedef struct wt_context wt_context;
+typedef struct wt_conn wt_conn;
+typedef struct wt_session wt_session;
+
+struct wt_driver {
+    uint32_t abi;  /* WT_ABI */
+    uint32_t size; /* of this structure */
+    const char *library; /* the family, such as "OpenSSL" */
+    /* The library's own version string, from the library as it runs. */
+    const char *(*version)(void);
+    /* The flags that the library was built with, as it tells or as the build knows them. */
+    const char *(*build_flags)(void);
+    /* The CPU features that the library uses, as it tells; "" where it does not. */
+    const char *(*cpu_features)(void);
+    /* Bits of enum wt_function. */
+    uint64_t (*functions)(void);
+    /* Once, before anything else. */
+    int (*init)(void);
+    /* Why the last call on this thread failed: at most len bytes, ended by a zero byte. */
+    void (*error)(char *text, size_t len);
+
+    int (*context_new)(const struct wt_config *config, wt_context **context);
+    void (*context_free)(wt_context *context);
+
+    /* `session` (client only, or NULL) was taken from a connection of the same context, or of another
+     * context of the same driver and configuration, and stays the caller's. */
+    int (*conn_new)(wt_context *context, const struct wt_transport *transport,
+                    const wt_session *session, wt_conn **conn);
+    /* WT_OK when the handshake is complete on this side. */
+    int (*handshake)(wt_conn *conn);
+    /* WT_OK with *done >= 1 bytes; WT_AGAIN; WT_CLOSED. */
+    int (*read)(wt_conn *conn, void *bytes, size_t len, size_t *done);
+    /* WT_OK with *done >= 1 bytes taken; WT_AGAIN: to be called again with the same bytes. */
+    int (*write)(wt_conn *conn, const void *bytes, size_t len, size_t *done);
+    /* Sends close_notify and does not wait for the peer's. */
+    int (*shutdown)(wt_conn *conn);
+    int (*facts)(wt_conn *conn, struct wt_facts *facts);
+    /* Client: the newest session that may be resumed, once; NULL when there is none (yet). In TLS 1.3
+     * it comes after the handshake: read first. */
+    wt_session *(*take_session)(wt_conn *conn);
+    void (*session_free)(wt_session *session);
+    void (*conn_free)(wt_conn *conn);
+    /* Before a thread ends that has used the driver; may be NULL. */
+    void (*thread_end)(void);
+};
+
+/* The one symbol that a driver exports. */
+const struct wt_driver *wiretax_driver(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,5 @@
+//! OpenSSL 3.5.5 out of the source that the crate openssl-src carries.
+
+fn main() {
+    driver_build::openssl(&driver_build::vendored_source("openssl-src", "openssl"));
+}

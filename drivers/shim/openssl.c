@@ -1,0 +1,644 @@
+/* OpenSSL and what grew out of it, AWS-LC, BoringSSL, QuicTLS and LibreSSL, as a driver. */
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+
+#include "wiretax_driver.h"
+
+#if defined(OPENSSL_IS_AWSLC)
+#define FAMILY "AWS-LC"
+#define OF_BORINGSSL 1
+#elif defined(OPENSSL_IS_BORINGSSL)
+#define FAMILY "BoringSSL"
+#define OF_BORINGSSL 1
+#elif defined(LIBRESSL_VERSION_NUMBER)
+#define FAMILY "LibreSSL"
+#define OF_LIBRESSL 1
+#elif defined(WT_QUICTLS)
+#define FAMILY "QuicTLS"
+#else
+#define FAMILY "OpenSSL"
+#endif
+
+#if !defined(OF_BORINGSSL) && !defined(OF_LIBRESSL)
+#define OF_OPENSSL 1
+#if OPENSSL_VERSION_NUMBER >= 0x30000000L
+#define OF_OPENSSL_3 1
+#endif
+#endif
+
+struct wt_context {
+    SSL_CTX *tls;
+    int server;
+    int tickets;
+    char name[256];
+};
+
+struct wt_conn {
+    SSL *tls;
+    struct wt_transport transport;
+    SSL_SESSION *newest; /* the client's, until it is taken */
+};
+
+static BIO_METHOD *method;
+static int conn_index;
+
+/* ---- the transport as a BIO ---- */
+
+static int bio_write(BIO *bio, const char *bytes, int len) {
+    const struct wt_transport *transport = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (len <= 0) {
+        return 0;
+    }
+    ptrdiff_t sent = transport->send(transport->user, bytes, (size_t)len);
+    if (sent > 0) {
+        return (int)sent;
+    }
+    if (sent == WT_IO_AGAIN) {
+        BIO_set_retry_write(bio);
+    }
+    return -1;
+}
+
+static int bio_read(BIO *bio, char *bytes, int len) {
+    const struct wt_transport *transport = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (len <= 0) {
+        return 0;
+    }
+    ptrdiff_t got = transport->recv(transport->user, bytes, (size_t)len);
+    if (got > 0) {
+        return (int)got;
+    }
+    if (got == WT_IO_AGAIN) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    return got == WT_IO_END ? 0 : -1;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static int bio_create(BIO *bio) {
+    BIO_set_init(bio, 1);
+    return 1;
+}
+
+static int bio_destroy(BIO *bio) {
+    return bio != NULL;
+}
+
+/* ---- what the library says of itself ---- */
+
+static const char *version(void) {
+#if defined(OPENSSL_IS_BORINGSSL) && !defined(OPENSSL_IS_AWSLC)
+    return "BoringSSL (" WT_PACKAGE ")";
+#else
+    return OpenSSL_version(OPENSSL_VERSION);
+#endif
+}
+
+static const char *build_flags(void) {
+#if defined(OF_OPENSSL) || defined(OF_LIBRESSL)
+    static char text[4096];
+    if (text[0] == 0) {
+        snprintf(text, sizeof text, "%s; %s", WT_BUILD_FLAGS, OpenSSL_version(OPENSSL_CFLAGS));
+    }
+    return text;
+#else
+    return WT_BUILD_FLAGS;
+#endif
+}
+
+#if !defined(OF_OPENSSL_3) && !defined(OF_LIBRESSL) && defined(__x86_64__) && \
+    (!defined(OF_BORINGSSL) || defined(OPENSSL_IS_AWSLC))
+#define HAS_CAPABILITY_WORDS 1
+extern uint32_t OPENSSL_ia32cap_P[4] __attribute__((visibility("hidden")));
+#endif
+
+static const char *cpu_features(void) {
+#if defined(OF_OPENSSL_3)
+    const char *told = OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);
+    return told == NULL ? "" : told;
+#elif defined(OF_LIBRESSL)
+    static char text[40];
+    snprintf(text, sizeof text, "OPENSSL_cpu_caps=%016llx", (unsigned long long)OPENSSL_cpu_caps());
+    return text;
+#elif defined(HAS_CAPABILITY_WORDS)
+    static char text[80];
+    snprintf(text, sizeof text, "OPENSSL_ia32cap=%08x:%08x:%08x:%08x", OPENSSL_ia32cap_P[0],
+             OPENSSL_ia32cap_P[1], OPENSSL_ia32cap_P[2], OPENSSL_ia32cap_P[3]);
+    return text;
+#else
+    return "";
+#endif
+}
+
+static const char *group_name(uint32_t group) {
+    switch (group) {
+    case 23: return "P-256";
+    case 29: return "X25519";
+    case 0x11ec: return "X25519MLKEM768";
+    default: return NULL;
+    }
+}
+
+static int set_groups(SSL_CTX *tls, const char *names) {
+#if defined(OF_BORINGSSL)
+    return SSL_CTX_set1_curves_list(tls, names);
+#else
+    return (int)SSL_CTX_set1_groups_list(tls, names);
+#endif
+}
+
+/* Whether a group can be had is asked of the library itself. */
+static int has_group(uint32_t group) {
+    SSL_CTX *tls = SSL_CTX_new(TLS_method());
+    int has = tls != NULL && set_groups(tls, group_name(group)) == 1;
+    SSL_CTX_free(tls);
+    ERR_clear_error();
+    return has;
+}
+
+static int has_version(int number) {
+    SSL_CTX *tls = SSL_CTX_new(TLS_method());
+    int has = tls != NULL && SSL_CTX_set_min_proto_version(tls, number) == 1 &&
+              SSL_CTX_set_max_proto_version(tls, number) == 1;
+    SSL_CTX_free(tls);
+    ERR_clear_error();
+    return has;
+}
+
+static uint64_t functions(void) {
+    uint64_t has = 0;
+    static const struct {
+        int number;
+        uint64_t bit;
+    } versions[] = {{0x0301, WT_TLS_1_0}, {0x0302, WT_TLS_1_1}, {0x0303, WT_TLS_1_2}, {0x0304, WT_TLS_1_3}};
+    for (size_t at = 0; at < sizeof versions / sizeof versions[0]; at++) {
+        has |= has_version(versions[at].number) ? versions[at].bit : 0;
+    }
+    has |= has_group(0x11ec) ? (uint64_t)WT_POST_QUANTUM : 0;
+#if defined(OF_BORINGSSL)
+    has |= WT_EARLY_DATA | WT_QUIC_TLS;
+    has |= FIPS_mode() ? (uint64_t)WT_FIPS : 0;
+#elif defined(OF_OPENSSL)
+    has |= WT_EARLY_DATA;
+#endif
+#if defined(WT_QUICTLS)
+    has |= WT_QUIC_TLS;
+#endif
+#if defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x30200000L && !defined(OPENSSL_NO_QUIC)
+    has |= WT_QUIC_TRANSPORT;
+#endif
+#if defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x30500000L && !defined(OPENSSL_NO_QUIC)
+    has |= WT_QUIC_TLS;
+#endif
+#if defined(SSL_OP_ENABLE_KTLS) && !defined(OPENSSL_NO_KTLS)
+    has |= WT_KTLS;
+#endif
+#if (defined(OPENSSL_IS_BORINGSSL) && !defined(OPENSSL_IS_AWSLC)) || \
+    (defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x40000000L && !defined(OPENSSL_NO_ECH))
+    has |= WT_ECH;
+#endif
+    return has;
+}
+
+static void error(char *text, size_t len) {
+    unsigned long code = ERR_peek_last_error();
+    if (len == 0) {
+        return;
+    }
+    if (code == 0) {
+        snprintf(text, len, "the connection broke off");
+        return;
+    }
+    ERR_error_string_n(code, text, len);
+}
+
+/* ---- contexts ---- */
+
+/* The client's newest session; called when a ticket has come. */
+static int keep_session(SSL *tls, SSL_SESSION *session) {
+    struct wt_conn *conn = SSL_get_ex_data(tls, conn_index);
+    if (conn == NULL) {
+        return 0;
+    }
+    SSL_SESSION_free(conn->newest);
+    conn->newest = session;
+    return 1;
+}
+
+static int init(void) {
+#if defined(OF_OPENSSL)
+    /* The machine's configuration file is not to decide what is measured. */
+    if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1) {
+        return WT_ERROR;
+    }
+#else
+    SSL_library_init();
+#endif
+    conn_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | 100, "wiretax");
+    if (conn_index < 0 || method == NULL || BIO_meth_set_write(method, bio_write) != 1 ||
+        BIO_meth_set_read(method, bio_read) != 1 || BIO_meth_set_ctrl(method, bio_ctrl) != 1 ||
+        BIO_meth_set_create(method, bio_create) != 1 ||
+        BIO_meth_set_destroy(method, bio_destroy) != 1) {
+        return WT_ERROR;
+    }
+    return WT_OK;
+}
+
+/* Names of cipher suites as OpenSSL has them, for TLS 1.2 and 1.3. */
+static const char *suite_name(uint32_t suite) {
+    switch (suite) {
+    case 0x1301: return "TLS_AES_128_GCM_SHA256";
+    case 0x1302: return "TLS_AES_256_GCM_SHA384";
+    case 0x1303: return "TLS_CHACHA20_POLY1305_SHA256";
+    case 0xc02b: return "ECDHE-ECDSA-AES128-GCM-SHA256";
+    case 0xc02c: return "ECDHE-ECDSA-AES256-GCM-SHA384";
+    case 0xcca9: return "ECDHE-ECDSA-CHACHA20-POLY1305";
+    case 0xc02f: return "ECDHE-RSA-AES128-GCM-SHA256";
+    case 0xc030: return "ECDHE-RSA-AES256-GCM-SHA384";
+    case 0xcca8: return "ECDHE-RSA-CHACHA20-POLY1305";
+    default: return NULL;
+    }
+}
+
+static int set_suite(SSL_CTX *tls, const struct wt_config *config) {
+    const char *name = suite_name(config->cipher);
+    if (name == NULL) {
+        return WT_UNSUPPORTED;
+    }
+    if (config->version == 0x0303) {
+        return SSL_CTX_set_cipher_list(tls, name) == 1 ? WT_OK : WT_UNSUPPORTED;
+    }
+#if defined(OF_OPENSSL) || defined(OPENSSL_IS_AWSLC)
+    return SSL_CTX_set_ciphersuites(tls, name) == 1 ? WT_OK : WT_UNSUPPORTED;
+#elif defined(OF_BORINGSSL)
+    const uint16_t suite = (uint16_t)config->cipher;
+    return SSL_CTX_set1_tls13_ciphers(tls, &suite, NULL, 1) == 1 ? WT_OK : WT_UNSUPPORTED;
+#else
+    return WT_UNSUPPORTED;
+#endif
+}
+
+static int set_group(SSL_CTX *tls, const struct wt_config *config) {
+    char names[64];
+    const char *name = group_name(config->group);
+    if (name == NULL) {
+        return WT_UNSUPPORTED;
+    }
+    snprintf(names, sizeof names, "%s", name);
+    /* In TLS 1.2 the list also says which curve a certificate may have (RFC 8422 §5.1). */
+    if (config->version == 0x0303 && config->certificate_group != 0 &&
+        config->certificate_group != config->group) {
+        const char *of_certificate = group_name(config->certificate_group);
+        if (of_certificate == NULL) {
+            return WT_UNSUPPORTED;
+        }
+        snprintf(names, sizeof names, "%s:%s", name, of_certificate);
+    }
+    return set_groups(tls, names) == 1 ? WT_OK : WT_UNSUPPORTED;
+}
+
+static int set_signature(SSL_CTX *tls, const struct wt_config *config) {
+    const char *names;
+    switch (config->signature) {
+    /* PKCS #1 is for the signatures inside the chain; in TLS 1.2 PSS comes first. */
+    case 0x0804: names = "rsa_pss_rsae_sha256:rsa_pkcs1_sha256"; break;
+    case 0x0403: names = "ecdsa_secp256r1_sha256"; break;
+    default: return WT_UNSUPPORTED;
+    }
+#if defined(OF_LIBRESSL)
+    (void)tls;
+    (void)names;
+    return WT_OK;
+#else
+    return SSL_CTX_set1_sigalgs_list(tls, names) == 1 ? WT_OK : WT_UNSUPPORTED;
+#endif
+}
+
+static BIO *pem_bio(const struct wt_pem *pem) {
+    return BIO_new_mem_buf(pem->text, (int)pem->len);
+}
+
+static int set_identity(SSL_CTX *tls, const struct wt_config *config) {
+    BIO *chain = pem_bio(&config->chain);
+    BIO *pem_key = pem_bio(&config->key);
+    X509 *certificate = NULL;
+    EVP_PKEY *key = NULL;
+    int done = WT_ERROR;
+    if (chain == NULL || pem_key == NULL) {
+        goto out;
+    }
+    certificate = PEM_read_bio_X509(chain, NULL, NULL, NULL);
+    key = PEM_read_bio_PrivateKey(pem_key, NULL, NULL, NULL);
+    if (certificate == NULL || key == NULL || SSL_CTX_use_certificate(tls, certificate) != 1 ||
+        SSL_CTX_use_PrivateKey(tls, key) != 1) {
+        goto out;
+    }
+    for (X509 *next; (next = PEM_read_bio_X509(chain, NULL, NULL, NULL)) != NULL;) {
+        if (SSL_CTX_add_extra_chain_cert(tls, next) != 1) {
+            X509_free(next);
+            goto out;
+        }
+    }
+    ERR_clear_error(); /* the end of the text */
+    done = WT_OK;
+out:
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    BIO_free(chain);
+    BIO_free(pem_key);
+    return done;
+}
+
+static int set_trust(SSL_CTX *tls, const struct wt_config *config) {
+    BIO *roots = pem_bio(&config->roots);
+    X509_STORE *store = SSL_CTX_get_cert_store(tls);
+    X509_VERIFY_PARAM *verify = SSL_CTX_get0_param(tls);
+    int added = 0;
+    if (roots == NULL) {
+        return WT_ERROR;
+    }
+    for (X509 *root; (root = PEM_read_bio_X509(roots, NULL, NULL, NULL)) != NULL;) {
+        added += X509_STORE_add_cert(store, root) == 1;
+        X509_free(root);
+    }
+    BIO_free(roots);
+    ERR_clear_error();
+    SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+    return added > 0 && X509_VERIFY_PARAM_set1_host(verify, config->server_name,
+                                                    strlen(config->server_name)) == 1
+               ? WT_OK
+               : WT_ERROR;
+}
+
+static void set_tickets(SSL_CTX *tls, const struct wt_config *config) {
+    if (config->server) {
+        /* Tickets hold the session: the server remembers nothing. */
+        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+        SSL_CTX_set_session_id_context(tls, (const unsigned char *)"wiretax", 7);
+#if !defined(OF_LIBRESSL)
+        SSL_CTX_set_num_tickets(tls, config->tickets ? 1 : 0);
+#endif
+    } else if (config->tickets) {
+        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+        SSL_CTX_sess_set_new_cb(tls, keep_session);
+    } else {
+        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+    }
+    if (!config->tickets) {
+        SSL_CTX_set_options(tls, SSL_OP_NO_TICKET);
+    }
+}
+
+static void context_free(wt_context *context) {
+    if (context != NULL) {
+        SSL_CTX_free(context->tls);
+        OPENSSL_free(context);
+    }
+}
+
+static int configure(SSL_CTX *tls, const struct wt_config *config) {
+    int done;
+    if (SSL_CTX_set_min_proto_version(tls, (uint16_t)config->version) != 1 ||
+        SSL_CTX_set_max_proto_version(tls, (uint16_t)config->version) != 1) {
+        return WT_UNSUPPORTED;
+    }
+    if ((done = set_suite(tls, config)) != WT_OK || (done = set_group(tls, config)) != WT_OK ||
+        (done = set_signature(tls, config)) != WT_OK) {
+        return done;
+    }
+    SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    set_tickets(tls, config);
+    return config->server ? set_identity(tls, config) : set_trust(tls, config);
+}
+
+static int context_new(const struct wt_config *config, wt_context **made) {
+    wt_context *context;
+    int done;
+    ERR_clear_error();
+    if (config->size < sizeof *config ||
+        (!config->server && strlen(config->server_name) >= sizeof context->name)) {
+        return WT_UNSUPPORTED;
+    }
+    context = OPENSSL_malloc(sizeof *context);
+    if (context == NULL) {
+        return WT_ERROR;
+    }
+    memset(context, 0, sizeof *context);
+    context->server = config->server != 0;
+    context->tickets = config->tickets != 0;
+    if (!context->server) {
+        snprintf(context->name, sizeof context->name, "%s", config->server_name);
+    }
+    context->tls = SSL_CTX_new(context->server ? TLS_server_method() : TLS_client_method());
+    done = context->tls == NULL ? WT_ERROR : configure(context->tls, config);
+    if (done != WT_OK) {
+        context_free(context);
+        return done;
+    }
+    *made = context;
+    return WT_OK;
+}
+
+/* ---- connections ---- */
+
+static void conn_free(wt_conn *conn) {
+    if (conn != NULL) {
+        SSL_free(conn->tls);
+        SSL_SESSION_free(conn->newest);
+        OPENSSL_free(conn);
+    }
+}
+
+static int conn_new(wt_context *context, const struct wt_transport *transport,
+                    const wt_session *session, wt_conn **made) {
+    BIO *bio;
+    wt_conn *conn = OPENSSL_malloc(sizeof *conn);
+    ERR_clear_error();
+    if (conn == NULL) {
+        return WT_ERROR;
+    }
+    memset(conn, 0, sizeof *conn);
+    conn->transport = *transport;
+    conn->tls = SSL_new(context->tls);
+    bio = BIO_new(method);
+    if (conn->tls == NULL || bio == NULL || SSL_set_ex_data(conn->tls, conn_index, conn) != 1) {
+        BIO_free(bio);
+        conn_free(conn);
+        return WT_ERROR;
+    }
+    BIO_set_data(bio, &conn->transport);
+    SSL_set_bio(conn->tls, bio, bio);
+    if (context->server) {
+        SSL_set_accept_state(conn->tls);
+    } else {
+        SSL_set_connect_state(conn->tls);
+        if (SSL_set_tlsext_host_name(conn->tls, context->name) != 1 ||
+            (session != NULL && SSL_set_session(conn->tls, (SSL_SESSION *)session) != 1)) {
+            conn_free(conn);
+            return WT_ERROR;
+        }
+    }
+    *made = conn;
+    return WT_OK;
+}
+
+/* What a call's result means; errors stay in the library's queue for error(). */
+static int outcome(wt_conn *conn, int result) {
+    switch (SSL_get_error(conn->tls, result)) {
+    case SSL_ERROR_NONE: return WT_OK;
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE: return WT_AGAIN;
+    case SSL_ERROR_ZERO_RETURN: return WT_CLOSED;
+    default: return WT_ERROR;
+    }
+}
+
+static int handshake(wt_conn *conn) {
+    int result;
+    ERR_clear_error();
+    result = SSL_do_handshake(conn->tls);
+    return result == 1 ? WT_OK : outcome(conn, result);
+}
+
+static int clamp(size_t len) {
+    return len > 1 << 20 ? 1 << 20 : (int)len;
+}
+
+static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
+    int result;
+    ERR_clear_error();
+    result = SSL_read(conn->tls, bytes, clamp(len));
+    *done = result > 0 ? (size_t)result : 0;
+    return result > 0 ? WT_OK : outcome(conn, result);
+}
+
+static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
+    int result;
+    ERR_clear_error();
+    result = SSL_write(conn->tls, bytes, clamp(len));
+    *done = result > 0 ? (size_t)result : 0;
+    return result > 0 ? WT_OK : outcome(conn, result);
+}
+
+static int conn_shutdown(wt_conn *conn) {
+    int result;
+    ERR_clear_error();
+    result = SSL_shutdown(conn->tls);
+    return result >= 0 ? WT_OK : outcome(conn, result);
+}
+
+/* The group that was used, by its IANA number, or 0. */
+static uint32_t negotiated_group(SSL *tls) {
+#if defined(OPENSSL_IS_AWSLC) || defined(OPENSSL_IS_BORINGSSL)
+    return SSL_get_curve_id(tls);
+#elif defined(OF_OPENSSL_3)
+    int group = (int)SSL_get_negotiated_group(tls);
+    switch (group) {
+    case NID_X25519: return 29;
+    case NID_X9_62_prime256v1: return 23;
+    default: return (group & TLSEXT_nid_unknown) ? (uint32_t)group & 0xffff : 0;
+    }
+#elif defined(OF_OPENSSL)
+    EVP_PKEY *key = NULL;
+    uint32_t group = 0;
+    if (SSL_get_peer_tmp_key(tls, &key) == 1 && key != NULL) {
+        group = EVP_PKEY_id(key) == EVP_PKEY_X25519 ? 29 : EVP_PKEY_id(key) == EVP_PKEY_EC ? 23 : 0;
+        EVP_PKEY_free(key);
+    }
+    return group;
+#else
+    /* LibreSSL tells a client only. */
+    EVP_PKEY *key = NULL;
+    uint32_t group = 0;
+    if (!SSL_is_server(tls) && SSL_get_server_tmp_key(tls, &key) == 1 && key != NULL) {
+        group = EVP_PKEY_id(key) == NID_X25519 ? 29 : EVP_PKEY_id(key) == EVP_PKEY_EC ? 23 : 0;
+        EVP_PKEY_free(key);
+    }
+    return group;
+#endif
+}
+
+static int facts(wt_conn *conn, struct wt_facts *told) {
+    const SSL_CIPHER *cipher = SSL_get_current_cipher(conn->tls);
+    if (told->size < sizeof *told || cipher == NULL) {
+        return WT_ERROR;
+    }
+    told->version = (uint32_t)SSL_version(conn->tls);
+    told->cipher = (uint32_t)SSL_CIPHER_get_id(cipher) & 0xffff;
+    told->group = negotiated_group(conn->tls);
+    told->resumed = SSL_session_reused(conn->tls) == 1;
+    return WT_OK;
+}
+
+static wt_session *take_session(wt_conn *conn) {
+    SSL_SESSION *session = conn->newest;
+    conn->newest = NULL;
+    return (wt_session *)session;
+}
+
+static void session_free(wt_session *session) {
+    SSL_SESSION_free((SSL_SESSION *)session);
+}
+
+#if defined(OF_OPENSSL)
+static void thread_end(void) {
+    OPENSSL_thread_stop();
+}
+#endif
+
+static const struct wt_driver driver = {
+    .abi = WT_ABI,
+    .size = sizeof driver,
+    .library = FAMILY,
+    .version = version,
+    .build_flags = build_flags,
+    .cpu_features = cpu_features,
+    .functions = functions,
+    .init = init,
+    .error = error,
+    .context_new = context_new,
+    .context_free = context_free,
+    .conn_new = conn_new,
+    .handshake = handshake,
+    .read = conn_read,
+    .write = conn_write,
+    .shutdown = conn_shutdown,
+    .facts = facts,
+    .take_session = take_session,
+    .session_free = session_free,
+    .conn_free = conn_free,
+#if defined(OF_OPENSSL)
+    .thread_end = thread_end,
+#endif
+};
+
+#ifdef WT_STANDALONE
+__attribute__((visibility("default"))) const struct wt_driver *wiretax_driver(void) {
+    return &driver;
+}
+#else
+const struct wt_driver *shim_driver(void);
+
+const struct wt_driver *shim_driver(void) {
+    return &driver;
+}
+#endif
