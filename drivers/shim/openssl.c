@@ -48,6 +48,9 @@ struct wt_conn {
     SSL_SESSION *newest; /* the client's, until it is taken */
 };
 
+/* What was asked for and is not there; told where the library has no error of its own. */
+static __thread const char *lacks = "";
+
 static BIO_METHOD *method;
 static int conn_index;
 
@@ -128,6 +131,11 @@ static const char *build_flags(void) {
     (!defined(OF_BORINGSSL) || defined(OPENSSL_IS_AWSLC))
 #define HAS_CAPABILITY_WORDS 1
 extern uint32_t OPENSSL_ia32cap_P[4] __attribute__((visibility("hidden")));
+#define capability_word(at) OPENSSL_ia32cap_P[at]
+#elif defined(OF_BORINGSSL) && defined(__x86_64__)
+#define HAS_CAPABILITY_WORDS 1
+/* BoringSSL has them in a namespace of C++: bssl::OPENSSL_get_ia32cap(int). */
+extern uint32_t capability_word(int at) __asm__("_ZN4bssl19OPENSSL_get_ia32capEi");
 #endif
 
 static const char *cpu_features(void) {
@@ -140,8 +148,8 @@ static const char *cpu_features(void) {
     return text;
 #elif defined(HAS_CAPABILITY_WORDS)
     static char text[80];
-    snprintf(text, sizeof text, "OPENSSL_ia32cap=%08x:%08x:%08x:%08x", OPENSSL_ia32cap_P[0],
-             OPENSSL_ia32cap_P[1], OPENSSL_ia32cap_P[2], OPENSSL_ia32cap_P[3]);
+    snprintf(text, sizeof text, "OPENSSL_ia32cap=%08x:%08x:%08x:%08x", capability_word(0),
+             capability_word(1), capability_word(2), capability_word(3));
     return text;
 #else
     return "";
@@ -221,6 +229,11 @@ static uint64_t functions(void) {
 static void error(char *text, size_t len) {
     unsigned long code = ERR_peek_last_error();
     if (len == 0) {
+        return;
+    }
+    if (lacks[0] != 0) {
+        snprintf(text, len, "%s", lacks);
+        lacks = "";
         return;
     }
     if (code == 0) {
@@ -313,7 +326,11 @@ static int set_group(SSL_CTX *tls, const struct wt_config *config) {
         }
         snprintf(names, sizeof names, "%s:%s", name, of_certificate);
     }
-    return set_groups(tls, names) == 1 ? WT_OK : WT_UNSUPPORTED;
+    if (set_groups(tls, names) == 1) {
+        return WT_OK;
+    }
+    lacks = "the library lacks the group";
+    return WT_UNSUPPORTED;
 }
 
 static int set_signature(SSL_CTX *tls, const struct wt_config *config) {
@@ -419,6 +436,7 @@ static int configure(SSL_CTX *tls, const struct wt_config *config) {
     int done;
     if (SSL_CTX_set_min_proto_version(tls, (uint16_t)config->version) != 1 ||
         SSL_CTX_set_max_proto_version(tls, (uint16_t)config->version) != 1) {
+        lacks = "the library lacks the version";
         return WT_UNSUPPORTED;
     }
     if ((done = set_suite(tls, config)) != WT_OK || (done = set_group(tls, config)) != WT_OK ||

@@ -132,8 +132,7 @@ struct Description {
     library: String,
     version: String,
     default: bool,
-    #[serde(default, rename = "kind")]
-    _kind: String,
+    kind: String,
     about: String,
     licence: String,
     #[serde(default)]
@@ -252,7 +251,7 @@ fn from_sources(sources: &Path, folders: &Folders) -> Result<Vec<Driver>, Error>
             let what = format!("its name `{}` is not its folder's", description.name);
             return Err(Error::Description { path: file, what });
         }
-        let key = key::of(sources, &description.name)
+        let key = key::of(sources, &description.name, &description.kind)
             .map_err(|source| Error::File { doing: "reading", path: folder.clone(), source })?;
         let place = folders.built().join(format!("{}-{key}", description.name));
         drivers.push(described(description, place));

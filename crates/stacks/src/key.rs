@@ -9,32 +9,42 @@ use sha2::{Digest, Sha256};
 /// Folders of a driver's package that are results, not sources.
 const RESULTS: [&str; 1] = ["target"];
 
-/// The key of a driver: its package, the shims, the interface, and what builds them.
-pub(crate) fn of(drivers: &Path, name: &str) -> io::Result<String> {
+/// The key of a driver: its package, its shim, the interface, and what builds them.
+pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
     let mut hash = Sha256::new();
     hash.update(std::env::consts::ARCH);
-    for folder in [name, "include", "shim", "build"] {
-        add(&mut hash, drivers, &drivers.join(folder))?;
+    for folder in [name, "include"] {
+        add(&mut hash, drivers, &drivers.join(folder), &|_| true)?;
     }
-    // What a package shares with others beside these: named by itself.
-    for shared in ["rustls-shim"] {
-        if name.starts_with("rustls") {
-            add(&mut hash, drivers, &drivers.join(shared))?;
-        }
+    if kind == "rustls" {
+        add(&mut hash, drivers, &drivers.join("rustls-shim"), &|_| true)?;
+    } else {
+        add(&mut hash, drivers, &drivers.join("build"), &|_| true)?;
+        // The shims of other families do not matter.
+        let own = |file: &Path| file.file_stem().is_some_and(|stem| stem == kind);
+        add(&mut hash, drivers, &drivers.join("shim"), &own)?;
     }
     Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Adds the files below a folder, in the order of their names.
-fn add(hash: &mut Sha256, root: &Path, folder: &Path) -> io::Result<()> {
+/// Adds the files below a folder that count, in the order of their names.
+fn add(
+    hash: &mut Sha256,
+    root: &Path,
+    folder: &Path,
+    counts: &dyn Fn(&Path) -> bool,
+) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         if path.is_dir() {
             if !RESULTS.iter().any(|result| entry.file_name() == *result) {
-                add(hash, root, &path)?;
+                add(hash, root, &path, counts)?;
             }
+            continue;
+        }
+        if !counts(&path) {
             continue;
         }
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
@@ -60,13 +70,15 @@ mod tests {
         }
         fs::write(folder.path().join("a/driver.toml"), "x").unwrap();
         fs::write(folder.path().join("shim/s.c"), "y").unwrap();
-        let first = of(folder.path(), "a").unwrap();
+        let first = of(folder.path(), "a", "s").unwrap();
         fs::write(folder.path().join("a/target/object"), "result").unwrap();
-        assert_eq!(of(folder.path(), "a").unwrap(), first, "results do not count");
+        assert_eq!(of(folder.path(), "a", "s").unwrap(), first, "results do not count");
         fs::write(folder.path().join("shim/s.c"), "z").unwrap();
-        let second = of(folder.path(), "a").unwrap();
+        let second = of(folder.path(), "a", "s").unwrap();
         assert_ne!(second, first);
-        fs::rename(folder.path().join("shim/s.c"), folder.path().join("shim/t.c")).unwrap();
-        assert_ne!(of(folder.path(), "a").unwrap(), second);
+        fs::write(folder.path().join("shim/other.c"), "z").unwrap();
+        assert_eq!(of(folder.path(), "a", "s").unwrap(), second, "another family's shim");
+        fs::rename(folder.path().join("shim/s.c"), folder.path().join("shim/s.cpp")).unwrap();
+        assert_ne!(of(folder.path(), "a", "s").unwrap(), second);
     }
 }

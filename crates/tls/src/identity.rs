@@ -30,7 +30,8 @@ pub struct Identity {
 /// When a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Validity {
-    /// From 1975 to 4096.
+    /// From 1975 to the end of 2049: the last year that UTCTime can say (RFC 5280 §4.1.2.5.1), and
+    /// some libraries' clocks.
     Current,
     /// From 1975 to 2000.
     Expired,
@@ -180,6 +181,7 @@ fn authority(role: &str, key: &KeyPair) -> CertificateParams {
     let name = format!("Wiretax {role} {mark}");
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, DnValue::Utf8String(name));
+    params.not_after = rcgen::date_time_ymd(2049, 12, 31);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.use_authority_key_identifier_extension = true;
@@ -201,11 +203,13 @@ fn leaf(key_type: KeyType, names: &[&str], validity: Validity) -> Result<Certifi
     }
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    if validity == Validity::Expired {
-        params.not_after = rcgen::date_time_ymd(2000, 1, 1);
-    }
+    params.not_after = match validity {
+        Validity::Current => rcgen::date_time_ymd(2049, 12, 31),
+        Validity::Expired => rcgen::date_time_ymd(2000, 1, 1),
+    };
     Ok(params)
 }
+
 
 fn certificate_pem(der: &[u8]) -> Result<String, Error> {
     text(X509::from_der(der).and_then(|certificate| certificate.to_pem()))

@@ -260,7 +260,7 @@ pub(crate) fn call(
     let mut poll = match Poll::new().map_err(machine("making an epoll instance")) {
         Ok(poll) => poll,
         Err(error) => {
-            gate.give_up();
+            gate.give_up(setup);
             return Err(error);
         }
     };
@@ -279,18 +279,18 @@ pub(crate) fn call(
     }
     // First tickets, warm caches.
     if let Err(error) = client.prime(&mut poll) {
-        gate.give_up();
+        gate.give_up(setup);
         return Err(error);
     }
     let primed = client.tally.done > 0 || client.tally.failed == 0 || !client.sessions.is_empty();
     if !primed {
-        gate.give_up();
+        gate.give_up(setup);
         return Ok(client.tally);
     }
     gate.enter(setup, || 1);
     client.tally = Tally::default();
     client.counted = 0;
-    let (began, cpu) = (gate.begin(), thread_cpu());
+    let (began, cpu) = (gate.begin(setup), thread_cpu());
     client.run(&mut poll, &mut |made| gate.goes_on(made))?;
     client.tally.wall = began.elapsed();
     client.tally.client_cpu = thread_cpu().saturating_sub(cpu);

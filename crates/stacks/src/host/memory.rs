@@ -44,7 +44,7 @@ pub(crate) fn worker(setup: &Setup, contexts: &ThreadContexts, gate: &Gate) -> T
     let mut warm = Tally::default();
     batch(setup, contexts, &mut lanes, &mut sessions, &mut scratch, false, &mut warm);
     if warm.done == 0 && warm.failed > 0 {
-        gate.give_up();
+        gate.give_up(setup);
         return warm;
     }
     gate.enter(setup, || {
@@ -53,7 +53,7 @@ pub(crate) fn worker(setup: &Setup, contexts: &ThreadContexts, gate: &Gate) -> T
         idle.failed
     });
     let mut tally = Tally::default();
-    let began = gate.begin();
+    let began = gate.begin(setup);
     while gate.goes_on(tally.done + tally.failed) && !tally.hopeless() {
         let left = gate.left(tally.done + tally.failed).min(ABREAST as u64) as usize;
         let Some(lanes) = lanes.get_mut(..left) else { break };

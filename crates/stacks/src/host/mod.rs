@@ -15,6 +15,7 @@ mod tally;
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use self::loopback::{Hops, machine};
@@ -22,7 +23,7 @@ use self::setup::{Gate, Setup, ThreadContexts};
 use self::tally::Tally;
 use crate::driver::Library;
 use crate::job::{Contexts, Job, Locks, Outcome, Reply, Side, Wire, Workload};
-use crate::{DriverError, Footprint, Question};
+use crate::{DriverError, Footprint, LockCounts, Question};
 
 /// Answers one question: a line of JSON in, a line of JSON out. The whole of the hidden command
 /// `wiretax stacks-host`.
@@ -60,7 +61,8 @@ pub fn measure(job: Job) -> Result<Outcome, DriverError> {
     let server = Library::load(&job.server)?;
     let client = if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
     let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
-    let setup = Setup { job, server, client, counter };
+    let before = Mutex::new(None);
+    let setup = Setup { job, server, client, counter, before };
     let mut footprints: Option<[Footprint; 2]> = None;
     let tally = match (setup.job.workload, setup.job.wire) {
         (Workload::Footprint { connections }, _) => {
@@ -91,7 +93,11 @@ fn outcome(
     {
         return Err(failure);
     }
-    let locks = |side| setup.counter.as_ref().map(|counter| counter.read(side));
+    let before = setup.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let before = before.unwrap_or_default();
+    let locks = |side, before: &LockCounts| {
+        setup.counter.as_ref().map(|counter| counter.read(side).since(before))
+    };
     let [of_client, of_server] = match footprints {
         Some([client, server]) => [Some(client), Some(server)],
         None => [None, None],
@@ -107,13 +113,13 @@ fn outcome(
         server: Side {
             described: setup.server.described().clone(),
             cpu_ns: tally.server_cpu.as_nanos() as u64,
-            locks: locks(locks::Side::Server),
+            locks: locks(locks::Side::Server, &before[1]),
             footprint: of_server,
         },
         client: Side {
             described: setup.client.described().clone(),
             cpu_ns: tally.client_cpu.as_nanos() as u64,
-            locks: locks(locks::Side::Client),
+            locks: locks(locks::Side::Client, &before[0]),
             footprint: of_client,
         },
     })

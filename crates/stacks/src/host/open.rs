@@ -55,7 +55,7 @@ pub(crate) fn bulk(setup: &Setup, contexts: &ThreadContexts, gate: &Gate, record
         Ok(open) => open,
         Err(error) => {
             tally.fail(error);
-            gate.give_up();
+            gate.give_up(setup);
             return tally;
         }
     };
@@ -66,7 +66,7 @@ pub(crate) fn bulk(setup: &Setup, contexts: &ThreadContexts, gate: &Gate, record
         burst(setup, &mut open, &bytes, records, &mut scratch, &mut Tally::default())
             .map_or(1, |()| 0)
     });
-    let began = gate.begin();
+    let began = gate.begin(setup);
     while gate.goes_on(tally.done) {
         let records = records.min(gate.left(tally.done));
         if let Err(error) = burst(setup, &mut open, &bytes, records, &mut scratch, &mut tally) {

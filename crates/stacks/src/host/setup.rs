@@ -8,7 +8,7 @@ use super::memory::timed;
 use super::proof::Shown;
 use crate::driver::{Context, Library, Session};
 use crate::job::{Contexts, Extent, Job, Workload};
-use crate::{DriverError, Negotiated, Version};
+use crate::{DriverError, LockCounts, Negotiated, Version};
 
 /// The libraries and the job.
 pub(crate) struct Setup {
@@ -16,6 +16,8 @@ pub(crate) struct Setup {
     pub(crate) server: Library,
     pub(crate) client: Library,
     pub(crate) counter: Option<locks::Counter>,
+    /// Locks that were counted before the measured time, client first.
+    pub(crate) before: Mutex<Option<[LockCounts; 2]>>,
 }
 
 /// The contexts that a thread uses: its own, or everybody's.
@@ -41,7 +43,8 @@ impl Setup {
     /// Contexts for so many threads.
     pub(crate) fn contexts(&self, threads: usize) -> Result<Vec<ThreadContexts>, DriverError> {
         let make = || -> Result<ThreadContexts, DriverError> {
-            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, self.resumes());
+            // Tickets are issued and kept whether they are used or not, as servers and clients have it.
+            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, true);
             Ok(ThreadContexts {
                 server: Context::server(&self.server, suite, identity, tickets)?,
                 client: Context::client(&self.client, suite, identity, tickets)?,
@@ -149,9 +152,9 @@ impl Gate {
     }
 
     /// A thread that cannot begin: the others are not to wait for it.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn give_up(&self, setup: &Setup) {
         self.stop.store(true, Ordering::Relaxed);
-        self.barrier.wait();
+        self.begin(setup);
     }
 
     /// Warms up for a tenth of the time, by `step`, which tells its failures.
@@ -163,8 +166,16 @@ impl Gate {
     }
 
     /// Waits for all; then the measured time begins.
-    pub(crate) fn begin(&self) -> Instant {
-        self.barrier.wait();
+    pub(crate) fn begin(&self, setup: &Setup) -> Instant {
+        let leads = self.barrier.wait().is_leader();
+        if let Some(counter) = &setup.counter {
+            // Nobody counts between the two.
+            if leads {
+                let counted = [locks::Side::Client, locks::Side::Server].map(|side| counter.read(side));
+                *setup.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+            }
+            self.barrier.wait();
+        }
         let now = Instant::now();
         self.begun.store(true, Ordering::Relaxed);
         if let Extent::Milliseconds(all) = self.extent {

@@ -44,6 +44,7 @@ pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
             failures += cells(supervisor, name, pair);
         }
         failures += refusals(supervisor, name, object, other);
+        locks_of(supervisor, name, object, other);
     }
     println!("{} drivers, {failures} failures", built.len());
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -85,6 +86,27 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
     let role = if server == client { "alone" } else if line.is_empty() { "" } else { "with the other" };
     println!("{name:>20} {role:>15}: {line}");
     failures
+}
+
+/// Prints what the server side takes in locks a full handshake, to be held against other counts.
+fn locks_of(supervisor: &Supervisor, name: &str, object: &PathBuf, other: &PathBuf) {
+    for (version, key) in [(Version::Tls13, Key::EcdsaP256), (Version::Tls12, Key::Rsa2048)] {
+        let suite = Suite { version, key, group: Group::X25519, cipher: Cipher::Aes128Gcm };
+        let extent = Extent::Connections(80);
+        let job = Job { locks: Locks::Count, extent, ..job(object, other, Workload::Full, suite) };
+        let Ok(Reply::Done(outcome)) = supervisor.run(&job, LIMIT) else { continue };
+        let Some(locks) = &outcome.server.locks else { continue };
+        let each = |count: u64| count as f64 / outcome.done as f64;
+        println!(
+            "{name:>20} {version} {key}: {:.1} read, {:.1} write, {:.1} mutexes a handshake",
+            each(locks.read),
+            each(locks.write),
+            each(locks.mutex)
+        );
+        for site in locks.sites.iter().take(4) {
+            println!("{:>30.1} {:?} {}", each(site.count), site.kind, site.symbol);
+        }
+    }
 }
 
 /// `.` well, `-` unsupported, `!` failed.
