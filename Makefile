@@ -5,8 +5,10 @@ WIRETAX = target/release/wiretax
 # Seconds that each fuzz target runs in `make fuzz`, and in `make test`.
 FUZZ_SECONDS ?= 300
 FUZZ_SMOKE_SECONDS = 3
+# What `make drivers` builds: names, beginnings with a star, `default` or `all`.
+DRIVERS ?= default
 
-.PHONY: help run test build fmt clippy deny doc unit bench bench-smoke fuzz fuzz-smoke figures install clean
+.PHONY: help run test build drivers fmt clippy deny doc unit bench bench-smoke fuzz fuzz-smoke figures install clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -24,6 +26,11 @@ test: ## everything that CI holds a change to (under 25 minutes from nothing)
 build: ## the program, optimised
 	@scripts/setup.sh run
 	$(CARGO) build --release --locked -p cli
+
+drivers: ## the TLS libraries that `wiretax stacks` measures (20 minutes; DRIVERS=all for the rest)
+	@scripts/setup.sh drivers
+	$(CARGO) build --release --locked -p cli
+	$(WIRETAX) drivers build $(DRIVERS)
 
 fmt:
 	$(CARGO) fmt --all --check

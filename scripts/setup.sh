@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Sees to it that the machine has what the build (run) or the tests (test) need.
-# usage: scripts/setup.sh run|test
+# Sees to it that the machine has what the build (run), the tests (test) or the drivers need.
+# usage: scripts/setup.sh run|test|drivers
 #
 # Debian and Ubuntu: installs what is missing by apt, as root or by sudo without a password.
 # Elsewhere, or where it may not: says what is missing and stops.
 set -euo pipefail
 
-what=${1:?usage: scripts/setup.sh run|test}
+what=${1:?usage: scripts/setup.sh run|test|drivers}
 
 # command:Debian package. The C compilers build OpenSSL and AWS-LC; Perl configures OpenSSL.
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
-[ "$what" = run ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx"
+[ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind"
+[ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx"
 
 # Programs of the administrator are not in every user's PATH.
 PATH=$PATH:/usr/sbin:/sbin

@@ -41,7 +41,7 @@ const GLOBAL: &str = "Global options";
     max_term_width = 100,
     after_help = epilogue!(
         "Examples:
-  wiretax run                 begin here: every study, 4 minutes at most, and a report
+  wiretax run                 begin here: every study, 5 minutes at most, and a report
   wiretax probe example.org   ask your own server"
     )
 )]
@@ -94,7 +94,7 @@ fn plan_size(scale: &str) -> String {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure with every study at a quick scale and write one report (4 minutes at most)
+    /// Measure with every study at a quick scale and write one report (5 minutes at most)
     Run(RunArgs),
     /// What setting up a secure connection costs, by mode and round-trip time
     Handshake(Box<HandshakeArgs>),
@@ -109,8 +109,12 @@ pub enum Command {
   wiretax doctor --json | jq '.[] | select(.ok | not)'"
     ))]
     Doctor(JsonArg),
+    /// Which TLS library to build on: cost, locks and threads of each (under five minutes)
+    Stacks(Box<crate::stacks_args::StacksArgs>),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
+    /// Load a TLS server: connections by the thousand a second, at a number or a rate
+    Load(Box<crate::load_args::LoadArgs>),
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
     Gateway(crate::gateway_args::GatewayArgs),
     /// Print a completion script for a shell
@@ -134,6 +138,11 @@ pub enum Command {
         #[arg(value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
+    /// List the TLS libraries that can be measured, and build them
+    Drivers(crate::drivers_args::DriversArgs),
+    /// Answer one question about a driver: what `wiretax stacks` starts for each measurement
+    #[command(hide = true)]
+    StacksHost,
     /// Rewrite the figures in a Markdown file from committed results
     #[command(hide = true)]
     Figures(FiguresArgs),
@@ -200,7 +209,7 @@ pub enum LinkBackend {
 #[derive(Debug, Args)]
 #[command(after_help = epilogue!(
     "Examples:
-  wiretax run                      everything, quick scale, about 4 minutes at most
+  wiretax run                      everything, quick scale, about 5 minutes at most
   wiretax run --out results/today  into a folder of your choice
   wiretax run --resume results/today"
 ))]
@@ -340,6 +349,9 @@ pub struct ReportArgs {
     /// Your clients' round-trip times, one a line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub clients: Option<PathBuf>,
+    /// New connections a second that machines are reckoned for [default: 100000]
+    #[arg(long, value_name = "N", value_parser = crate::stacks_args::load)]
+    pub load: Option<f64>,
     #[command(flatten)]
     pub json: JsonArg,
 }

@@ -19,7 +19,7 @@ const END: &str = "<!-- /figures -->";
 /// Rewrites the part between the marks; with `--check` says whether it would change.
 pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
     let question = Question::read("tcp+tls12", None, 1)?;
-    let Results { manifest, summary } = Results::read(&args.results, 1, talk)?;
+    let Results { manifest, summary, .. } = Results::read(&args.results, 1, talk)?;
     let findings = question.findings(&summary)?;
     let text = read_text(&args.markdown, "Markdown file")?;
     let new = replaced(&text, &markdown(&manifest, &findings)).or_exit(Exit::Usage)?;

@@ -15,6 +15,7 @@ use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
 use crate::report::{Question, Results};
+use crate::stacks::{Ready, Scratch};
 use crate::talk::{Progress, Talk};
 
 /// One measuring command.
@@ -22,6 +23,8 @@ pub struct LabRun<'a> {
     /// The command's name, for the folder.
     pub name: &'a str,
     pub plan: &'a Plan,
+    /// The stacks study's part, measured after the lab is gone.
+    pub stacks: Option<&'a stacks_study::Plan>,
     pub out: &'a OutArgs,
     pub lab: &'a LabArgs,
     pub json: &'a JsonArg,
@@ -48,7 +51,15 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     let ended = bench.run(run.plan, captures, &finished, &mut recorder, &mut following);
     following.progress.finish();
     drop(bench);
-    let ended = ended.map_err(study_failed)?;
+    let mut ended = ended.map_err(study_failed)?;
+    if let (End::Complete, Some(plan)) = (ended, run.stacks) {
+        let scratch = Scratch::make()?;
+        let ready = Ready::of_run(plan.clone(), &scratch)?;
+        let stacks = ready.measure(scratch, &finished, &mut recorder, &interrupt, talk)?;
+        if stacks.end == stacks_study::End::Interrupted {
+            ended = End::Interrupted;
+        }
+    }
     recorder.finish().or_exit(Exit::Results)?;
     if ended == End::Interrupted {
         let shown = quoted(&folder.display().to_string());
@@ -93,7 +104,10 @@ fn open(
     backend: lab::Backend,
     talk: &Talk,
 ) -> Result<(PathBuf, Finished, Recorder), Failed> {
-    let plan = json!({ "handshake": run.plan });
+    let mut plan = json!({ "handshake": run.plan });
+    if let Some(stacks) = run.stacks {
+        plan["stacks"] = json!(stacks);
+    }
     let session = Session::begin(false);
     if let Some(folder) = &run.out.resume {
         let resumed = Recorder::resume(folder, &plan, session).or_exit(Exit::Results)?;

@@ -4,6 +4,8 @@
 mod args;
 mod compare;
 mod doctor;
+mod drivers;
+mod drivers_args;
 mod exit;
 mod explain;
 mod figures;
@@ -11,8 +13,11 @@ mod files;
 mod gateway;
 mod gateway_args;
 mod handshake;
+mod haproxy;
 mod interrupt;
 mod lab_run;
+mod load;
+mod load_args;
 mod medians;
 mod output;
 mod probe;
@@ -20,6 +25,9 @@ mod report;
 mod run;
 mod service;
 mod shell;
+mod stacks;
+mod stacks_args;
+mod stacks_hosts;
 mod talk;
 
 use std::process::ExitCode;
@@ -84,10 +92,14 @@ fn dispatch(cli: Cli, talk: &Talk) -> Outcome {
         Command::Compare(args) => compare::compare(&args, talk),
         Command::Doctor(args) => doctor::doctor(&args, talk),
         Command::Probe(args) => probe::probe(&args, talk),
+        Command::Stacks(args) => stacks::stacks(&args, talk),
+        Command::Load(args) => load::load(&args, talk),
         // It runs for long, and logs in its own way.
         Command::Gateway(args) => gateway::gateway(&args, cli.verbose, cli.quiet, talk),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
+        Command::Drivers(args) => drivers::drivers(&args, talk),
+        Command::StacksHost => drivers::host(),
         Command::Figures(args) => figures::figures(&args, talk),
     }
 }

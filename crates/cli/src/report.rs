@@ -1,4 +1,4 @@
-//! `wiretax report`, and the report at the end of a measurement.
+//! `wiretax report`, and the report at the end of a measurement: of one study, or of several.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub struct Question {
     from: Mode,
     clients: Option<Distribution>,
     seed: u64,
+    /// New connections a second that machines are reckoned for.
+    pub load: f64,
 }
 
 impl Question {
@@ -37,7 +39,7 @@ impl Question {
                 Some(parsed.with_context(|| path.display().to_string()).or_exit(Exit::Usage)?)
             }
         };
-        Ok(Question { from, clients, seed })
+        Ok(Question { from, clients, seed, load: stacks_study::LOAD })
     }
 
     pub fn findings<'a>(&'a self, summary: &'a Summary) -> Result<Findings<'a>, Failed> {
@@ -47,7 +49,8 @@ impl Question {
 
 /// Builds the report of a folder again.
 pub fn report(args: &ReportArgs, talk: &Talk) -> Outcome {
-    let question = Question::read(&args.from, args.clients.as_deref(), 1)?;
+    let mut question = Question::read(&args.from, args.clients.as_deref(), 1)?;
+    question.load = args.load.unwrap_or(question.load);
     let results = Results::read(&args.results, question.seed, talk)?;
     let html = results.publish(&args.results, args.html.as_deref(), &question, args.json.json)?;
     talk.note(format!("report: {}", html.display()));
@@ -57,7 +60,10 @@ pub fn report(args: &ReportArgs, talk: &Talk) -> Outcome {
 /// What a folder of results comes to.
 pub struct Results {
     pub manifest: Manifest,
+    /// What the handshake study's samples say.
     pub summary: Summary,
+    /// What the stacks study's samples say.
+    pub stacks: stacks_study::Summary,
 }
 
 impl Results {
@@ -73,9 +79,12 @@ impl Results {
         let mut progress = talk.progress();
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
-        let summary = summarise(run.samples, seed).or_exit(Exit::Results);
+        let is_stacks = |sample: &record::Sample| sample.study == stacks_study::STUDY;
+        let (stacks, others): (Vec<_>, Vec<_>) = run.samples.into_iter().partition(is_stacks);
+        let summary = summarise(others, seed).or_exit(Exit::Results);
+        let stacks = stacks_study::summarise(stacks);
         progress.finish();
-        Ok(Results { manifest: run.manifest, summary: summary? })
+        Ok(Results { manifest: run.manifest, summary: summary?, stacks })
     }
 
     /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
@@ -87,10 +96,13 @@ impl Results {
         question: &Question,
         as_json: bool,
     ) -> Result<PathBuf, Failed> {
-        let mut findings = question.findings(&self.summary)?;
-        if let Some(calibration) = calibrated(&self.manifest) {
-            findings = findings.calibrated(&calibration);
-        }
+        let handshake = match self.summary.samples {
+            0 => None,
+            _ => Some(self.handshake(question)?),
+        };
+        let stacks = (!self.stacks.is_empty())
+            .then(|| stacks_study::Findings::new(&self.stacks, question.load, question.seed));
+        let findings = Both { handshake, stacks };
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
         let report = assemble(&self.manifest, &findings)?;
         report.write_to(&path).or_exit(Exit::Results)?;
@@ -98,49 +110,103 @@ impl Results {
         Ok(path)
     }
 
-    fn json(&self, question: &Question, findings: &Findings<'_>) -> Result<String, Failed> {
-        let value = json!({
-            "manifest": self.manifest,
-            "handshake": self.summary,
-            "changes": { "from": question.from, "to": findings.changes },
-        });
+    fn handshake<'a>(&'a self, question: &'a Question) -> Result<Findings<'a>, Failed> {
+        let findings = question.findings(&self.summary)?;
+        Ok(match calibrated(&self.manifest) {
+            Some(calibration) => findings.calibrated(&calibration),
+            None => findings,
+        })
+    }
+
+    fn json(&self, question: &Question, findings: &Both<'_>) -> Result<String, Failed> {
+        let mut value = json!({ "manifest": self.manifest });
+        if let Some(handshake) = &findings.handshake {
+            value["handshake"] = serde_json::to_value(&self.summary).or_exit(Exit::Results)?;
+            value["changes"] = json!({ "from": question.from, "to": handshake.changes });
+        }
+        if let Some(stacks) = &findings.stacks {
+            let mut summary = serde_json::to_value(&self.stacks).or_exit(Exit::Results)?;
+            summary["changes"] = json!(stacks.changes);
+            summary["bounds"] = json!(stacks.bounds());
+            summary["needs"] = json!(stacks.needs());
+            value["stacks"] = summary;
+        }
         Ok(serde_json::to_string_pretty(&value).or_exit(Exit::Results)? + "\n")
     }
+}
+
+/// What each study that was run says.
+struct Both<'a> {
+    handshake: Option<Findings<'a>>,
+    stacks: Option<stacks_study::Findings<'a>>,
 }
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
 
-fn tables(findings: &Findings<'_>) -> String {
+fn tables(findings: &Both<'_>) -> String {
     let width = terminal_width();
-    let tables = medians(findings).into_iter().chain(findings.tables());
-    let texts: Vec<String> = tables.map(|table| table.to_text(width)).collect();
+    let mut tables = Vec::new();
+    if let Some(handshake) = &findings.handshake {
+        tables.extend(medians(handshake).into_iter().chain(handshake.tables()));
+    }
+    if let Some(stacks) = &findings.stacks {
+        tables.extend(stacks.tables());
+    }
+    let texts: Vec<String> = tables.iter().map(|table| table.to_text(width)).collect();
     match texts.as_slice() {
         [] => "no connection completed\n".to_owned(),
         texts => format!("{}\n", texts.join("\n")),
     }
 }
 
-fn assemble(manifest: &Manifest, findings: &Findings<'_>) -> Result<Report, Failed> {
+/// Title and question of a report.
+fn subject(findings: &Both<'_>) -> (&'static str, &'static str) {
+    match (&findings.handshake, &findings.stacks) {
+        (None, Some(_)) => (
+            "Which TLS library to build on",
+            "Which TLS library should I build on, and what do its locks cost when threads share it?",
+        ),
+        (Some(_), Some(_)) => (
+            "What a secure connection costs",
+            "What does setting up a secure connection cost at my users' RTT, what would I save by TLS \
+             1.3, resumption, 0-RTT, TCP Fast Open or QUIC, and which TLS library should I build on?",
+        ),
+        _ => (
+            "What a secure connection costs to set up",
+            "What does setting up a secure connection cost at my users' RTT, and what would I save \
+             by TLS 1.3, resumption, 0-RTT, TCP Fast Open or QUIC?",
+        ),
+    }
+}
+
+fn assemble(manifest: &Manifest, findings: &Both<'_>) -> Result<Report, Failed> {
     let session = manifest.sessions.first();
     let machine = session.map(|session| {
         let machine = &session.environment;
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         format!("{}, Linux {}", known(&machine.cpu_model), known(&machine.kernel))
     });
-    let mut report = Report::new("What a secure connection costs to set up");
+    let (title, question) = subject(findings);
+    let mut report = Report::new(title);
     report.subtitle = machine.unwrap_or_default();
-    report.question = "What does setting up a secure connection cost at my users' RTT, and what \
-                       would I save by TLS 1.3, resumption, 0-RTT, TCP Fast Open or QUIC?"
-        .to_owned();
-    report.answer = findings.answer();
-    report.key_figures = findings.key_figures();
-    report.notes = findings.cautions();
+    report.question = question.to_owned();
+    if let Some(handshake) = &findings.handshake {
+        report.answer = handshake.answer();
+        report.key_figures = handshake.key_figures();
+        report.notes = handshake.cautions();
+        report.sections = handshake.sections().or_exit(Exit::Results)?;
+    }
+    if let Some(stacks) = &findings.stacks {
+        report.answer.extend(stacks.answer());
+        report.key_figures.extend(stacks.key_figures());
+        report.notes.extend(stacks.cautions());
+        report.sections.extend(stacks.sections().or_exit(Exit::Results)?);
+    }
     report.notes.extend(manifest.warnings.iter().map(|warning| {
         let line = |text: &str| Inline::new().text(text);
         Note::warning(line(&warning.what), line(&warning.remedy))
     }));
-    report.sections = findings.sections().or_exit(Exit::Results)?;
     report.calibration = calibration(manifest);
     report.manifest = serde_json::to_value(manifest).or_exit(Exit::Results)?;
     report.generated_at = manifest

@@ -17,10 +17,19 @@ pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
             Plan { seed: seed.unwrap_or(plan.seed), ..plan }
         }
     };
+    let stacks = match (&args.out.resume, args.seed) {
+        // Of results from before there was this study nothing of it is resumed.
+        (Some(folder), None) => crate::stacks::plan_of(folder).ok(),
+        (_, seed) => {
+            let plan = stacks_study::Plan::built_in("quick").or_exit(Exit::Usage)?;
+            Some(stacks_study::Plan { seed: seed.unwrap_or(plan.seed), ..plan })
+        }
+    };
     let question = Question::read("tcp+tls12", None, plan.seed)?;
     let run = LabRun {
         name: "run",
         plan: &plan,
+        stacks: stacks.as_ref(),
         out: &args.out,
         lab: &args.lab,
         json: &args.json,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::once::once;
 use crate::{Sdk, jobs, out_dir, run, shim, tool};
 
 /// Builds OpenSSL out of a source folder, and the shim on it.
@@ -29,14 +30,17 @@ pub(crate) fn build(source: &Path, more: &[&str], definitions: &[(&str, &str)]) 
         options.insert(0, target());
     }
     options.extend(more);
-    let mut configure = tool("perl", source);
-    configure.arg("Configure").args(&options);
-    configure.arg(format!("--prefix={}", prefix.display())).arg("--openssldir=/nonexistent");
-    run(&mut configure);
-    run(tool("make", source).arg(format!("-j{}", jobs())).arg("build_libs"));
+    let archives = vec![source.join("libssl.a"), source.join("libcrypto.a")];
+    once(&options, &archives, || {
+        let mut configure = tool("perl", source);
+        configure.arg("Configure").args(&options);
+        configure.arg(format!("--prefix={}", prefix.display())).arg("--openssldir=/nonexistent");
+        run(&mut configure);
+        run(tool("make", source).arg(format!("-j{}", jobs())).arg("build_libs"));
+    });
     let sdk = Sdk {
         include: source.join("include"),
-        archives: vec![source.join("libssl.a"), source.join("libcrypto.a")],
+        archives,
         flags: format!("Configure {}", options.join(" ")),
     };
     shim("openssl.c", &sdk, definitions);

@@ -33,11 +33,24 @@ pub fn vendored_source(name: &str, folder: &str) -> PathBuf {
     let package = package.unwrap_or_else(|| panic!("{} lacks {name}", manifest.display()));
     let found = Path::new(package["manifest_path"].as_str().expect("a package has a manifest"));
     let from = found.parent().expect("a manifest is in a folder").join(folder);
-    let to = out_dir().join("source");
+    unpacked(&from.to_string_lossy(), |to| copy_tree(&from, to))
+}
+
+/// The folder that a source is put into, unless the same source is there already: what was built in it
+/// is good then.
+fn unpacked(identity: &str, put: impl FnOnce(&Path)) -> PathBuf {
+    let (to, stamp) = (out_dir().join("source"), out_dir().join("source.txt"));
+    if to.exists() && fs::read_to_string(&stamp).is_ok_and(|before| before == identity) {
+        return to;
+    }
+    // What breaks off leaves no stamp.
+    let _ = fs::remove_file(&stamp);
     if to.exists() {
         fs::remove_dir_all(&to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
     }
-    copy_tree(&from, &to);
+    make_dir(&to);
+    put(&to);
+    fs::write(&stamp, identity).unwrap_or_else(|error| panic!("{}: {error}", stamp.display()));
     to
 }
 
@@ -64,13 +77,9 @@ pub fn tarball(url: &str, sha256: &str) -> PathBuf {
         let _ = fs::remove_file(&file);
         panic!("{url} has SHA-256 {found}, not {sha256}");
     }
-    let to = out_dir().join("source");
-    if to.exists() {
-        fs::remove_dir_all(&to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
-    }
-    make_dir(&to);
-    run(tool("tar", &to).arg("--extract").arg("--strip-components=1").arg("--file").arg(&file));
-    to
+    unpacked(sha256, |to| {
+        run(tool("tar", to).args(["--extract", "--strip-components=1", "--file"]).arg(&file));
+    })
 }
 
 fn sum(path: &Path) -> String {

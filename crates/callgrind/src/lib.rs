@@ -1,0 +1,19 @@
+//! Instructions and atomic ones a handshake, counted under valgrind.
+//!
+//! A program is run twice under `valgrind --tool=callgrind`, with few and with many handshakes; what
+//! it executes inside one function is counted by instruction, and the difference divided by the
+//! handshakes between them, so that start-up is no part of it. The objects that the instructions came
+//! from are then disassembled there, to know which of them are atomic read-modify-writes.
+//!
+//! The counts do not depend on how fast the machine is, but on the processor that valgrind shows to
+//! the program: it has no AVX-512, SHA or vector AES instructions of the newest kinds, so a library
+//! picks other code than it may outside. Stubs of the procedure linkage table are not counted.
+
+mod atomics;
+mod count;
+mod output;
+mod run;
+
+pub use count::{Part, PerHandshake, per_handshake};
+pub use output::{Executed, ParseError, Profile};
+pub use run::{Error, Invocation, Options, profile};

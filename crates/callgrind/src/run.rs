@@ -1,0 +1,202 @@
+//! Running a program under callgrind.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::output::{ParseError, Profile};
+
+/// Callgrind's file may be this large, in bytes; that of a TLS library is some megabytes.
+const OUTPUT_MAX: u64 = 256 << 20;
+/// As much is read of what the program wrote.
+const TEXT_MAX: u64 = 1 << 20;
+
+/// Why nothing was counted.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no valgrind.
+    #[error("{path} cannot be run; install it (Debian and Ubuntu: apt install valgrind)", path = path.display())]
+    NoValgrind {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The symbol is no plain name.
+    #[error("{0:?} is not the name of a function")]
+    Symbol(String),
+    /// The two runs do not differ.
+    #[error("the second run must have more handshakes than the first: {few} and {many}")]
+    Handshakes {
+        /// Of the first.
+        few: u64,
+        /// Of the second.
+        many: u64,
+    },
+    /// The operating system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was done.
+        doing: &'static str,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// It did not end.
+    #[error("the program under valgrind did not end in {0:?}; give fewer handshakes or more time")]
+    Timeout(Duration),
+    /// It failed.
+    #[error("the program under valgrind failed ({status}): {message}")]
+    Program {
+        /// How it ended.
+        status: String,
+        /// The end of what it or valgrind wrote.
+        message: String,
+    },
+    /// It ended well, and yet said that it had failed.
+    #[error("the program under valgrind says: {0}")]
+    Refused(String),
+    /// The function was never entered.
+    #[error("the function {symbol} was not executed, or the program has no symbols")]
+    NothingCollected {
+        /// The function.
+        symbol: String,
+    },
+    /// Callgrind's file is larger than any expected.
+    #[error("callgrind's output is larger than {OUTPUT_MAX} bytes")]
+    TooLarge,
+    /// Callgrind's file is not what it should be.
+    #[error(transparent)]
+    Output(#[from] ParseError),
+}
+
+fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { doing, source }
+}
+
+/// How valgrind is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The program.
+    pub valgrind: PathBuf,
+    /// How long one run may take.
+    pub timeout: Duration,
+    /// How many functions are named at most, beside those with atomic instructions.
+    pub top: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { valgrind: "valgrind".into(), timeout: Duration::from_secs(300), top: 40 }
+    }
+}
+
+/// A program to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Invocation {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables added to its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it reads on its standard input.
+    pub input: Vec<u8>,
+    /// How many handshakes it makes.
+    pub handshakes: u64,
+}
+
+/// Runs a program and counts what it executes inside the function `symbol` and what that calls.
+/// `accept` judges what it wrote on its standard output (at most a mebibyte of it).
+///
+/// # Errors
+/// [`Error`]. The program has ended in every case.
+pub fn profile(
+    invocation: &Invocation,
+    symbol: &str,
+    options: &Options,
+    accept: impl FnOnce(&[u8]) -> Result<(), String>,
+) -> Result<Profile, Error> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if symbol.is_empty() || !symbol.bytes().all(plain) {
+        return Err(Error::Symbol(symbol.to_owned()));
+    }
+    let dir = tempfile::tempdir().map_err(io("making a directory"))?;
+    let text = |name: &str| dir.path().join(name);
+    let mut prefix = OsString::from("--callgrind-out-file=");
+    prefix.push(text("callgrind.%p")); // by process, should the program have children
+    let mut command = Command::new(&options.valgrind);
+    command
+        .args(["--tool=callgrind", "--dump-instr=yes", "--quiet"])
+        .arg(format!("--toggle-collect={symbol}"))
+        .arg(prefix)
+        .arg(&invocation.program)
+        .args(&invocation.arguments)
+        .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(File::create(text("stdout")).map_err(io("making a file"))?)
+        .stderr(File::create(text("stderr")).map_err(io("making a file"))?);
+    let child = command.spawn().map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
+            Error::NoValgrind { path: options.valgrind.clone() }
+        }
+        _ => Error::Io { doing: "starting valgrind", source },
+    })?;
+    let id = child.id();
+    let status = finish(child, &invocation.input, options.timeout)?;
+    let wrote = read_at_most(&text("stdout"), TEXT_MAX)?;
+    if !status.success() {
+        let mut message = read_at_most(&text("stderr"), TEXT_MAX)?;
+        if message.trim_ascii().is_empty() {
+            message = wrote;
+        }
+        return Err(Error::Program { status: status.to_string(), message: tail(&message) });
+    }
+    accept(&wrote).map_err(Error::Refused)?;
+    let output = read_at_most(&text(&format!("callgrind.{id}")), OUTPUT_MAX + 1)?;
+    if output.len() as u64 > OUTPUT_MAX {
+        return Err(Error::TooLarge);
+    }
+    let profile = Profile::parse(&output)?;
+    if profile.total() == 0 {
+        return Err(Error::NothingCollected { symbol: symbol.to_owned() });
+    }
+    Ok(profile)
+}
+
+/// Feeds the program and waits for it; kills it when its time is over.
+fn finish(mut child: Child, input: &[u8], timeout: Duration) -> Result<ExitStatus, Error> {
+    let begun = Instant::now();
+    let stdin = child.stdin.take();
+    std::thread::scope(|scope| {
+        // It may end without reading: that shows in its status.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        loop {
+            if let Some(status) = child.try_wait().map_err(io("waiting for valgrind"))? {
+                return Ok(status);
+            }
+            if begun.elapsed() > timeout {
+                child.kill().map_err(io("ending valgrind"))?;
+                child.wait().map_err(io("waiting for valgrind"))?;
+                return Err(Error::Timeout(timeout));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    })
+}
+
+fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(io("reading what valgrind wrote"))?;
+    Ok(bytes)
+}
+
+/// The last lines of a message.
+fn tail(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().rev().filter(|line| !line.is_empty()).take(4).collect();
+    let joined = lines.into_iter().rev().collect::<Vec<_>>().join(" / ");
+    joined.chars().take(600).collect()
+}

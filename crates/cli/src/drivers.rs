@@ -1,0 +1,136 @@
+//! `wiretax drivers`: which TLS libraries there are, and building them; and the hidden command that
+//! measures with them.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use stacks::builder::{self, BuildError};
+use stacks::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
+
+use crate::drivers_args::{DriversArgs, DriversCommand};
+use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::interrupt::Interrupt;
+use crate::output::say;
+use crate::talk::Talk;
+
+/// What a build is taken to last before any has been seen.
+const USUAL: Duration = Duration::from_secs(150);
+
+/// Lists or builds drivers.
+pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
+    let folders = Folders::find(args.drivers.as_deref()).or_exit(Exit::Usage)?;
+    let catalog = Catalog::read(&folders).or_exit(Exit::Usage)?;
+    match &args.command {
+        DriversCommand::List(json) => list(&catalog, json.json),
+        DriversCommand::Build { names } => build(&catalog, names, talk),
+    }
+}
+
+/// Answers one question on standard input: the host process of a measurement.
+pub fn host() -> Outcome {
+    stacks::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout())
+        .context("a host answers one line of JSON; `wiretax stacks` starts it by itself")
+        .or_exit(Exit::Usage)?;
+    Ok(Exit::Done)
+}
+
+/// A supervisor whose hosts are this program. The folder is to be kept as long.
+pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Failed> {
+    let scratch = tempfile::tempdir().context("a temporary folder").or_exit(Exit::Machine)?;
+    let options = SupervisorOptions {
+        program: std::env::current_exe().or_exit(Exit::Machine)?,
+        arguments: vec!["stacks-host".to_owned()],
+        scratch: scratch.path().to_path_buf(),
+    };
+    Ok((Supervisor::new(options).or_exit(Exit::Machine)?, scratch))
+}
+
+fn list(catalog: &Catalog, json: bool) -> Outcome {
+    if catalog.drivers().is_empty() {
+        let error = stacks::Error::NoSources(catalog.folders().built());
+        return Err(Failed { exit: Exit::Machine, error: error.into() });
+    }
+    let mut text = String::new();
+    if json {
+        let all: Vec<_> = catalog.drivers().iter().map(as_json).collect();
+        text = serde_json::to_string_pretty(&all).or_exit(Exit::Results)? + "\n";
+    } else {
+        let width = catalog.drivers().iter().map(|driver| driver.name.len()).max().unwrap_or(0);
+        for driver in catalog.drivers() {
+            let set = if driver.default { "default" } else { "" };
+            let (name, state) = (&driver.name, state(driver));
+            writeln!(text, "{name:width$}  {set:7}  {state:9}  {}", driver.about)
+                .or_exit(Exit::Results)?;
+        }
+    }
+    say(&text)?;
+    Ok(Exit::Done)
+}
+
+fn state(driver: &Driver) -> &'static str {
+    match driver.state {
+        State::Built { .. } => "built",
+        State::NotBuilt => "not built",
+        State::Failed { .. } => "failed",
+    }
+}
+
+fn as_json(driver: &Driver) -> serde_json::Value {
+    let (reason, log) = match &driver.state {
+        State::Failed { reason, log } => (Some(reason), Some(log)),
+        _ => (None, None),
+    };
+    serde_json::json!({
+        "name": driver.name, "library": driver.library, "version": driver.version,
+        "default": driver.default, "about": driver.about, "licence": driver.licence,
+        "state": state(driver), "object": driver.object(), "reason": reason, "log": log,
+    })
+}
+
+fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let chosen = catalog.select(&names).or_exit(Exit::Usage)?;
+    let (supervisor, _scratch) = supervisor()?;
+    let interrupt = Interrupt::listen()?;
+    let mut progress = talk.progress();
+    let mut took = Duration::ZERO;
+    let (mut built, mut failed) = (0u32, Vec::new());
+    for (at, driver) in chosen.iter().enumerate() {
+        let each = if built == 0 { USUAL } else { took / built };
+        progress.show(
+            &format!("building {}", driver.name),
+            each * at as u32,
+            each * chosen.len() as u32,
+        );
+        match builder::build(catalog, driver, &supervisor, &|| interrupt.came()) {
+            Ok(done) => {
+                progress.finish();
+                let how = if done.took.is_zero() {
+                    "was built before".to_owned()
+                } else {
+                    built += 1;
+                    took += done.took;
+                    format!("built in {} s", done.took.as_secs())
+                };
+                talk.note(format!("{}: {how}: {}", driver.name, done.described.version));
+            }
+            Err(BuildError::Ended(name)) => {
+                progress.finish();
+                talk.note(format!("{name}: ended; what was built before is kept"));
+                return Ok(Exit::Interrupted);
+            }
+            Err(error) => {
+                progress.finish();
+                talk.warning_with_hint(&error.to_string());
+                failed.push(driver.name.as_str());
+            }
+        }
+    }
+    if failed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let error =
+        anyhow!("{} of {} were not built: {}", failed.len(), chosen.len(), failed.join(", "));
+    Err(Failed { exit: Exit::Machine, error })
+}

@@ -1,0 +1,39 @@
+//! The command line of `wiretax drivers`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::args::JsonArg;
+
+/// `wiretax drivers`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax drivers list                     what there is, and what is built
+  wiretax drivers build                    the default set (some 20 minutes on two cores)
+  wiretax drivers build 'openssl-3.*' s2n  some more
+  wiretax drivers build all
+
+Each library is built by itself into ~/.cache/wiretax/drivers; what was built stays when a later one
+fails or you stop it. The sources come from the package registries.")]
+pub struct DriversArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: DriversCommand,
+    /// The folder of the drivers' sources [default: drivers/ here or beside the program's build]
+    #[arg(long, global = true, value_hint = ValueHint::DirPath)]
+    pub drivers: Option<PathBuf>,
+}
+
+/// What to do with drivers.
+#[derive(Debug, Subcommand)]
+pub enum DriversCommand {
+    /// Say what there is, and what is built
+    List(JsonArg),
+    /// Build some, or the default set
+    Build {
+        /// Names, beginnings with a star, `default` or `all`.
+        #[arg(default_value = "default")]
+        names: Vec<String>,
+    },
+}

@@ -1,0 +1,192 @@
+//! The command line of `wiretax stacks`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use stacks::{Cipher, Contexts, Group, Key, Locks, Version, Wire};
+use stacks_study::{Tool, parse_workload};
+
+use crate::args::{JsonArg, OutArgs};
+
+/// `wiretax stacks`.
+#[derive(Debug, Args)]
+#[command(
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  wiretax stacks                         the default set of libraries: under five minutes
+  wiretax stacks --scale quick           the same in a minute
+  wiretax stacks --libraries 'openssl-*,boringssl' --out results/openssl
+  wiretax stacks --scale full --libraries all          everything: some hours
+  wiretax stacks --workload full --threads powers --wire loopback --key rsa-2048
+  wiretax stacks --workload full,resume --locks count --connections 100 --libraries openssl-3.0.2
+  wiretax stacks --load 20000            machines for 20,000 new connections a second
+  wiretax stacks --resume results/openssl
+
+Libraries are drivers: `wiretax drivers list` says which there are, `make drivers` builds the default
+set. A library that crashes, hangs or lies is reported by name, and the others go on.
+
+Exit codes:
+  0    done
+  2    the command line or an input file is wrong
+  3    this machine cannot do it: no library is built
+  4    the results could not be written or read
+  5    nothing could be measured
+  130  interrupted: what was measured is kept"
+)]
+pub struct StacksArgs {
+    #[command(subcommand)]
+    pub command: Option<StacksCommand>,
+    /// Libraries: names, patterns such as openssl-*, `default`, `built`, `all`, or the path of a
+    /// driver of your own [default: as the plan says]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub libraries: Vec<String>,
+    /// The built-in plan, or the scale in the plan file: quick, default (default) or full
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// A plan file (TOML) in place of the built-in one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub plan: Option<PathBuf>,
+    /// New connections a second that machines are reckoned for [default: 100000]
+    #[arg(long, value_name = "N", value_parser = load)]
+    pub load: Option<f64>,
+    /// Seed of every random draw [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The folder of the drivers' sources [default: drivers/ here or beside the program's build]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub drivers: Option<PathBuf>,
+    #[command(flatten)]
+    pub axes: StacksAxes,
+    #[command(flatten)]
+    pub out: OutArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// What else there is under `wiretax stacks`.
+#[derive(Debug, Subcommand)]
+pub enum StacksCommand {
+    /// HAProxy itself on each library, in the document's two scenarios
+    Haproxy(Box<crate::haproxy::HaproxyArgs>),
+}
+
+/// The axes of the study; any of these replaces the plan by one sweep.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Axes (any of these replaces the plan by one sweep)")]
+pub struct StacksAxes {
+    /// Workloads: full, resume, chain[:PROXIES], bulk[:RECORD BYTES], footprint[:CONNECTIONS]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = workload)]
+    pub workload: Vec<String>,
+    /// Threads: numbers, `cores`, `2xcores`, or `powers` (1, 2, 4 ... and the cores)
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    pub threads: Vec<String>,
+    /// How the bytes go: memory, loopback
+    #[arg(long, value_delimiter = ',', value_name = "WAYS")]
+    pub wire: Vec<Wire>,
+    /// Versions of TLS: tls1.2, tls1.3
+    #[arg(long = "version", alias = "tls", value_delimiter = ',', value_name = "VERSIONS")]
+    pub tls: Vec<Version>,
+    /// Keys: rsa-2048, rsa-4096, ecdsa-p256
+    #[arg(long, value_delimiter = ',', value_name = "KEYS")]
+    pub key: Vec<Key>,
+    /// Groups: x25519, secp256r1, x25519mlkem768
+    #[arg(long, value_delimiter = ',', value_name = "GROUPS")]
+    pub group: Vec<Group>,
+    /// Record ciphers: aes-128-gcm, aes-256-gcm, chacha20-poly1305
+    #[arg(long, value_delimiter = ',', value_name = "CIPHERS")]
+    pub cipher: Vec<Cipher>,
+    /// The client's library: same, reference (one for all, that takes few locks), or a name
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub client: Vec<String>,
+    /// One context for all threads, or one a thread: shared, per-thread
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub contexts: Vec<Contexts>,
+    /// What stands under the locks: pthread, light, count (then nothing is timed)
+    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    pub locks: Vec<Locks>,
+    /// What counts: host (clocks), callgrind (instructions and atomic operations)
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<Tool>,
+    /// Time of a measurement in milliseconds [default: 500]
+    #[arg(long, value_name = "N", conflicts_with = "connections")]
+    pub ms: Option<u64>,
+    /// Connections of a measurement, a thread, in place of a time
+    #[arg(long, value_name = "N")]
+    pub connections: Option<u64>,
+    /// Measurements a point [default: 5]
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<u32>,
+}
+
+fn workload(text: &str) -> Result<String, stacks_study::UnknownValue> {
+    parse_workload(text).map(stacks_study::workload_name)
+}
+
+/// Connections a second: `20000`, `20000/s`.
+pub fn load(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).parse::<f64>();
+    number
+        .ok()
+        .filter(|rate| rate.is_finite() && (1.0..=1e12).contains(rate))
+        .ok_or_else(|| "it is not a number of connections a second from 1 to 10^12".to_owned())
+}
+
+impl StacksAxes {
+    /// Whether any was given.
+    pub fn any(&self) -> bool {
+        let lists = [
+            self.workload.len(),
+            self.threads.len(),
+            self.wire.len(),
+            self.tls.len(),
+            self.key.len(),
+            self.group.len(),
+            self.cipher.len(),
+            self.client.len(),
+            self.contexts.len(),
+            self.locks.len(),
+        ];
+        lists.iter().any(|len| *len > 0)
+            || self.tool.is_some()
+            || self.ms.is_some()
+            || self.connections.is_some()
+            || self.repeat.is_some()
+    }
+
+    /// Puts what was given into a sweep.
+    pub fn overwrite(&self, sweep: &mut stacks_study::Sweep) {
+        fn set<T: Clone>(list: &mut Vec<T>, given: &[T]) {
+            if !given.is_empty() {
+                *list = given.to_vec();
+            }
+        }
+        set(&mut sweep.workload, &self.workload);
+        set(&mut sweep.threads, &self.threads);
+        set(&mut sweep.wire, &self.wire);
+        set(&mut sweep.version, &self.tls);
+        set(&mut sweep.key, &self.key);
+        set(&mut sweep.group, &self.group);
+        set(&mut sweep.cipher, &self.cipher);
+        set(&mut sweep.client, &self.client);
+        set(&mut sweep.contexts, &self.contexts);
+        set(&mut sweep.locks, &self.locks);
+        sweep.tool = self.tool.unwrap_or(sweep.tool);
+        (sweep.ms, sweep.connections) = (self.ms, self.connections);
+        sweep.repeat = self.repeat.unwrap_or(sweep.repeat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_a_rate() {
+        assert_eq!(load("20000"), Ok(20_000.0));
+        assert_eq!(load("20000/s"), Ok(20_000.0));
+        for wrong in ["0", "-1", "many", "inf", "nan", ""] {
+            assert!(load(wrong).is_err(), "{wrong}");
+        }
+    }
+}

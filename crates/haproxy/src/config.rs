@@ -1,0 +1,254 @@
+//! HAProxy's configuration for a scenario.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tls::{Group, Version};
+
+use crate::{Error, Release, Scenario};
+
+/// What a configuration is made of.
+#[derive(Debug, Clone)]
+pub struct Config<'a> {
+    /// The release that reads it.
+    pub release: &'a Release,
+    /// The folder of `server.pem`, `roots.pem` and the socket `admin.sock`.
+    pub folder: &'a Path,
+    /// What it does.
+    pub role: Role,
+    /// Threads.
+    pub threads: usize,
+    /// The one TLS version.
+    pub version: Version,
+    /// The one group.
+    pub group: Group,
+    /// The name in the certificates.
+    pub name: &'a str,
+    /// The first port.
+    pub port: u16,
+    /// Connections of the client at once.
+    pub connections: usize,
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It answers itself.
+    Answer,
+    /// So many proxies in a row; the last connects to the port behind its own.
+    Chain(usize),
+}
+
+impl Role {
+    /// The role under test in a scenario.
+    #[must_use]
+    pub fn of(scenario: Scenario, proxies: usize) -> Self {
+        match scenario {
+            Scenario::Full => Self::Answer,
+            Scenario::Chain => Self::Chain(proxies),
+        }
+    }
+}
+
+/// The longest path of a UNIX socket (unix(7)), less what HAProxy adds while it makes it.
+const SOCKET_PATH: usize = 107 - 16;
+
+impl Config<'_> {
+    /// The text.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a folder that HAProxy cannot be given.
+    pub fn text(&self) -> Result<String, Error> {
+        let folder = self.folder.to_str().unwrap_or("\n");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        if !folder.chars().all(plain) || folder.len() + "/admin.sock".len() > SOCKET_PATH {
+            return Err(Error::Plan(format!(
+                "HAProxy cannot have its files in {}; hint: set TMPDIR to a short path without spaces",
+                self.folder.display()
+            )));
+        }
+        let mut text = String::new();
+        self.global(folder, &mut text);
+        defaults(&mut text);
+        match self.role {
+            Role::Answer => self.answer(folder, &mut text),
+            Role::Chain(proxies) => self.chain(folder, proxies, &mut text),
+        }
+        Ok(text)
+    }
+
+    fn global(&self, folder: &str, text: &mut String) {
+        let proxies = match self.role {
+            Role::Answer => 1,
+            Role::Chain(proxies) => proxies,
+        };
+        // Room for each connection on each proxy, and again for those that are just closing.
+        let connections = self.connections * proxies * 2 + 100;
+        let (version, curve) = (tls_version(self.version), curve(self.group));
+        let _ = write!(
+            text,
+            "global\n    nbthread {threads}\n    maxconn {connections}\n    stats socket \
+             {folder}/admin.sock mode 600 level operator\n",
+            threads = self.threads
+        );
+        let mut pinned = |side: &str, curves: bool| {
+            let _ = write!(
+                text,
+                "    ssl-default-{side}-options ssl-min-ver {version} ssl-max-ver {version}\n    \
+                 ssl-default-{side}-ciphersuites TLS_AES_128_GCM_SHA256\n    \
+                 ssl-default-{side}-ciphers ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256\n"
+            );
+            if curves {
+                let _ = writeln!(text, "    ssl-default-{side}-curves {curve}");
+            }
+        };
+        pinned("bind", true);
+        if let Role::Chain(_) = self.role {
+            pinned("server", self.release.has_server_curves());
+            text.push_str("    ssl-server-verify required\n");
+        }
+    }
+
+    fn answer(&self, folder: &str, text: &mut String) {
+        let _ = write!(
+            text,
+            "frontend origin\n{bind}    http-request return status 200 content-type text/plain string \
+             ok\n",
+            bind = bind(folder, self.port)
+        );
+    }
+
+    fn chain(&self, folder: &str, proxies: usize, text: &mut String) {
+        for hop in 0..proxies {
+            let port = self.port.saturating_add(u16::try_from(hop).unwrap_or(u16::MAX));
+            let _ = write!(
+                text,
+                "listen hop{number}\n{bind}    server next 127.0.0.1:{next} ssl verify required ca-file \
+                 {folder}/roots.pem sni str({name}) verifyhost {name} alpn http/1.1\n",
+                number = hop + 1,
+                bind = bind(folder, port),
+                next = port.saturating_add(1),
+                name = self.name
+            );
+        }
+    }
+}
+
+/// One request a connection, and nothing kept for another.
+fn defaults(text: &mut String) {
+    text.push_str(
+        "defaults\n    mode http\n    timeout connect 10s\n    timeout client 10s\n    timeout server \
+         10s\n    option httpclose\n    http-reuse never\n",
+    );
+}
+
+fn bind(folder: &str, port: u16) -> String {
+    format!("    bind 127.0.0.1:{port} ssl crt {folder}/server.pem alpn http/1.1\n")
+}
+
+fn tls_version(version: Version) -> &'static str {
+    match version {
+        Version::Tls12 => "TLSv1.2",
+        Version::Tls13 => "TLSv1.3",
+    }
+}
+
+/// As OpenSSL and its like name them.
+fn curve(group: Group) -> &'static str {
+    match group {
+        Group::X25519 => "X25519",
+        Group::Secp256r1 => "P-256",
+        Group::X25519MlKem768 => "X25519MLKEM768",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(role: Role) -> Config<'static> {
+        Config {
+            release: Release::find("3.0.11").unwrap(),
+            folder: Path::new("/run/x"),
+            role,
+            threads: 4,
+            version: Version::Tls13,
+            group: Group::X25519,
+            name: "proxy.test",
+            port: 4430,
+            connections: 32,
+        }
+    }
+
+    #[test]
+    fn the_full_scenario_as_text() {
+        let wanted = "\
+global
+    nbthread 4
+    maxconn 164
+    stats socket /run/x/admin.sock mode 600 level operator
+    ssl-default-bind-options ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.3
+    ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256
+    ssl-default-bind-ciphers ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256
+    ssl-default-bind-curves X25519
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 10s
+    timeout server 10s
+    option httpclose
+    http-reuse never
+frontend origin
+    bind 127.0.0.1:4430 ssl crt /run/x/server.pem alpn http/1.1
+    http-request return status 200 content-type text/plain string ok
+";
+        assert_eq!(config(Role::Answer).text().unwrap(), wanted);
+    }
+
+    #[test]
+    fn each_proxy_of_a_chain_connects_to_the_next() {
+        let text = config(Role::Chain(10)).text().unwrap();
+        let ports = |word: &str| -> Vec<u16> {
+            let words = text.split_whitespace().collect::<Vec<_>>();
+            let after = |pair: &[&str]| {
+                let port = pair[1].strip_prefix("127.0.0.1:")?;
+                (pair[0] == word).then(|| port.parse().unwrap())
+            };
+            words.windows(2).filter_map(after).collect()
+        };
+        let (binds, servers) = (ports("bind"), ports("next"));
+        assert_eq!(binds, (4430..4440).collect::<Vec<_>>());
+        assert_eq!(servers, (4431..4441).collect::<Vec<_>>());
+        // Both sides are pinned alike, and the certificate of each next one is verified.
+        for side in ["bind", "server"] {
+            assert!(
+                text.contains(&format!(
+                    "ssl-default-{side}-options ssl-min-ver TLSv1.3 ssl-max-ver"
+                ))
+            );
+            assert!(text.contains(&format!("ssl-default-{side}-curves X25519")));
+        }
+        assert_eq!(text.matches("verify required ca-file /run/x/roots.pem").count(), 10);
+        assert!(text.contains("maxconn 740\n"));
+        assert!(!text.contains("no-ssl-reuse") && !text.contains("http-request return"));
+    }
+
+    #[test]
+    fn an_older_release_is_not_given_what_it_does_not_know() {
+        let release = Release::find("2.6.12").unwrap();
+        let old = Config { release, version: Version::Tls12, ..config(Role::Chain(2)) };
+        let text = old.text().unwrap();
+        assert!(text.contains("ssl-default-bind-curves X25519"));
+        assert!(!text.contains("ssl-default-server-curves"));
+        assert!(text.contains("ssl-max-ver TLSv1.2"));
+    }
+
+    #[test]
+    fn a_folder_that_would_change_the_configuration_is_refused() {
+        let long = format!("/{}", "x".repeat(100));
+        for folder in ["/a b", "/a\nlisten x", "/a'b", long.as_str()] {
+            let config = Config { folder: Path::new(folder), ..config(Role::Answer) };
+            assert!(matches!(config.text(), Err(Error::Plan(_))), "{folder:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The TLS libraries that HAProxy is built on: what drivers are made of, with headers and static
+//! libraries.
+
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// How HAProxy is told about a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// OpenSSL, and what keeps to its interface: QuicTLS, LibreSSL, BoringSSL.
+    OpenSsl,
+    /// `USE_OPENSSL_AWSLC`.
+    AwsLc,
+    /// `USE_OPENSSL_WOLFSSL`.
+    WolfSsl,
+}
+
+/// A library and where its headers and archives are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// The driver's name: `openssl-3.5.5`.
+    pub name: String,
+    /// How HAProxy is told about it.
+    pub kind: Kind,
+    /// What `haproxy -vv` must name: `3.5.5`. Nothing for a library without versions.
+    pub version: String,
+    /// The folder that holds `include` and `lib`.
+    pub sdk: PathBuf,
+}
+
+/// Families by the first part of the driver's name.
+const FAMILIES: &[(&str, Kind)] = &[
+    ("openssl", Kind::OpenSsl),
+    ("quictls", Kind::OpenSsl),
+    ("libressl", Kind::OpenSsl),
+    ("boringssl", Kind::OpenSsl),
+    ("awslc", Kind::AwsLc),
+    ("wolfssl", Kind::WolfSsl),
+];
+
+impl Library {
+    /// A library by its driver's name, in a folder that is known.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a family that HAProxy has no code for; [`Error::NoSdk`] where the
+    /// folder does not hold it.
+    pub fn at(name: &str, sdk: &Path) -> Result<Self, Error> {
+        let (kind, version) = parse(name)?;
+        if !(sdk.join("include").is_dir() && sdk.join("lib").is_dir()) {
+            return Err(Error::NoSdk { library: name.to_owned() });
+        }
+        Ok(Self { name: name.to_owned(), kind, version, sdk: sdk.to_owned() })
+    }
+
+    /// Whether HAProxy has code for a driver's library, by its name.
+    #[must_use]
+    pub fn is_known(name: &str) -> bool {
+        parse(name).is_ok()
+    }
+}
+
+/// The kind, and the version that the program built must show.
+fn parse(name: &str) -> Result<(Kind, String), Error> {
+    let (family, rest) = name.split_once('-').unwrap_or((name, ""));
+    let known = FAMILIES.iter().find(|(known, _)| *known == family);
+    let Some((_, kind)) = known else {
+        return Err(Error::Unknown {
+            what: "TLS library that HAProxy works with",
+            given: name.to_owned(),
+            known: FAMILIES.iter().map(|(family, _)| format!("{family}-VERSION")).collect(),
+        });
+    };
+    // `awslc-1.29.0-c99`: what follows the version says how it was built.
+    let version = rest.split('-').next().unwrap_or(rest);
+    Ok((*kind, version.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_how_haproxy_is_told_and_what_it_must_show() {
+        let parsed = |name: &str| parse(name).unwrap();
+        assert_eq!(parsed("openssl-1.1.1w"), (Kind::OpenSsl, "1.1.1w".to_owned()));
+        assert_eq!(parsed("quictls-3.1.7"), (Kind::OpenSsl, "3.1.7".to_owned()));
+        assert_eq!(parsed("awslc-1.29.0-c99"), (Kind::AwsLc, "1.29.0".to_owned()));
+        assert_eq!(parsed("wolfssl-5.9.4"), (Kind::WolfSsl, "5.9.4".to_owned()));
+        assert_eq!(parsed("boringssl"), (Kind::OpenSsl, String::new()));
+    }
+
+    #[test]
+    fn a_library_without_code_in_haproxy_is_refused_with_what_there_is() {
+        for name in ["gnutls", "rustls-ring", "", "open-ssl", "OPENSSL-3.5.5"] {
+            let error = parse(name).unwrap_err().to_string();
+            assert!(error.contains("openssl-VERSION") && error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_headers_is_no_library() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("include")).unwrap();
+        let missing = Library::at("openssl-3.0.2", folder.path()).unwrap_err();
+        assert!(missing.to_string().contains("wiretax drivers build openssl-3.0.2"), "{missing}");
+        std::fs::create_dir(folder.path().join("lib")).unwrap();
+        assert!(Library::at("openssl-3.0.2", folder.path()).is_ok());
+        assert!(Library::is_known("awslc-5.12.0") && !Library::is_known("botan"));
+    }
+}

@@ -1,0 +1,184 @@
+//! The summary as tables: for the terminal and for the report.
+
+use report::{Cell, Column, Inline, Note, Section, Table};
+use stats::Estimate;
+
+use crate::summary::{Row, Summary};
+use crate::{Built, Scenario};
+
+/// Decimals that a number of this size is worth.
+fn decimals(value: f64) -> usize {
+    match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    }
+}
+
+fn estimate(estimate: Option<Estimate>) -> Cell {
+    estimate.map_or(Cell::Empty, |one| {
+        Cell::estimate(one.value, one.low, one.high, decimals(one.value))
+    })
+}
+
+fn number(value: Option<f64>, decimals: usize) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
+}
+
+fn percent(share: Option<f64>, decimals: usize) -> Cell {
+    number(share.map(|share| share * 100.0), decimals)
+}
+
+/// The least of the three shares, so that one figure stands for all that prove it.
+fn least_resumed(row: &Row) -> Option<f64> {
+    let shares = [row.client_resumed, row.front_resumed, row.back_resumed];
+    shares.into_iter().flatten().reduce(f64::min)
+}
+
+/// The measured cells of a scenario; none where it was not measured.
+#[must_use]
+pub fn table(summary: &Summary, scenario: Scenario) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("locks"),
+        Column::new("TLS"),
+        Column::new("threads"),
+        Column::new("connections").unit("1/s").bars(),
+        Column::new("to 1.1.1w"),
+        Column::new("document's, 64 threads"),
+        Column::new("HAProxy's CPU").unit("µs"),
+        Column::new("of it kernel").unit("%"),
+        Column::new("CPU to 1.1.1w"),
+        Column::new("processors busy"),
+        Column::new("resumed").unit("%"),
+        Column::new("p50").unit("ms"),
+        Column::new("p99").unit("ms"),
+        Column::new("runs"),
+    ];
+    let proxies = summary.proxies.unwrap_or_default();
+    let what = match scenario {
+        Scenario::Full => "Full handshakes that HAProxy answers itself".to_owned(),
+        Scenario::Chain => format!("{proxies} proxies in a row, resumed on both sides"),
+    };
+    let caption = format!(
+        "{what}: HAProxy {}, {}, {}; medians of the runs, with intervals; CPU is a connection's",
+        summary.releases.join(" and "),
+        summary.key,
+        summary.group
+    );
+    let mut table = Table::new(caption, columns);
+    for row in summary.rows.iter().filter(|row| row.cell.scenario == scenario) {
+        let mut cells = vec![
+            Cell::text(&row.cell.library),
+            Cell::text(row.cell.locks.name()),
+            Cell::text(row.cell.version.to_string()),
+            Cell::count(row.cell.threads as u64),
+        ];
+        match row.runs {
+            0 => cells.push(Cell::text(row.failure.clone().unwrap_or_default())),
+            _ => cells.extend(measured(row)),
+        }
+        table.push(report::Row::new(cells).command(&row.command));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn measured(row: &Row) -> [Cell; 11] {
+    let runs = match row.failed {
+        0 => row.runs.to_string(),
+        failed => format!("{} ({failed} failed)", row.runs),
+    };
+    [
+        estimate(row.per_second),
+        estimate(row.ratio),
+        number(row.published.as_ref().map(|one| one.ratio), 2),
+        estimate(row.server_cpu_us),
+        percent(row.kernel_share, 0),
+        estimate(row.cpu_ratio),
+        number(row.server_processors, 2),
+        percent(least_resumed(row), 2),
+        number(row.p50_ms, 2),
+        number(row.p99_ms, 2),
+        Cell::text(runs),
+    ]
+}
+
+/// The report's section; none where nothing was measured.
+#[must_use]
+pub fn section(summary: &Summary, builds: &[Built]) -> Option<Section> {
+    let tables: Vec<Table> =
+        Scenario::ALL.iter().filter_map(|scenario| table(summary, *scenario)).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("haproxy", "With HAProxy itself")
+        .with(Inline::marked(
+            "HAProxy, built from Debian's source on each library, in the document's two scenarios. \
+             The load generator runs on the same processors, so connections a second are of both \
+             together; the CPU time a connection is of HAProxy's process alone, the kernel's part \
+             included.",
+        ))
+        .with(report::Block::Note(Note::info(
+            "The document's ratios are of 64 threads on 64 cores, where locks decide; with few cores \
+             ours show what the library itself costs. Resumed: the least share that the load \
+             generator, HAProxy's frontends and its backends counted.",
+        )));
+    for table in tables {
+        section = section.with(table);
+    }
+    if let Some(table) = programs(builds) {
+        section = section.with(table);
+    }
+    Some(section)
+}
+
+fn programs(builds: &[Built]) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("HAProxy"),
+        Column::new("source"),
+        Column::new("runs on"),
+        Column::new("light locks"),
+    ];
+    let mut table = Table::new("The programs, as they describe themselves", columns);
+    for built in builds {
+        table.push(report::Row::new(vec![
+            Cell::text(&built.library),
+            Cell::text(&built.haproxy),
+            Cell::text(&built.debian),
+            Cell::text(&built.runs_on),
+            Cell::text(if built.light { "yes" } else { "no" }),
+        ]));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::samples;
+
+    #[test]
+    fn every_cell_has_its_row_in_its_scenario_s_table() {
+        let summary = Summary::of(&samples());
+        for scenario in Scenario::ALL {
+            let table = table(&summary, *scenario).unwrap();
+            assert_eq!(table.rows.len() * 2, summary.rows.len());
+            assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+            let text = table.to_text(240);
+            assert!(text.contains("openssl-3.0.2") && text.contains("501"), "{text}");
+        }
+        assert!(section(&summary, &[]).is_some());
+        assert!(section(&Summary::default(), &[]).is_none());
+    }
+
+    #[test]
+    fn a_cell_without_a_good_run_says_why() {
+        let mut samples = samples();
+        for sample in samples.iter_mut().filter(|s| s.point["library"] == "openssl-3.0.2") {
+            sample.outcome = record::Outcome::Failed { reason: "it ended".into() };
+        }
+        let text = table(&Summary::of(&samples), Scenario::Full).unwrap().to_text(240);
+        assert!(text.contains("it ended"), "{text}");
+    }
+}

@@ -1,0 +1,222 @@
+//! What the samples come to, cell by cell.
+
+use std::collections::BTreeMap;
+
+use record::{Outcome, Sample};
+use serde::{Deserialize, Serialize};
+use stats::{Confidence, Estimate, compare_paired};
+
+use crate::measure::{STUDY, value};
+use crate::{Cell, Locks, published};
+
+/// The library that others are set against, with the C library's locks.
+const REFERENCE: &str = "openssl-1.1.1w";
+
+/// What was measured with HAProxy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// HAProxy's releases in the samples.
+    pub releases: Vec<String>,
+    /// Proxies in a row, in the chain.
+    pub proxies: Option<usize>,
+    /// The certificates' key.
+    pub key: String,
+    /// The key exchange's group.
+    pub group: String,
+    /// A row a cell, in the order of the cells.
+    pub rows: Vec<Row>,
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Which.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// Runs that showed what they should.
+    pub runs: usize,
+    /// Runs that failed, and why the first did. They are in no figure.
+    pub failed: usize,
+    /// Why.
+    pub failure: Option<String>,
+    /// Connections a second, end to end.
+    pub per_second: Option<Estimate>,
+    /// HAProxy's CPU time a connection, in microseconds, the kernel's with it.
+    pub server_cpu_us: Option<Estimate>,
+    /// The kernel's share of it, 0 to 1.
+    pub kernel_share: Option<f64>,
+    /// Processors that HAProxy kept busy.
+    pub server_processors: Option<f64>,
+    /// The load generator's CPU time a connection, in microseconds.
+    pub client_cpu_us: Option<f64>,
+    /// The least share of handshakes that were resumed, by the generator's count.
+    pub client_resumed: Option<f64>,
+    /// The same by HAProxy's count, towards clients.
+    pub front_resumed: Option<f64>,
+    /// The same, towards servers.
+    pub back_resumed: Option<f64>,
+    /// Median time of a connection, in milliseconds.
+    pub p50_ms: Option<f64>,
+    /// 99 % of connections took no longer, in milliseconds.
+    pub p99_ms: Option<f64>,
+    /// Connections a second as a ratio to OpenSSL 1.1.1w's with the C library's locks, pair by pair.
+    pub ratio: Option<Estimate>,
+    /// The same ratio of HAProxy's CPU time a connection.
+    pub cpu_ratio: Option<Estimate>,
+    /// The document's ratio at 64 threads, and the library that it is of.
+    pub published: Option<PublishedRatio>,
+    /// The command that measures the cell again.
+    pub command: String,
+}
+
+/// A ratio of the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRatio {
+    /// The library as the document names it.
+    pub library: String,
+    /// To OpenSSL 1.1.1w's connections a second.
+    pub ratio: f64,
+}
+
+impl Summary {
+    /// Sums samples up; those of other studies are left out.
+    #[must_use]
+    pub fn of(samples: &[Sample]) -> Self {
+        let mut cells: BTreeMap<Cell, Vec<&Sample>> = BTreeMap::new();
+        let mut summary = Self::default();
+        for sample in samples.iter().filter(|sample| sample.study == STUDY) {
+            let Some(cell) = Cell::of_point(&sample.point) else { continue };
+            summary.note(sample);
+            cells.entry(cell).or_default().push(sample);
+        }
+        summary.rows = cells.iter().map(|(cell, samples)| row(cell, samples, &cells)).collect();
+        summary
+    }
+
+    fn note(&mut self, sample: &Sample) {
+        let axis = |name: &str| sample.point.get(name).cloned().unwrap_or_default();
+        let release = axis("haproxy");
+        if !self.releases.contains(&release) {
+            self.releases.push(release);
+        }
+        if axis("scenario") == "chain" {
+            self.proxies = axis("proxies").parse().ok();
+        }
+        (self.key, self.group) = (axis("key"), axis("group"));
+    }
+}
+
+/// The samples of a cell that showed what they should, by repeat.
+fn values(samples: &[&Sample], name: &str) -> BTreeMap<u32, f64> {
+    let good = samples.iter().filter(|sample| sample.outcome == Outcome::Completed);
+    good.filter_map(|sample| Some((sample.repeat, *sample.values.get(name)?))).collect()
+}
+
+fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -> Row {
+    let all = |name: &str| values(samples, name).into_values().collect::<Vec<f64>>();
+    let estimate = |name: &str| {
+        let sample = stats::Sample::from_vec(all(name)).ok()?;
+        Some(sample.median_estimate(Confidence::C95))
+    };
+    let median = |name: &str| estimate(name).map(|estimate| estimate.value);
+    let least = |name: &str| all(name).into_iter().reduce(f64::min);
+    let failures = || {
+        samples.iter().filter_map(|sample| match &sample.outcome {
+            Outcome::Failed { reason } => Some(reason.clone()),
+            _ => None,
+        })
+    };
+    let reference = Cell { library: REFERENCE.into(), locks: Locks::Pthread, ..cell.clone() };
+    let reference = cells.get(&reference).map_or(&[][..], Vec::as_slice);
+    let ratio = |name: &str| {
+        let (ours, theirs) = (values(samples, name), values(reference, name));
+        let both = ours.iter().filter_map(|(repeat, value)| Some((theirs.get(repeat)?, value)));
+        let (a, b): (Vec<f64>, Vec<f64>) = both.unzip();
+        compare_paired(&a, &b, Confidence::C95).ok()?.ratio
+    };
+    Row {
+        cell: cell.clone(),
+        runs: all(value::PER_SECOND).len(),
+        failed: failures().count(),
+        failure: failures().next(),
+        per_second: estimate(value::PER_SECOND),
+        server_cpu_us: estimate(value::SERVER_CPU),
+        kernel_share: median(value::KERNEL),
+        server_processors: median(value::SERVER_BUSY),
+        client_cpu_us: median(value::CLIENT_CPU),
+        client_resumed: least(value::CLIENT_RESUMED),
+        front_resumed: least(value::FRONT_RESUMED),
+        back_resumed: least(value::BACK_RESUMED),
+        p50_ms: median(value::P50),
+        p99_ms: median(value::P99),
+        ratio: ratio(value::PER_SECOND),
+        cpu_ratio: ratio(value::SERVER_CPU),
+        published: published(cell.scenario, &cell.library, cell.locks)
+            .map(|(figure, ratio)| PublishedRatio { library: figure.library.to_owned(), ratio }),
+        command: samples.first().map(|sample| sample.command.clone()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Plan;
+
+    /// Samples as a run of two libraries gives them: 3.0.2 half as fast.
+    pub(crate) fn samples() -> Vec<Sample> {
+        let plan = Plan::new(vec!["openssl-1.1.1w".into(), "openssl-3.0.2".into()]);
+        let samples = plan.runs().into_iter().map(|run| {
+            let fast = run.cell.library == REFERENCE;
+            let per_second = if fast { 1000.0 } else { 500.0 } + f64::from(run.repeat);
+            let values = [
+                (value::PER_SECOND, per_second),
+                (value::SERVER_CPU, 1e6 / per_second),
+                (value::KERNEL, 0.25),
+                (value::FRONT_RESUMED, 1.0 - 0.001 * f64::from(run.repeat)),
+            ];
+            Sample {
+                study: STUDY.into(),
+                point: run.cell.point(&plan),
+                repeat: run.repeat,
+                seed: 0,
+                at_unix_ms: 0,
+                outcome: Outcome::Completed,
+                values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                labels: BTreeMap::new(),
+                command: run.cell.command(&plan),
+            }
+        });
+        samples.collect()
+    }
+
+    #[test]
+    fn medians_and_ratios_are_of_the_cells() {
+        let summary = Summary::of(&samples());
+        assert_eq!((summary.proxies, summary.key.as_str()), (Some(10), "rsa2048"));
+        let slow: Vec<&Row> =
+            summary.rows.iter().filter(|row| row.cell.library == "openssl-3.0.2").collect();
+        assert_eq!(slow.len() * 2, summary.rows.len());
+        for row in slow {
+            assert_eq!((row.runs, row.failed), (3, 0));
+            assert_eq!(row.per_second.unwrap().value, 501.0);
+            assert_eq!(row.front_resumed, Some(0.998));
+            let ratio = row.ratio.unwrap();
+            assert!((ratio.value - 501.0 / 1001.0).abs() < 1e-9, "{ratio:?}");
+            assert!(ratio.low <= ratio.value && ratio.value <= ratio.high);
+            assert!(row.published.is_some());
+        }
+    }
+
+    #[test]
+    fn a_failed_run_is_told_and_is_in_no_figure() {
+        let mut samples = samples();
+        let bad = samples.iter_mut().find(|s| s.point["library"] == "openssl-3.0.2").unwrap();
+        bad.outcome = Outcome::Failed { reason: "it ended".into() };
+        bad.values.insert(value::PER_SECOND.into(), 1e9);
+        let summary = Summary::of(&samples);
+        let row = summary.rows.iter().find(|row| row.failed > 0).unwrap();
+        assert_eq!((row.runs, row.failed, row.failure.as_deref()), (2, 1, Some("it ended")));
+        assert!(row.per_second.unwrap().high < 1000.0);
+        assert!(Summary::of(&[]).rows.is_empty());
+    }
+}

@@ -1,0 +1,87 @@
+//! HAProxy built on a library and run in both scenarios. It takes minutes and a network, so it only
+//! runs when it is told where headers and static libraries are:
+//!
+//! ```sh
+//! WIRETAX_HAPROXY_TEST=openssl-1.1.1w=/path/to/sdk cargo test -p haproxy --test builds
+//! ```
+//!
+//! Without a test harness: the lab must be entered before any thread is started.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haproxy::{
+    Builder, Built, End, Library, Locks, Plan, RELEASES, Scenario, Summary, Watcher, measure, table,
+};
+use record::{Finished, Manifest, Recorder, Session};
+
+const VARIABLE: &str = "WIRETAX_HAPROXY_TEST";
+
+struct Quiet;
+
+impl Watcher for Quiet {
+    fn progress(&mut self, step: &str, done: Duration, total: Duration) {
+        eprintln!("{step} ({:.0} of {:.0} s)", done.as_secs_f64(), total.as_secs_f64());
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn warning(&mut self, text: &str) {
+        eprintln!("warning: {text}");
+    }
+}
+
+fn main() {
+    let Ok(wanted) = std::env::var(VARIABLE) else {
+        println!("ignored: {VARIABLE} names no library");
+        return;
+    };
+    let pairs = wanted.split(',').filter_map(|pair| pair.split_once('='));
+    let libraries: Vec<Library> =
+        pairs.map(|(name, sdk)| Library::at(name, Path::new(sdk)).unwrap()).collect();
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(std::env::temp_dir, PathBuf::from);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let builder = Builder { cache: cache.join("wiretax/haproxy"), jobs, stop: Arc::default() };
+    let release = &RELEASES[0];
+    // Outside the lab there is a network; inside all is in the cache.
+    let builds: Vec<Built> = libraries
+        .iter()
+        .map(|library| builder.build(release, library, &mut |_, _| {}).unwrap())
+        .inspect(|built| println!("{} in {:.0} s: {}", built.library, built.seconds, built.runs_on))
+        .collect();
+    lab::enter(&lab::EnterOptions::new()).unwrap();
+    for built in &builds {
+        // A second time nothing is built.
+        let library = libraries.iter().find(|library| library.name == built.library).unwrap();
+        assert_eq!(builder.find(release, library).unwrap().as_ref(), Some(built));
+        assert!(built.runs_on.contains(&library.version), "{}", built.runs_on);
+    }
+    let names = builds.iter().map(|built| built.library.clone()).collect();
+    let mut plan = Plan::new(names);
+    plan.locks = Locks::ALL.to_vec();
+    plan.versions = vec![tls::Version::Tls12, tls::Version::Tls13];
+    plan.threads = vec![2];
+    (plan.proxies, plan.repeat, plan.milliseconds, plan.connections) = (3, 1, 500, 8);
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = Manifest::new(serde_json::json!({ "haproxy": plan }), Session::begin(false));
+    let mut recorder = Recorder::create(folder.path().join("results"), manifest).unwrap();
+    let end = measure(&plan, &builds, &Finished::default(), &mut recorder, &mut Quiet).unwrap();
+    assert_eq!(end, End::Done);
+    drop(recorder);
+    let samples = record::Run::open(folder.path().join("results")).unwrap().samples;
+    assert_eq!(samples.len(), plan.runs().len());
+    let summary = Summary::of(&samples);
+    for scenario in Scenario::ALL {
+        println!("{}", table(&summary, *scenario).unwrap().to_text(200));
+    }
+    for row in &summary.rows {
+        assert_eq!((row.runs, row.failed), (1, 0), "{row:?}");
+        let chain = row.cell.scenario == Scenario::Chain;
+        let resumed = [row.client_resumed, row.front_resumed];
+        assert!(resumed.iter().all(|share| share.is_some_and(|share| (share > 0.9) == chain)));
+        assert_eq!(row.back_resumed.is_some(), chain);
+    }
+}

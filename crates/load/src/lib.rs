@@ -1,0 +1,48 @@
+//! A load generator for TLS servers: connections by the thousand a second from few cores.
+//!
+//! A closed loop keeps a number of connections under way; an open loop starts them at a rate, and
+//! counts latency from when each was due, so that a stall of the server is not left out. Full and
+//! resumed handshakes are mixed in any share, and what was resumed is proven by the handshake itself.
+//!
+//! Each thread has its own epoll loop, TLS configuration, tickets and counters; nothing is shared
+//! until the end.
+//!
+//! ```no_run
+//! use load::{Control, Options};
+//!
+//! # fn main() -> Result<(), load::Error> {
+//! let mut options = Options::new(([127, 0, 0, 1], 8443).into(), "server.test");
+//! options.get("server.test", "/", 1);
+//! options.resume = 0.8;
+//! let control = Control::default(); // its clones stop the run from elsewhere
+//! let report = load::run(&options, &control)?;
+//! println!("{:.0} connections a second", report.connections_per_second);
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod connection;
+mod error;
+mod failure;
+mod http;
+mod options;
+mod report;
+mod run;
+pub mod schedule;
+mod socket;
+mod suite;
+mod tally;
+mod target;
+mod tickets;
+mod verify;
+mod worker;
+
+pub use error::Error;
+pub use failure::{FailureCount, Kind, Stage};
+pub use http::{MAX_HEAD, Malformed, Response};
+pub use options::{Close, Options, Pace, is_near, limits};
+pub use report::{Agreement, Cpu, Handshakes, Latencies, Report, Summary};
+pub use run::{Control, Progress, run, run_with};
+pub use suite::{Suite, UnknownSuite};
+pub use target::{Target, TargetError};

@@ -1,0 +1,155 @@
+//! A run: the workers' threads, their progress, and what they come to together.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::config::Template;
+use crate::connection::Tools;
+use crate::tally::Tally;
+use crate::worker::{Place, Told, Worker, epoll_set};
+use crate::{Error, Options, Report, socket};
+
+/// Stops a run from elsewhere. Clones control the same run.
+#[derive(Debug, Clone, Default)]
+pub struct Control(Arc<AtomicBool>);
+
+impl Control {
+    /// Ends the run at once. What was measured is kept.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was asked for.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// The time that is left by duration or count, if that can be told.
+    pub left: Option<Duration>,
+    /// Connections completed.
+    pub completed: u64,
+    /// Connections failed.
+    pub failed: u64,
+    /// Connections under way.
+    pub open: u64,
+}
+
+/// How often progress is told.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Loads a server, and says what came of it.
+///
+/// # Errors
+/// [`Error`] when the run cannot be made. What happens to connections is in the report.
+pub fn run(options: &Options, control: &Control) -> Result<Report, Error> {
+    run_with(options, control, |_| {})
+}
+
+/// As [`run`]; `progress` is called ten times a second.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    options: &Options,
+    control: &Control,
+    mut progress: impl FnMut(Progress),
+) -> Result<Report, Error> {
+    options.check()?;
+    // A socket for each connection; an epoll set and a timer for each thread; some for the rest.
+    let threads = options.threads.min(options.connections);
+    let wanted = options.connections + 2 * threads + 64;
+    let may = socket::raise_file_limit(wanted as u64);
+    if may < wanted as u64 {
+        return Err(Error::System(format!(
+            "{} connections need {wanted} open files, and this process may have {may}; hint: raise \
+             `ulimit -n`, or use fewer connections",
+            options.connections
+        )));
+    }
+    let template = Template::new(options)?;
+    let told: Vec<Told> = (0..threads).map(|_| Told::default()).collect();
+    let configs: Vec<_> =
+        (0..threads).map(|_| template.configure()).collect::<Result<_, Error>>()?;
+    let (epoch, ready) = (OnceLock::new(), AtomicUsize::new(0));
+    let began = Instant::now();
+    let tallies = thread::scope(|scope| {
+        let workers: Vec<_> = told
+            .iter()
+            .zip(configs)
+            .enumerate()
+            .map(|(worker, (told, config))| {
+                let place = Place { worker, of: threads };
+                let (name, epoch, ready) = (template.name.clone(), &epoch, &ready);
+                let work = move || {
+                    warm_up(&config);
+                    ready.fetch_add(1, Ordering::AcqRel);
+                    while ready.load(Ordering::Acquire) < threads && !control.is_stopped() {
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                    let epoch = *epoch.get_or_init(Instant::now);
+                    let tally = epoll_set().and_then(|epoll| {
+                        let tools = Tools { options, config, name, epoll, epoch };
+                        Worker::new(tools, place, told)?.run(&control.0)
+                    });
+                    told.ended.store(true, Ordering::Release);
+                    tally
+                };
+                thread::Builder::new().name(format!("load {worker}")).spawn_scoped(scope, work)
+            })
+            .collect();
+        if let Some(Err(cause)) = workers.iter().find(|worker| worker.is_err()) {
+            control.stop();
+            return Err(Error::System(format!("a thread cannot be started: {cause}")));
+        }
+        while !told.iter().all(|told| told.ended.load(Ordering::Acquire)) {
+            thread::sleep(BETWEEN);
+            progress(progress_of(options, began.elapsed(), &told));
+        }
+        let ended = workers.into_iter().flatten().map(|worker| match worker.join() {
+            Ok(tally) => tally,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect::<Result<Vec<Tally>, Error>>()
+    })?;
+    let elapsed = epoch.get().map_or(Duration::ZERO, Instant::elapsed);
+    let mut tallies = tallies.into_iter();
+    let Some(mut all) = tallies.next() else {
+        return Err(Error::System("no worker ran".to_owned()));
+    };
+    tallies.for_each(|tally| all.merge(tally));
+    Ok(Report::new(options, all, elapsed.as_secs_f64(), control.is_stopped()))
+}
+
+/// The first random bytes of a thread take up to 0.1 s (aws-lc gathers entropy); no connection should
+/// wait for them.
+fn warm_up(config: &rustls::ClientConfig) {
+    // Where there are none, the first connection says so.
+    let _ = config.crypto_provider().secure_random.fill(&mut [0; 32]);
+}
+
+fn progress_of(options: &Options, elapsed: Duration, told: &[Told]) -> Progress {
+    let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>();
+    let completed = sum(|told| told.completed.load(Ordering::Relaxed));
+    let failed = sum(|told| told.failed.load(Ordering::Relaxed));
+    let by_clock = options.duration.map(|duration| duration.saturating_sub(elapsed));
+    let done = completed + failed;
+    let by_count = options.count.filter(|_| done > 0).map(|count| {
+        let left = count.saturating_sub(done) as f64 / done as f64;
+        Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).unwrap_or(Duration::MAX)
+    });
+    let left = match (by_clock, by_count) {
+        (Some(clock), Some(count)) => Some(clock.min(count)),
+        (clock, count) => clock.or(count),
+    };
+    let open = sum(|told| told.open.load(Ordering::Relaxed));
+    Progress { elapsed, left, completed, failed, open }
+}

@@ -1,0 +1,8 @@
+//! AWS-LC 1.32.0 as C99, its own CMake files' choice: the source that aws-lc-sys 0.20.1 carries.
+
+use driver_build::{Standard, vendored_source};
+
+fn main() {
+    let source = vendored_source("aws-lc-sys", "aws-lc");
+    driver_build::awslc(&source, Standard::C99);
+}

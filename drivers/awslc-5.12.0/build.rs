@@ -1,0 +1,8 @@
+//! AWS-LC 5.12.0 as C11, its own CMake files' choice: the source that aws-lc-sys 0.47.0 carries.
+
+use driver_build::{Standard, vendored_source};
+
+fn main() {
+    let source = vendored_source("aws-lc-sys", "aws-lc");
+    driver_build::awslc(&source, Standard::Default);
+}

@@ -1,0 +1,7 @@
+//! Tells the driver what it is made of.
+
+include!("../rustls-shim/locked.rs");
+
+fn main() {
+    tell(&["rustls", "aws-lc-rs"]);
+}

@@ -1,0 +1,185 @@
+//! What is known before anything is measured: the libraries, in their own words, and what locks
+//! cost on this machine. It is recorded as samples too, so that a report can be built again anywhere.
+
+use std::collections::BTreeMap;
+
+use record::{Finished, Outcome, Recorder, Sample};
+use serde::Serialize;
+
+use crate::hosts::{Contended, Hosts};
+use crate::roster::{Build, Fact, Library, Roster};
+use crate::sample::{STUDY, now_ms, printable};
+
+/// Axis of these samples: `library` names one, `machine` is the machine's.
+const LIBRARY: &str = "about";
+const MACHINE: &str = "machine";
+
+/// A library as the report knows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// Its driver's name.
+    pub name: String,
+    /// Family and version, by its driver.
+    pub title: String,
+    /// SPDX.
+    pub licence: String,
+    /// Whether it belongs to the default set.
+    pub default: bool,
+    /// What a test cannot show.
+    pub facts: Vec<Fact>,
+    /// Why it was not measured.
+    pub absent: Option<String>,
+    /// Its own version string.
+    pub version: String,
+    /// Flags that it was built with.
+    pub build_flags: String,
+    /// CPU features that it uses.
+    pub cpu_features: String,
+    /// Bits of its functions (`enum wt_function`).
+    pub functions: u64,
+}
+
+/// The machine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Machine {
+    /// Cores that the program may use.
+    pub cores: u32,
+    /// What locks cost between two of them.
+    pub contended: Option<Contended>,
+}
+
+fn blank(axis: &str, name: &str, seed: u64) -> Sample {
+    Sample {
+        study: STUDY.to_owned(),
+        point: BTreeMap::from([(axis.to_owned(), name.to_owned())]),
+        repeat: 0,
+        seed,
+        at_unix_ms: now_ms(),
+        outcome: Outcome::Completed,
+        values: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        command: "wiretax drivers list".to_owned(),
+    }
+}
+
+/// Records the libraries and the machine, unless it was done before. A driver that cannot say what
+/// it is is reported by name; gives those.
+///
+/// # Errors
+/// The recorder's.
+pub(crate) fn record(
+    hosts: &dyn Hosts,
+    libraries: &[&Library],
+    cores: usize,
+    seed: u64,
+    finished: &Finished,
+    recorder: &mut Recorder,
+) -> Result<Vec<String>, record::Error> {
+    let mut troubles = Vec::new();
+    for (order, library) in libraries.iter().enumerate() {
+        let mut sample = blank(LIBRARY, &library.name, seed);
+        if finished.contains(STUDY, &sample.point, 0) {
+            continue;
+        }
+        sample.values.insert("order".to_owned(), order as f64);
+        sample.values.insert("default".to_owned(), f64::from(u8::from(library.default)));
+        let facts = serde_json::to_string(&library.facts).unwrap_or_default();
+        let mut label = |name: &str, text: &str| {
+            sample.labels.insert(name.to_owned(), text.to_owned());
+        };
+        label("title", &library.title());
+        label("licence", &library.licence);
+        label("facts", &facts);
+        let absent = match &library.build {
+            Build::Failed(reason) => Some(format!("its build failed: {reason}")),
+            Build::NotBuilt => Some("not built".to_owned()),
+            Build::Built(object) => match hosts.describe(object) {
+                Ok(described) => {
+                    label("version", &printable(&described.version));
+                    label("build_flags", &printable(&described.build_flags));
+                    label("cpu_features", &printable(&described.cpu_features));
+                    label("functions", &described.functions.to_string());
+                    None
+                }
+                Err(failure) => {
+                    troubles.push(format!("{}: {failure}", library.name));
+                    Some(failure.to_string())
+                }
+            },
+        };
+        if let Some(why) = absent {
+            label("absent", &printable(&why));
+        }
+        recorder.record(&sample)?;
+    }
+    let mut sample = blank(MACHINE, "this", seed);
+    if !finished.contains(STUDY, &sample.point, 0) {
+        sample.values.insert("cores".to_owned(), cores as f64);
+        if let Some(contended) = hosts.contended() {
+            for (name, ns) in names(&contended) {
+                sample.values.insert(name.to_owned(), ns);
+            }
+        }
+        sample.values.retain(|_, value| value.is_finite());
+        recorder.record(&sample)?;
+    }
+    Ok(troubles)
+}
+
+fn names(contended: &Contended) -> [(&'static str, f64); 4] {
+    [
+        ("contended_read_ns", contended.read_ns),
+        ("contended_write_ns", contended.write_ns),
+        ("contended_mutex_ns", contended.mutex_ns),
+        ("contended_atomic_ns", contended.atomic_ns),
+    ]
+}
+
+/// Reads a sample back: whether it was one of these.
+pub(crate) fn read(
+    sample: &Sample,
+    libraries: &mut Vec<(f64, About)>,
+    machine: &mut Option<Machine>,
+) -> bool {
+    if let Some(name) = sample.point.get(LIBRARY) {
+        let text = |label: &str| sample.labels.get(label).cloned().unwrap_or_default();
+        let order = sample.values.get("order").copied().unwrap_or(f64::MAX);
+        let about = About {
+            name: name.clone(),
+            title: text("title"),
+            licence: text("licence"),
+            default: sample.values.get("default").is_some_and(|default| *default > 0.0),
+            facts: serde_json::from_str(&text("facts")).unwrap_or_default(),
+            absent: sample.labels.get("absent").cloned(),
+            version: text("version"),
+            build_flags: text("build_flags"),
+            cpu_features: text("cpu_features"),
+            functions: text("functions").parse().unwrap_or(0),
+        };
+        libraries.push((order, about));
+        return true;
+    }
+    if !sample.point.contains_key(MACHINE) {
+        return false;
+    }
+    let value = |name: &str| sample.values.get(name).copied();
+    let contended = (|| {
+        Some(Contended {
+            read_ns: value("contended_read_ns")?,
+            write_ns: value("contended_write_ns")?,
+            mutex_ns: value("contended_mutex_ns")?,
+            atomic_ns: value("contended_atomic_ns")?,
+        })
+    })();
+    let cores = value("cores").unwrap_or(1.0).clamp(1.0, 65_536.0);
+    *machine = Some(Machine { cores: cores as u32, contended });
+    true
+}
+
+/// The libraries of a roster that a plan names, in the roster's order.
+pub(crate) fn named<'a>(
+    roster: &'a Roster,
+    names: &std::collections::BTreeSet<String>,
+) -> Vec<&'a Library> {
+    roster.libraries.iter().filter(|library| names.contains(&library.name)).collect()
+}

@@ -1,0 +1,97 @@
+//! Who measures: host processes behind a trait, so that a test can play them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use stacks::{Described, Job, Reply};
+use thiserror::Error;
+
+/// A host process that gave no answer, or none that can be believed. The library's fault, but for
+/// [`HostFailure::Missing`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostFailure {
+    /// It died.
+    #[error("crashed: {0}")]
+    Crashed(String),
+    /// It had not answered when its time was up.
+    #[error("hung: no answer within {} s", .0.as_secs())]
+    Hung(Duration),
+    /// It answered what is no answer.
+    #[error("answered rubbish: {0}")]
+    Rubbish(String),
+    /// Something else about it.
+    #[error("{0}")]
+    Other(String),
+    /// This machine lacks what the measurement needs: the same for every library.
+    #[error("{0}")]
+    Missing(String),
+}
+
+impl HostFailure {
+    /// The failure in a word, for the sample.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            HostFailure::Crashed(_) => "crashed",
+            HostFailure::Hung(_) => "hung",
+            HostFailure::Rubbish(_) => "rubbish",
+            HostFailure::Other(_) => "failed",
+            HostFailure::Missing(_) => "missing",
+        }
+    }
+}
+
+/// What callgrind counted, a handshake and side.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counted {
+    /// Instructions of the server's side.
+    pub server_instructions: f64,
+    /// Atomic read-modify-write instructions of the server's side.
+    pub server_atomics: Option<f64>,
+    /// Instructions of the client's side.
+    pub client_instructions: Option<f64>,
+    /// Atomic read-modify-write instructions of the client's side.
+    pub client_atomics: Option<f64>,
+}
+
+/// Runs jobs.
+pub trait Hosts {
+    /// Runs a job in a process of its own, which is ended after `limit`.
+    ///
+    /// # Errors
+    /// [`HostFailure`]; a library that fails in order is a [`Reply`].
+    fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostFailure>;
+
+    /// What a driver says of its library.
+    ///
+    /// # Errors
+    /// [`HostFailure`].
+    fn describe(&self, driver: &Path) -> Result<Described, HostFailure>;
+
+    /// Counts instructions of a job whose extent is a number of connections.
+    ///
+    /// # Errors
+    /// [`HostFailure::Missing`] where there is no callgrind.
+    fn count(&self, job: &Job, limit: Duration) -> Result<Counted, HostFailure>;
+
+    /// What locks cost that two cores fight over; `None` where it cannot be measured.
+    fn contended(&self) -> Option<Contended>;
+
+    /// Energy that the processor has used so far, in joules, where it can be read.
+    fn joules(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// What an operation costs that two cores fight over, in nanoseconds each.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Contended {
+    /// A rwlock taken for reading: its word is written twice, though nobody waits.
+    pub read_ns: f64,
+    /// A rwlock taken for writing.
+    pub write_ns: f64,
+    /// A mutex.
+    pub mutex_ns: f64,
+    /// One atomic addition to a shared word.
+    pub atomic_ns: f64,
+}

@@ -1,0 +1,273 @@
+//! Carrying a plan out: A B A B, each sample recorded as it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use record::{Finished, Recorder};
+use stacks::{Extent, Identity, Job, Key};
+
+use crate::about;
+use crate::error::StudyError;
+use crate::hosts::{HostFailure, Hosts};
+use crate::plan::{Cell, Expanded};
+use crate::point::{Point, Tool};
+use crate::roster::Roster;
+use crate::sample::{Answer, STUDY, Verdict, sample, value};
+
+/// Who follows the measuring, and may stop it.
+pub trait Watcher {
+    /// `step` is under way; `done` of `total` expected time has passed.
+    fn progress(&mut self, step: &str, done: Duration, total: Duration);
+    /// Whether to stop. Asked before each measurement.
+    fn interrupted(&self) -> bool;
+    /// Something makes the result worth less.
+    fn warning(&mut self, text: &str);
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The plan is done.
+    Complete,
+    /// The watcher stopped it; what was measured is recorded.
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub end: End,
+    /// Measurements that are samples of something.
+    pub good: u64,
+    /// Measurements that failed.
+    pub failed: u64,
+}
+
+/// A library whose hosts died or hung this often in a row is left alone.
+const PATIENCE: u32 = 3;
+
+/// A host may take so much longer than expected, and so long besides, before it is ended.
+const SLOWER: u32 = 8;
+const BESIDE: Duration = Duration::from_secs(10);
+
+/// Within so long a signal has reached every process.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// What a run needs.
+pub struct Bench<'a> {
+    /// Who measures.
+    pub hosts: &'a dyn Hosts,
+    /// The libraries.
+    pub roster: &'a Roster,
+    /// Makes a server's identity. Called once a key.
+    pub identity: &'a dyn Fn(Key) -> Result<Identity, String>,
+    /// Written into samples.
+    pub seed: u64,
+    /// Cores that may be used.
+    pub cores: usize,
+}
+
+impl Bench<'_> {
+    /// Carries out `plan`, less what is `finished` already. A library that fails, crashes, hangs or
+    /// answers rubbish is a sample and a warning, and the others go on.
+    ///
+    /// # Errors
+    /// The recorder failed, or no certificate could be made.
+    pub fn run(
+        &self,
+        plan: &Expanded,
+        finished: &Finished,
+        recorder: &mut Recorder,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Ended, StudyError> {
+        let libraries = about::named(self.roster, &plan.libraries());
+        let (hosts, seed) = (self.hosts, self.seed);
+        let troubles = about::record(hosts, &libraries, self.cores, seed, finished, recorder)?;
+        for trouble in troubles {
+            watcher.warning(&trouble);
+        }
+        let mut run = Run {
+            bench: self,
+            identities: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            missing: BTreeSet::new(),
+            told: BTreeSet::new(),
+            recorder,
+            watcher,
+            done: Duration::ZERO,
+            total: remaining(plan, finished),
+            ended: Ended { end: End::Complete, good: 0, failed: 0 },
+        };
+        for cell in &plan.cells {
+            if run.cell(cell, finished)? == End::Interrupted {
+                run.ended.end = End::Interrupted;
+                break;
+            }
+        }
+        Ok(run.ended)
+    }
+}
+
+fn is_finished(point: &Point, repeat: u32, finished: &Finished) -> bool {
+    finished.contains(STUDY, &point.axes(), repeat)
+}
+
+/// Time of what is yet to be measured, about.
+fn remaining(plan: &Expanded, finished: &Finished) -> Duration {
+    let of = |cell: &Cell| -> Duration {
+        let point = |point: &Point| {
+            let left = (0..cell.repeat).filter(|n| !is_finished(point, *n, finished)).count();
+            point.expected(cell.extent) * u32::try_from(left).unwrap_or(u32::MAX)
+        };
+        cell.points.iter().map(point).sum()
+    };
+    plan.cells.iter().map(of).sum()
+}
+
+struct Run<'a> {
+    bench: &'a Bench<'a>,
+    identities: BTreeMap<Key, Identity>,
+    /// How often in a row a library's hosts broke.
+    broken: BTreeMap<String, u32>,
+    /// Tools that this machine lacks.
+    missing: BTreeSet<Tool>,
+    /// Warnings that were given.
+    told: BTreeSet<String>,
+    recorder: &'a mut Recorder,
+    watcher: &'a mut dyn Watcher,
+    done: Duration,
+    total: Duration,
+    ended: Ended,
+}
+
+impl Run<'_> {
+    fn cell(&mut self, cell: &Cell, finished: &Finished) -> Result<End, StudyError> {
+        // Points that need no further try: what they cannot do once they cannot do twice.
+        let mut closed: BTreeSet<&Point> = BTreeSet::new();
+        for repeat in 0..cell.repeat {
+            for point in &cell.points {
+                if is_finished(point, repeat, finished) {
+                    continue;
+                }
+                if self.watcher.interrupted() {
+                    return Ok(End::Interrupted);
+                }
+                let expected = point.expected(cell.extent);
+                if !closed.contains(point) && !self.is_given_up(point) {
+                    self.watcher.progress(&point.title(), self.done, self.total);
+                    if !self.measure(point, cell.extent, repeat)? {
+                        closed.insert(point);
+                    }
+                }
+                self.done += expected;
+            }
+        }
+        Ok(End::Complete)
+    }
+
+    fn is_given_up(&self, point: &Point) -> bool {
+        let broken = |name: &String| self.broken.get(name).is_some_and(|times| *times >= PATIENCE);
+        broken(&point.library) || broken(&point.client) || self.missing.contains(&point.tool)
+    }
+
+    /// Whether the point is worth another measurement.
+    fn measure(&mut self, point: &Point, extent: Extent, repeat: u32) -> Result<bool, StudyError> {
+        let Some(job) = self.job(point, extent)? else { return Ok(false) };
+        let limit = point.expected(extent) * SLOWER + BESIDE;
+        let hosts = self.bench.hosts;
+        let joules = hosts.joules();
+        let answer = match point.tool {
+            Tool::Host => hosts.run(&job, limit).map(|reply| Answer::Reply(Box::new(reply))),
+            Tool::Callgrind => hosts.count(&job, limit).map(Answer::Counted),
+        };
+        let answer = match answer {
+            Err(HostFailure::Missing(what)) => {
+                self.missing.insert(point.tool);
+                self.warn_once(&what);
+                return Ok(false);
+            }
+            // Ctrl-C reaches the host too: its death then is no result.
+            Err(_) if self.interrupted_soon() => return Ok(true),
+            other => other.unwrap_or_else(Answer::Failure),
+        };
+        let (mut sample, verdict) = sample(point, extent, repeat, self.bench.seed, &answer);
+        if let Some(used) = joules.zip(hosts.joules()).map(|(before, after)| after - before) {
+            // The counter wraps around now and then.
+            if used >= 0.0 {
+                sample.values.insert(value::JOULES.to_owned(), used);
+            }
+        }
+        self.recorder.record(&sample)?;
+        self.judge(point, verdict, &sample);
+        Ok(verdict == Verdict::Good)
+    }
+
+    /// Whether the user stops, or has just done so: the signal reaches all processes, in no order.
+    fn interrupted_soon(&self) -> bool {
+        if !self.watcher.interrupted() {
+            std::thread::sleep(MOMENT);
+        }
+        self.watcher.interrupted()
+    }
+
+    fn job(&mut self, point: &Point, extent: Extent) -> Result<Option<Job>, StudyError> {
+        let object =
+            |name: &str| self.bench.roster.find(name).and_then(|one| one.object().cloned());
+        let (Some(server), Some(client)) = (object(&point.library), object(&point.client)) else {
+            return Ok(None);
+        };
+        let key = point.suite.key;
+        let identity = match self.identities.get(&key) {
+            Some(identity) => identity.clone(),
+            None => {
+                let made = (self.bench.identity)(key);
+                let made = made.map_err(|reason| StudyError::Identity { key, reason })?;
+                self.identities.entry(key).or_insert(made).clone()
+            }
+        };
+        Ok(Some(Job {
+            server,
+            client,
+            workload: point.workload,
+            wire: point.wire,
+            suite: point.suite,
+            threads: point.threads,
+            contexts: point.contexts,
+            locks: point.locks,
+            extent,
+            identity,
+        }))
+    }
+
+    fn judge(&mut self, point: &Point, verdict: Verdict, sample: &record::Sample) {
+        if verdict == Verdict::Good {
+            self.broken.remove(&point.library);
+            self.ended.good += 1;
+            return;
+        }
+        self.ended.failed += 1;
+        let why = sample.labels.get(crate::sample::label::FAILURE).cloned().unwrap_or_default();
+        let unsupported = matches!(&sample.outcome, record::Outcome::Failed { reason } if reason == "unsupported");
+        if !unsupported {
+            self.warn_once(&format!("{}: {why}", point.title()));
+        }
+        if verdict == Verdict::Broken {
+            let times = self.broken.entry(point.library.clone()).or_default();
+            *times += 1;
+            if *times == PATIENCE {
+                let name = point.library.clone();
+                self.warn_once(&format!(
+                    "{name} broke {PATIENCE} times in a row and is left out from here on; \
+                     hint: `wiretax stacks --libraries {name}` tries it alone"
+                ));
+            }
+        }
+    }
+
+    fn warn_once(&mut self, text: &str) {
+        if self.told.insert(text.to_owned()) {
+            self.watcher.warning(text);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Plans: what they come to, and what is wrong with some.
+
+use super::*;
+use crate::roster::tests::roster;
+
+fn default_set() -> Roster {
+    roster(&[
+        "openssl-1.1.1w+",
+        "openssl-3.0.2+",
+        "openssl-3.5.5+",
+        "openssl-4.0.3+",
+        "awslc-5.12.0+",
+        "wolfssl-5.9.4+",
+        "boringssl+",
+        "rustls-aws-lc-rs+",
+        "null",
+    ])
+}
+
+fn one(text: &str) -> Result<Plan, PlanError> {
+    Plan::parse(&format!("[scale.x]\nsweep = [{text}]\n"), "x")
+}
+
+#[test]
+fn the_built_in_plans_keep_their_time() {
+    for (scale, cores, most) in
+        [("quick", 2, 60), ("quick", 64, 60), ("default", 2, 300), ("default", 64, 300)]
+    {
+        let expanded = Plan::built_in(scale).unwrap().expand(&default_set(), cores).unwrap();
+        let expected = expanded.expected().as_secs();
+        assert!(expected < most && expected > most / 3, "{scale} on {cores}: {expected} s");
+        assert!(expanded.left_out.is_empty() && expanded.no_time.is_empty(), "{scale}");
+    }
+    let full = Plan::built_in("full").unwrap().expand(&default_set(), 2).unwrap();
+    assert!(full.measurements() > 1000);
+}
+
+#[test]
+fn quick_takes_whatever_is_built_as_long_as_it_fits() {
+    let few = roster(&["openssl-1.1.1w+", "gnutls", "null"]);
+    let expanded = Plan::built_in("quick").unwrap().expand(&few, 2).unwrap();
+    assert!(expanded.cells.iter().any(|cell| cell.points.iter().any(|p| p.library == "gnutls")));
+    let none = roster(&["openssl-1.1.1w+", "!boringssl+", "!gnutls", "null"]);
+    let expanded = Plan::built_in("quick").unwrap().expand(&none, 2).unwrap();
+    assert_eq!(expanded.left_out.keys().collect::<Vec<_>>(), ["boringssl"], "how to build it");
+    let mut many = default_set();
+    many.libraries
+        .extend(roster(&["gnutls", "nss", "botan", "s2n", "quictls-3.1.7", "mbedtls"]).libraries);
+    let mut names: Vec<String> = (0..20).map(|n| format!("openssl-9.{n}")).collect();
+    names.sort();
+    many.libraries.extend(roster(&names.iter().map(String::as_str).collect::<Vec<_>>()).libraries);
+    let expanded = Plan::built_in("quick").unwrap().expand(&many, 2).unwrap();
+    assert!(expanded.expected().as_secs() < 60, "{:?}", expanded.expected());
+    assert!(expanded.no_time.contains("gnutls") && !expanded.no_time.contains("null"));
+}
+
+#[test]
+fn libraries_take_turns_and_the_null_driver_among_them() {
+    let plan = one(r#"{ name = "a", library = ["default", "null"], workload = ["full"], locks = ["pthread", "light"], ms = 100, repeat = 2 }"#).unwrap();
+    let expanded = plan.expand(&default_set(), 2).unwrap();
+    assert_eq!(expanded.cells.len(), 1);
+    let points = &expanded.cells[0].points;
+    assert_eq!(points.len(), 17, "null has no locks to replace");
+    assert_eq!(points[0].library, "openssl-1.1.1w");
+    assert_eq!(points[1].library, "openssl-3.0.2");
+    assert_eq!(expanded.measurements(), 34);
+}
+
+#[test]
+fn what_cannot_be_is_left_out() {
+    let text = r#"{ name = "a", workload = ["full", "chain:2"], wire = ["memory", "loopback"], version = ["tls1.2", "tls1.3"], group = ["x25519", "x25519mlkem768"], contexts = ["shared", "per-thread"], threads = ["1", "cores"], ms = 100, repeat = 1 }"#;
+    let expanded = one(text).unwrap().expand(&roster(&["boringssl+"]), 2).unwrap();
+    let points: Vec<&Point> = expanded.cells.iter().flat_map(|cell| &cell.points).collect();
+    assert!(points.iter().all(|point| point.suite.exists()));
+    assert!(points.iter().all(|p| p.threads > 1 || p.contexts == Contexts::Shared));
+    let chain = |p: &&&Point| matches!(p.workload, Workload::Chain { .. });
+    assert!(points.iter().filter(chain).all(|p| p.wire == Wire::Loopback));
+    // 3 suites; full: 2 ways, 1 + 2 contexts; chain: 1 way.
+    assert_eq!(points.len(), 3 * (2 * 3 + 3));
+    let mut axes: Vec<_> = points.iter().map(|point| point.axes()).collect();
+    axes.sort();
+    axes.dedup();
+    assert_eq!(axes.len(), points.len(), "no point twice");
+}
+
+#[test]
+fn libraries_that_are_not_built_are_named() {
+    let mut there = roster(&["openssl-1.1.1w+", "!boringssl+"]);
+    if let Some(first) = there.libraries.first_mut() {
+        first.build = Build::Failed("no perl".to_owned());
+    }
+    let expanded = Plan::built_in("default").unwrap().expand(&there, 2);
+    // The roster has no null driver: the plan names it, and that is said.
+    assert!(matches!(expanded, Err(PlanError::Library(_))));
+    there.libraries.extend(roster(&["null"]).libraries);
+    let expanded = Plan::built_in("default").unwrap().expand(&there, 2).unwrap();
+    assert_eq!(expanded.left_out["openssl-1.1.1w"], "its build failed: no perl");
+    assert_eq!(expanded.left_out["boringssl"], "it is not built");
+}
+
+#[test]
+fn threads_are_numbers_or_said_by_the_cores() {
+    let of = |word: &str, cores| expand::threads(word, cores).unwrap();
+    assert_eq!(of("powers", 1), [1]);
+    assert_eq!(of("powers", 2), [1, 2]);
+    assert_eq!(of("powers", 4), [1, 2, 3, 4]);
+    // Enough for a curve wherever the cores are.
+    assert_eq!(of("powers", 6), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(of("powers", 8), [1, 2, 3, 4, 6, 8]);
+    assert_eq!(of("powers", 64), [1, 2, 4, 8, 16, 32, 64]);
+    assert_eq!(of("cores", 6), [6]);
+    assert_eq!(of("2xcores", 6), [12]);
+    for wrong in ["0", "-1", "many", "5000", "xcores", "99999999999999999999"] {
+        assert!(expand::threads(wrong, 6).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_client_is_the_same_the_reference_or_a_name() {
+    let text = |client: &str| {
+        format!(
+            r#"{{ name = "a", library = ["gnutls", "null"], client = ["{client}"], workload = ["full"], ms = 100, repeat = 1 }}"#
+        )
+    };
+    let clients = |client: &str, there: &[&str]| {
+        let expanded = one(&text(client)).unwrap().expand(&roster(there), 2)?;
+        let points = expanded.cells.iter().flat_map(|cell| &cell.points);
+        Ok::<_, PlanError>(points.map(|p| p.client.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(clients("same", &["gnutls", "null"]).unwrap(), ["gnutls", "null"]);
+    assert_eq!(clients("reference", &["gnutls", "null"]).unwrap(), ["gnutls", "null"]);
+    assert_eq!(
+        clients("reference", &["gnutls", "openssl-3.5.5", "boringssl", "null"]).unwrap(),
+        ["boringssl", "null"]
+    );
+    let error = clients("schannel", &["gnutls", "null"]).unwrap_err().to_string();
+    assert!(error.contains("same, reference, gnutls"), "{error}");
+}
+
+#[test]
+fn wrong_plans_are_refused_with_what_is_possible() {
+    let wrong = |text: &str| one(text).unwrap_err().to_string();
+    let rest = "repeat = 1, ms = 100";
+    assert!(
+        wrong(&format!(r#"{{ name = "a", workload = [], {rest} }}"#))
+            .contains("`workload` is empty")
+    );
+    assert!(
+        wrong(&format!(r#"{{ name = "a", workload = ["half"], {rest} }}"#))
+            .contains("full, resume")
+    );
+    assert!(
+        wrong(&format!(r#"{{ name = "a", workload = ["full"], version = ["ssl3"], {rest} }}"#))
+            .contains("tls1.2")
+    );
+    assert!(wrong(r#"{ name = "a", workload = ["full"], repeat = 0 }"#).contains("1 to 1000"));
+    assert!(wrong(r#"{ name = "a", workload = ["full"], ms = 1, repeat = 1 }"#).contains("10 to"));
+    assert!(
+        wrong(r#"{ name = "a", workload = ["full"], ms = 100, connections = 5, repeat = 1 }"#)
+            .contains("exclude")
+    );
+    let twice = format!(
+        r#"{{ name = "a", workload = ["full"], {rest} }}, {{ name = "a", workload = ["full"], {rest} }}"#
+    );
+    assert!(wrong(&twice).contains("two sweeps"));
+    assert!(Plan::built_in("huge").unwrap_err().to_string().contains("default, full, quick"));
+    assert!(matches!(Plan::parse("[scale.x]\nsweep = []\n", "x"), Err(PlanError::NoSweep)));
+    assert!(Plan::parse("not a plan", "x").is_err());
+}

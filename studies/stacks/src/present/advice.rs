@@ -1,0 +1,255 @@
+//! What to change: the answer, and a table of changes.
+
+use report::{Cell, Column, Inline, KeyFigure, Row, Section, Table};
+use stacks::Workload;
+
+use super::{Findings, estimate, rate_text, suite_text};
+use crate::advice::{Change, Kind, MODERN, best};
+use crate::sample::value;
+use crate::summary::Want;
+
+/// The cheapest server by full handshakes, and the dearest.
+fn ends<'a>(findings: &Findings<'a>) -> Option<((&'a str, f64), (&'a str, f64))> {
+    let suite = super::cost::suites(findings.summary).first().copied()?;
+    let cost = |name: &'a str| {
+        let cell = findings.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
+        Some((name, cell.median(value::SERVER_CPU)?.value))
+    };
+    let mut costs: Vec<_> = findings.summary.measured().into_iter().filter_map(cost).collect();
+    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    Some((*costs.first()?, *costs.last()?))
+}
+
+/// CPU-seconds a million connections, as words.
+fn saved_text(change: &Change) -> String {
+    format!(
+        "{:.0} CPU-seconds a million connections ({:.0} %)",
+        change.saved.value.abs(),
+        change.percent().abs()
+    )
+}
+
+pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
+    let Some(((best_name, least), (worst_name, most))) = ends(findings) else {
+        let text = "Which library is cheapest is not known: no full handshakes were measured in \
+                    memory on one thread.";
+        return vec![Inline::new().text(text)];
+    };
+    let title = |name: &str| findings.summary.title(name);
+    if best_name == worst_name {
+        let text = format!(
+            "{} spends {least:.0} CPU-seconds on the server for a million full handshakes; there is \
+             no other library to compare it with. `make drivers` builds more.",
+            title(best_name)
+        );
+        return vec![Inline::marked(&text)];
+    }
+    let suite = super::cost::suites(findings.summary).first().copied().unwrap_or(MODERN);
+    let mut lines = vec![Inline::new().text(format!(
+        "{} makes full handshakes cheapest for a server: {least:.0} CPU-seconds a million, {:.1} times \
+         less than {} ({}).",
+        title(best_name),
+        most / least,
+        title(worst_name),
+        suite_text(suite)
+    ))];
+    lines.extend(upgrade(findings));
+    lines.extend(locks(findings));
+    let from = findings.yardstick().unwrap_or(best_name);
+    for (kind, words) in [
+        (Kind::Key, "An ECDSA P-256 key instead of RSA-2048"),
+        (Kind::Resume, "Resumption instead of a full handshake"),
+    ] {
+        if let Some(change) = best(&findings.changes, &[kind], from) {
+            let rest = format!(" saves {} with {}.", saved_text(change), title(from));
+            lines.push(Inline::new().strong(words).text(rest));
+        }
+    }
+    lines.extend(sharing(findings));
+    lines
+}
+
+/// The version of OpenSSL to move to from the worst one.
+fn upgrade(findings: &Findings<'_>) -> Option<Inline> {
+    let names = findings.summary.measured();
+    let surest = |name: &&str| best(&findings.changes, &[Kind::Version], name);
+    let change =
+        names.iter().filter_map(surest).max_by(|a, b| a.percent().total_cmp(&b.percent()))?;
+    Some(
+        Inline::new()
+            .strong(format!(
+                "{} instead of {}",
+                findings.summary.title(&change.to),
+                findings.summary.title(&change.from)
+            ))
+            .text(format!(" saves {}, in the same family.", saved_text(change))),
+    )
+}
+
+/// Fewest and most locks.
+fn locks(findings: &Findings<'_>) -> Option<Inline> {
+    let counts = findings.summary.measured().into_iter().filter_map(|name| {
+        let cell = super::locks::counted(findings.summary, name, Workload::Full, MODERN)?;
+        Some((name, cell.server_locks()?))
+    });
+    let mut counts: Vec<(&str, f64)> = counts.collect();
+    counts.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let ((few, least), (many, most)) = (counts.first()?, counts.last()?);
+    if few == many {
+        return None;
+    }
+    let title = |name: &str| findings.summary.title(name);
+    let contended = findings.summary.machine.and_then(|machine| machine.contended);
+    let bound = contended.and_then(|contended| {
+        super::scale::bound_of(findings.summary, many, Workload::Full, MODERN, contended)?
+            .1
+            .locks_per_s
+    });
+    let bound = bound.map_or(String::new(), |rate| {
+        format!(
+            " If those are all of one lock, no number of cores makes more than {} handshakes a second \
+             of it (bounded).",
+            rate_text(rate)
+        )
+    });
+    Some(Inline::new().strong("Locks").text(format!(
+        ": {} takes {most:.0} on the server for a full handshake, {} takes {least:.0}.{bound}",
+        title(many),
+        title(few)
+    )))
+}
+
+/// What a context for each thread wins at most.
+fn sharing(findings: &Findings<'_>) -> Option<Inline> {
+    let sure = findings.changes.iter().filter(|change| {
+        matches!(change.kind, Kind::Contexts | Kind::Locks)
+            && change.is_sure()
+            && change.saved.value > 0.0
+    });
+    let change = sure.max_by(|a, b| a.percent().total_cmp(&b.percent()))?;
+    Some(
+        Inline::new()
+            .strong(format!(
+                "{} with {}",
+                if change.kind == Kind::Contexts {
+                    "A context for each thread"
+                } else {
+                    "Light locks"
+                },
+                findings.summary.title(&change.from)
+            ))
+            .text(format!(
+                " win {:.0} % more connections a second on this machine's cores.",
+                change.percent()
+            )),
+    )
+}
+
+pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
+    let mut figures = Vec::new();
+    if let Some(((best, least), (worst, most))) = ends(findings) {
+        figures.push(KeyFigure {
+            value: format!("{least:.0}"),
+            unit: "CPU-s a million".to_owned(),
+            label: format!("full handshakes, server, {}", findings.summary.title(best)),
+            detail: "measured, in memory, one thread".to_owned(),
+        });
+        if best != worst {
+            figures.push(KeyFigure {
+                value: format!("{:.1}", most / least),
+                unit: "times".to_owned(),
+                label: "between the dearest library and the cheapest".to_owned(),
+                detail: format!(
+                    "{} and {}",
+                    findings.summary.title(worst),
+                    findings.summary.title(best)
+                ),
+            });
+        }
+    }
+    let counts = findings.summary.measured().into_iter().filter_map(|name| {
+        let cell = super::locks::counted(findings.summary, name, Workload::Full, MODERN)?;
+        Some((name, cell.server_locks()?))
+    });
+    if let Some((name, count)) = counts.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        figures.push(KeyFigure {
+            value: format!("{count:.0}"),
+            unit: "locks".to_owned(),
+            label: format!("a full handshake, server, {}", findings.summary.title(name)),
+            detail: "counted; does not depend on the machine".to_owned(),
+        });
+    }
+    figures
+}
+
+/// Every sure change.
+pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+    let table = table(findings, usize::MAX)?;
+    let text = "What a change saves of the server's CPU time (for contexts and locks: what it wins in \
+                connections a second). Changes that may be chance, or are below 2 %, are left out; of \
+                other libraries the best stands for all.";
+    Some(Section::new("stacks-change", "What to change").with(Inline::new().text(text)).with(table))
+}
+
+fn table(findings: &Findings<'_>, most: usize) -> Option<Table> {
+    let columns = vec![
+        Column::new("Today"),
+        Column::new("Change to"),
+        Column::new("today"),
+        Column::new("then"),
+        Column::new("saved"),
+        Column::new("of today").unit("%"),
+        Column::new("unit"),
+    ];
+    let mut table = Table::new("What to change, and what it saves", columns);
+    for change in shown(findings).into_iter().take(most) {
+        let unit = match change.kind {
+            Kind::Contexts | Kind::Locks => "connections/s",
+            _ => "CPU-s a million",
+        };
+        let to = match change.kind {
+            Kind::Library | Kind::Version => findings.summary.title(&change.to),
+            _ => change.to.clone(),
+        };
+        table.push(Row {
+            cells: vec![
+                Cell::text(findings.summary.title(&change.from)),
+                Cell::text(to),
+                estimate(Some(change.today), 0),
+                estimate(Some(change.after), 0),
+                estimate(Some(change.saved), 0),
+                Cell::difference(change.percent(), 0),
+                Cell::text(unit),
+            ],
+            command: Some(change.command.clone()),
+        });
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// For each library the best of each kind of change; what costs is shown too.
+fn shown<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
+    let kinds = [
+        Kind::Library,
+        Kind::Version,
+        Kind::Key,
+        Kind::Resume,
+        Kind::Tls13,
+        Kind::Contexts,
+        Kind::Locks,
+    ];
+    let mut shown = Vec::new();
+    for name in findings.summary.measured() {
+        shown.extend(kinds.iter().filter_map(|kind| best(&findings.changes, &[*kind], name)));
+        shown.extend(findings.changes.iter().filter(|change| {
+            change.from == name && change.kind == Kind::PostQuantum && change.is_sure()
+        }));
+    }
+    shown
+}
+
+/// For a terminal.
+pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+    const FEW: usize = 24;
+    table(findings, FEW)
+}

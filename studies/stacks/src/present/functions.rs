@@ -1,0 +1,182 @@
+//! The table by function: each cell with its source or test.
+
+use report::{Cell, Column, Inline, Row, Section, Table};
+use stacks::{Group, Version, Workload};
+
+use super::Findings;
+use crate::about::About;
+use crate::point::Tool;
+use crate::summary::Summary;
+
+/// Bits of `enum wt_function` in the drivers' interface.
+mod bit {
+    pub const TLS_1_0: u64 = 1 << 0;
+    pub const TLS_1_1: u64 = 1 << 1;
+    pub const TLS_1_2: u64 = 1 << 2;
+    pub const TLS_1_3: u64 = 1 << 3;
+    pub const EARLY_DATA: u64 = 1 << 4;
+    pub const QUIC_TLS: u64 = 1 << 5;
+    pub const QUIC_TRANSPORT: u64 = 1 << 6;
+    pub const POST_QUANTUM: u64 = 1 << 7;
+    pub const FIPS: u64 = 1 << 8;
+    pub const KTLS: u64 = 1 << 9;
+    pub const ECH: u64 = 1 << 10;
+}
+
+/// What real handshakes showed of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tested {
+    /// They succeeded.
+    Yes,
+    /// The library refused.
+    No,
+    /// They were tried, and failed.
+    Failed,
+    /// They were not tried.
+    Not,
+}
+
+fn tested(summary: &Summary, name: &str, is: impl Fn(&crate::point::Point) -> bool) -> Tested {
+    let cells = summary.cells.iter();
+    let own = cells.filter(|cell| {
+        // A handshake with itself: the other side's lack is not this library's.
+        let point = &cell.point;
+        point.library == name && point.client == name && point.tool == Tool::Host && is(point)
+    });
+    let (mut refused, mut failed) = (false, false);
+    for cell in own {
+        if cell.is_good() {
+            return Tested::Yes;
+        }
+        refused |= cell.failed.contains_key("unsupported");
+        failed |= cell.failed.keys().any(|reason| reason != "unsupported");
+    }
+    match (failed, refused) {
+        (true, _) => Tested::Failed,
+        (false, true) => Tested::No,
+        (false, false) => Tested::Not,
+    }
+}
+
+/// A cell by test, or else by what the driver's build says.
+fn cell(tested: Tested, says: bool) -> String {
+    match (tested, says) {
+        (Tested::Yes, _) => "yes [t]".to_owned(),
+        (Tested::No, _) => "no [t]".to_owned(),
+        (Tested::Failed, _) => "fails [t]".to_owned(),
+        (Tested::Not, true) => "yes [d]".to_owned(),
+        (Tested::Not, false) => "no [d]".to_owned(),
+    }
+}
+
+/// The table, and the sources that its cells point to.
+pub(super) fn table(findings: &Findings<'_>) -> Option<(Table, Vec<String>)> {
+    let columns = [
+        "Library",
+        "TLS 1.0, 1.1",
+        "TLS 1.2",
+        "TLS 1.3",
+        "resumption",
+        "0-RTT",
+        "QUIC API",
+        "QUIC of its own",
+        "X25519MLKEM768",
+        "FIPS module",
+        "kernel TLS",
+        "ECH",
+        "LTS until",
+        "licence",
+    ];
+    let mut table = Table::new(
+        "By function. [t]: shown by handshakes of this run; [d]: by what its driver is built with; \
+         numbers: sources below",
+        columns.map(Column::new).into(),
+    );
+    let mut sources: Vec<String> = Vec::new();
+    for about in &findings.summary.libraries {
+        if about.name == crate::NULL || about.absent.is_some() {
+            continue;
+        }
+        table.push(row(findings.summary, about, &mut sources));
+    }
+    (!table.rows.is_empty()).then_some((table, sources))
+}
+
+fn row(summary: &Summary, about: &About, sources: &mut Vec<String>) -> Row {
+    let name = about.name.as_str();
+    let has = |bit: u64| about.functions & bit != 0;
+    let version = |version| tested(summary, name, |point| point.suite.version == version);
+    let resumption = tested(summary, name, |point| point.workload == Workload::Resume);
+    let hybrid = tested(summary, name, |point| point.suite.group == Group::X25519MlKem768);
+    let by_driver = |bit| cell(Tested::Not, has(bit));
+    let old = match (has(bit::TLS_1_0), has(bit::TLS_1_1)) {
+        (true, true) => "yes [d]",
+        (false, true) => "1.1 [d]",
+        (true, false) => "1.0 [d]",
+        (false, false) => "no [d]",
+    };
+    let mut fact = |what: &str, otherwise: &str| {
+        let found = about.facts.iter().find(|fact| fact.what == what);
+        found.map_or_else(
+            || otherwise.to_owned(),
+            |fact| format!("{} [{}]", fact.says, number_of(&fact.source, sources)),
+        )
+    };
+    let lts = fact("lts", "not known");
+    let fips = match (has(bit::FIPS), about.facts.iter().any(|fact| fact.what == "fips")) {
+        (here, true) => {
+            let says = fact("fips", "");
+            if here { format!("{says}; in this build [d]") } else { says }
+        }
+        (true, false) => "in this build [d]".to_owned(),
+        (false, false) => "not in this build [d]".to_owned(),
+    };
+    let cells = [
+        about.title.clone(),
+        old.to_owned(),
+        cell(version(Version::Tls12), has(bit::TLS_1_2)),
+        cell(version(Version::Tls13), has(bit::TLS_1_3)),
+        cell(resumption, false).replace("no [d]", "not tried"),
+        by_driver(bit::EARLY_DATA),
+        by_driver(bit::QUIC_TLS),
+        by_driver(bit::QUIC_TRANSPORT),
+        cell(hybrid, has(bit::POST_QUANTUM)),
+        fips,
+        by_driver(bit::KTLS),
+        by_driver(bit::ECH),
+        lts,
+        if about.licence.is_empty() { "not known".to_owned() } else { about.licence.clone() },
+    ];
+    Row::new(cells.map(Cell::text).into())
+}
+
+fn number_of(source: &str, sources: &mut Vec<String>) -> usize {
+    match sources.iter().position(|known| known == source) {
+        Some(at) => at + 1,
+        None => {
+            sources.push(source.to_owned());
+            sources.len()
+        }
+    }
+}
+
+pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+    let (table, sources) = table(findings)?;
+    let mut section = Section::new("stacks-functions", "By function").with(table);
+    let maintained = findings.summary.libraries.iter().filter_map(|about| {
+        let fact = about.facts.iter().find(|fact| fact.what == "maintainer")?;
+        Some(Inline::new().text(format!("{}: {} ({})", about.title, fact.says, fact.source)))
+    });
+    let maintained: Vec<Inline> = maintained.collect();
+    if !sources.is_empty() {
+        let numbered = sources.iter().enumerate();
+        let lines =
+            numbered.map(|(at, source)| Inline::new().text(format!("[{}] {source}", at + 1)));
+        section.blocks.push(report::Block::List(lines.collect()));
+    }
+    if !maintained.is_empty() {
+        section = section.with(Inline::new().text("Who maintains them:"));
+        section.blocks.push(report::Block::List(maintained));
+    }
+    Some(section)
+}

@@ -1,0 +1,230 @@
+//! Locks a handshake: a figure that does not depend on the machine.
+
+use report::{Cell, Column, Inline, Row, Section, Status, Table};
+use stacks::{Key, Locks, Suite, Version, Workload};
+
+use super::{Findings, estimate, handshake_text, number};
+use crate::advice::{Kind, MODERN};
+use crate::published::{outside, trial};
+use crate::sample::value;
+use crate::summary::{Cell as Measured, Summary, Want};
+
+/// A count within this share of the trial's is the same.
+const SAME: f64 = 0.10;
+
+/// The trial's two handshakes.
+pub(super) const TLS12_RSA: Suite = Suite { version: Version::Tls12, key: Key::Rsa2048, ..MODERN };
+
+/// The counts of a library's locks in one kind of handshake.
+pub(super) fn counted<'a>(
+    summary: &'a Summary,
+    name: &str,
+    workload: Workload,
+    suite: Suite,
+) -> Option<&'a Measured> {
+    let want = Want {
+        workload: Some(workload),
+        version: Some(suite.version),
+        key: Some(suite.key),
+        group: Some(suite.group),
+        locks: Locks::Count,
+        ..Want::TIMED
+    };
+    summary.find(want.of(name)).filter(|cell| cell.server_locks().is_some())
+}
+
+pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+    let tables = [table(findings, MODERN), table(findings, TLS12_RSA)];
+    if tables.iter().all(Option::is_none) {
+        return None;
+    }
+    let text = "Acquisitions of reader-writer locks and mutexes inside the library, counted on the \
+                server's side of one connection. The counts are exact and do not depend on the \
+                machine; what they cost grows with the cores that take them. The C library's own \
+                locks and atomic instructions are not in them.";
+    let mut section =
+        Section::new("stacks-locks", "Locks a handshake").with(Inline::new().text(text));
+    for table in tables.into_iter().flatten() {
+        section = section.with(table);
+    }
+    if let Some(table) = more(findings) {
+        section = section.with(table);
+    }
+    if let Some(table) = sites(findings) {
+        section = section.with(table);
+    }
+    if let Some(table) = variants(findings) {
+        section = section.with(table);
+    }
+    Some(section)
+}
+
+fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("read"),
+        Column::new("write"),
+        Column::new("mutex"),
+        Column::new("all").bars(),
+        Column::new("all, trial"),
+        Column::new("beside the trial").unit("%"),
+        Column::new(""),
+    ];
+    let caption =
+        format!("Locks on the server's side of a full handshake, {}", handshake_text(suite));
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let Some(cell) = counted(findings.summary, name, Workload::Full, suite) else { continue };
+        let count = |what| number(cell.median(what).map(|median| median.value), 1);
+        let range = trial(name).map(|trial| match suite.version {
+            Version::Tls13 => trial.tls13_ecdsa,
+            Version::Tls12 => trial.tls12_rsa,
+        });
+        let all = cell.server_locks();
+        let difference = range.zip(all).map(|(range, all)| outside(all, range));
+        table.push(Row {
+            cells: vec![
+                Cell::text(findings.summary.title(name)),
+                count(value::SERVER_READ),
+                count(value::SERVER_WRITE),
+                count(value::SERVER_MUTEX),
+                number(all, 1),
+                range.map_or(Cell::Empty, range_cell),
+                difference.map_or(Cell::Empty, |share| Cell::difference(100.0 * share, 1)),
+                difference.map_or(Cell::Empty, judged),
+            ],
+            command: Some(cell.command.clone()),
+        });
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn range_cell((low, high): (f64, f64)) -> Cell {
+    if low == high { Cell::text(format!("{low}")) } else { Cell::text(format!("{low} to {high}")) }
+}
+
+fn judged(difference: f64) -> Cell {
+    match difference.abs() <= SAME {
+        true => Cell::Status(Status::Good, "as the trial".to_owned()),
+        false => Cell::Status(Status::Bad, "another count".to_owned()),
+    }
+}
+
+/// Resumption, and the client's side.
+fn more(findings: &Findings<'_>) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("full, server"),
+        Column::new("full, client"),
+        Column::new("resumed, server"),
+        Column::new("resumed, client"),
+    ];
+    let caption = format!("Locks a connection on either side, {}", handshake_text(MODERN));
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let of = |workload| counted(findings.summary, name, workload, MODERN);
+        let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
+        if resumed.is_none() {
+            continue;
+        }
+        table.push(Row::new(vec![
+            Cell::text(findings.summary.title(name)),
+            number(full.and_then(Measured::server_locks), 1),
+            number(full.and_then(Measured::client_locks), 1),
+            number(resumed.and_then(Measured::server_locks), 1),
+            number(resumed.and_then(Measured::client_locks), 1),
+        ]));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// Call sites that are shown of a library.
+const SHOWN: usize = 4;
+
+fn sites(findings: &Findings<'_>) -> Option<Table> {
+    let columns =
+        vec![Column::new("Library"), Column::new("Functions that take them, and how often")];
+    let caption = format!(
+        "Where the locks of a full handshake are taken (server's side, {})",
+        handshake_text(MODERN)
+    );
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let cell = counted(findings.summary, name, Workload::Full, MODERN);
+        let sites = cell.map(Measured::sites).unwrap_or_default();
+        let text = sites.iter().take(SHOWN).map(|(symbol, count)| format!("{symbol} {count:.1}"));
+        let text = text.collect::<Vec<_>>().join(", ");
+        if !text.is_empty() {
+            table.push(Row::new(vec![Cell::text(findings.summary.title(name)), Cell::Code(text)]));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// What sharing a context, and the C library's locks, cost on this machine.
+fn variants(findings: &Findings<'_>) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("as built").unit("1/s"),
+        Column::new("a context a thread").unit("1/s"),
+        Column::new("won").unit("%"),
+        Column::new("light locks").unit("1/s"),
+        Column::new("won").unit("%"),
+    ];
+    let caption = "Connections per second with one shared context and the C library's locks, and \
+                   what a context for each thread or light locks in their place win";
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let of = |kind| {
+            findings.changes.iter().find(|change| change.from == name && change.kind == kind)
+        };
+        let (own, light) = (of(Kind::Contexts), of(Kind::Locks));
+        let Some(any) = own.or(light) else { continue };
+        let after = |change: Option<&crate::advice::Change>| estimate(change.map(|c| c.after), 0);
+        let won = |change: Option<&crate::advice::Change>| {
+            change.map_or(Cell::Empty, |change| Cell::difference(change.percent(), 1))
+        };
+        table.push(Row {
+            cells: vec![
+                Cell::text(findings.summary.title(name)),
+                estimate(Some(any.today), 0),
+                after(own),
+                won(own),
+                after(light),
+                won(light),
+            ],
+            command: Some(any.command.clone()),
+        });
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// For a terminal: both handshakes beside the trial.
+pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("TLS 1.3 ECDSA"),
+        Column::new("trial"),
+        Column::new("TLS 1.2 RSA"),
+        Column::new("trial"),
+    ];
+    let mut table = Table::new("Locks on the server's side of a full handshake", columns);
+    for name in findings.summary.measured() {
+        let of = |suite| {
+            counted(findings.summary, name, Workload::Full, suite).and_then(Measured::server_locks)
+        };
+        let (modern, rsa) = (of(MODERN), of(TLS12_RSA));
+        if modern.is_none() && rsa.is_none() {
+            continue;
+        }
+        let trial = trial(name);
+        table.push(Row::new(vec![
+            Cell::text(findings.summary.title(name)),
+            number(modern, 1),
+            trial.map_or(Cell::Empty, |trial| range_cell(trial.tls13_ecdsa)),
+            number(rsa, 1),
+            trial.map_or(Cell::Empty, |trial| range_cell(trial.tls12_rsa)),
+        ]));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

@@ -1,0 +1,208 @@
+//! The study's part of the report: the answer, the evidence, the tables for a terminal.
+
+mod advice;
+mod cost;
+mod functions;
+mod locks;
+mod machines;
+mod notes;
+mod published;
+mod rates;
+mod rest;
+mod scale;
+
+use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use serde::Serialize;
+use stacks::Workload;
+use stats::Estimate;
+
+use crate::advice::{Change, MODERN};
+use crate::bound::{Bound, Counts};
+use crate::machines::Need;
+use crate::point::workload_name;
+use crate::sample::value;
+use crate::summary::{Summary, Want};
+
+/// What the study's report is made of.
+pub struct Findings<'a> {
+    /// What the samples say.
+    pub summary: &'a Summary,
+    /// New connections a second that are to be served.
+    pub load: f64,
+    /// What changes would save.
+    pub changes: Vec<Change>,
+    seed: u64,
+}
+
+/// What counts allow one library.
+#[derive(Debug, Clone, Serialize)]
+pub struct LibraryBound {
+    /// Its driver's name.
+    pub library: String,
+    /// `full` or `resume`.
+    pub workload: String,
+    /// What was counted, a handshake on the server's side.
+    pub counts: Counts,
+    /// What they allow.
+    pub bound: Bound,
+}
+
+fn machines_of(cpu_us: f64, load: f64, cores: u32) -> Need {
+    crate::machines::need(cpu_us, load, cores, None)
+}
+
+/// The load that machines are reckoned for unless told otherwise: the document's 64-core server.
+pub const LOAD: f64 = 100_000.0;
+
+impl<'a> Findings<'a> {
+    /// What `summary` says to someone who has `load` new connections a second to serve.
+    #[must_use]
+    pub fn new(summary: &'a Summary, load: f64, seed: u64) -> Self {
+        Findings { summary, load, changes: crate::advice::changes(summary, seed), seed }
+    }
+
+    /// The answer, for the head of the report.
+    #[must_use]
+    pub fn answer(&self) -> Vec<Inline> {
+        advice::answer(self)
+    }
+
+    /// The few figures that carry the answer.
+    #[must_use]
+    pub fn key_figures(&self) -> Vec<KeyFigure> {
+        advice::key_figures(self)
+    }
+
+    /// What a reader must know before believing the answer.
+    #[must_use]
+    pub fn cautions(&self) -> Vec<Note> {
+        notes::cautions(self)
+    }
+
+    /// The study's sections, in order; those for which nothing was measured are left out.
+    ///
+    /// # Errors
+    /// A plot cannot be drawn honestly.
+    pub fn sections(&self) -> Result<Vec<Section>, report::PlotError> {
+        let sections = [
+            rates::section(self)?,
+            cost::section(self)?,
+            advice::section(self),
+            locks::section(self),
+            scale::section(self)?,
+            machines::section(self),
+            functions::section(self),
+            rest::instructions(self),
+            rest::bulk(self),
+            rest::memory(self),
+            published::section(self),
+            notes::section(self),
+        ];
+        Ok(sections.into_iter().flatten().collect())
+    }
+
+    /// The tables for a terminal.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let tables = [
+            cost::summary(self),
+            rates::summary(self),
+            locks::summary(self),
+            scale::summary(self),
+            machines::summary(self),
+            functions::table(self).map(|(table, _)| table),
+            advice::summary(self),
+        ];
+        tables.into_iter().flatten().collect()
+    }
+
+    /// What counts allow each library's server (see [`crate::bound`]), of the modern suite.
+    #[must_use]
+    pub fn bounds(&self) -> Vec<LibraryBound> {
+        let Some(contended) = self.summary.machine.and_then(|machine| machine.contended) else {
+            return Vec::new();
+        };
+        let names = self.summary.measured().into_iter();
+        let of = |name: &'a str| {
+            [Workload::Full, Workload::Resume].into_iter().filter_map(move |workload| {
+                let (counts, bound) =
+                    scale::bound_of(self.summary, name, workload, MODERN, contended)?;
+                let library = name.to_owned();
+                Some(LibraryBound { library, workload: workload_name(workload), counts, bound })
+            })
+        };
+        names.flat_map(of).collect()
+    }
+
+    /// What the load takes of each library's server, full handshakes of the main suite.
+    #[must_use]
+    pub fn needs(&self) -> Vec<(String, Need)> {
+        let suite = cost::suites(self.summary).first().copied().unwrap_or(MODERN);
+        let cores = self.summary.machine.map_or(1, |machine| machine.cores);
+        let of = |name: &str| {
+            let cell = self.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
+            let cpu = cell.median(value::SERVER_CPU)?.value;
+            Some((name.to_owned(), machines_of(cpu, self.load, cores)))
+        };
+        self.summary.measured().into_iter().filter_map(of).collect()
+    }
+
+    /// The library that ratios are to: the document's yardstick where it was measured.
+    fn yardstick(&self) -> Option<&'a str> {
+        let names = self.summary.measured();
+        names.iter().find(|name| **name == "openssl-1.1.1w").or(names.first()).copied()
+    }
+}
+
+/// An estimate in a table's cell.
+fn estimate(estimate: Option<Estimate>, decimals: usize) -> Cell {
+    estimate.map_or(Cell::Empty, |it| Cell::estimate(it.value, it.low, it.high, decimals))
+}
+
+/// A number in a table's cell.
+fn number(value: Option<f64>, decimals: usize) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
+}
+
+/// A rate in thousands, or as it is.
+fn rate_text(rate: f64) -> String {
+    if rate >= 10_000.0 { format!("{:.0} thousand", rate / 1e3) } else { format!("{rate:.0}") }
+}
+
+/// A suite for people: `TLS 1.3, ECDSA P-256, X25519`.
+fn suite_text(suite: stacks::Suite) -> String {
+    format!("{}, {}", handshake_text(suite), group_text(suite.group))
+}
+
+/// The same without the group.
+fn handshake_text(suite: stacks::Suite) -> String {
+    let version = match suite.version {
+        stacks::Version::Tls12 => "TLS 1.2",
+        stacks::Version::Tls13 => "TLS 1.3",
+    };
+    let key = match suite.key {
+        stacks::Key::Rsa2048 => "RSA-2048",
+        stacks::Key::Rsa4096 => "RSA-4096",
+        stacks::Key::EcdsaP256 => "ECDSA P-256",
+    };
+    format!("{version}, {key}")
+}
+
+fn group_text(group: stacks::Group) -> &'static str {
+    match group {
+        stacks::Group::X25519 => "X25519",
+        stacks::Group::Secp256r1 => "P-256",
+        stacks::Group::X25519MlKem768 => "X25519MLKEM768",
+    }
+}
+
+/// A workload for people.
+fn workload_text(workload: stacks::Workload) -> String {
+    match workload {
+        stacks::Workload::Full => "full handshakes".to_owned(),
+        stacks::Workload::Resume => "resumed handshakes".to_owned(),
+        stacks::Workload::Chain { proxies } => format!("chain of {proxies} proxies, resumed"),
+        stacks::Workload::Bulk { record } => format!("records of {record} bytes"),
+        stacks::Workload::Footprint { connections } => format!("{connections} connections held"),
+    }
+}

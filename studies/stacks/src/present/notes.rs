@@ -1,0 +1,106 @@
+//! What went wrong, and what was left out.
+
+use std::collections::BTreeMap;
+
+use report::{Cell, Column, Inline, Note, Row, Section, Table};
+
+use super::Findings;
+use crate::point::workload_name;
+
+/// Failures by library: in a word, how often, and why the first did.
+fn failures(findings: &Findings<'_>) -> BTreeMap<(String, String), (u64, String, String)> {
+    let mut all = BTreeMap::new();
+    for cell in &findings.summary.cells {
+        for (reason, (count, why)) in &cell.failed {
+            let key = (cell.point.library.clone(), reason.clone());
+            let at = format!("{} {}", workload_name(cell.point.workload), cell.point.suite);
+            let entry = all.entry(key).or_insert((0, why.clone(), at));
+            entry.0 += count;
+        }
+    }
+    all
+}
+
+/// What a reader must know first.
+pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for ((library, reason), (count, why, at)) in failures(findings) {
+        if reason == "unsupported" {
+            continue;
+        }
+        let title = findings.summary.title(&library);
+        let measurements = if count == 1 { "measurement" } else { "measurements" };
+        let text = format!("{title}: {count} {measurements} failed ({reason}): {why}");
+        let remedy = format!(
+            "Its figures leave these out, the first at {at}; `wiretax stacks --libraries {library}` \
+             measures it alone."
+        );
+        notes.push(Note::warning(Inline::new().text(text), Inline::marked(&remedy)));
+    }
+    let absent: Vec<String> = findings
+        .summary
+        .libraries
+        .iter()
+        .filter(|about| about.absent.as_deref() == Some("not built"))
+        .map(|about| about.name.clone())
+        .collect();
+    if !absent.is_empty() {
+        let text = format!("Not built, and so not measured: {}.", absent.join(", "));
+        let remedy = "`make drivers` builds the default set, `wiretax drivers build NAME` one.";
+        notes.push(Note {
+            remedy: Some(Inline::marked(remedy)),
+            ..Note::info(Inline::new().text(text))
+        });
+    }
+    let few = findings.summary.cells.iter().any(|cell| {
+        let rates = cell.samples(crate::sample::value::RATE).len();
+        (1..3).contains(&rates) && cell.point.library != crate::NULL
+    });
+    if few {
+        let text = "Some points have fewer than three measurements: no interval says how sure they \
+                    are.";
+        notes.push(Note::warning(
+            Inline::new().text(text),
+            Inline::marked("`wiretax stacks` measures longer than the quick scale."),
+        ));
+    }
+    notes
+}
+
+/// The libraries as they were measured, and every failure.
+pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+    let columns =
+        ["Library", "its own version string", "built with", "CPU features in use", "measured"];
+    let mut table = Table::new("The libraries in their own words", columns.map(Column::new).into());
+    for about in &findings.summary.libraries {
+        let measured = about.absent.clone().map_or_else(|| "yes".to_owned(), |why| why);
+        table.push(Row::new(vec![
+            Cell::text(about.name.clone()),
+            Cell::text(about.version.clone()),
+            Cell::Code(about.build_flags.clone()),
+            Cell::Code(about.cpu_features.clone()),
+            Cell::text(measured),
+        ]));
+    }
+    let columns = ["Library", "what", "how often", "first at", "why"];
+    let mut failed = Table::new("What could not be measured", columns.map(Column::new).into());
+    for ((library, reason), (count, why, at)) in failures(findings) {
+        failed.push(Row::new(vec![
+            Cell::text(library),
+            Cell::text(reason),
+            Cell::count(count),
+            Cell::text(at),
+            Cell::text(why),
+        ]));
+    }
+    if table.rows.is_empty() && failed.rows.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("stacks-libraries", "What was measured, and what not");
+    for table in [table, failed] {
+        if !table.rows.is_empty() {
+            section = section.with(table);
+        }
+    }
+    Some(section)
+}

@@ -1,0 +1,205 @@
+//! The document's two charts: connections a second by threads and library.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use report::{
+    Axis, Cell, Chart, Column, Inline, Mark, Note, Plot, PlotError, Point, Row, Section, Series,
+    Table, Uncertainty,
+};
+use stacks::{Suite, Wire, Workload};
+
+use super::{Findings, estimate, rate_text, suite_text, workload_text};
+use crate::sample::value;
+use crate::summary::{Cell as Measured, Summary, Want};
+
+/// Cells of one workload that differ in library and threads only.
+pub(super) struct Group<'a> {
+    pub workload: Workload,
+    pub wire: Wire,
+    pub suite: Suite,
+    /// By library, in the order to show them: by threads.
+    pub libraries: Vec<(&'a str, BTreeMap<usize, &'a Measured>)>,
+    /// Thread counts.
+    pub threads: BTreeSet<usize>,
+}
+
+impl Group<'_> {
+    /// The most threads that have a core each: over loopback the client has as many beside.
+    pub(super) fn most_cores(&self, cores: usize) -> usize {
+        match self.wire {
+            Wire::Memory => cores,
+            Wire::Loopback => cores / 2,
+        }
+    }
+}
+
+/// The groups of the workloads that are wanted.
+pub(super) fn groups<'a>(
+    summary: &'a Summary,
+    wanted: impl Fn(Workload) -> bool,
+) -> Vec<Group<'a>> {
+    let mut groups: BTreeMap<(Workload, Wire, Suite, &str), Vec<&Measured>> = BTreeMap::new();
+    for cell in summary.all(Want::TIMED).filter(|cell| cell.median(value::RATE).is_some()) {
+        let point = &cell.point;
+        if wanted(point.workload) && point.library != crate::NULL {
+            let key = (point.workload, point.wire, point.suite, point.sweep.as_str());
+            groups.entry(key).or_default().push(cell);
+        }
+    }
+    let group = |((workload, wire, suite, _), cells): (_, Vec<&'a Measured>)| {
+        let of = |name: &str| -> BTreeMap<usize, &'a Measured> {
+            let own = cells.iter().filter(|cell| cell.point.library == name);
+            own.map(|cell| (cell.point.threads, *cell)).collect()
+        };
+        let libraries = summary.measured().into_iter().map(|name| (name, of(name)));
+        Group {
+            workload,
+            wire,
+            suite,
+            libraries: libraries.filter(|(_, cells)| !cells.is_empty()).collect(),
+            threads: cells.iter().map(|cell| cell.point.threads).collect(),
+        }
+    };
+    groups.into_iter().map(group).collect()
+}
+
+/// Of these the group with the most thread counts, then with the kernel, as servers run, then with
+/// the most libraries.
+fn group(summary: &Summary, wanted: impl Fn(Workload) -> bool) -> Option<Group<'_>> {
+    let all = groups(summary, wanted).into_iter();
+    all.max_by_key(|group| {
+        (group.threads.len(), group.wire == Wire::Loopback, group.libraries.len())
+    })
+}
+
+pub(super) fn full(summary: &Summary) -> Option<Group<'_>> {
+    group(summary, |workload| workload == Workload::Full)
+}
+
+/// The chain; resumption alone where no chain was measured.
+pub(super) fn resumed(summary: &Summary) -> Option<Group<'_>> {
+    group(summary, |workload| matches!(workload, Workload::Chain { .. }))
+        .or_else(|| group(summary, |workload| workload == Workload::Resume))
+}
+
+pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+    let groups = [full(findings.summary), resumed(findings.summary)];
+    let groups: Vec<Group<'_>> = groups.into_iter().flatten().collect();
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let text = "New connections that end well in a second, by threads. The document's two charts: \
+                full handshakes without resumption, and proxies in a row with resumption on both \
+                sides of each.";
+    let mut section =
+        Section::new("stacks-rates", "Connections per second, by library and threads")
+            .with(Inline::new().text(text));
+    if let Some(note) = beyond(findings, &groups) {
+        section = section.with(note);
+    }
+    for group in &groups {
+        if group.threads.len() > 1 {
+            section = section.with(plot(findings, group)?);
+        } else {
+            section = section.with(table(findings, group));
+        }
+    }
+    Ok(Some(section))
+}
+
+/// More threads than cores is not scaling, and the reader is told.
+fn beyond(findings: &Findings<'_>, groups: &[Group<'_>]) -> Option<Note> {
+    let cores = findings.summary.machine?.cores as usize;
+    let too_many = |group: &Group<'_>| group.threads.range(group.most_cores(cores) + 1..).count();
+    let plural = if cores == 1 { "" } else { "s" };
+    let text = format!(
+        "This machine has {cores} core{plural}, which client and server share; over loopback the \
+         client has as many threads as the server. Points with more threads than cores show what \
+         waiting for each other costs, not how a library scales."
+    );
+    (groups.iter().map(too_many).sum::<usize>() > 0).then(|| Note::info(Inline::new().text(text)))
+}
+
+fn heading(group: &Group<'_>) -> String {
+    let wire = match group.wire {
+        Wire::Memory => "in memory",
+        Wire::Loopback => "over loopback TCP",
+    };
+    format!("{}, {}, {wire}", capitalised(&workload_text(group.workload)), suite_text(group.suite))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn plot(findings: &Findings<'_>, group: &Group<'_>) -> Result<Plot, PlotError> {
+    let series = group.libraries.iter().map(|(name, cells)| {
+        let points = cells.iter().filter_map(|(threads, cell)| {
+            let rate = cell.median(value::RATE)?;
+            let mark = Mark::new(rate.value).interval(rate.low, rate.high);
+            let note = format!("{} measurements", cell.samples(value::RATE).len());
+            Some(Point::new(*threads as f64, mark.note(note).command(cell.command.clone())))
+        });
+        Series::measured(findings.summary.title(name), points.collect::<Vec<_>>())
+    });
+    let series: Vec<_> = series.filter(|series| !series.data.is_empty()).collect();
+    Plot::new(
+        heading(group),
+        alt(findings, group),
+        Axis::new("Threads", ""),
+        Axis::new("Connections", "1/s").from_zero(),
+        Chart::Lines { series, uncertainty: Uncertainty::Bars },
+    )
+    .map(|plot| plot.caption("Medians with 95 % intervals; libraries took turns."))
+}
+
+/// The fastest and the slowest at the most threads.
+fn alt(findings: &Findings<'_>, group: &Group<'_>) -> String {
+    let Some(most) = group.threads.last() else { return "Nothing was measured.".to_owned() };
+    let rates = group
+        .libraries
+        .iter()
+        .filter_map(|(name, cells)| Some((*name, cells.get(most)?.median(value::RATE)?.value)));
+    let mut rates: Vec<(&str, f64)> = rates.collect();
+    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    match rates.as_slice() {
+        [(best, most_rate), .., (worst, least)] => format!(
+            "With {most} threads {} makes {} connections a second, {} makes {}.",
+            findings.summary.title(best),
+            rate_text(*most_rate),
+            findings.summary.title(worst),
+            rate_text(*least)
+        ),
+        [(only, rate)] => format!(
+            "With {most} threads {} makes {} connections a second.",
+            findings.summary.title(only),
+            rate_text(*rate)
+        ),
+        [] => "No library was measured at the most threads.".to_owned(),
+    }
+}
+
+fn table(findings: &Findings<'_>, group: &Group<'_>) -> Table {
+    let mut columns = vec![Column::new("Library")];
+    columns.extend(group.threads.iter().map(|threads| {
+        let plural = if *threads == 1 { "" } else { "s" };
+        Column::new(format!("{threads} thread{plural}")).unit("1/s").bars()
+    }));
+    let mut table = Table::new(format!("Connections per second: {}", heading(group)), columns);
+    for (name, cells) in &group.libraries {
+        let mut row = vec![Cell::text(findings.summary.title(name))];
+        row.extend(group.threads.iter().map(|threads| {
+            estimate(cells.get(threads).and_then(|cell| cell.median(value::RATE)), 0)
+        }));
+        let command = cells.values().next_back().map(|cell| cell.command.clone());
+        table.push(Row { cells: row, command });
+    }
+    table
+}
+
+/// For a terminal: full handshakes; the chain's table is the report's.
+pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+    let group = full(findings.summary).filter(|group| group.threads.len() > 1)?;
+    Some(table(findings, &group))
+}

@@ -1,0 +1,239 @@
+//! How far it scales: a fitted curve where enough cores were measured, else the bound from counts.
+
+use report::{
+    Axis, Cell, Chart, Column, Inline, Mark, Plot, PlotError, Point, Row, Section, Series, Table,
+    Uncertainty,
+};
+use stacks::{Suite, Workload};
+
+use super::{Findings, estimate, handshake_text, number, rates, workload_text};
+use crate::advice::MODERN;
+use crate::bound::{Bound, Counts, bound};
+use crate::hosts::Contended;
+use crate::point::Tool;
+use crate::sample::value;
+use crate::scaling::{Fit, LEAST_COUNTS, Rates};
+use crate::summary::{Summary, Want};
+
+/// The fits of a group's libraries, of core counts up to the machine's.
+pub(super) fn fits<'a>(findings: &Findings<'_>, group: &rates::Group<'a>) -> Vec<(&'a str, Fit)> {
+    let cores = findings.summary.machine.map_or(0, |machine| machine.cores as usize);
+    let of =
+        |(name, cells): &(&'a str, std::collections::BTreeMap<usize, &crate::summary::Cell>)| {
+            let points: Vec<Rates> = cells
+                .range(..=group.most_cores(cores))
+                .filter_map(|(threads, cell)| {
+                    let cores = u32::try_from(*threads).ok()?;
+                    Some(Rates { cores, rates: cell.samples(value::RATE) })
+                })
+                .collect();
+            Some((*name, Fit::new(&points, findings.seed).ok()?))
+        };
+    group.libraries.iter().filter_map(of).collect()
+}
+
+/// What counts allow a library's server, in one kind of handshake.
+pub(super) fn bound_of(
+    summary: &Summary,
+    name: &str,
+    workload: Workload,
+    suite: Suite,
+    contended: Contended,
+) -> Option<(Counts, Bound)> {
+    let cell = super::locks::counted(summary, name, workload, suite)?;
+    let median = |what| cell.median(what).map(|median| median.value);
+    let callgrind = Want {
+        workload: Some(workload),
+        version: Some(suite.version),
+        key: Some(suite.key),
+        tool: Tool::Callgrind,
+        ..Want::TIMED
+    };
+    let atomics =
+        summary.find(callgrind.of(name)).and_then(|cell| cell.median(value::SERVER_ATOMICS));
+    let counts = Counts {
+        read: median(value::SERVER_READ)?,
+        write: median(value::SERVER_WRITE)?,
+        mutex: median(value::SERVER_MUTEX)?,
+        atomics: atomics.map(|atomics| atomics.value),
+    };
+    let timed = summary.find(Want::handshake(workload, suite).of(name));
+    let cpu = timed.and_then(|cell| cell.median(value::SERVER_CPU)).map(|cpu| cpu.value);
+    Some((counts, bound(counts, contended, cpu)))
+}
+
+pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+    let groups = [
+        rates::groups(findings.summary, |workload| workload == Workload::Full),
+        rates::groups(findings.summary, |workload| workload == Workload::Resume),
+        rates::groups(findings.summary, |workload| matches!(workload, Workload::Chain { .. })),
+    ];
+    let mut fitted = Vec::new();
+    for groups in &groups {
+        // Of groups that can be fitted the one with the most libraries, then core counts.
+        let all = groups.iter().map(|group| (group, fits(findings, group)));
+        let best = all.max_by_key(|(group, fits)| (fits.len(), group.threads.len()));
+        fitted.extend(best.filter(|(_, fits)| !fits.is_empty()));
+    }
+    let table = bounds(findings);
+    if fitted.is_empty() && table.is_none() {
+        return Ok(None);
+    }
+    let mut section = Section::new("stacks-scaling", "How far it scales");
+    if fitted.is_empty() {
+        section = section.with(Inline::new().text(no_curve(findings)));
+    }
+    for (group, fits) in &fitted {
+        section = section
+            .with(Inline::new().text(
+                "Fitted: the Universal Scalability Law, X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)), by \
+                 least squares of relative errors over core counts up to this machine's. σ is what \
+                 waits for its turn, κ what keeping the cores' caches together costs.",
+            ))
+            .with(plot(findings, group, fits)?)
+            .with(fit_table(findings, group, fits));
+    }
+    if let (Some(table), Some(text)) = (table, assumption(findings)) {
+        section = section.with(text).with(table);
+    }
+    Ok(Some(section))
+}
+
+fn no_curve(findings: &Findings<'_>) -> String {
+    let cores = findings.summary.machine.map_or(0, |machine| machine.cores);
+    format!(
+        "No scaling curve: it takes {LEAST_COUNTS} core counts to fit one, and this machine has \
+         {cores} cores; more threads than cores is not scaling. What counts allow is below."
+    )
+}
+
+/// What is measured, what is bounded, and on which assumption.
+fn assumption(findings: &Findings<'_>) -> Option<Inline> {
+    let contended = findings.summary.machine?.contended?;
+    let Contended { read_ns, write_ns, mutex_ns, atomic_ns } = contended;
+    Some(Inline::new().strong("Bounded, not measured").text(format!(
+        ": the rate that any number of cores can reach if all of a handshake's acquisitions are of \
+         one shared lock. A lock's cache line is written by one core at a time, by readers too, \
+         since a rwlock counts them; so acquisitions of one lock come one after another, each \
+         taking what it takes between two cores of this machine. Measured: {read_ns:.0} ns to read, \
+         {write_ns:.0} ns to write, {mutex_ns:.0} ns for a mutex, {atomic_ns:.0} ns for an atomic \
+         addition. Counted: the acquisitions. Where a library spreads them over several locks, or \
+         locks what belongs to one connection, it can do better than this; with more cores than two \
+         an acquisition takes longer, and it will do worse."
+    )))
+}
+
+fn bounds(findings: &Findings<'_>) -> Option<Table> {
+    let contended = findings.summary.machine?.contended?;
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("full: locks (counted)"),
+        Column::new("one after another (bounded)").unit("µs"),
+        Column::new("at most (bounded)").unit("1/s"),
+        Column::new("reached by cores (bounded)"),
+        Column::new("resumed: locks (counted)"),
+        Column::new("at most (bounded)").unit("1/s"),
+        Column::new("atomics, full (counted)"),
+        Column::new("at most by these (bounded)").unit("1/s"),
+    ];
+    let caption = format!(
+        "Handshakes per second on the server's side that counts allow any number of cores, if all \
+         is on one cache line: {}",
+        handshake_text(MODERN)
+    );
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let of = |workload| bound_of(findings.summary, name, workload, MODERN, contended);
+        let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
+        if full.is_none() && resumed.is_none() {
+            continue;
+        }
+        let locks = |it: &Option<(Counts, Bound)>| {
+            it.map(|(counts, _)| counts.read + counts.write + counts.mutex)
+        };
+        let of = |it: &Option<(Counts, Bound)>, what: fn(&Bound) -> Option<f64>| {
+            it.as_ref().and_then(|(_, bound)| what(bound))
+        };
+        table.push(Row::new(vec![
+            Cell::text(findings.summary.title(name)),
+            number(locks(&full), 1),
+            number(of(&full, |bound| Some(bound.locks_us)), 1),
+            number(of(&full, |bound| bound.locks_per_s), 0),
+            number(of(&full, |bound| bound.cores), 0),
+            number(locks(&resumed), 1),
+            number(of(&resumed, |bound| bound.locks_per_s), 0),
+            number(full.and_then(|(counts, _)| counts.atomics), 0),
+            number(of(&full, |bound| bound.atomics_per_s), 0),
+        ]));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+/// For a terminal.
+pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+    bounds(findings)
+}
+
+fn plot(
+    findings: &Findings<'_>,
+    group: &rates::Group<'_>,
+    fits: &[(&str, Fit)],
+) -> Result<Plot, PlotError> {
+    let mut series = Vec::new();
+    for (name, fit) in fits {
+        let title = findings.summary.title(name);
+        let cells = group.libraries.iter().find(|(other, _)| other == name);
+        let measured = cells.into_iter().flat_map(|(_, cells)| cells.range(..=fit.cores as usize));
+        let measured = measured.filter_map(|(threads, cell)| {
+            let rate = cell.median(value::RATE)?;
+            Some(Point::new(*threads as f64, Mark::new(rate.value).interval(rate.low, rate.high)))
+        });
+        series.push(Series::measured(format!("{title}, measured"), measured.collect::<Vec<_>>()));
+        let curve = (1..=2 * fit.cores).map(|cores| {
+            let at = fit.predict(cores, findings.seed);
+            Point::new(f64::from(cores), Mark::new(at.value).interval(at.low, at.high))
+        });
+        series.push(Series::measured(format!("{title}, fitted"), curve.collect()).muted());
+    }
+    let most = fits.iter().map(|(_, fit)| fit.cores).max().unwrap_or(0);
+    Plot::new(
+        format!("Scaling of {}, fitted to {most} cores", workload_text(group.workload)),
+        format!("Curves of the law through rates measured up to {most} cores, and as far again."),
+        Axis::new("Threads, each with a core", ""),
+        Axis::new("Connections", "1/s").from_zero(),
+        Chart::Lines { series, uncertainty: Uncertainty::Band },
+    )
+}
+
+fn fit_table(findings: &Findings<'_>, group: &rates::Group<'_>, fits: &[(&str, Fit)]) -> Table {
+    let most = fits.iter().map(|(_, fit)| fit.cores).max().unwrap_or(0);
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("λ (fitted)").unit("1/s"),
+        Column::new("σ (fitted)"),
+        Column::new("κ (fitted)"),
+        Column::new("peak (fitted)").unit("cores"),
+        Column::new("worst of points left out").unit("%"),
+        Column::new(format!("{} cores (predicted)", 2 * most)).unit("1/s"),
+        Column::new(format!("{} cores (predicted)", 4 * most)).unit("1/s"),
+    ];
+    let caption = format!(
+        "The law's coefficients for {}, with 95 % intervals; each core count was left out once and \
+         predicted from the others",
+        workload_text(group.workload)
+    );
+    let mut table = Table::new(caption, columns);
+    for (name, fit) in fits {
+        table.push(Row::new(vec![
+            Cell::text(findings.summary.title(name)),
+            estimate(Some(fit.lambda), 0),
+            estimate(Some(fit.sigma), 4),
+            estimate(Some(fit.kappa), 6),
+            fit.law.peak().map_or_else(|| Cell::text("none"), |peak| Cell::number(peak, 0)),
+            Cell::number(100.0 * fit.worst_error(), 1),
+            estimate(Some(fit.predict(2 * most, findings.seed)), 0),
+            estimate(Some(fit.predict(4 * most, findings.seed)), 0),
+        ]));
+    }
+    table
+}

@@ -1,0 +1,200 @@
+//! Which libraries there are, as a plan sees them.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The driver without cryptography: what it costs is the harness's own.
+pub const NULL: &str = "null";
+
+/// Something that a test cannot show, with the page that says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Of what: `lts`, `fips`, `maintainer`.
+    pub what: String,
+    /// What is the case.
+    pub says: String,
+    /// A public page.
+    pub source: String,
+}
+
+/// Whether a library can be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Build {
+    /// Here it is.
+    Built(PathBuf),
+    /// Nobody has built it yet.
+    NotBuilt,
+    /// It was tried, and failed: why.
+    Failed(String),
+}
+
+/// A library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Library {
+    /// Its driver's name: `openssl-3.5.5`.
+    pub name: String,
+    /// The family: `OpenSSL`.
+    pub family: String,
+    /// Its version: `3.5.5`.
+    pub version: String,
+    /// Whether it belongs to the default set.
+    pub default: bool,
+    /// SPDX.
+    pub licence: String,
+    /// What a test cannot show.
+    pub facts: Vec<Fact>,
+    /// Whether it can be measured.
+    pub build: Build,
+}
+
+impl Library {
+    /// Its shared object, where it is built.
+    #[must_use]
+    pub fn object(&self) -> Option<&PathBuf> {
+        match &self.build {
+            Build::Built(object) => Some(object),
+            Build::NotBuilt | Build::Failed(_) => None,
+        }
+    }
+
+    /// Family and version, for people.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.family, self.version)
+    }
+}
+
+/// A name that matches nothing. The caller's fault.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "no library is called `{name}`; there are: {known}; also default, built, all and patterns such as openssl-*"
+)]
+pub struct UnknownLibrary {
+    /// The name as given.
+    pub name: String,
+    /// The names that there are.
+    pub known: String,
+}
+
+/// All libraries that there are, in the order to show them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Roster {
+    /// Them.
+    pub libraries: Vec<Library>,
+}
+
+impl Roster {
+    /// The library of this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Library> {
+        self.libraries.iter().find(|library| library.name == name)
+    }
+
+    /// Family and version of this name; the name itself where it is not in the roster.
+    #[must_use]
+    pub fn title(&self, name: &str) -> String {
+        self.find(name).map_or_else(|| name.to_owned(), Library::title)
+    }
+
+    /// The libraries that these names mean, in the roster's order: a name, a pattern with `*`,
+    /// `default`, `built` or `all`. The null driver is meant only by its own name.
+    ///
+    /// # Errors
+    /// [`UnknownLibrary`] for a name or a pattern that matches nothing.
+    pub fn select(&self, names: &[String]) -> Result<Vec<&Library>, UnknownLibrary> {
+        let mut wanted = vec![false; self.libraries.len()];
+        for name in names {
+            let mut known = matches!(name.as_str(), "default" | "built" | "all");
+            for (library, wanted) in self.libraries.iter().zip(&mut wanted) {
+                if library.is_meant_by(name) {
+                    (*wanted, known) = (true, true);
+                }
+            }
+            if !known {
+                let known: Vec<&str> = self.libraries.iter().map(|one| one.name.as_str()).collect();
+                return Err(UnknownLibrary { name: name.clone(), known: known.join(", ") });
+            }
+        }
+        let all = self.libraries.iter().zip(wanted);
+        Ok(all.filter_map(|(library, wanted)| wanted.then_some(library)).collect())
+    }
+}
+
+impl Library {
+    fn is_meant_by(&self, name: &str) -> bool {
+        if name == self.name {
+            return true;
+        }
+        if self.name == NULL {
+            return false;
+        }
+        match name {
+            "all" => true,
+            "default" => self.default,
+            "built" => self.object().is_some(),
+            pattern => pattern.contains('*') && matches(pattern, &self.name),
+        }
+    }
+}
+
+/// Whether a text is what a pattern says, `*` standing for any characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((head, rest)) => text.strip_prefix(head).is_some_and(|tail| {
+            let mut starts = tail.char_indices().map(|(at, _)| at).chain([tail.len()]);
+            starts.any(|at| tail.get(at..).is_some_and(|tail| matches(rest, tail)))
+        }),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Libraries by name; those with `!` in front are not built, with `+` behind of the default set.
+    pub(crate) fn roster(names: &[&str]) -> Roster {
+        let library = |given: &&str| {
+            let name = given.trim_matches(['!', '+']).to_owned();
+            let (family, version) = name.split_once('-').unwrap_or((&name, "1"));
+            let built = Build::Built(PathBuf::from(format!("drivers/{name}.so")));
+            Library {
+                family: family.to_owned(),
+                version: version.to_owned(),
+                default: given.ends_with('+'),
+                licence: "Apache-2.0".to_owned(),
+                facts: Vec::new(),
+                build: if given.starts_with('!') { Build::NotBuilt } else { built },
+                name,
+            }
+        };
+        Roster { libraries: names.iter().map(library).collect() }
+    }
+
+    fn selected(names: &[&str]) -> Result<Vec<String>, UnknownLibrary> {
+        let roster =
+            roster(&["openssl-1.1.1w+", "openssl-3.0.2+", "!boringssl+", "gnutls", "null"]);
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Ok(roster.select(&names)?.into_iter().map(|library| library.name.clone()).collect())
+    }
+
+    #[test]
+    fn names_patterns_and_sets_are_understood() {
+        let of = |names: &[&str]| selected(names).unwrap();
+        assert_eq!(of(&["default"]), ["openssl-1.1.1w", "openssl-3.0.2", "boringssl"]);
+        assert_eq!(of(&["built", "null"]), ["openssl-1.1.1w", "openssl-3.0.2", "gnutls", "null"]);
+        assert_eq!(of(&["gnutls", "openssl-*2"]), ["openssl-3.0.2", "gnutls"]);
+        assert_eq!(of(&["all"]).len(), 4);
+        assert_eq!(of(&["*ssl*"]).len(), 3);
+    }
+
+    #[test]
+    fn what_there_is_not_is_answered_by_a_list() {
+        let error = selected(&["default", "schannel"]).unwrap_err().to_string();
+        assert!(error.contains("`schannel`") && error.contains("boringssl, gnutls"), "{error}");
+        assert!(selected(&["libressl-*"]).is_err());
+    }
+}

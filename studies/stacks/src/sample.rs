@@ -1,0 +1,293 @@
+//! From what a host answered to one sample.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use record::{Outcome, Sample};
+use stacks::{Extent, Locks, Reply, Side, Workload};
+
+use crate::convert;
+use crate::hosts::{Counted, HostFailure};
+use crate::point::Point;
+
+/// The study's name in samples.
+pub const STUDY: &str = "stacks";
+
+/// Names of the values in a sample.
+pub mod value {
+    /// Connections that ended well in a second (of a chain: end to end).
+    pub const RATE: &str = "connections_per_s";
+    /// CPU time of the server's side, a connection.
+    pub const SERVER_CPU: &str = "server_cpu_us";
+    /// CPU time of the client's side, a connection.
+    pub const CLIENT_CPU: &str = "client_cpu_us";
+    /// Share of connections that the wire shows to be resumed.
+    pub const RESUMED: &str = "resumed_share";
+    /// Connections that ended well.
+    pub const DONE: &str = "connections";
+    /// Connections that failed.
+    pub const FAILED: &str = "failed_connections";
+    /// Connections where a library said other than the wire did.
+    pub const LIED: &str = "lied_connections";
+    /// Wall time.
+    pub const WALL: &str = "wall_ms";
+    /// Payload that one core of the sender's side encrypts.
+    pub const SERVER_GBIT: &str = "server_gbit_per_core_s";
+    /// Payload that one core of the other side decrypts.
+    pub const CLIENT_GBIT: &str = "client_gbit_per_core_s";
+    /// Payload by wall time.
+    pub const GBIT: &str = "gbit_per_s";
+    /// Rwlocks taken for reading, a connection, on the server's side.
+    pub const SERVER_READ: &str = "server_read_locks";
+    /// Rwlocks taken for writing.
+    pub const SERVER_WRITE: &str = "server_write_locks";
+    /// Mutexes and spin locks taken.
+    pub const SERVER_MUTEX: &str = "server_mutexes";
+    /// Acquisitions that had to wait.
+    pub const SERVER_CONTENDED: &str = "server_contended";
+    /// The same on the client's side.
+    pub const CLIENT_READ: &str = "client_read_locks";
+    /// Rwlocks taken for writing.
+    pub const CLIENT_WRITE: &str = "client_write_locks";
+    /// Mutexes and spin locks taken.
+    pub const CLIENT_MUTEX: &str = "client_mutexes";
+    /// Acquisitions that had to wait.
+    pub const CLIENT_CONTENDED: &str = "client_contended";
+    /// Instructions of the server's side, a handshake.
+    pub const SERVER_INSTRUCTIONS: &str = "server_instructions";
+    /// Atomic read-modify-write instructions of the server's side, a handshake.
+    pub const SERVER_ATOMICS: &str = "server_atomics";
+    /// Instructions of the client's side, a handshake.
+    pub const CLIENT_INSTRUCTIONS: &str = "client_instructions";
+    /// Atomic read-modify-write instructions of the client's side, a handshake.
+    pub const CLIENT_ATOMICS: &str = "client_atomics";
+    /// Heap bytes of an idle connection at the server.
+    pub const SERVER_IDLE: &str = "server_idle_bytes";
+    /// Heap bytes of a connection at the server in the middle of its handshake.
+    pub const SERVER_HANDSHAKING: &str = "server_handshaking_bytes";
+    /// Heap bytes of an idle connection at the client.
+    pub const CLIENT_IDLE: &str = "client_idle_bytes";
+    /// Heap bytes of a connection at the client in the middle of its handshake.
+    pub const CLIENT_HANDSHAKING: &str = "client_handshaking_bytes";
+    /// Energy of the processor while it ran, where it can be read.
+    pub const JOULES: &str = "processor_joules";
+}
+
+/// Names of the labels in a sample.
+pub mod label {
+    /// The server's library, in its own words.
+    pub const VERSION: &str = "server_version";
+    /// Flags that it was built with.
+    pub const FLAGS: &str = "server_build_flags";
+    /// CPU features that it uses.
+    pub const FEATURES: &str = "server_cpu_features";
+    /// Bits of its functions, decimal.
+    pub const FUNCTIONS: &str = "server_functions";
+    /// The client's library, in its own words.
+    pub const CLIENT_VERSION: &str = "client_version";
+    /// Why it failed, in full.
+    pub const FAILURE: &str = "failure";
+    /// Call sites of the server's locks, the most frequent first, as JSON.
+    pub const SITES: &str = "server_lock_sites";
+}
+
+/// What a measurement came to.
+pub(crate) enum Answer {
+    /// The host's last word.
+    Reply(Box<Reply>),
+    /// Counts of instructions.
+    Counted(Counted),
+    /// No answer.
+    Failure(HostFailure),
+}
+
+/// Whether to measure the point again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It was measured.
+    Good,
+    /// It will not do better next time.
+    Bad,
+    /// The host died or hung: the library is not to be trusted.
+    Broken,
+}
+
+/// Milliseconds since 1970-01-01 UTC.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A sample without anything measured.
+fn empty(point: &Point, extent: Extent, repeat: u32, seed: u64) -> Sample {
+    Sample {
+        study: STUDY.to_owned(),
+        point: point.axes(),
+        repeat,
+        seed,
+        at_unix_ms: now_ms(),
+        outcome: Outcome::Completed,
+        values: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        command: point.command(extent, repeat + 1),
+    }
+}
+
+/// The sample of one measurement.
+pub(crate) fn sample(
+    point: &Point,
+    extent: Extent,
+    repeat: u32,
+    seed: u64,
+    answer: &Answer,
+) -> (Sample, Verdict) {
+    let mut sample = empty(point, extent, repeat, seed);
+    let verdict = match answer {
+        Answer::Reply(reply) => match reply.as_ref() {
+            Reply::Done(outcome) => done(&mut sample, point, outcome),
+            Reply::Unsupported(why) => fail(&mut sample, "unsupported", why, Verdict::Bad),
+            Reply::Failed(why) => fail(&mut sample, "failed", why, Verdict::Bad),
+        },
+        Answer::Counted(counted) => {
+            counts(&mut sample, counted);
+            Verdict::Good
+        }
+        Answer::Failure(HostFailure::Hung(after)) => {
+            let text = HostFailure::Hung(*after).to_string();
+            let verdict = fail(&mut sample, "hung", &text, Verdict::Broken);
+            sample.outcome = Outcome::TimedOut { after_ms: after.as_secs_f64() * 1e3 };
+            verdict
+        }
+        Answer::Failure(failure) => {
+            fail(&mut sample, failure.name(), &failure.to_string(), Verdict::Broken)
+        }
+    };
+    (sample, verdict)
+}
+
+fn fail(sample: &mut Sample, name: &str, why: &str, verdict: Verdict) -> Verdict {
+    sample.outcome = Outcome::Failed { reason: name.to_owned() };
+    sample.labels.insert(label::FAILURE.to_owned(), printable(why));
+    verdict
+}
+
+/// A library's own words, made harmless: they are printed.
+pub(crate) fn printable(text: &str) -> String {
+    const MOST: usize = 500;
+    text.chars().take(MOST).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+}
+
+fn counts(sample: &mut Sample, counted: &Counted) {
+    let values = [
+        (value::SERVER_INSTRUCTIONS, Some(counted.server_instructions)),
+        (value::SERVER_ATOMICS, counted.server_atomics),
+        (value::CLIENT_INSTRUCTIONS, counted.client_instructions),
+        (value::CLIENT_ATOMICS, counted.client_atomics),
+    ];
+    put(sample, values);
+}
+
+/// Keeps the values that are there and finite.
+pub(crate) fn put<const N: usize>(sample: &mut Sample, values: [(&str, Option<f64>); N]) {
+    for (name, value) in values {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            sample.values.insert(name.to_owned(), value);
+        }
+    }
+}
+
+fn done(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdict {
+    let done = outcome.done as f64;
+    let wall_s = outcome.wall_ns as f64 / 1e9;
+    let each = |ns: u64| (outcome.done > 0).then(|| ns as f64 / 1e3 / done);
+    put(
+        sample,
+        [
+            (value::DONE, Some(done)),
+            (value::FAILED, Some(outcome.failed as f64)),
+            (value::LIED, Some(outcome.lied as f64)),
+            (value::WALL, Some(wall_s * 1e3)),
+        ],
+    );
+    // What is timed while locks are counted means nothing.
+    let timed = point.locks != Locks::Count;
+    match point.workload {
+        Workload::Bulk { .. } if timed => bulk(sample, outcome),
+        Workload::Bulk { .. } | Workload::Footprint { .. } => {}
+        _ => {
+            if timed {
+                put(
+                    sample,
+                    [
+                        (value::RATE, Some(done / wall_s)),
+                        (value::SERVER_CPU, each(outcome.server.cpu_ns)),
+                        (value::CLIENT_CPU, each(outcome.client.cpu_ns)),
+                    ],
+                );
+            }
+            let share = (outcome.done > 0).then(|| outcome.resumed as f64 / done);
+            put(sample, [(value::RESUMED, share)]);
+        }
+    }
+    convert::locks(sample, outcome);
+    convert::memory(sample, outcome);
+    described(sample, &outcome.server, &outcome.client);
+    judge(sample, point, outcome)
+}
+
+fn bulk(sample: &mut Sample, outcome: &stacks::Outcome) {
+    let gbit = |ns: u64| (ns > 0).then(|| outcome.bytes as f64 * 8.0 / ns as f64);
+    put(
+        sample,
+        [
+            (value::SERVER_GBIT, gbit(outcome.server.cpu_ns)),
+            (value::CLIENT_GBIT, gbit(outcome.client.cpu_ns)),
+            (value::GBIT, gbit(outcome.wall_ns)),
+        ],
+    );
+}
+
+fn described(sample: &mut Sample, server: &Side, client: &Side) {
+    let of = &server.described;
+    let labels = [
+        (label::VERSION, of.version.as_str()),
+        (label::FLAGS, of.build_flags.as_str()),
+        (label::FEATURES, of.cpu_features.as_str()),
+        (label::CLIENT_VERSION, client.described.version.as_str()),
+    ];
+    for (name, text) in labels {
+        sample.labels.insert(name.to_owned(), printable(text));
+    }
+    sample.labels.insert(label::FUNCTIONS.to_owned(), of.functions.to_string());
+}
+
+/// Whether what was measured is what was asked for.
+fn judge(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdict {
+    let name = |what: &str| {
+        outcome.failure.as_deref().map_or(String::new(), |why| format!("{what}: {why}"))
+    };
+    if outcome.lied > 0 {
+        let text = format!(
+            "lied about resumption: on {} of {} connections the library says other than the wire shows",
+            outcome.lied, outcome.done
+        );
+        return fail(sample, "lied", &text, Verdict::Bad);
+    }
+    if outcome.done == 0 || outcome.failed > 0 {
+        let all = outcome.done + outcome.failed;
+        let text = name(&format!("{} of {all} connections failed", outcome.failed));
+        let text = if text.is_empty() { "no connection ended well".to_owned() } else { text };
+        return fail(sample, "connections failed", &text, Verdict::Bad);
+    }
+    let resumed = match point.workload {
+        Workload::Full => outcome.resumed == 0,
+        Workload::Resume | Workload::Chain { .. } => outcome.resumed >= outcome.done,
+        Workload::Bulk { .. } | Workload::Footprint { .. } => true,
+    };
+    if !resumed {
+        let text =
+            format!("the wire shows {} of {} connections resumed", outcome.resumed, outcome.done);
+        return fail(sample, "not as asked", &text, Verdict::Bad);
+    }
+    Verdict::Good
+}

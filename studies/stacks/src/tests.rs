@@ -1,0 +1,465 @@
+//! The study on scripted hosts: what is measured, said and kept when libraries do well, and when
+//! they crash, hang, lie or print rubbish.
+
+use std::cell::{Cell as Flag, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use record::{Finished, Manifest, Recorder, Run, Session};
+use stacks::{
+    Contexts, Described, Extent, Footprint, Identity, Job, Key, LockCounts, Locks, Outcome, Reply,
+    Side, Version, Wire, Workload,
+};
+
+use crate::roster::tests::roster;
+use crate::{
+    Bench, Contended, Counted, End, Ended, Findings, HostFailure, Hosts, Plan, Roster, Summary,
+    Watcher, summarise,
+};
+
+/// What a library does in this play.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// CPU of a full handshake on the server, in microseconds.
+    cpu_us: f64,
+    /// Locks a full handshake.
+    locks: u64,
+    /// What goes wrong.
+    fault: Fault,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Fault {
+    #[default]
+    None,
+    Crashes,
+    Hangs,
+    Rubbish,
+    Lies,
+    NeverResumes,
+    No13,
+}
+
+/// Hosts that answer from a script.
+struct Play {
+    parts: BTreeMap<&'static str, Part>,
+    runs: RefCell<Vec<Job>>,
+    calls: Flag<u32>,
+    callgrind: bool,
+}
+
+impl Play {
+    fn new(parts: &[(&'static str, Part)]) -> Play {
+        let parts = parts.iter().copied().collect();
+        Play { parts, runs: RefCell::default(), calls: Flag::new(0), callgrind: true }
+    }
+
+    fn part(&self, object: &Path) -> (&'static str, Part) {
+        let name = object.file_stem().unwrap().to_string_lossy().into_owned();
+        let found = self.parts.iter().find(|(other, _)| **other == name);
+        found.map_or(("null", Part { cpu_us: 1.0, ..Part::default() }), |(name, part)| {
+            (*name, *part)
+        })
+    }
+}
+
+fn described(name: &str) -> Described {
+    Described {
+        library: name.to_owned(),
+        version: format!("{name} in its own words"),
+        build_flags: "-O2".to_owned(),
+        cpu_features: "aes avx2".to_owned(),
+        functions: 0b1000_1100,
+    }
+}
+
+impl Hosts for Play {
+    fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostFailure> {
+        self.runs.borrow_mut().push(job.clone());
+        self.calls.set(self.calls.get() + 1);
+        let (name, part) = self.part(&job.server);
+        match part.fault {
+            Fault::Crashes => return Err(HostFailure::Crashed("signal 11".to_owned())),
+            Fault::Hangs => return Err(HostFailure::Hung(limit)),
+            Fault::Rubbish => return Err(HostFailure::Rubbish("\u{1b}[31mno JSON".to_owned())),
+            Fault::No13 if job.suite.version == Version::Tls13 => {
+                return Ok(Reply::Unsupported("no TLS 1.3".to_owned()));
+            }
+            _ => {}
+        }
+        let resumes = matches!(job.workload, Workload::Resume | Workload::Chain { .. });
+        let share = if resumes { 0.3 } else { 1.0 };
+        let signing = match job.suite.key {
+            Key::Rsa2048 => 600.0,
+            Key::Rsa4096 => 4000.0,
+            Key::EcdsaP256 => 0.0,
+        };
+        // A little noise, so that medians have intervals.
+        let noise = 1.0 + f64::from(self.calls.get() % 7) * 1e-3;
+        let cpu = (part.cpu_us * share + if resumes { 0.0 } else { signing }) * noise;
+        let threads = job.threads as f64;
+        let slower = match (job.contexts, job.locks) {
+            (Contexts::Shared, Locks::Pthread) if job.threads > 1 => {
+                1.0 + part.locks as f64 / 1000.0
+            }
+            _ => 1.0,
+        };
+        let wall_ns = 200_000_000u64;
+        let done = (0.2e6 * threads.min(2.0) / (1.6 * cpu * slower)).max(1.0) as u64;
+        let done = match job.extent {
+            Extent::Connections(count) => count,
+            Extent::Milliseconds(_) => done,
+        };
+        let counts = (job.locks == Locks::Count).then(|| LockCounts {
+            read: part.locks * done,
+            write: done,
+            mutex: 2 * done,
+            ..LockCounts::default()
+        });
+        let footprint = matches!(job.workload, Workload::Footprint { .. })
+            .then_some(Footprint { idle_bytes: 20_000, handshaking_bytes: 30_000 });
+        let side = |cpu_ns: f64| Side {
+            described: described(name),
+            cpu_ns: cpu_ns as u64,
+            locks: counts.clone(),
+            footprint: footprint.clone(),
+        };
+        let resumed = if resumes && part.fault != Fault::NeverResumes { done } else { 0 };
+        Ok(Reply::Done(Box::new(Outcome {
+            done,
+            failed: 0,
+            failure: None,
+            wall_ns,
+            resumed,
+            lied: if part.fault == Fault::Lies { 3 } else { 0 },
+            bytes: if matches!(job.workload, Workload::Bulk { .. }) { 1 << 28 } else { 0 },
+            server: side(cpu * 1e3 * done as f64),
+            client: side(cpu * 0.6 * 1e3 * done as f64),
+        })))
+    }
+
+    fn describe(&self, driver: &Path) -> Result<Described, HostFailure> {
+        let (name, part) = self.part(driver);
+        match part.fault {
+            Fault::Crashes => Err(HostFailure::Crashed("signal 11".to_owned())),
+            _ => Ok(described(name)),
+        }
+    }
+
+    fn count(&self, job: &Job, _limit: Duration) -> Result<Counted, HostFailure> {
+        if !self.callgrind {
+            return Err(HostFailure::Missing("there is no valgrind".to_owned()));
+        }
+        let (_, part) = self.part(&job.server);
+        Ok(Counted {
+            server_instructions: part.cpu_us * 3000.0,
+            server_atomics: Some(part.locks as f64 * 2.0),
+            client_instructions: Some(1e6),
+            client_atomics: None,
+        })
+    }
+
+    fn contended(&self) -> Option<Contended> {
+        Some(Contended { read_ns: 100.0, write_ns: 100.0, mutex_ns: 50.0, atomic_ns: 20.0 })
+    }
+}
+
+/// Watches, and stops after so many measurements.
+#[derive(Default)]
+struct Audience {
+    warnings: Vec<String>,
+    stop_after: Option<u32>,
+    steps: u32,
+    asked: Flag<u32>,
+}
+
+impl Watcher for Audience {
+    fn progress(&mut self, _step: &str, done: Duration, total: Duration) {
+        assert!(done <= total);
+        self.steps += 1;
+    }
+
+    fn interrupted(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.stop_after.is_some_and(|most| self.steps >= most)
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.warnings.push(text.to_owned());
+    }
+}
+
+fn identity(_: Key) -> Result<Identity, String> {
+    let text = String::new;
+    Ok(Identity { chain: text(), key: text(), roots: text(), name: "a.example".to_owned() })
+}
+
+const THREE: [(&str, Part); 3] = [
+    ("openssl-1.1.1w", Part { cpu_us: 300.0, locks: 36, fault: Fault::None }),
+    ("openssl-3.0.2", Part { cpu_us: 700.0, locks: 741, fault: Fault::None }),
+    ("boringssl", Part { cpu_us: 200.0, locks: 1, fault: Fault::None }),
+];
+
+fn there() -> Roster {
+    let mut there = roster(&["openssl-1.1.1w+", "openssl-3.0.2+", "boringssl+", "null"]);
+    for library in &mut there.libraries {
+        library.facts = vec![crate::Fact {
+            what: "lts".to_owned(),
+            says: "until 2030".to_owned(),
+            source: "https://example.org/policy".to_owned(),
+        }];
+    }
+    there
+}
+
+/// Measures a scale of the built-in plan in a folder.
+fn measured(folder: &Path, play: &Play, scale: &str, audience: &mut Audience) -> (Ended, Summary) {
+    let plan = Plan::built_in(scale).unwrap();
+    let expanded = plan.expand(&there(), 2).unwrap();
+    let json = serde_json::json!({ "stacks": plan });
+    let (mut recorder, finished) = if Run::is_results(folder) {
+        let resumed = Recorder::resume(folder, &json, Session::begin(false)).unwrap();
+        (resumed.recorder, resumed.finished)
+    } else {
+        let manifest = Manifest::new(json, Session::begin(false));
+        (Recorder::create(folder, manifest).unwrap(), Finished::default())
+    };
+    let bench = Bench { hosts: play, roster: &there(), identity: &identity, seed: 1, cores: 2 };
+    let ended = bench.run(&expanded, &finished, &mut recorder, audience).unwrap();
+    recorder.finish().unwrap();
+    (ended, summarise(Run::open(folder).unwrap().samples))
+}
+
+fn text_of(findings: &Findings<'_>) -> String {
+    let mut report = report::Report::new("t");
+    report.answer = findings.answer();
+    report.key_figures = findings.key_figures();
+    report.notes = findings.cautions();
+    report.sections = findings.sections().unwrap();
+    let html = report::render(&report);
+    assert!(html.len() > 1000);
+    report.to_text(200)
+}
+
+#[test]
+fn a_whole_run_says_what_the_script_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let (play, mut audience) = (Play::new(&THREE), Audience::default());
+    let (ended, summary) = measured(&folder.path().join("r"), &play, "default", &mut audience);
+    assert_eq!((ended.end, ended.failed), (End::Complete, 0));
+    assert_eq!(audience.warnings, Vec::<String>::new());
+    let findings = Findings::new(&summary, 20_000.0, 1);
+    let text = text_of(&findings);
+    for said in [
+        "boringssl 1 makes full handshakes cheapest for a server: 20",
+        "3.5 times less than openssl 3.0.2",
+        "openssl 1.1.1w instead of openssl 3.0.2",
+        "An ECDSA P-256 key instead of RSA-2048",
+        "takes 744 on the server for a full handshake",
+        "as the trial",
+        "Bounded, not measured",
+        "No scaling curve",
+        "until 2030 [1]",
+        "[1] https://example.org/policy",
+        "in its own words",
+        "Beside the published figures",
+        "cannot be read, so no joules",
+        "The harness itself costs",
+        "Heap bytes of one connection",
+        "Gbit/s of payload a core",
+    ] {
+        assert!(text.contains(said), "`{said}` is missing:\n{text}");
+    }
+    assert!(!findings.tables().is_empty());
+    let bounds = findings.bounds();
+    let old = bounds.iter().find(|one| one.library == "openssl-3.0.2" && one.workload == "full");
+    let old = old.unwrap();
+    // 741 to read, 1 to write, 2 mutexes.
+    assert!((old.bound.locks_us - 74.3).abs() < 1e-9, "{old:?}");
+    assert!((old.bound.cores.unwrap() - 702.0 / 74.3).abs() < 0.2, "{old:?}");
+    let (_, need) = &findings.needs()[0];
+    assert!((need.cores - 6.0).abs() < 0.1, "20,000 a second at 300 us: {need:?}");
+}
+
+#[test]
+fn libraries_take_turns_and_every_row_has_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let play = Play::new(&THREE);
+    measured(&folder.path().join("r"), &play, "quick", &mut Audience::default());
+    let servers: Vec<String> = play
+        .runs
+        .borrow()
+        .iter()
+        .take(4)
+        .map(|job| job.server.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(servers, ["openssl-1.1.1w", "openssl-3.0.2", "boringssl", "null"]);
+    let run = Run::open(folder.path().join("r")).unwrap();
+    assert!(run.samples.iter().all(|sample| sample.command.starts_with("wiretax ")));
+    let chain = |job: &&Job| matches!(job.workload, Workload::Chain { .. });
+    let runs = play.runs.borrow();
+    let mut chains = runs.iter().filter(chain);
+    assert!(chains.all(|job| job.wire == Wire::Loopback && job.client.ends_with("boringssl.so")));
+}
+
+#[test]
+fn what_was_interrupted_goes_on_where_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, whole) = (folder.path().join("r"), folder.path().join("whole"));
+    let play = Play::new(&THREE);
+    let mut impatient = Audience { stop_after: Some(5), ..Audience::default() };
+    let (ended, _) = measured(&at, &play, "quick", &mut impatient);
+    assert_eq!((ended.end, ended.good), (End::Interrupted, 5));
+    let (ended, resumed) = measured(&at, &play, "quick", &mut Audience::default());
+    assert_eq!(ended.end, End::Complete);
+    let calls = play.calls.get();
+    let (_, once) = measured(&whole, &Play::new(&THREE), "quick", &mut Audience::default());
+    assert_eq!(resumed.samples, once.samples, "nothing twice, nothing missing");
+    assert_eq!(calls as usize, once.samples as usize - once.libraries.len() - 1);
+    let (ended, _) = measured(&at, &play, "quick", &mut Audience::default());
+    assert_eq!((ended.good, play.calls.get()), (0, calls), "nothing is left to measure");
+}
+
+#[test]
+fn a_library_that_breaks_is_named_and_the_others_go_on() {
+    for (fault, word, reason) in [
+        (Fault::Crashes, "crashed: signal 11", "crashed"),
+        (Fault::Hangs, "hung: no answer within", "hung"),
+        (Fault::Rubbish, "answered rubbish", "rubbish"),
+        (Fault::Lies, "lied about resumption", "lied"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut parts = THREE;
+        parts[1].1.fault = fault;
+        let mut audience = Audience::default();
+        let (ended, summary) =
+            measured(&folder.path().join("r"), &Play::new(&parts), "quick", &mut audience);
+        assert_eq!(ended.end, End::Complete);
+        let named = |text: &String| text.contains("openssl-3.0.2") && text.contains(word);
+        assert!(audience.warnings.iter().any(named), "{word}: {:?}", audience.warnings);
+        assert!(audience.warnings.iter().all(|text| !text.contains('\u{1b}')));
+        assert!(!summary.measured().contains(&"openssl-3.0.2"), "{word}");
+        assert!(summary.measured().contains(&"boringssl"), "{word}");
+        let failed = summary.cells.iter().filter(|cell| cell.failed.contains_key(reason)).count();
+        assert!(failed > 0, "{reason}");
+        // Three broken hosts in a row are enough; what lies does not break its host.
+        assert!(fault == Fault::Lies || failed <= 3, "{word}: {failed}");
+        let findings = Findings::new(&summary, 1e5, 1);
+        assert!(text_of(&findings).contains("openssl 3.0.2: "), "the reader is told");
+    }
+}
+
+#[test]
+fn resumption_counts_only_where_the_wire_shows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = THREE;
+    parts[0].1.fault = Fault::NeverResumes;
+    let (_, summary) =
+        measured(&folder.path().join("r"), &Play::new(&parts), "quick", &mut Audience::default());
+    let resumed = summary.cells.iter().filter(|cell| {
+        cell.point.library == "openssl-1.1.1w" && cell.point.workload == Workload::Resume
+    });
+    let mut resumed = resumed.peekable();
+    assert!(resumed.peek().is_some());
+    assert!(resumed.all(|cell| !cell.is_good() && cell.failed.contains_key("not as asked")));
+}
+
+#[test]
+fn what_a_library_cannot_do_is_no_failure_and_is_tried_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = THREE;
+    parts[0].1.fault = Fault::No13;
+    let mut audience = Audience::default();
+    let (_, summary) =
+        measured(&folder.path().join("r"), &Play::new(&parts), "quick", &mut audience);
+    assert_eq!(audience.warnings, Vec::<String>::new());
+    let counts = summary.cells.iter().filter_map(|cell| cell.failed.get("unsupported"));
+    assert!(counts.clone().count() > 0 && counts.clone().all(|(count, _)| *count == 1));
+    let findings = Findings::new(&summary, 1e5, 1);
+    assert!(findings.cautions().iter().all(|note| !note.text.to_plain().contains("unsupported")));
+    assert!(text_of(&findings).contains("no [t]"), "the table by function shows it");
+}
+
+#[test]
+fn without_callgrind_the_rest_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let play = Play { callgrind: false, ..Play::new(&THREE) };
+    let mut audience = Audience::default();
+    let (ended, summary) = measured(&folder.path().join("r"), &play, "default", &mut audience);
+    assert_eq!(audience.warnings, ["there is no valgrind"], "said once");
+    assert_eq!((ended.end, ended.failed), (End::Complete, 0));
+    assert!(summary.cells.iter().all(|cell| cell.point.tool == crate::Tool::Host));
+}
+
+#[test]
+fn nothing_measured_says_nothing_wrong() {
+    let summary = summarise([]);
+    let findings = Findings::new(&summary, 1e5, 1);
+    assert!(summary.is_empty() && findings.sections().unwrap().is_empty());
+    assert!(findings.answer()[0].to_plain().contains("not known"));
+}
+
+/// Samples of rates by threads, on a machine of so many cores.
+fn rates(cores: f64, law: crate::scaling::Law, counts: &[usize]) -> Vec<record::Sample> {
+    let sample = |point: BTreeMap<String, String>, repeat, values| record::Sample {
+        study: crate::STUDY.to_owned(),
+        point,
+        repeat,
+        seed: 1,
+        at_unix_ms: 0,
+        outcome: record::Outcome::Completed,
+        values,
+        labels: BTreeMap::new(),
+        command: "wiretax stacks".to_owned(),
+    };
+    let mut all = vec![sample(
+        BTreeMap::from([("machine".to_owned(), "this".to_owned())]),
+        0,
+        BTreeMap::from([("cores".to_owned(), cores)]),
+    )];
+    for threads in counts {
+        for repeat in 0..3 {
+            let point =
+                crate::Point { threads: *threads, ..crate::point::tests::point("openssl-3.0.2") };
+            let rate = law.at(*threads as f64) * (1.0 + f64::from(repeat) * 1e-3);
+            let values = BTreeMap::from([(crate::value::RATE.to_owned(), rate)]);
+            all.push(sample(point.axes(), repeat, values));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_curve_is_drawn_only_of_core_counts_that_the_machine_has() {
+    let law = crate::scaling::Law { lambda: 1000.0, sigma: 0.05, kappa: 0.001 };
+    let counts = [1, 2, 4, 8, 12, 16, 32, 64];
+    let text = |cores: f64| {
+        let summary = summarise(rates(cores, law, &counts));
+        let findings = Findings::new(&summary, 1e5, 1);
+        let sections = findings.sections().unwrap();
+        let mut report = report::Report::new("t");
+        report.sections = sections;
+        report.to_text(200)
+    };
+    let fitted = text(16.0);
+    assert!(fitted.contains("Fitted: the Universal Scalability Law"), "{fitted}");
+    assert!(fitted.contains("32 cores (predicted)"), "{fitted}");
+    assert!(fitted.contains("Points with more threads than cores"), "{fitted}");
+    // Five counts up to 12 cores: no curve.
+    let not = text(12.0);
+    assert!(!not.contains("Fitted"), "{not}");
+}
+
+#[test]
+fn every_number_in_the_summary_is_there_for_programs_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, summary) =
+        measured(&folder.path().join("r"), &Play::new(&THREE), "quick", &mut Audience::default());
+    let value = serde_json::to_value(&summary).unwrap();
+    let cell = &value["cells"][0];
+    assert!(cell["medians"]["server_cpu_us"]["low"].is_number(), "{cell:#}");
+    assert_eq!(cell["point"]["library"], "openssl-1.1.1w");
+    assert_eq!(value["libraries"][0]["facts"][0]["what"], "lts");
+    assert_eq!(value["machine"]["contended"]["mutex_ns"], 50.0);
+}
