@@ -91,6 +91,9 @@ pub struct HaproxyArgs {
     /// Compilers at once [default: the processors]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+    /// Build again what failed before
+    #[arg(long)]
+    pub retry: bool,
     /// Build, and measure nothing
     #[arg(long)]
     pub build_only: bool,
@@ -250,8 +253,10 @@ fn build(
     let total = each * u32::try_from(plan.libraries.len()).unwrap_or(u32::MAX);
     for (done, name) in (0u32..).zip(&plan.libraries) {
         let found = library(name, args, catalog).and_then(|library| {
-            if let Ok(Some(built)) = builder.find(release, &library) {
-                return Ok(built);
+            match builder.find(release, &library) {
+                Ok(Some(built)) => return Ok(built),
+                Err(error @ haproxy::Error::Build { .. }) if !args.retry => return Err(error),
+                _ => {}
             }
             let mut progress = talk.progress();
             let built = builder.build(release, &library, &mut |step, share| {
@@ -266,7 +271,7 @@ fn build(
                 return Ok(None);
             }
             Err(error) => {
-                talk.warning_with_hint(&format!("{name}: {error}"));
+                talk.warning_with_hint(&format!("{name}: {error}; hint: --retry builds again"));
                 builds.add(name, Some(Err(error)));
             }
             Ok(built) => builds.add(name, Some(Ok(built))),

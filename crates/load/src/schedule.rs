@@ -80,7 +80,7 @@ impl Arrivals {
         } else {
             self.ramp + (index - in_ramp) / self.rate
         };
-        (seconds * 1e9) as u64
+        (seconds * 1e9).round() as u64
     }
 
     /// How many starts, of all workers, are due before `time`.

@@ -1,6 +1,7 @@
 //! AWS-LC by its own CMake files, with its `ssl/`, from the assembly that its source carries: neither
 //! Go nor Perl is run.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::once::once;
@@ -66,6 +67,12 @@ pub fn awslc(source: &Path, standard: Standard) {
 /// If either fails.
 pub(crate) fn cmake(source: &Path, build: &Path, options: &[&str], archives: &[PathBuf]) {
     once(options, archives, || {
+        // CMake refuses a cache that was made in another folder.
+        let cache = fs::read_to_string(build.join("CMakeCache.txt")).unwrap_or_default();
+        if !cache.is_empty() && !cache.contains(&format!("={}\n", build.display())) {
+            fs::remove_dir_all(build)
+                .unwrap_or_else(|error| panic!("{}: {error}", build.display()));
+        }
         let mut configure = tool("cmake", source);
         configure.arg("-S").arg(source).arg("-B").arg(build);
         configure.args(options.iter().map(|option| format!("-D{option}")));

@@ -131,8 +131,7 @@ impl Lane {
     }
 }
 
-/// The client's turn in every lane. Callgrind counts between entry and return of this symbol.
-#[inline(never)]
+/// The client's turn in every lane.
 fn client_turns(contexts: &ThreadContexts, lanes: &mut [Lane], scratch: &mut [u8]) {
     for lane in lanes.iter_mut().filter(|lane| lane.failure.is_none() && !lane.ended[0]) {
         if lane.client.is_none() {
@@ -152,7 +151,6 @@ fn client_turns(contexts: &ThreadContexts, lanes: &mut [Lane], scratch: &mut [u8
 }
 
 /// The server's turn in every lane.
-#[inline(never)]
 fn server_turns(contexts: &ThreadContexts, lanes: &mut [Lane], scratch: &mut [u8]) {
     for lane in lanes.iter_mut().filter(|lane| lane.failure.is_none() && !lane.ended[1]) {
         if lane.server.is_none() {

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Compares `wiretax load` with other generators of TLS connections: the same nginx, the same cores,
+# in turn (A B C A B C ...), full TLS 1.3 handshakes, one request a connection. Connections are
+# counted by the server, CPU time by the kernel. Prints a table of medians.
+#
+#   scripts/compare-load.sh [WIRETAX]     program to measure; target/release/wiretax if not given
+#   ROUNDS=5 SECONDS_EACH=3 CONNECTIONS=16 SERVER_CPUS=0 CLIENT_CPUS=1 TOOLS="wiretax hey"
+#
+# Needs nginx and openssl; the generators that are not there are left out. In Debian they are
+# openssl, wrk, apache2-utils (ab), nghttp2-client (h2load), hey, siege and httperf; from a registry
+# oha (cargo install oha).
+set -euo pipefail
+
+wiretax=$(realpath "${1:-target/release/wiretax}")
+rounds=${ROUNDS:-5}
+seconds=${SECONDS_EACH:-3}
+connections=${CONNECTIONS:-16}
+server_cpus=${SERVER_CPUS:-0}
+client_cpus=${CLIENT_CPUS:-1}
+threads=$(awk -F, '{ n = 0; for (i = 1; i <= NF; i++) { split($i, r, "-"); n += (r[2] ? r[2] - r[1] : 0) + 1 } print n }' <<<"$client_cpus")
+key=${KEY:-ec}
+
+for program in nginx openssl taskset curl; do
+    command -v "$program" >/dev/null || { echo "error: $program is not here" >&2; exit 3; }
+done
+[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
+
+folder=$(mktemp -d)
+server=
+cleanup() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || true
+    wait 2>/dev/null || true
+    rm -rf "$folder"
+}
+trap cleanup EXIT
+cd "$folder"
+
+case $key in
+    ec) openssl ecparam -name prime256v1 -genkey -noout -out key.pem ;;
+    rsa) openssl genrsa -out key.pem 2048 2>/dev/null ;;
+    *) echo "error: KEY is ec or rsa, not $key" >&2; exit 2 ;;
+esac
+openssl req -x509 -key key.pem -days 2 -subj /CN=localhost \
+    -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+    -addext basicConstraints=critical,CA:FALSE -out cert.pem
+# Tickets off: some generators resume sessions whether or not one wants it. One suite and one group,
+# since the generators' preferences differ.
+workers=$(awk -F, '{ n = 0; for (i = 1; i <= NF; i++) { split($i, r, "-"); n += (r[2] ? r[2] - r[1] : 0) + 1 } print n }' <<<"$server_cpus")
+cat >nginx.conf <<CONF
+worker_processes $workers; daemon off; pid pid; error_log stderr crit;
+events { worker_connections 8192; }
+http {
+    access_log off;
+    client_body_temp_path a; proxy_temp_path b; fastcgi_temp_path c; uwsgi_temp_path d; scgi_temp_path e;
+    server {
+        listen 127.0.0.1:18443 ssl backlog=4096 reuseport;
+        ssl_certificate cert.pem; ssl_certificate_key key.pem;
+        ssl_protocols TLSv1.3; ssl_ecdh_curve X25519;
+        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+        ssl_session_tickets off; ssl_session_cache off;
+        location / { return 200 "ok"; }
+    }
+    server { listen 127.0.0.1:18080; location / { stub_status; } }
+}
+CONF
+taskset -c "$server_cpus" nginx -p "$folder" -e stderr -c nginx.conf &
+server=$!
+for _ in $(seq 100); do curl -sf http://127.0.0.1:18080/ >/dev/null && break; sleep 0.1; done
+
+# Requests that nginx has answered, those for this figure left out.
+asked=0
+answered() { asked=$((asked + 1)); curl -sf http://127.0.0.1:18080/ | awk -v own="$asked" 'NR == 3 { print $3 - own }'; }
+
+url=https://127.0.0.1:18443/
+cat >siegerc <<'CONF'
+verbose = false
+quiet = true
+json_output = false
+connection = close
+protocol = HTTP/1.1
+limit = 1000
+CONF
+command_of() {
+    case $1 in
+        wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --cacert cert.pem" ;;
+        s_time) echo "openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds" ;;
+        # It has one connection at a time; several of it keep the core busy.
+        s_time-x4) echo "sh -c 'for n in 1 2 3 4; do openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds & done; wait'" ;;
+        wrk) echo "wrk -t$threads -c$connections -d${seconds}s -H 'Connection: close' $url" ;;
+        ab) echo "ab -q -t $seconds -n 10000000 -c $connections -f TLS1.3 $url" ;;
+        h2load) echo "h2load -n $((seconds * 1000)) -c $connections -t $threads --h1 -H 'Connection: close' $url" ;;
+        hey) echo "hey -z ${seconds}s -c $connections -disable-keepalive -cpus $threads $url" ;;
+        siege) echo "siege -R siegerc -b -c $connections -t ${seconds}S $url" ;;
+        httperf) echo "httperf --server 127.0.0.1 --port 18443 --ssl --num-conns $((seconds * 800)) --rate 800 --timeout 5" ;;
+        oha) echo "oha --no-tui --insecure --disable-keepalive -c $connections -z ${seconds}s $url" ;;
+    esac
+}
+tools=()
+for tool in ${TOOLS:-wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oha}; do
+    program=${tool%-x4}
+    case $program in
+        wiretax) ;;
+        s_time) ;;
+        *) command -v "$program" >/dev/null || { echo "$program is not here: left out" >&2; continue; } ;;
+    esac
+    tools+=("$tool")
+done
+
+for round in $(seq "$rounds"); do
+    for tool in "${tools[@]}"; do
+        before=$(answered)
+        began=$(date +%s.%N)
+        TIMEFORMAT='%U %S'
+        cpu=$( { time taskset -c "$client_cpus" timeout $((seconds * 4 + 20)) \
+            bash -c "$(command_of "$tool")" >out.txt 2>&1 || true; } 2>&1 | tail -n 1)
+        ended=$(date +%s.%N)
+        after=$(answered)
+        awk -v tool="$tool" -v done="$((after - before))" -v from="$began" -v to="$ended" -v cpu="$cpu" \
+            'BEGIN { split(cpu, t, " "); n = (done > 0) ? done : 1;
+                     printf "%s %.1f %.1f %d\n", tool, done / (to - from), (t[1] + t[2]) * 1e6 / n, done }' |
+            tee -a rounds.txt >&2
+    done
+done
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+own=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
+echo "nginx on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
+echo
+echo "| generator | connections/s | wiretax is | CPU us/connection |"
+echo "|---|---:|---:|---:|"
+for tool in "${tools[@]}"; do
+    rate=$(awk -v tool="$tool" '$1 == tool { print $2 }' rounds.txt | median)
+    cpu=$(awk -v tool="$tool" '$1 == tool { print $3 }' rounds.txt | median)
+    awk -v tool="$tool" -v rate="$rate" -v cpu="$cpu" -v own="${own:-0}" \
+        'BEGIN { printf "| %s | %.0f | %.2f x | %.0f |\n", tool, rate, (rate > 0) ? own / rate : 0, cpu }'
+done
