@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Compares `wiretax load` with other generators of TLS connections: the same nginx, the same cores,
+# Compares `wiretax load` with other generators of TLS connections: the same server, the same cores,
 # in turn (A B C A B C ...), full TLS 1.3 handshakes, one request a connection. Connections are
 # counted by the server, CPU time by the kernel. Prints a table of medians.
 #
 #   scripts/compare-load.sh [WIRETAX]     program to measure; target/release/wiretax if not given
+#   HAPROXY=PROGRAM     serve by this HAProxy instead of nginx: with a fast library the generator is
+#                       the limit, not the server
 #   ROUNDS=5 SECONDS_EACH=3 CONNECTIONS=16 SERVER_CPUS=0 CLIENT_CPUS=1 TOOLS="wiretax hey"
 #
 # Needs nginx and openssl; the generators that are not there are left out. In Debian they are
@@ -20,7 +22,7 @@ client_cpus=${CLIENT_CPUS:-1}
 threads=$(awk -F, '{ n = 0; for (i = 1; i <= NF; i++) { split($i, r, "-"); n += (r[2] ? r[2] - r[1] : 0) + 1 } print n }' <<<"$client_cpus")
 key=${KEY:-ec}
 
-for program in nginx openssl taskset curl; do
+for program in "${HAPROXY:-nginx}" openssl taskset curl; do
     command -v "$program" >/dev/null || { echo "error: $program is not here" >&2; exit 3; }
 done
 [ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
@@ -63,13 +65,49 @@ http {
     server { listen 127.0.0.1:18080; location / { stub_status; } }
 }
 CONF
-taskset -c "$server_cpus" nginx -p "$folder" -e stderr -c nginx.conf &
+cat cert.pem key.pem >both.pem
+cat >haproxy.cfg <<CONF
+global
+    nbthread $workers
+    maxconn 8192
+    tune.ssl.cachesize 0
+    ssl-default-bind-options ssl-min-ver TLSv1.3 no-tls-tickets
+    ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256
+    ssl-default-bind-curves X25519
+defaults
+    mode http
+    timeout client 10s
+frontend load
+    bind 127.0.0.1:18443 ssl crt both.pem
+    http-request return status 200 content-type text/plain string ok
+frontend figures
+    bind 127.0.0.1:18080
+    stats enable
+    stats uri /
+CONF
+if [ -n "${HAPROXY:-}" ]; then
+    name="$("$HAPROXY" -vv | sed -n 's/^Running on SSL library *: *//p; s/^Running on OpenSSL version : //p' | head -n 1)"
+    name="HAProxy ($name)"
+    taskset -c "$server_cpus" "$HAPROXY" -db -q -f haproxy.cfg &
+else
+    name=nginx
+    taskset -c "$server_cpus" nginx -p "$folder" -e stderr -c nginx.conf &
+fi
 server=$!
 for _ in $(seq 100); do curl -sf http://127.0.0.1:18080/ >/dev/null && break; sleep 0.1; done
 
-# Requests that nginx has answered, those for this figure left out.
+# Requests that the server has answered, those for this figure left out.
 asked=0
-answered() { asked=$((asked + 1)); curl -sf http://127.0.0.1:18080/ | awk -v own="$asked" 'NR == 3 { print $3 - own }'; }
+answered() {
+    asked=$((asked + 1))
+    if [ -n "${HAPROXY:-}" ]; then
+        curl -sf 'http://127.0.0.1:18080/;csv' | awk -F, '
+            NR == 1 { for (i = 1; i <= NF; i++) if ($i == "hrsp_2xx") at = i }
+            $1 == "load" && $2 == "FRONTEND" { print $at }'
+    else
+        curl -sf http://127.0.0.1:18080/ | awk -v own="$asked" 'NR == 3 { print $3 - own }'
+    fi
+}
 
 url=https://127.0.0.1:18443/
 cat >siegerc <<'CONF'
@@ -91,7 +129,7 @@ command_of() {
         h2load) echo "h2load -n $((seconds * 1000)) -c $connections -t $threads --h1 -H 'Connection: close' $url" ;;
         hey) echo "hey -z ${seconds}s -c $connections -disable-keepalive -cpus $threads $url" ;;
         siege) echo "siege -R siegerc -b -c $connections -t ${seconds}S $url" ;;
-        httperf) echo "httperf --server 127.0.0.1 --port 18443 --ssl --num-conns $((seconds * 800)) --rate 800 --timeout 5" ;;
+        httperf) echo "httperf --server 127.0.0.1 --port 18443 --ssl --num-conns $((seconds * 1500)) --rate 1500 --timeout 5" ;;
         oha) echo "oha --no-tui --insecure --disable-keepalive -c $connections -z ${seconds}s $url" ;;
     esac
 }
@@ -124,7 +162,7 @@ done
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 own=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
-echo "nginx on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
+echo "$name on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
 echo
 echo "| generator | connections/s | wiretax is | CPU us/connection |"
 echo "|---|---:|---:|---:|"

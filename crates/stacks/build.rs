@@ -8,7 +8,9 @@ fn main() {
     let drivers = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../drivers");
     let out = PathBuf::from(variable("OUT_DIR"));
     let shim = drivers.join("shim");
-    for file in [shim.join("null.c"), shim.join("openssl.c"), drivers.join("include/wiretax_driver.h")] {
+    for file in
+        [shim.join("null.c"), shim.join("openssl.c"), drivers.join("include/wiretax_driver.h")]
+    {
         println!("cargo:rerun-if-changed={}", file.display());
     }
     let mut null = compiler(&drivers);
@@ -16,7 +18,9 @@ fn main() {
     run(&mut null);
 
     // openssl-sys, on which this crate depends, says where it has put the library.
-    let (Ok(include), Ok(root)) = (std::env::var("DEP_OPENSSL_INCLUDE"), std::env::var("DEP_OPENSSL_ROOT")) else {
+    let (Ok(include), Ok(root)) =
+        (std::env::var("DEP_OPENSSL_INCLUDE"), std::env::var("DEP_OPENSSL_ROOT"))
+    else {
         return;
     };
     let library = Path::new(&root).join("lib");

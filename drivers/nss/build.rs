@@ -3,6 +3,7 @@
 use driver_build::{Linking, SystemLibrary, system_library};
 
 fn main() {
+    println!("cargo:rerun-if-changed=../shim/nss.h");
     system_library(&SystemLibrary {
         shim: "nss.c",
         development: "libnss3-dev",

@@ -7,7 +7,8 @@ use std::fs;
 /// The version of a package in this driver's lock file.
 fn locked(lock: &str, package: &str) -> String {
     let mut lines = lock.lines().skip_while(|line| *line != format!("name = \"{package}\""));
-    let version = lines.nth(1).and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    let version =
+        lines.nth(1).and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
     version.unwrap_or_else(|| panic!("Cargo.lock pins no {package}")).to_owned()
 }
 
@@ -22,10 +23,14 @@ fn tell(packages: &[&str]) {
     println!("cargo::rerun-if-changed=../rustls-shim/locked.rs");
     println!("cargo::rerun-if-env-changed=RUSTC");
     let lock = fs::read_to_string("Cargo.lock").expect("the driver has a lock file");
-    let versions: Vec<_> = packages.iter().map(|name| format!("{name} {}", locked(&lock, name))).collect();
+    let versions: Vec<_> =
+        packages.iter().map(|name| format!("{name} {}", locked(&lock, name))).collect();
     println!("cargo::rustc-env=DRIVER_VERSION={}", versions.join(", "));
 
-    let rustc = std::process::Command::new(variable("RUSTC")).arg("--version").output().expect("rustc runs");
+    let rustc = std::process::Command::new(variable("RUSTC"))
+        .arg("--version")
+        .output()
+        .expect("rustc runs");
     let rustc = String::from_utf8_lossy(&rustc.stdout).trim().to_owned();
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\u{1f}', " ");
     let level = variable("OPT_LEVEL");

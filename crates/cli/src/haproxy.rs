@@ -211,11 +211,13 @@ fn libraries(args: &HaproxyArgs, catalog: &Catalog) -> Result<Vec<String>, Faile
     }
     for name in &args.library {
         if !own.contains(name) && !drivers.iter().any(|driver| driver.name == *name) {
-            let known = drivers.iter().map(|driver| &driver.name);
-            let known: Vec<&str> =
-                known.filter(|name| Library::is_known(name)).map(String::as_str).collect();
-            let known = known.join(", ");
-            let error = anyhow!("there is no library `{name}`; hint: choose from {known}");
+            let known = drivers.iter().map(|driver| driver.name.as_str());
+            let known: Vec<&str> = known.filter(|name| Library::is_known(name)).collect();
+            let hint = match known.as_slice() {
+                [] => "--sdk NAME=DIR gives one, since no drivers' sources are here".to_owned(),
+                known => format!("choose from {}", known.join(", ")),
+            };
+            let error = anyhow!("there is no library `{name}`; hint: {hint}");
             return Err(Failed { exit: Exit::Usage, error });
         }
     }
@@ -305,7 +307,8 @@ fn measure(args: &HaproxyArgs, plan: &Plan, builds: &Builds, talk: &Talk) -> Out
     let manifest = recorder.finish().or_exit(Exit::Results)?;
     if ended == End::Interrupted {
         let shown = quoted(&folder.display().to_string());
-        let again = format!("wiretax stacks haproxy --resume {shown}");
+        let own = args.sdk.iter().map(|pair| format!(" --sdk {}", quoted(pair)));
+        let again = format!("wiretax stacks haproxy --resume {shown}{}", own.collect::<String>());
         talk.note(format!("interrupted; what was measured is kept: go on with `{again}`"));
         return Ok(Exit::Interrupted);
     }

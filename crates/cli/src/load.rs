@@ -173,8 +173,11 @@ fn describe(report: &Report) -> String {
         "own CPU time",
         format!("{:.2} s, {each}; {:.0} % busy", report.cpu.seconds, report.cpu.busy * 100.0),
     );
-    text.push('\n');
-    text += &latencies(report).to_text(terminal_width());
+    let latencies = latencies(report);
+    if !latencies.rows.is_empty() {
+        text.push('\n');
+        text += &latencies.to_text(terminal_width());
+    }
     if !report.failures.is_empty() {
         text.push('\n');
         text += &failures(report).to_text(terminal_width());

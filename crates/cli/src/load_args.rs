@@ -20,11 +20,11 @@ use crate::args::JsonArg;
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
 
-Latency of an open loop (--rate) counts from when each connection was due: what a stall of the server
-holds up is in it.
+Latency of an open loop (--rate) counts from when each connection was due: what a stall of the
+server holds up is in it. Failures of some connections are part of the result.
 
 Exit codes:
-  0    done; failures of some connections are in the result
+  0    done
   1    every connection failed
   2    the command line is wrong
   3    this machine cannot do it

@@ -102,7 +102,7 @@ fn explain(log: &str) -> String {
         &["fatal error:", " error:", "undefined reference", "cannot find -l", "FAILED"];
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
     let telling = lines().find(|line| TELLING.iter().any(|word| line.contains(word)));
-    let line = telling.or_else(|| lines().last()).unwrap_or("it said nothing");
+    let line = telling.or_else(|| lines().next_back()).unwrap_or("it said nothing");
     let line: String = line.chars().take(300).collect();
     match hint(&line) {
         Some(hint) => format!("{line}; hint: {hint}"),

@@ -23,6 +23,11 @@ const PORT: u16 = 4430;
 /// A run whose resumption is below this share proves nothing.
 const LEAST_RESUMED: f64 = 0.99;
 
+/// Connections that each of the generator's makes, one after the other, at least.
+const ROUNDS: u32 = 8;
+/// For that a run may last so many times as long as planned.
+const MOST_LONGER: u32 = 10;
+
 /// Names of the values of a sample.
 pub mod value {
     /// Connections a second, end to end.
@@ -177,6 +182,7 @@ impl Bench<'_> {
                 first_failure(&warm_up)
             )));
         }
+        let measured = long_enough(measured, warm_up.latency.total.p50_us);
         let (before, cpu_before) = (proxy.handshakes()?, proxy.cpu()?);
         let report = self.load(measured, interrupted)?;
         let (cpu, handshakes) = (proxy.cpu()?, proxy.handshakes()?);
@@ -275,22 +281,36 @@ impl Bench<'_> {
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|v| v.is_finite())?)))
             .collect();
-        Measured { problem: problem(self.run.cell.scenario, report, &values), values }
+        let counts = (completed, report.failed);
+        let problem = problem(self.run.cell.scenario, counts, &first_failure(report), &values);
+        Measured { values, problem }
     }
+}
+
+/// A run's time where connections take so long that few of them would follow another: only those have a
+/// ticket to resume by.
+fn long_enough(planned: Duration, median_us: f64) -> Duration {
+    let median = Duration::try_from_secs_f64(median_us / 1e6).unwrap_or_default();
+    let wanted = median.saturating_mul(ROUNDS);
+    planned.max(wanted.min(planned * MOST_LONGER))
 }
 
 fn first_failure(report: &Report) -> String {
     report.failures.first().map_or_else(|| "none was made".to_owned(), |one| format!("{one:?}"))
 }
 
-/// Why a run does not show what its scenario is about.
-fn problem(scenario: Scenario, report: &Report, values: &BTreeMap<String, f64>) -> Option<String> {
-    if report.completed == 0 {
-        return Some(format!("no connection succeeded: {}", first_failure(report)));
+/// Why a run does not show what its scenario is about, by the connections that succeeded and failed.
+fn problem(
+    scenario: Scenario,
+    (completed, failed): (u64, u64),
+    first_failure: &str,
+    values: &BTreeMap<String, f64>,
+) -> Option<String> {
+    if completed == 0 {
+        return Some(format!("no connection succeeded: {first_failure}"));
     }
-    if report.failed > report.completed / 100 {
-        let (failed, first) = (report.failed, first_failure(report));
-        return Some(format!("{failed} connections failed: {first}"));
+    if failed > completed / 100 {
+        return Some(format!("{failed} connections failed: {first_failure}"));
     }
     let share = |name: &str| values.get(name).copied();
     let shares = [value::CLIENT_RESUMED, value::FRONT_RESUMED, value::BACK_RESUMED];
@@ -300,11 +320,67 @@ fn problem(scenario: Scenario, report: &Report, values: &BTreeMap<String, f64>) 
             resumed.then(|| "some handshakes were resumed, which should all be full".to_owned())
         }
         Scenario::Chain => shares.iter().find_map(|name| {
-            let share = share(name).unwrap_or(0.0);
+            let Some(share) = share(name) else {
+                return Some(
+                    "no connection had a ticket to resume by: none followed another; hint: a longer \
+                     --duration or fewer --connections"
+                        .to_owned(),
+                );
+            };
             (share < LEAST_RESUMED).then(|| {
                 let percent = share * 100.0;
                 format!("only {percent:.1} % of handshakes were resumed ({name})")
             })
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(client: f64, front: f64, back: Option<f64>) -> BTreeMap<String, f64> {
+        let mut values = BTreeMap::from([
+            (value::CLIENT_RESUMED.to_owned(), client),
+            (value::FRONT_RESUMED.to_owned(), front),
+        ]);
+        values.extend(back.map(|share| (value::BACK_RESUMED.to_owned(), share)));
+        values
+    }
+
+    #[test]
+    fn a_chain_is_resumed_on_all_sides_or_proves_nothing() {
+        let of = |values| problem(Scenario::Chain, (100, 0), "", &values);
+        assert_eq!(of(shares(1.0, 0.995, Some(1.0))), None);
+        for wrong in
+            [shares(0.9, 1.0, Some(1.0)), shares(1.0, 0.9, Some(1.0)), shares(1.0, 1.0, Some(0.0))]
+        {
+            assert!(of(wrong).unwrap().contains("were resumed"));
+        }
+        assert!(of(shares(1.0, 1.0, None)).unwrap().contains("no connection had a ticket"));
+    }
+
+    #[test]
+    fn a_full_handshake_that_was_resumed_is_told() {
+        let of = |values| problem(Scenario::Full, (100, 0), "", &values);
+        assert_eq!(of(shares(0.0, 0.0, None)), None);
+        assert!(of(shares(0.0, 0.01, None)).unwrap().contains("should all be full"));
+    }
+
+    #[test]
+    fn failed_connections_are_told_with_the_first() {
+        let of = |counts| problem(Scenario::Full, counts, "refused", &shares(0.0, 0.0, None));
+        assert!(of((0, 0)).unwrap().contains("refused"));
+        assert!(of((1000, 11)).unwrap().contains("11 connections failed: refused"));
+        assert_eq!(of((1000, 10)), None);
+    }
+
+    #[test]
+    fn a_run_lasts_until_connections_follow_each_other() {
+        let seconds = Duration::from_secs;
+        assert_eq!(long_enough(seconds(2), 10_000.0), seconds(2));
+        assert_eq!(long_enough(seconds(2), 1_000_000.0), seconds(8));
+        assert_eq!(long_enough(seconds(2), 1e9), seconds(20));
+        assert_eq!(long_enough(seconds(2), f64::NAN), seconds(2));
     }
 }

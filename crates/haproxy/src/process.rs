@@ -117,10 +117,11 @@ impl Process {
 
     fn failed(&self, what: &'static str) -> Error {
         let said = tail(&self.log(), 4000).unwrap_or_default();
-        let said = said.lines().filter(|line| !line.trim().is_empty());
+        let mut said = said.lines().filter(|line| !line.trim().is_empty());
         // Its errors say more than its notices.
         let alert = said.clone().find(|line| line.contains("[ALERT]"));
-        let said = alert.or_else(|| said.last()).unwrap_or("it said nothing").trim().to_owned();
+        let said =
+            alert.or_else(|| said.next_back()).unwrap_or("it said nothing").trim().to_owned();
         Error::Process { library: self.library.clone(), what, said }
     }
 

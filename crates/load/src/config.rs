@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::aws_lc_rs::{self, cipher_suite, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};

@@ -32,11 +32,18 @@ enum State {
     /// The body ends with the connection.
     UntilClose,
     /// In a chunk's size line: the size so far, and what part of the line.
-    ChunkSize { size: u64, digits: u8, part: SizePart },
+    ChunkSize {
+        size: u64,
+        digits: u8,
+        part: SizePart,
+    },
     /// So many bytes of the chunk to come, its line end included.
     Chunk(u64),
     /// In the trailer: how long the present line is, and the whole trailer.
-    Trailer { line: u32, total: u32 },
+    Trailer {
+        line: u32,
+        total: u32,
+    },
     Done,
 }
 

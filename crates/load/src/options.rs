@@ -251,11 +251,13 @@ mod tests {
 
     #[test]
     fn only_near_addresses_are_loaded_unasked() {
-        for near in ["127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.0.1", "::1", "fd00::1", "fe80::1"]
+        for near in
+            ["127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.0.1", "::1", "fd00::1", "fe80::1"]
         {
             assert!(is_near(near.parse().unwrap()), "{near}");
         }
-        for far in ["192.0.2.1", "172.32.0.1", "8.8.8.8", "2001:db8::1", "::ffff:8.8.8.8", "0.0.0.0"]
+        for far in
+            ["192.0.2.1", "172.32.0.1", "8.8.8.8", "2001:db8::1", "::ffff:8.8.8.8", "0.0.0.0"]
         {
             assert!(!is_near(far.parse().unwrap()), "{far}");
         }

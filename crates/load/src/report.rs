@@ -165,7 +165,8 @@ impl Summary {
 }
 
 impl Report {
-    pub(crate) fn new(options: &Options, mut tally: Tally, elapsed: f64, stopped: bool) -> Report {
+    pub(crate) fn new(options: &Options, mut tally: Tally, stopped: bool) -> Report {
+        let elapsed = tally.ended as f64 / 1e9;
         let ramp = tally.window.0 as f64 / 1e9;
         let end = (tally.window.1 as f64 / 1e9).min(tally.last_finish as f64 / 1e9);
         // A run without failures ends by its clock, though its last connection ended a bit before.

@@ -120,13 +120,12 @@ pub fn run_with(
         });
         ended.collect::<Result<Vec<Tally>, Error>>()
     })?;
-    let elapsed = epoch.get().map_or(Duration::ZERO, Instant::elapsed);
     let mut tallies = tallies.into_iter();
     let Some(mut all) = tallies.next() else {
         return Err(Error::System("no worker ran".to_owned()));
     };
     tallies.for_each(|tally| all.merge(tally));
-    Ok(Report::new(options, all, elapsed.as_secs_f64(), control.is_stopped()))
+    Ok(Report::new(options, all, control.is_stopped()))
 }
 
 /// The first random bytes of a thread take up to 0.1 s (aws-lc gathers entropy); no connection should

@@ -104,6 +104,8 @@ pub(crate) struct Tally {
     pub(crate) start_delay: Latency,
     pub(crate) cpu_nanos: u64,
     pub(crate) last_finish: u64,
+    /// When the worker ended.
+    pub(crate) ended: u64,
     /// The ramp's end, and the end of the run if it has one.
     pub(crate) window: (u64, u64),
 }
@@ -137,6 +139,7 @@ impl Tally {
             start_delay: Latency::new()?,
             cpu_nanos: 0,
             last_finish: 0,
+            ended: 0,
             window: (ramp, end),
         })
     }
@@ -240,5 +243,6 @@ impl Tally {
         self.start_delay.merge(&other.start_delay);
         self.cpu_nanos += other.cpu_nanos;
         self.last_finish = self.last_finish.max(other.last_finish);
+        self.ended = self.ended.max(other.ended);
     }
 }

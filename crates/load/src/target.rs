@@ -84,7 +84,8 @@ impl Target {
     /// What the Host field says (RFC 9110 §7.2).
     #[must_use]
     pub fn authority(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == 443 { host } else { format!("{host}:{}", self.port) }
     }
 
@@ -120,7 +121,10 @@ mod tests {
             ("localhost:9", "localhost", 9, "/", "https://localhost:9/"),
         ] {
             let target: Target = text.parse().unwrap();
-            assert_eq!((target.host.as_str(), target.port, target.path.as_str()), (host, port, path));
+            assert_eq!(
+                (target.host.as_str(), target.port, target.path.as_str()),
+                (host, port, path)
+            );
             assert_eq!(target.to_string(), printed);
             assert_eq!(printed.parse::<Target>().unwrap(), target);
         }
@@ -129,9 +133,22 @@ mod tests {
     #[test]
     fn what_is_no_url_is_refused() {
         for text in [
-            "", "https://", "http://a", "ftp://a", "https://a:0", "https://a:x", "https://a:99999",
-            "https://[::1", "https://[a]:1", "https://[::1]x", "https://u@a", "https://a b",
-            "https://a/b c", "https://a/\r\nX: y", "https://a/ü", "a\nb",
+            "",
+            "https://",
+            "http://a",
+            "ftp://a",
+            "https://a:0",
+            "https://a:x",
+            "https://a:99999",
+            "https://[::1",
+            "https://[a]:1",
+            "https://[::1]x",
+            "https://u@a",
+            "https://a b",
+            "https://a/b c",
+            "https://a/\r\nX: y",
+            "https://a/ü",
+            "a\nb",
         ] {
             let error = text.parse::<Target>().unwrap_err();
             assert!(error.to_string().contains("hint"), "{text}");

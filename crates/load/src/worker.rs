@@ -166,6 +166,7 @@ impl<'a> Worker<'a> {
             }
         }
         let now = self.tools.now();
+        self.tally.ended = now;
         self.tally.unfinished = self.live as u64;
         if let Starts::Open(plan, _) = &self.starts {
             self.tally.not_started = plan.behind(now.min(self.end));
@@ -317,5 +318,6 @@ impl<'a> Worker<'a> {
 /// CPU time of this thread.
 fn cpu_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

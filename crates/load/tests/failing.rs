@@ -99,7 +99,8 @@ fn an_end_without_close_notify_may_be_a_cut() {
 
 #[test]
 fn fewer_requests_than_asked_for_are_counted() {
-    let server = serve(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+    let server =
+        serve(Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
     let mut options = few(options(&server));
     options.get("server.test", "/", 4);
     let report = run(&options);

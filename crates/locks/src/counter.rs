@@ -39,7 +39,8 @@ impl Kind {
 }
 
 /// Where locks were taken: the function that wanted one, not the library's wrappers around the C
-/// library's.
+/// library's. A function whose last act is the call (a tail call) leaves no trace: its caller stands
+/// for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The function, or the object and an offset in it where there is no symbol.

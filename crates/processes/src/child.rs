@@ -145,7 +145,8 @@ fn cut(line: &[u8]) -> String {
 
 /// Runs a tool to its end: whether it succeeded, and the last of what it said.
 pub(crate) fn run(command: &mut Command, patience: Duration) -> std::io::Result<(bool, String)> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let out = child.stdout.take().map(|stream| thread::spawn(move || tail(stream)));
     let err = child.stderr.take().map(|stream| thread::spawn(move || tail(stream)));
     let until = Instant::now() + patience;

@@ -9,7 +9,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::child::Talker;
-use crate::{ClientPlan, Counts, Described, Error, Extent, Identity, Pins, Runtime, ServerPlan, Toolchain, Workload};
+use crate::{
+    ClientPlan, Counts, Described, Error, Extent, Identity, Pins, Runtime, ServerPlan, Toolchain,
+    Workload,
+};
 
 /// What a program may take to start and to answer: a virtual machine on a busy computer is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,7 +75,10 @@ impl Program {
                 let mut command = Command::new(java);
                 // Bounded memory; otherwise a server's defaults.
                 command.args(["-server", "-Xmx512m", "-cp"]).arg(&self.folder).arg("Peer");
-                command.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVA_OPTIONS").env_remove("CLASSPATH");
+                command
+                    .env_remove("JAVA_TOOL_OPTIONS")
+                    .env_remove("JDK_JAVA_OPTIONS")
+                    .env_remove("CLASSPATH");
                 command
             }
             None => {
@@ -146,7 +152,9 @@ impl Program {
         }
         let patience = match plan.extent {
             Extent::Time(time) => PATIENCE.saturating_add(time),
-            Extent::Connections(connections) => PATIENCE.saturating_add(SLOWEST.saturating_mul(connections)),
+            Extent::Connections(connections) => {
+                PATIENCE.saturating_add(SLOWEST.saturating_mul(connections))
+            }
         };
         match hear(&mut talker, patience)? {
             Message::Counts(counts) => Ok((described, counts)),
@@ -276,8 +284,12 @@ mod tests {
         let path = folder.path().join("peer");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let toolchain =
-            Toolchain { runtime: Runtime::Go, compiler: "go".into(), launcher: None, version: String::new() };
+        let toolchain = Toolchain {
+            runtime: Runtime::Go,
+            compiler: "go".into(),
+            launcher: None,
+            version: String::new(),
+        };
         let program = Program::new(toolchain, folder.path().to_path_buf());
         (folder, program)
     }
@@ -311,12 +323,22 @@ mod tests {
 
     #[test]
     fn rubbish_is_told_and_bounded() {
-        let port = format!("{DESCRIBED}\necho '{{\"event\":\"listening\",\"port\":70000}}'; sleep 60");
-        let order = format!("{DESCRIBED}\n{DESCRIBED}; sleep 60");
-        for script in ["echo hello; sleep 60", "echo '{\"event\":\"counts\"}'; sleep 60", "yes | tr -d '\\n'", &port, &order] {
+        let port = format!(
+            "{DESCRIBED}\necho '{{\"event\":\"listening\",\"port\":70000}}'; exec sleep 60"
+        );
+        let order = format!("{DESCRIBED}\n{DESCRIBED}; exec sleep 60");
+        for script in [
+            "echo hello; exec sleep 60",
+            "echo '{\"event\":\"counts\"}'; exec sleep 60",
+            "yes | tr -d '\\n'",
+            &port,
+            &order,
+        ] {
             let (_folder, program) = fake(script);
             match program.serve(&plan()).unwrap_err() {
-                Error::Rubbish { runtime: Runtime::Go, line } => assert!(line.chars().count() <= 720, "{line}"),
+                Error::Rubbish { runtime: Runtime::Go, line } => {
+                    assert!(line.chars().count() <= 720, "{line}")
+                }
                 other => panic!("{script}: {other}"),
             }
         }
@@ -333,7 +355,8 @@ mod tests {
 
     #[test]
     fn its_own_words_come_through() {
-        let (_folder, program) = fake(&format!("{DESCRIBED}\necho '{{\"event\":\"unsupported\",\"why\":\"no\"}}'"));
+        let (_folder, program) =
+            fake(&format!("{DESCRIBED}\necho '{{\"event\":\"unsupported\",\"why\":\"no\"}}'"));
         let error = program.serve(&plan()).unwrap_err();
         assert_eq!(error.to_string(), "go cannot do this: no");
         let (_folder, program) = fake("echo '{\"event\":\"failed\",\"why\":\"tired\"}'");

@@ -52,18 +52,25 @@ impl Runtime {
         let mut command = Command::new(&compiler);
         command.arg(question);
         surroundings(self, &mut command);
-        let (well, version) = run(&mut command, TELL).map_err(|error| self.not_here(&error.to_string()))?;
+        let (well, version) =
+            run(&mut command, TELL).map_err(|error| self.not_here(&error.to_string()))?;
         if !well {
             return Err(self.not_here(&version));
         }
-        let version = version.lines().find(|line| !line.starts_with("Picked up")).unwrap_or_default().to_owned();
+        let version = version
+            .lines()
+            .find(|line| !line.starts_with("Picked up"))
+            .unwrap_or_default()
+            .to_owned();
         Ok(Toolchain { runtime: self, compiler, launcher, version })
     }
 
     fn not_here(self, why: &str) -> Error {
         let hint = match self {
             Self::Go => "install Go (go.dev/doc/install, or the package golang-go)",
-            Self::Java => "install a JDK (the package default-jdk-headless), or set JAVA_HOME to one",
+            Self::Java => {
+                "install a JDK (the package default-jdk-headless), or set JAVA_HOME to one"
+            }
         };
         Error::NotHere { runtime: self, why: why.to_owned(), hint }
     }
@@ -90,7 +97,10 @@ impl Toolchain {
             return Ok(program(&folder));
         }
         fs::create_dir_all(cache).map_err(io("making the cache"))?;
-        let work = tempfile::Builder::new().prefix(".build-").tempdir_in(cache).map_err(io("making a folder in the cache"))?;
+        let work = tempfile::Builder::new()
+            .prefix(".build-")
+            .tempdir_in(cache)
+            .map_err(io("making a folder in the cache"))?;
         let (name, text) = runtime.source();
         fs::write(work.path().join(name), text).map_err(io("writing the source"))?;
         let mut command = Command::new(&self.compiler);
@@ -101,13 +111,16 @@ impl Toolchain {
                 // The language's version decides over defaults of crypto/tls: the toolchain's own.
                 let module = format!("module peer\n\ngo {}\n", self.go_language());
                 fs::write(work.path().join("go.mod"), module).map_err(io("writing the source"))?;
-                command.args(["build", "-trimpath", "-o", "peer", "."]).env("GOCACHE", absolute(&cache.join("go-build"))?);
+                command
+                    .args(["build", "-trimpath", "-o", "peer", "."])
+                    .env("GOCACHE", absolute(&cache.join("go-build"))?);
             }
             Runtime::Java => {
                 command.args(["-d", ".", name]);
             }
         }
-        let (well, output) = run(&mut command, BUILD).map_err(io(&format!("running {}", self.compiler.display())))?;
+        let (well, output) = run(&mut command, BUILD)
+            .map_err(io(&format!("running {}", self.compiler.display())))?;
         if !well {
             return Err(Error::Build { runtime, output });
         }
@@ -116,7 +129,10 @@ impl Toolchain {
             // Another process was first: its folder is as good.
             let _ = fs::remove_dir_all(&made);
             if !folder.is_dir() {
-                return Err(Error::Io { what: format!("moving a build to {}", folder.display()), source });
+                return Err(Error::Io {
+                    what: format!("moving a build to {}", folder.display()),
+                    source,
+                });
             }
         }
         Ok(program(&folder))
@@ -159,7 +175,10 @@ fn surroundings(runtime: Runtime, command: &mut Command) {
             command.env_remove("GODEBUG").env_remove("GOFIPS140");
         }
         Runtime::Java => {
-            command.env_remove("JAVA_TOOL_OPTIONS").env_remove("JDK_JAVAC_OPTIONS").env_remove("CLASSPATH");
+            command
+                .env_remove("JAVA_TOOL_OPTIONS")
+                .env_remove("JDK_JAVAC_OPTIONS")
+                .env_remove("CLASSPATH");
         }
     }
 }
@@ -185,7 +204,12 @@ mod tests {
     use super::*;
 
     fn go(version: &str) -> Toolchain {
-        Toolchain { runtime: Runtime::Go, compiler: "go".into(), launcher: None, version: version.to_owned() }
+        Toolchain {
+            runtime: Runtime::Go,
+            compiler: "go".into(),
+            launcher: None,
+            version: version.to_owned(),
+        }
     }
 
     #[test]
@@ -206,9 +230,13 @@ mod tests {
     #[test]
     fn a_toolchain_that_is_no_toolchain_fails_by_name() {
         let cache = tempfile::tempdir().unwrap();
-        let error = Toolchain { compiler: "/bin/false".into(), ..go("go1.26") }.build(cache.path()).unwrap_err();
+        let error = Toolchain { compiler: "/bin/false".into(), ..go("go1.26") }
+            .build(cache.path())
+            .unwrap_err();
         assert!(matches!(error, Error::Build { runtime: Runtime::Go, .. }), "{error}");
-        let error = Toolchain { compiler: "/nonexistent/go".into(), ..go("go1.26") }.build(cache.path()).unwrap_err();
+        let error = Toolchain { compiler: "/nonexistent/go".into(), ..go("go1.26") }
+            .build(cache.path())
+            .unwrap_err();
         assert!(matches!(error, Error::Io { .. }), "{error}");
         assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0, "rests of a failed build");
     }

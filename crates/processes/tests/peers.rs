@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use processes::{ClientPlan, Counts, Error, Extent, Identity, Pins, Program, Runtime, ServerPlan, Workload, measure};
+use processes::{
+    ClientPlan, Counts, Error, Extent, Identity, Pins, Program, Runtime, ServerPlan, Workload,
+    measure,
+};
 
 const NAME: &str = "server.test";
 
@@ -75,7 +78,8 @@ fn client(pins: Pins, identity: &Identity, workload: Workload) -> ClientPlan {
 
 /// Whether a tool answers; its absence is told.
 fn tool(name: &str, question: &str) -> bool {
-    let here = Command::new(name).arg(question).output().is_ok_and(|output| output.status.success());
+    let here =
+        Command::new(name).arg(question).output().is_ok_and(|output| output.status.success());
     if !here {
         eprintln!("skipped: no {name} here");
     }
@@ -89,7 +93,9 @@ struct Files {
 impl Files {
     fn new(identity: &Identity) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [("roots", &identity.roots), ("chain", &identity.chain), ("key", &identity.key)] {
+        for (name, text) in
+            [("roots", &identity.roots), ("chain", &identity.chain), ("key", &identity.key)]
+        {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         Self { folder }
@@ -103,8 +109,21 @@ impl Files {
 /// One connection of `openssl s_client`: what it printed.
 fn s_client(to: SocketAddr, files: &Files, tls13: bool, more: &[&str]) -> String {
     let mut child = Command::new("openssl")
-        .args(["s_client", "-connect", &to.to_string(), "-servername", NAME, "-verify_hostname", NAME])
-        .args(["-verify_return_error", "-ign_eof", if tls13 { "-tls1_3" } else { "-tls1_2" }, "-CAfile"])
+        .args([
+            "s_client",
+            "-connect",
+            &to.to_string(),
+            "-servername",
+            NAME,
+            "-verify_hostname",
+            NAME,
+        ])
+        .args([
+            "-verify_return_error",
+            "-ign_eof",
+            if tls13 { "-tls1_3" } else { "-tls1_2" },
+            "-CAfile",
+        ])
         .arg(files.path("roots"))
         .args(more)
         .stdin(Stdio::piped())
@@ -129,7 +148,8 @@ fn servers_serve_openssl_and_resume() {
             for tls13 in [true, false] {
                 for (group, name) in [(29, "X25519"), (23, "ECDH, prime256v1")] {
                     let what = format!("{} rsa {rsa} tls13 {tls13} {name}", program.runtime());
-                    let mut serving = program.serve(&server(pins(tls13, rsa, group), &identity)).unwrap();
+                    let mut serving =
+                        program.serve(&server(pins(tls13, rsa, group), &identity)).unwrap();
                     let session = files.path("session");
                     let session = session.to_str().unwrap();
                     let said = s_client(serving.address(), &files, tls13, &["-sess_out", session]);
@@ -141,11 +161,21 @@ fn servers_serve_openssl_and_resume() {
                         (false, true) => "ECDHE-RSA-AES128-GCM-SHA256",
                         (false, false) => "ECDHE-ECDSA-AES128-GCM-SHA256",
                     };
-                    assert!(said.contains(&format!("New, TLSv1.{}, Cipher is {cipher}", 2 + u8::from(tls13))), "{what}: {said}");
+                    assert!(
+                        said.contains(&format!(
+                            "New, TLSv1.{}, Cipher is {cipher}",
+                            2 + u8::from(tls13)
+                        )),
+                        "{what}: {said}"
+                    );
                     let said = s_client(serving.address(), &files, tls13, &["-sess_in", session]);
                     assert!(said.contains("Reused, TLSv1."), "{what}: {said}");
                     let counts = serving.counts().unwrap();
-                    assert_eq!((counts.done, counts.failed, counts.resumed), (2, 0, 1), "{what}: {counts:?}");
+                    assert_eq!(
+                        (counts.done, counts.failed, counts.resumed),
+                        (2, 0, 1),
+                        "{what}: {counts:?}"
+                    );
                     serving.stop().unwrap();
                 }
             }
@@ -164,7 +194,15 @@ fn curl_gets_an_answer_from_each() {
         let serving = program.serve(&server(pins(true, false, 29), &identity)).unwrap();
         let port = serving.address().port();
         let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--http1.1", "--max-time", "30", "--resolve", &format!("{NAME}:{port}:127.0.0.1")])
+            .args([
+                "--silent",
+                "--show-error",
+                "--http1.1",
+                "--max-time",
+                "30",
+                "--resolve",
+                &format!("{NAME}:{port}:127.0.0.1"),
+            ])
             .arg("--cacert")
             .arg(files.path("roots"))
             .arg(format!("https://{NAME}:{port}/"))
@@ -185,7 +223,14 @@ impl SServer {
     fn new(files: &Files, tls13: bool) -> Self {
         use std::io::{BufRead, BufReader};
         let mut child = Command::new("openssl")
-            .args(["s_server", "-accept", "127.0.0.1:0", "-www", if tls13 { "-tls1_3" } else { "-tls1_2" }, "-cert"])
+            .args([
+                "s_server",
+                "-accept",
+                "127.0.0.1:0",
+                "-www",
+                if tls13 { "-tls1_3" } else { "-tls1_2" },
+                "-cert",
+            ])
             .arg(files.path("chain"))
             .arg("-key")
             .arg(files.path("key"))
@@ -195,7 +240,10 @@ impl SServer {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("ACCEPT"))).unwrap().unwrap();
+        let line = lines
+            .find(|line| line.as_ref().is_ok_and(|line| line.starts_with("ACCEPT")))
+            .unwrap()
+            .unwrap();
         let port = line.rsplit(':').next().unwrap().trim().parse().unwrap();
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port }
@@ -221,10 +269,15 @@ fn clients_connect_to_openssl_and_resume() {
         let server = SServer::new(&files, tls13);
         let to = SocketAddr::from(([127, 0, 0, 1], server.port));
         // Go offers all suites of TLS 1.3; OpenSSL's own order has AES-256 first.
-        let pins = if tls13 { Pins { cipher: 0x1302, ..pins(true, false, 29) } } else { pins(false, false, 29) };
+        let pins = if tls13 {
+            Pins { cipher: 0x1302, ..pins(true, false, 29) }
+        } else {
+            pins(false, false, 29)
+        };
         for program in programs() {
             for workload in [Workload::Full, Workload::Resume] {
-                let (_, counts) = program.connect(&client(pins, &own, workload), to, || Ok(())).unwrap();
+                let (_, counts) =
+                    program.connect(&client(pins, &own, workload), to, || Ok(())).unwrap();
                 let what = format!("{} tls13 {tls13} {workload:?} {counts:?}", program.runtime());
                 assert_eq!(counts.failed, 0, "{what}");
                 assert!(counts.done > 0, "{what}");
@@ -232,10 +285,15 @@ fn clients_connect_to_openssl_and_resume() {
                 assert_eq!(counts.resumed, resumed, "{what}");
             }
             let stranger = identity(false);
-            let (_, counts) = program.connect(&client(pins, &stranger, Workload::Full), to, || Ok(())).unwrap();
-            assert!(counts.done == 0 && counts.failed > 0 && !counts.failure.is_empty(), "{counts:?}");
+            let (_, counts) =
+                program.connect(&client(pins, &stranger, Workload::Full), to, || Ok(())).unwrap();
+            assert!(
+                counts.done == 0 && counts.failed > 0 && !counts.failure.is_empty(),
+                "{counts:?}"
+            );
             let misled = Identity { name: "other.test".to_owned(), ..own.clone() };
-            let (_, counts) = program.connect(&client(pins, &misled, Workload::Full), to, || Ok(())).unwrap();
+            let (_, counts) =
+                program.connect(&client(pins, &misled, Workload::Full), to, || Ok(())).unwrap();
             assert!(counts.done == 0 && counts.failed > 0, "{counts:?}");
         }
     }
@@ -250,7 +308,11 @@ fn both_sides_agree_on_what_was_resumed() {
             for tls13 in [true, false] {
                 for workload in [Workload::Full, Workload::Resume] {
                     let pins = pins(tls13, false, 29);
-                    let what = format!("{} to {} tls13 {tls13} {workload:?}", client_program.runtime(), server_program.runtime());
+                    let what = format!(
+                        "{} to {} tls13 {tls13} {workload:?}",
+                        client_program.runtime(),
+                        server_program.runtime()
+                    );
                     let served = server(pins, &identity);
                     let made = client(pins, &identity, workload);
                     let measured = measure(&server_program, &served, &client_program, &made)
@@ -260,7 +322,9 @@ fn both_sides_agree_on_what_was_resumed() {
                     assert!(made.done >= 20 && made.wall_ns > 0, "{what}: {measured:?}");
                     // The client's window begins and ends a little before the server's.
                     assert!(served.done > 0, "{what}: {measured:?}");
-                    let resumed = |counts: &Counts| if workload == Workload::Resume { counts.done } else { 0 };
+                    let resumed = |counts: &Counts| {
+                        if workload == Workload::Resume { counts.done } else { 0 }
+                    };
                     assert_eq!(made.resumed, resumed(made), "{what}: {measured:?}");
                     // A Java server takes a session for new that is of the connection's very millisecond.
                     assert!(served.resumed.abs_diff(resumed(served)) <= 1, "{what}: {measured:?}");
@@ -309,8 +373,9 @@ fn a_dropped_server_listens_no_more() {
         std::net::TcpStream::connect(address).unwrap();
         drop(serving);
         assert!(std::net::TcpStream::connect(address).is_err());
-        let (_, counts) =
-            program.connect(&client(pins(true, false, 29), &identity, Workload::Full), address, || Ok(())).unwrap();
+        let (_, counts) = program
+            .connect(&client(pins(true, false, 29), &identity, Workload::Full), address, || Ok(()))
+            .unwrap();
         assert!(counts.done == 0 && counts.failed > 0, "{counts:?}");
     }
 }

@@ -19,7 +19,9 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// There are no sources to build it of.
-    #[error("{0}: its sources are not here; hint: run `make drivers` in a checkout, or give --drivers")]
+    #[error(
+        "{0}: its sources are not here; hint: run `make drivers` in a checkout, or give --drivers"
+    )]
     NoSources(String),
     /// The build failed.
     #[error("{driver}: {reason}; hint: {} has the rest", .log.display())]
@@ -102,7 +104,10 @@ pub fn build(
     // Two programs do not build the same driver at once.
     let lock_path = work.join("lock");
     let lock = File::create(&lock_path).map_err(file(&lock_path))?;
-    wait_for(&lock, ended).map_err(file(&lock_path))?.then_some(()).ok_or_else(|| BuildError::Ended(driver.name.clone()))?;
+    wait_for(&lock, ended)
+        .map_err(file(&lock_path))?
+        .then_some(())
+        .ok_or_else(|| BuildError::Ended(driver.name.clone()))?;
     if driver.place.join("driver.so").is_file() {
         let object = driver.place.join("driver.so");
         let described = describe(driver, supervisor, &object)?;
@@ -135,7 +140,8 @@ pub fn build(
         described: &described,
         seconds: began.elapsed().as_secs(),
     };
-    let text = serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged)(error.into()))?;
+    let text =
+        serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged)(error.into()))?;
     fs::write(staged.join("manifest.json"), text + "\n").map_err(file(&staged))?;
     fs::create_dir_all(catalog.folders().built()).map_err(file(&driver.place))?;
     let _ = fs::remove_dir_all(driver.place.with_extension("failed"));
@@ -226,7 +232,9 @@ fn end_group(child: &mut Child) {
 fn reason(log: &str) -> String {
     let telling = |line: &&str| {
         let line = line.to_ascii_lowercase();
-        ["error", "panicked at", "failed", "not found", "hint:"].iter().any(|word| line.contains(word))
+        ["error", "panicked at", "failed", "not found", "hint:"]
+            .iter()
+            .any(|word| line.contains(word))
     };
     // A build script's sentence follows the place where it panicked.
     let panic = log.lines().skip_while(|line| !line.contains("panicked at")).nth(1);
@@ -235,7 +243,11 @@ fn reason(log: &str) -> String {
 }
 
 /// Loads a built driver and checks that it is what it should be.
-fn describe(driver: &Driver, supervisor: &Supervisor, object: &Path) -> Result<Described, BuildError> {
+fn describe(
+    driver: &Driver,
+    supervisor: &Supervisor,
+    object: &Path,
+) -> Result<Described, BuildError> {
     let wrong = |what: String| BuildError::NotIt { driver: driver.name.clone(), what };
     let described = supervisor.describe(object).map_err(|error| wrong(error.to_string()))?;
     if !described.version.contains(&driver.version) {
@@ -253,7 +265,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_the_line_that_says_most() {
-        let log = "Compiling\n  thread 'main' panicked at build.rs:1:\n  curl failed: 404\n error: x";
+        let log =
+            "Compiling\n  thread 'main' panicked at build.rs:1:\n  curl failed: 404\n error: x";
         assert_eq!(reason(log), "curl failed: 404");
         assert_eq!(reason("a\nerror: linker `cc` not found\nb"), "error: linker `cc` not found");
         assert_eq!(reason(""), "its build said nothing");

@@ -37,9 +37,9 @@ impl Folders {
             }
         };
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
-            variable("HOME").map(|home| Path::new(&home).join(".cache"))
-        });
+        let cache = variable("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")));
         let cache = cache.unwrap_or_else(std::env::temp_dir).join("wiretax");
         Ok(Self { sources, cache })
     }
@@ -294,8 +294,11 @@ fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn read(file: &Path) -> Result<Description, Error> {
-    let text = fs::read_to_string(file)
-        .map_err(|source| Error::File { doing: "reading", path: file.to_path_buf(), source })?;
+    let text = fs::read_to_string(file).map_err(|source| Error::File {
+        doing: "reading",
+        path: file.to_path_buf(),
+        source,
+    })?;
     toml::from_str(&text)
         .map_err(|error| Error::Description { path: file.to_path_buf(), what: error.to_string() })
 }

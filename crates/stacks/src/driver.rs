@@ -162,7 +162,11 @@ fn last_dl_error() -> String {
     // SAFETY: gives null or a text that ends in a zero byte, valid until the next call on this thread.
     let error = unsafe { libc::dlerror() };
     // SAFETY: as above.
-    if error.is_null() { "unknown".into() } else { clean(&unsafe { CStr::from_ptr(error) }.to_string_lossy()) }
+    if error.is_null() {
+        "unknown".into()
+    } else {
+        clean(&unsafe { CStr::from_ptr(error) }.to_string_lossy())
+    }
 }
 
 fn describe(table: &abi::Driver) -> Described {
@@ -214,7 +218,12 @@ impl Context {
     ///
     /// # Errors
     /// What the library cannot do, or not with this identity.
-    pub fn server(library: &Library, suite: Suite, identity: &Identity, tickets: bool) -> Result<Self, DriverError> {
+    pub fn server(
+        library: &Library,
+        suite: Suite,
+        identity: &Identity,
+        tickets: bool,
+    ) -> Result<Self, DriverError> {
         Self::new(library, true, suite, identity, tickets)
     }
 
@@ -222,13 +231,26 @@ impl Context {
     ///
     /// # Errors
     /// As for a server.
-    pub fn client(library: &Library, suite: Suite, identity: &Identity, tickets: bool) -> Result<Self, DriverError> {
+    pub fn client(
+        library: &Library,
+        suite: Suite,
+        identity: &Identity,
+        tickets: bool,
+    ) -> Result<Self, DriverError> {
         Self::new(library, false, suite, identity, tickets)
     }
 
-    fn new(library: &Library, server: bool, suite: Suite, identity: &Identity, tickets: bool) -> Result<Self, DriverError> {
-        let name = CString::new(identity.name.as_str())
-            .map_err(|_| DriverError::Failed { doing: "naming the server", what: "a zero byte".into() })?;
+    fn new(
+        library: &Library,
+        server: bool,
+        suite: Suite,
+        identity: &Identity,
+        tickets: bool,
+    ) -> Result<Self, DriverError> {
+        let name = CString::new(identity.name.as_str()).map_err(|_| DriverError::Failed {
+            doing: "naming the server",
+            what: "a zero byte".into(),
+        })?;
         let pem = |text: &str, wanted: bool| abi::Pem {
             text: if wanted { text.as_ptr().cast() } else { ptr::null() },
             len: if wanted { text.len() } else { 0 },
@@ -289,7 +311,11 @@ impl Io {
     }
 }
 
-unsafe extern "C" fn recv<T: Transport>(user: *mut c_void, bytes: *mut c_void, len: usize) -> isize {
+unsafe extern "C" fn recv<T: Transport>(
+    user: *mut c_void,
+    bytes: *mut c_void,
+    len: usize,
+) -> isize {
     if len == 0 || bytes.is_null() {
         return abi::IO_BROKEN;
     }
@@ -299,7 +325,11 @@ unsafe extern "C" fn recv<T: Transport>(user: *mut c_void, bytes: *mut c_void, l
     transport.recv(bytes).raw()
 }
 
-unsafe extern "C" fn send<T: Transport>(user: *mut c_void, bytes: *const c_void, len: usize) -> isize {
+unsafe extern "C" fn send<T: Transport>(
+    user: *mut c_void,
+    bytes: *const c_void,
+    len: usize,
+) -> isize {
     if len == 0 || bytes.is_null() {
         return abi::IO_BROKEN;
     }
@@ -340,7 +370,11 @@ impl<T: Transport> Conn<T> {
     ///
     /// # Errors
     /// What the library says.
-    pub fn new(context: &Context, transport: T, session: Option<&Session>) -> Result<Self, DriverError> {
+    pub fn new(
+        context: &Context,
+        transport: T,
+        session: Option<&Session>,
+    ) -> Result<Self, DriverError> {
         let transport = Box::new(transport);
         let calls = &context.0.library.0.calls;
         let ways = abi::Transport {
@@ -354,8 +388,9 @@ impl<T: Transport> Conn<T> {
         let mut raw = ptr::null_mut();
         // SAFETY: the transport lives in a box until after conn_free; the session is the caller's, of this
         // library.
-        let status =
-            unsafe { (calls.conn_new)(context.0.raw.as_ptr(), &raw const ways, session, &raw mut raw) };
+        let status = unsafe {
+            (calls.conn_new)(context.0.raw.as_ptr(), &raw const ways, session, &raw mut raw)
+        };
         calls.check(status, "making a connection")?;
         let raw = NonNull::new(raw).ok_or(DriverError::Null { doing: "making a connection" })?;
         Ok(Self { raw, context: context.clone(), transport, _not_send: PhantomData })
@@ -397,7 +432,12 @@ impl<T: Transport> Conn<T> {
         let mut done = 0;
         // SAFETY: as above, with room for as many bytes as said.
         let status = unsafe {
-            (self.calls().read)(self.raw.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len(), &raw mut done)
+            (self.calls().read)(
+                self.raw.as_ptr(),
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                &raw mut done,
+            )
         };
         self.moved(status, done, bytes.len(), "reading")
     }
@@ -410,14 +450,27 @@ impl<T: Transport> Conn<T> {
         let mut done = 0;
         // SAFETY: as above, with as many bytes as said.
         let status = unsafe {
-            (self.calls().write)(self.raw.as_ptr(), bytes.as_ptr().cast(), bytes.len(), &raw mut done)
+            (self.calls().write)(
+                self.raw.as_ptr(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+                &raw mut done,
+            )
         };
         self.moved(status, done, bytes.len(), "writing")
     }
 
-    fn moved(&self, status: c_int, done: usize, most: usize, doing: &'static str) -> Result<Step<usize>, DriverError> {
+    fn moved(
+        &self,
+        status: c_int,
+        done: usize,
+        most: usize,
+        doing: &'static str,
+    ) -> Result<Step<usize>, DriverError> {
         match self.step(status, doing)? {
-            Step::Done(()) if done == 0 || done > most => Err(DriverError::Nonsense { doing, done, most }),
+            Step::Done(()) if done == 0 || done > most => {
+                Err(DriverError::Nonsense { doing, done, most })
+            }
             Step::Done(()) => Ok(Step::Done(done)),
             Step::Again => Ok(Step::Again),
             Step::Closed => Ok(Step::Closed),
@@ -439,7 +492,8 @@ impl<T: Transport> Conn<T> {
     /// # Errors
     /// If it does not say.
     pub fn negotiated(&mut self) -> Result<Negotiated, DriverError> {
-        let mut facts = abi::Facts { size: size_of::<abi::Facts>() as u32, ..abi::Facts::default() };
+        let mut facts =
+            abi::Facts { size: size_of::<abi::Facts>() as u32, ..abi::Facts::default() };
         // SAFETY: as above.
         let status = unsafe { (self.calls().facts)(self.raw.as_ptr(), &raw mut facts) };
         self.calls().check(status, "telling what was agreed on")?;

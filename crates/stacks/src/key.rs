@@ -1,5 +1,7 @@
 //! What a built driver was made from, as a short text that changes when any of it does.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,12 +21,50 @@ pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
     if kind == "rustls" {
         add(&mut hash, drivers, &drivers.join("rustls-shim"), &|_| true)?;
     } else {
-        add(&mut hash, drivers, &drivers.join("build"), &|_| true)?;
+        let recipes = recipes(drivers, name)?;
+        let used = |file: &Path| {
+            file.file_stem().is_some_and(|stem| recipes.get(stem).is_none_or(|used| *used))
+        };
+        add(&mut hash, drivers, &drivers.join("build"), &used)?;
         // The shims of other families do not matter.
         let own = |file: &Path| file.file_stem().is_some_and(|stem| stem == kind);
         add(&mut hash, drivers, &drivers.join("shim"), &own)?;
     }
     Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The modules of the build crate, and whether a package needs them: those that its build script names,
+/// those that these name, and so on. A change of WolfSSL's is not to build OpenSSL anew.
+fn recipes(drivers: &Path, name: &str) -> io::Result<BTreeMap<OsString, bool>> {
+    let mut texts = BTreeMap::new();
+    let folder = drivers.join("build/src");
+    if folder.is_dir() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if let Some(stem) = path.file_stem().filter(|stem| *stem != "lib") {
+                texts.insert(stem.to_owned(), fs::read_to_string(&path)?);
+            }
+        }
+    }
+    let script = drivers.join(name).join("build.rs");
+    let mut unread =
+        vec![if script.is_file() { fs::read_to_string(script)? } else { String::new() }];
+    let mut used: BTreeMap<OsString, bool> =
+        texts.keys().map(|stem| (stem.clone(), false)).collect();
+    while let Some(text) = unread.pop() {
+        for (stem, own) in &texts {
+            let named = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| {
+                *stem == *word
+                    || word
+                        .strip_prefix(&*stem.to_string_lossy())
+                        .is_some_and(|rest| rest.starts_with('_'))
+            });
+            if named && !used.insert(stem.clone(), true).unwrap_or(false) {
+                unread.push(own.clone());
+            }
+        }
+    }
+    Ok(used)
 }
 
 /// Adds the files below a folder that count, in the order of their names.
@@ -78,6 +118,21 @@ mod tests {
         assert_ne!(second, first);
         fs::write(folder.path().join("shim/other.c"), "z").unwrap();
         assert_eq!(of(folder.path(), "a", "s").unwrap(), second, "another family's shim");
+        fs::write(folder.path().join("a/build.rs"), "driver_build::one_with(2)").unwrap();
+        fs::create_dir(folder.path().join("build/src")).unwrap();
+        for (module, text) in
+            [("lib", "mod one; mod two; mod three;"), ("one", "use crate::two::f;")]
+        {
+            fs::write(folder.path().join(format!("build/src/{module}.rs")), text).unwrap();
+        }
+        for module in ["two", "three"] {
+            fs::write(folder.path().join(format!("build/src/{module}.rs")), "").unwrap();
+        }
+        let third = of(folder.path(), "a", "s").unwrap();
+        fs::write(folder.path().join("build/src/three.rs"), "changed").unwrap();
+        assert_eq!(of(folder.path(), "a", "s").unwrap(), third, "a recipe of others");
+        fs::write(folder.path().join("build/src/two.rs"), "changed").unwrap();
+        assert_ne!(of(folder.path(), "a", "s").unwrap(), third, "one that its own needs");
         fs::rename(folder.path().join("shim/s.c"), folder.path().join("shim/s.cpp")).unwrap();
         assert_ne!(of(folder.path(), "a", "s").unwrap(), second);
     }

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-
-
 /// Defines an enumeration whose members have a name that people write and a number that IANA gave.
 macro_rules! named {
     ($(#[$about:meta])* $type:ident, $kind:literal { $($(#[$doc:meta])* $member:ident = $name:literal, $number:literal;)+ }) => {

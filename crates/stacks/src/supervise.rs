@@ -8,8 +8,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::job::{Described, Job, Locks, Reply};
 use crate::Question;
+use crate::job::{Described, Job, Locks, Reply};
 
 /// More than any answer has: a driver that prints without end is rubbish.
 const MOST_OUTPUT: u64 = 8 << 20;
@@ -100,8 +100,12 @@ impl Supervisor {
     /// If it cannot be used.
     pub fn describe(&self, object: &Path) -> Result<Described, HostError> {
         let driver = name(object);
-        let answer =
-            self.ask(&driver, &Question::Describe(object.to_path_buf()), Locks::Pthread, Duration::from_secs(20))?;
+        let answer = self.ask(
+            &driver,
+            &Question::Describe(object.to_path_buf()),
+            Locks::Pthread,
+            Duration::from_secs(20),
+        )?;
         let described: Result<Described, String> = parse(&driver, &answer)?;
         described.map_err(|what| HostError::Unusable { driver, what })
     }
@@ -113,7 +117,8 @@ impl Supervisor {
     pub fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostError> {
         let (server, client) = (name(&job.server), name(&job.client));
         let driver = if server == client { server } else { format!("{server} with {client}") };
-        let answer = self.ask(&driver, &Question::Measure(Box::new(job.clone())), job.locks, limit)?;
+        let answer =
+            self.ask(&driver, &Question::Measure(Box::new(job.clone())), job.locks, limit)?;
         parse(&driver, &answer)
     }
 
@@ -136,7 +141,13 @@ impl Supervisor {
         command
     }
 
-    fn ask(&self, driver: &str, question: &Question, locks: Locks, limit: Duration) -> Result<Vec<u8>, HostError> {
+    fn ask(
+        &self,
+        driver: &str,
+        question: &Question,
+        locks: Locks,
+        limit: Duration,
+    ) -> Result<Vec<u8>, HostError> {
         let mut command = self.command(locks);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: between fork and exec only prctl and setrlimit are called, which are safe there.
@@ -166,7 +177,10 @@ impl Supervisor {
 }
 
 /// Reads what a host writes until it ends or the time is up; then it is ended.
-fn attend(child: &mut Child, limit: Duration) -> std::io::Result<(Option<ExitStatus>, Vec<u8>, String)> {
+fn attend(
+    child: &mut Child,
+    limit: Duration,
+) -> std::io::Result<(Option<ExitStatus>, Vec<u8>, String)> {
     let deadline = Instant::now() + limit;
     let (sender, receiver) = channel();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -190,7 +204,8 @@ fn attend(child: &mut Child, limit: Duration) -> std::io::Result<(Option<ExitSta
         }
     }
     // Both ends closed: it ends at once, or never by itself.
-    let grace = if timely { deadline.max(Instant::now() + Duration::from_secs(2)) } else { Instant::now() };
+    let grace =
+        if timely { deadline.max(Instant::now() + Duration::from_secs(2)) } else { Instant::now() };
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break Some(status);
@@ -249,4 +264,3 @@ fn name(object: &Path) -> String {
         _ => object.display().to_string(),
     }
 }
-

@@ -102,11 +102,8 @@ fn over_loopback_with_shared_contexts_and_contexts_of_their_own() {
         for workload in [Workload::Full, Workload::Resume] {
             for object in [null(), openssl()] {
                 let suite = suite(Version::Tls13, Key::EcdsaP256, Group::X25519);
-                let job = Job {
-                    threads: 2,
-                    contexts,
-                    ..job(&object, workload, Wire::Loopback, suite)
-                };
+                let job =
+                    Job { threads: 2, contexts, ..job(&object, workload, Wire::Loopback, suite) };
                 let what = format!("{} {contexts} {workload:?}", object.display());
                 let outcome = measure(job).unwrap_or_else(|error| panic!("{what}: {error}"));
                 all_went_well(&outcome, &what);
@@ -167,7 +164,8 @@ fn a_stranger_s_certificate_is_refused() {
     let misnamed = Identity { name: "other.test".into(), ..good.identity.clone() };
     for identity in [strange, misnamed] {
         for wire in [Wire::Memory, Wire::Loopback] {
-            let outcome = measure(Job { identity: identity.clone(), wire, ..good.clone() }).unwrap();
+            let outcome =
+                measure(Job { identity: identity.clone(), wire, ..good.clone() }).unwrap();
             assert_eq!(outcome.done, 0, "{outcome:?}");
             let why = outcome.failure.unwrap();
             assert!(why.contains("certificate verify failed"), "{why}");

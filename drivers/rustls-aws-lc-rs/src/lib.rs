@@ -26,7 +26,8 @@ impl Library for AwsLcRs {
     fn version() -> &'static CStr {
         static TEXT: OnceLock<CString> = OnceLock::new();
         TEXT.get_or_init(|| {
-            let text = format!("{}, {}", env!("DRIVER_VERSION"), ::aws_lc_rs::awslc_version());
+            let text =
+                format!("{}, AWS-LC {}", env!("DRIVER_VERSION"), ::aws_lc_rs::awslc_version());
             CString::new(text).unwrap_or_default()
         })
     }

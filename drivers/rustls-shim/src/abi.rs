@@ -120,7 +120,12 @@ pub struct Driver {
     pub error: unsafe extern "C" fn(*mut c_char, usize),
     pub context_new: unsafe extern "C" fn(*const Config, *mut *mut RawContext) -> c_int,
     pub context_free: unsafe extern "C" fn(*mut RawContext),
-    pub conn_new: unsafe extern "C" fn(*mut RawContext, *const Transport, *const RawSession, *mut *mut RawConn) -> c_int,
+    pub conn_new: unsafe extern "C" fn(
+        *mut RawContext,
+        *const Transport,
+        *const RawSession,
+        *mut *mut RawConn,
+    ) -> c_int,
     pub handshake: unsafe extern "C" fn(*mut RawConn) -> c_int,
     pub read: unsafe extern "C" fn(*mut RawConn, *mut c_void, usize, *mut usize) -> c_int,
     pub write: unsafe extern "C" fn(*mut RawConn, *const c_void, usize, *mut usize) -> c_int,

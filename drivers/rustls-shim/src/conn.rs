@@ -49,7 +49,11 @@ pub struct Conn {
 
 impl Conn {
     /// A connection that has sent nothing yet.
-    pub fn new(context: &Context, transport: abi::Transport, session: Option<&Session>) -> Result<Self, Fail> {
+    pub fn new(
+        context: &Context,
+        transport: abi::Transport,
+        session: Option<&Session>,
+    ) -> Result<Self, Fail> {
         let transport = Io::new(transport)?;
         let (tls, side) = match context {
             Context::Client(side) => {
@@ -64,7 +68,9 @@ impl Conn {
                 let tls = session::offering(session, || ClientConnection::new(config, name))??;
                 (Connection::Client(tls), Some(Arc::clone(side)))
             }
-            Context::Server(config) => (Connection::Server(ServerConnection::new(Arc::clone(config))?), None),
+            Context::Server(config) => {
+                (Connection::Server(ServerConnection::new(Arc::clone(config))?), None)
+            }
         };
         Ok(Self { tls, transport, side, fresh: None, taken: 0 })
     }
@@ -132,7 +138,9 @@ impl Conn {
 
     /// What was agreed on.
     pub fn facts(&self) -> Result<abi::Facts, Fail> {
-        let (Some(version), Some(suite)) = (self.tls.protocol_version(), self.tls.negotiated_cipher_suite()) else {
+        let (Some(version), Some(suite)) =
+            (self.tls.protocol_version(), self.tls.negotiated_cipher_suite())
+        else {
             return Err(Fail::Text("the handshake is not finished"));
         };
         let version = match version {
@@ -145,7 +153,10 @@ impl Conn {
             version,
             cipher: u32::from(u16::from(suite.suite())),
             // None in a resumed TLS 1.2 handshake, which has no key exchange.
-            group: self.tls.negotiated_key_exchange_group().map_or(0, |group| u32::from(u16::from(group.name()))),
+            group: self
+                .tls
+                .negotiated_key_exchange_group()
+                .map_or(0, |group| u32::from(u16::from(group.name()))),
             resumed: u32::from(self.tls.handshake_kind() == Some(HandshakeKind::Resumed)),
         })
     }
@@ -249,7 +260,9 @@ fn moved(returned: isize, asked: usize, end: io::Result<usize>) -> io::Result<us
     match returned {
         abi::IO_END => end,
         abi::IO_AGAIN => Err(io::ErrorKind::WouldBlock.into()),
-        abi::IO_BROKEN => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the connection broke off")),
+        abi::IO_BROKEN => {
+            Err(io::Error::new(io::ErrorKind::BrokenPipe, "the connection broke off"))
+        }
         len => match usize::try_from(len) {
             Ok(len) if len <= asked => Ok(len),
             _ => Err(io::Error::other("the transport returned a number that it must not")),

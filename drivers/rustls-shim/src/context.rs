@@ -11,7 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, Signer, SigningKey, SingleCertAndKey};
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme,
+    SupportedProtocolVersion,
 };
 
 use crate::{Fail, Library, abi, session};
@@ -59,7 +60,8 @@ impl Context {
             unsafe { client(config, provider, version) }.map(|side| Self::Client(Arc::new(side)))
         } else {
             // SAFETY: the caller's contract.
-            unsafe { server::<L>(config, provider, version) }.map(|config| Self::Server(Arc::new(config)))
+            unsafe { server::<L>(config, provider, version) }
+                .map(|config| Self::Server(Arc::new(config)))
         }
     }
 }
@@ -75,8 +77,11 @@ fn pinned(mut provider: CryptoProvider, config: &abi::Config) -> Result<CryptoPr
     }
 
     let all = std::mem::take(&mut provider.kx_groups);
-    let find = |number: u32| all.iter().copied().find(|group| u32::from(u16::from(group.name())) == number);
-    let group = find(config.group).ok_or(Fail::Unsupported("rustls with this provider lacks the group"))?;
+    let find = |number: u32| {
+        all.iter().copied().find(|group| u32::from(u16::from(group.name())) == number)
+    };
+    let group =
+        find(config.group).ok_or(Fail::Unsupported("rustls with this provider lacks the group"))?;
     if config.version == 0x0303 && config.group == 0x11ec {
         return Err(Fail::Unsupported("the hybrid group came with TLS 1.3"));
     }
@@ -95,8 +100,10 @@ fn pinned(mut provider: CryptoProvider, config: &abi::Config) -> Result<CryptoPr
         .position(|(scheme, _)| u32::from(u16::from(*scheme)) == config.signature)
         .ok_or(Fail::Unsupported("rustls with this provider lacks the signature scheme"))?;
     // The chain's own signatures are verified by any algorithm that the provider has.
-    provider.signature_verification_algorithms =
-        WebPkiSupportedAlgorithms { all: schemes.all, mapping: mapping.get(at..=at).unwrap_or_default() };
+    provider.signature_verification_algorithms = WebPkiSupportedAlgorithms {
+        all: schemes.all,
+        mapping: mapping.get(at..=at).unwrap_or_default(),
+    };
     Ok(provider)
 }
 
@@ -109,7 +116,8 @@ unsafe fn server_name(config: &abi::Config) -> Result<ServerName<'static>, Fail>
     // SAFETY: the caller's contract.
     let name = unsafe { CStr::from_ptr(config.server_name) };
     let name = name.to_str().map_err(|_| Fail::Text("the server's name is not text"))?;
-    ServerName::try_from(name.to_owned()).map_err(|_| Fail::Text("the server's name is neither a DNS name nor an address"))
+    ServerName::try_from(name.to_owned())
+        .map_err(|_| Fail::Text("the server's name is neither a DNS name nor an address"))
 }
 
 /// # Safety
@@ -153,12 +161,21 @@ unsafe fn client(
         .dangerous() // by this name goes any choice of a verifier; this one is the default
         .with_custom_certificate_verifier(verifier)
         .with_client_cert_resolver(Arc::new(NoCertificate));
-    made.resumption =
-        if config.tickets == 0 { Resumption::disabled() } else { Resumption::store(Arc::new(session::Store)) };
+    made.resumption = if config.tickets == 0 {
+        Resumption::disabled()
+    } else {
+        Resumption::store(Arc::new(session::Store))
+    };
     Ok(ClientSide {
         config: Arc::new(made),
         name,
-        pins: [config.version, config.cipher, config.group, config.signature, config.certificate_group],
+        pins: [
+            config.version,
+            config.cipher,
+            config.group,
+            config.signature,
+            config.certificate_group,
+        ],
         roots: pem.to_vec(),
     })
 }

@@ -204,7 +204,10 @@ impl Cut for String {
     }
 }
 
-unsafe extern "C" fn context_new<L: Library>(config: *const Config, context: *mut *mut RawContext) -> c_int {
+unsafe extern "C" fn context_new<L: Library>(
+    config: *const Config,
+    context: *mut *mut RawContext,
+) -> c_int {
     let made = guarded(|| {
         if config.is_null() || context.is_null() {
             return Err(NULL);
@@ -279,7 +282,10 @@ unsafe extern "C" fn conn_new(
 ///
 /// # Safety
 /// `conn` is null, or made by `conn_new` and used by this thread only meanwhile.
-unsafe fn with<T>(conn: *mut RawConn, work: impl FnOnce(&mut Conn) -> Result<T, Fail>) -> Result<T, c_int> {
+unsafe fn with<T>(
+    conn: *mut RawConn,
+    work: impl FnOnce(&mut Conn) -> Result<T, Fail>,
+) -> Result<T, c_int> {
     guarded(|| {
         // SAFETY: the caller's contract.
         let conn = unsafe { conn.cast::<Conn>().as_mut() };
@@ -292,7 +298,12 @@ unsafe extern "C" fn handshake(conn: *mut RawConn) -> c_int {
     unsafe { status(with(conn, Conn::handshake), std::ptr::null_mut()) }
 }
 
-unsafe extern "C" fn read(conn: *mut RawConn, bytes: *mut c_void, len: usize, done: *mut usize) -> c_int {
+unsafe extern "C" fn read(
+    conn: *mut RawConn,
+    bytes: *mut c_void,
+    len: usize,
+    done: *mut usize,
+) -> c_int {
     let work = |conn: &mut Conn| {
         if bytes.is_null() || len == 0 || done.is_null() {
             return Err(NULL);
@@ -304,7 +315,12 @@ unsafe extern "C" fn read(conn: *mut RawConn, bytes: *mut c_void, len: usize, do
     unsafe { status(with(conn, work), done) }
 }
 
-unsafe extern "C" fn write(conn: *mut RawConn, bytes: *const c_void, len: usize, done: *mut usize) -> c_int {
+unsafe extern "C" fn write(
+    conn: *mut RawConn,
+    bytes: *const c_void,
+    len: usize,
+    done: *mut usize,
+) -> c_int {
     let work = |conn: &mut Conn| {
         if bytes.is_null() || len == 0 || done.is_null() {
             return Err(NULL);

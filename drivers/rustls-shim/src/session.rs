@@ -7,9 +7,9 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
-use rustls::NamedGroup;
 
 use crate::Fail;
 use crate::context::ClientSide;
@@ -47,7 +47,9 @@ impl Session {
         match kept.as_deref() {
             Some(Kept::Tls12(value)) => Ok(Box::new(Kept::Tls12(value.clone()))),
             Some(Kept::Tls13(_)) => kept.take().ok_or(Fail::Text("no session")),
-            None => Err(Fail::Text("this TLS 1.3 session has been used, and rustls uses one once: take the newest")),
+            None => Err(Fail::Text(
+                "this TLS 1.3 session has been used, and rustls uses one once: take the newest",
+            )),
         }
     }
 }

@@ -38,14 +38,25 @@ fn full_then_resumed(client: &Context, server: &Context, pins: Pins) {
         for conn in [&mut pair.client, &mut pair.server] {
             let facts = conn.facts();
             assert_eq!((facts.version, facts.cipher), (pins.version, pins.cipher), "{what}");
-            assert_eq!(facts.resumed, u32::from(resumed), "{what}: round {round}: {}", conn.driver.name);
+            assert_eq!(
+                facts.resumed,
+                u32::from(resumed),
+                "{what}: round {round}: {}",
+                conn.driver.name
+            );
             let group = if resumed && pins.version == TLS12 { 0 } else { pins.group };
             // A library that is not ours may tell the group of the session.
-            assert!(facts.group == group || resumed && !conn.driver.name.starts_with("rustls"), "{what}: {facts:x?}");
+            assert!(
+                facts.group == group || resumed && !conn.driver.name.starts_with("rustls"),
+                "{what}: {facts:x?}"
+            );
         }
         let fresh = pair.client.take_session();
         // A TLS 1.2 ticket may be used again where no new one comes (RFC 5077 §3.3).
-        assert!(fresh.is_some() || resumed && pins.version == TLS12, "{what}: round {round}: no session");
+        assert!(
+            fresh.is_some() || resumed && pins.version == TLS12,
+            "{what}: round {round}: no session"
+        );
         session = fresh.or(session);
         assert!(pair.client.take_session().is_none(), "{what}: the same session twice");
         assert!(pair.server.take_session().is_none(), "{what}: a server gave a session");
@@ -60,7 +71,9 @@ fn every_suite_full_and_resumed_between_all_drivers() {
                 for version in [TLS12, TLS13] {
                     for group in [X25519, P256, HYBRID] {
                         let has = |name: &str| name != "rustls-ring";
-                        if group == HYBRID && (version == TLS12 || !has(&client.name) || !has(&server.name)) {
+                        if group == HYBRID
+                            && (version == TLS12 || !has(&client.name) || !has(&server.name))
+                        {
                             continue;
                         }
                         for cipher in 0..3 {
@@ -82,7 +95,8 @@ fn what_a_library_lacks_is_unsupported() {
         Context::new(by_name(name), server, pins, identity(Key::EcdsaP256), NAME, true).map(|_| ())
     };
     for server in [true, false] {
-        let (status, why) = made("rustls-ring", Pins { group: HYBRID, ..default(TLS13) }, server).unwrap_err();
+        let (status, why) =
+            made("rustls-ring", Pins { group: HYBRID, ..default(TLS13) }, server).unwrap_err();
         assert_eq!(status, abi::UNSUPPORTED);
         assert!(why.contains("group"), "{why}");
         made("rustls-aws-lc-rs", Pins { group: HYBRID, ..default(TLS13) }, server).unwrap();
@@ -113,7 +127,9 @@ fn a_wrong_root_and_a_wrong_name_are_refused() {
             let stranger = Context::client(driver, pins, &new_identity(Key::EcdsaP256));
             let error = Pair::new(&stranger, &server, None).unwrap().handshake().unwrap_err();
             assert!(error.starts_with(&driver.name), "{error}");
-            let misled = Context::new(driver, false, pins, identity(Key::EcdsaP256), "other.test", true).unwrap();
+            let misled =
+                Context::new(driver, false, pins, identity(Key::EcdsaP256), "other.test", true)
+                    .unwrap();
             let error = Pair::new(&misled, &server, None).unwrap().handshake().unwrap_err();
             if driver.name.starts_with("rustls") {
                 assert!(error.contains("not valid for name"), "{error}");
@@ -155,7 +171,15 @@ fn a_server_issues_exactly_one_ticket_and_only_where_asked() {
         // A client without tickets keeps none.
         for version in [TLS12, TLS13] {
             let server = Context::server(driver, default(version), identity(Key::EcdsaP256));
-            let client = Context::new(driver, false, default(version), identity(Key::EcdsaP256), NAME, false).unwrap();
+            let client = Context::new(
+                driver,
+                false,
+                default(version),
+                identity(Key::EcdsaP256),
+                NAME,
+                false,
+            )
+            .unwrap();
             let mut pair = Pair::new(&client, &server, None).unwrap();
             pair.handshake().unwrap();
             pair.exchange().unwrap();
@@ -231,7 +255,12 @@ fn an_end_in_order_is_told_from_a_bare_one() {
             if driver.name.starts_with("rustls") {
                 assert_eq!(pair.client.shutdown().unwrap(), abi::OK);
             }
-            assert_eq!(pair.server.from.borrow().seen.len(), sent, "{}: close_notify twice", driver.name);
+            assert_eq!(
+                pair.server.from.borrow().seen.len(),
+                sent,
+                "{}: close_notify twice",
+                driver.name
+            );
             pair.server.from.borrow_mut().ended = true;
             assert_eq!(pair.server.read(&mut bytes).unwrap().0, abi::CLOSED);
 
@@ -259,8 +288,11 @@ fn a_narrow_transport_takes_a_megabyte_both_ways() {
                 (pipe.borrow_mut().room, pipe.borrow_mut().piece) = (5000, 3000);
             }
             for up in [true, false] {
-                let (from, to) =
-                    if up { (&mut pair.client, &mut pair.server) } else { (&mut pair.server, &mut pair.client) };
+                let (from, to) = if up {
+                    (&mut pair.client, &mut pair.server)
+                } else {
+                    (&mut pair.server, &mut pair.client)
+                };
                 let (mut sent, mut got) = (0, Vec::new());
                 let mut bytes = vec![0; 20_000];
                 while got.len() < data.len() {

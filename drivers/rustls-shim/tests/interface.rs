@@ -56,7 +56,13 @@ fn the_mirror_is_the_header() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mirror.c");
     std::fs::write(&file, source).unwrap();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("include");
-    let output = Command::new("cc").arg("-fsyntax-only").arg("-I").arg(include).arg(&file).output().expect("a C compiler");
+    let output = Command::new("cc")
+        .arg("-fsyntax-only")
+        .arg("-I")
+        .arg(include)
+        .arg(&file)
+        .output()
+        .expect("a C compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -74,7 +80,11 @@ fn a_driver_says_what_it_is_made_of() {
         let wanted = abi::TLS_1_2 | abi::TLS_1_3 | abi::EARLY_DATA | abi::QUIC_TLS;
         assert_eq!(functions & wanted, wanted);
         assert_eq!(functions & abi::POST_QUANTUM != 0, provider == "aws-lc-rs");
-        println!("{version}; {}; {}", driver.text(driver.table.build_flags), driver.text(driver.table.cpu_features));
+        println!(
+            "{version}; {}; {}",
+            driver.text(driver.table.build_flags),
+            driver.text(driver.table.cpu_features)
+        );
     }
 }
 
@@ -111,7 +121,10 @@ fn null_pointers_and_wrong_sizes_are_errors() {
             let mut conn = null_mut();
             assert_eq!((table.conn_new)(context.raw, null(), null(), &raw mut conn), abi::ERROR);
             let transport = Transport { user: null_mut(), recv: None, send: None };
-            assert_eq!((table.conn_new)(context.raw, &raw const transport, null(), &raw mut conn), abi::ERROR);
+            assert_eq!(
+                (table.conn_new)(context.raw, &raw const transport, null(), &raw mut conn),
+                abi::ERROR
+            );
             assert!(by_name(name).error().contains("function"));
             assert_eq!((table.handshake)(null_mut()), abi::ERROR);
             let mut done = 7;
@@ -139,7 +152,8 @@ fn rubbish_from_the_peer_is_an_error() {
         let driver = by_name(name);
         let client = Context::client(driver, PINS, identity(Key::EcdsaP256));
         let server = Context::server(driver, PINS, identity(Key::EcdsaP256));
-        for rubbish in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[22, 3, 3, 0, 4, 1, 0, 0, 0], &[0xff; 64]] {
+        for rubbish in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[22, 3, 3, 0, 4, 1, 0, 0, 0], &[0xff; 64]]
+        {
             let mut pair = Pair::new(&client, &server, None).unwrap();
             pair.server.from.borrow_mut().bytes.extend(rubbish);
             let error = pair.server.handshake().unwrap_err();
@@ -148,7 +162,10 @@ fn rubbish_from_the_peer_is_an_error() {
             // The facts of a handshake that failed are an error, too.
             let mut facts = Facts { size: size_of::<Facts>() as u32, ..Facts::default() };
             // SAFETY: a connection and facts of ours.
-            assert_eq!(unsafe { (driver.table.facts)(pair.server.raw, &raw mut facts) }, abi::ERROR);
+            assert_eq!(
+                unsafe { (driver.table.facts)(pair.server.raw, &raw mut facts) },
+                abi::ERROR
+            );
         }
     }
 }

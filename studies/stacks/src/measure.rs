@@ -44,12 +44,12 @@ pub struct Ended {
     pub failed: u64,
 }
 
-/// A library whose hosts died or hung this often in a row is left alone.
+/// A library whose hosts died this often in a row is left alone; to hang counts twice.
 const PATIENCE: u32 = 3;
 
 /// A host may take so much longer than expected, and so long besides, before it is ended.
 const SLOWER: u32 = 8;
-const BESIDE: Duration = Duration::from_secs(10);
+const BESIDE: Duration = Duration::from_secs(20);
 
 /// Within so long a signal has reached every process.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -254,11 +254,14 @@ impl Run<'_> {
         }
         if verdict == Verdict::Broken {
             let times = self.broken.entry(point.library.clone()).or_default();
-            *times += 1;
-            if *times == PATIENCE {
+            let before = *times;
+            // To wait for an answer that does not come costs more than a crash.
+            let hung = matches!(sample.outcome, record::Outcome::TimedOut { .. });
+            *times += if hung { 2 } else { 1 };
+            if before < PATIENCE && *times >= PATIENCE {
                 let name = point.library.clone();
                 self.warn_once(&format!(
-                    "{name} broke {PATIENCE} times in a row and is left out from here on; \
+                    "{name} broke again and again and is left out from here on; \
                      hint: `wiretax stacks --libraries {name}` tries it alone"
                 ));
             }

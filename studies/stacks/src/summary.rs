@@ -301,5 +301,19 @@ pub fn summarise(samples: impl IntoIterator<Item = Sample>) -> Summary {
     summary.cells.iter_mut().for_each(Cell::close);
     libraries.sort_by(|a, b| a.0.total_cmp(&b.0));
     summary.libraries = libraries.into_iter().map(|(_, about)| about).collect();
+    tell_apart(&mut summary.libraries);
     summary
+}
+
+/// Builds of one version get their drivers' names beside it.
+fn tell_apart(libraries: &mut [About]) {
+    let mut count: BTreeMap<String, u32> = BTreeMap::new();
+    for about in libraries.iter() {
+        *count.entry(about.title.clone()).or_default() += 1;
+    }
+    for about in libraries {
+        if count.get(&about.title).is_some_and(|count| *count > 1) {
+            about.title = format!("{} ({})", about.title, about.name);
+        }
+    }
 }

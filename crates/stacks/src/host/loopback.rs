@@ -46,7 +46,8 @@ impl Hops {
     pub(crate) fn open(hops: usize, shared_with: Option<&Hops>, shared: bool) -> io::Result<Self> {
         let mut opened = Hops { listeners: Vec::new(), addresses: Vec::new() };
         for hop in 0..hops {
-            let port = shared_with.and_then(|other| other.addresses.get(hop)).map_or(0, SocketAddr::port);
+            let port =
+                shared_with.and_then(|other| other.addresses.get(hop)).map_or(0, SocketAddr::port);
             let listener = socket::listen(port, shared)?;
             opened.addresses.push(listener.local_addr()?);
             opened.listeners.push(listener);
@@ -180,13 +181,22 @@ impl Server<'_> {
         }
     }
 
-    fn front_turn(&mut self, registry: &Registry, at: usize, link: &mut Link) -> Result<Turn, DriverError> {
+    fn front_turn(
+        &mut self,
+        registry: &Registry,
+        at: usize,
+        link: &mut Link,
+    ) -> Result<Turn, DriverError> {
         let turn = link.front.turn(&mut self.scratch)?;
         if link.front.is_held() && link.back.is_none() {
             let Some(next) = self.hops.addresses.get(link.hop + 1) else { return Ok(Turn::Done) };
             let mut socket = Socket::connecting(*next).map_err(machine("connecting"))?;
             registry
-                .register(socket.stream_mut(), Token(at * 2 + 1), Interest::READABLE | Interest::WRITABLE)
+                .register(
+                    socket.stream_mut(),
+                    Token(at * 2 + 1),
+                    Interest::READABLE | Interest::WRITABLE,
+                )
                 .map_err(machine("watching a connection"))?;
             let session = self.sessions.pop_back();
             let party = Party::new(&self.contexts.client, socket, true, session.as_ref())?;
@@ -314,7 +324,11 @@ impl Client<'_> {
     }
 
     /// Keeps connections going while `more` says so of the number begun, then lets them end.
-    fn run(&mut self, poll: &mut Poll, more: &mut dyn FnMut(u64) -> bool) -> Result<(), DriverError> {
+    fn run(
+        &mut self,
+        poll: &mut Poll,
+        more: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), DriverError> {
         let mut events = Events::with_capacity(64);
         self.counted = 0;
         let mut goes_on = true;
@@ -348,12 +362,17 @@ impl Client<'_> {
 
     fn begin(&mut self, registry: &Registry, at: usize) {
         let session = if self.setup.resumes() { self.sessions.pop_back() } else { None };
-        let begun = Socket::connecting(self.to).map_err(machine("connecting")).and_then(|mut socket| {
-            registry
-                .register(socket.stream_mut(), Token(at), Interest::READABLE | Interest::WRITABLE)
-                .map_err(machine("watching a connection"))?;
-            Party::new(&self.contexts.client, socket, true, session.as_ref())
-        });
+        let begun =
+            Socket::connecting(self.to).map_err(machine("connecting")).and_then(|mut socket| {
+                registry
+                    .register(
+                        socket.stream_mut(),
+                        Token(at),
+                        Interest::READABLE | Interest::WRITABLE,
+                    )
+                    .map_err(machine("watching a connection"))?;
+                Party::new(&self.contexts.client, socket, true, session.as_ref())
+            });
         let resumes = session.is_some();
         self.counted += u64::from(resumes || !self.setup.resumes());
         match begun {

@@ -59,7 +59,8 @@ pub fn answer(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Resul
 /// If the libraries cannot be loaded or will not do what was asked for.
 pub fn measure(job: Job) -> Result<Outcome, DriverError> {
     let server = Library::load(&job.server)?;
-    let client = if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
+    let client =
+        if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
     let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
     let before = Mutex::new(None);
     let setup = Setup { job, server, client, counter, before };
@@ -71,9 +72,9 @@ pub fn measure(job: Job) -> Result<Outcome, DriverError> {
             footprints = Some(open::footprint(&setup, contexts, connections)?);
             Tally { done: connections as u64, ..Tally::default() }
         }
-        (Workload::Bulk { record }, _) => in_threads(&setup, |contexts, gate| {
-            open::bulk(&setup, contexts, gate, record)
-        })?,
+        (Workload::Bulk { record }, _) => {
+            in_threads(&setup, |contexts, gate| open::bulk(&setup, contexts, gate, record))?
+        }
         (Workload::Full | Workload::Resume, Wire::Memory) => {
             in_threads(&setup, |contexts, gate| memory::worker(&setup, contexts, gate))?
         }

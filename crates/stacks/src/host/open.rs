@@ -202,4 +202,3 @@ fn heap() -> i64 {
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks + info.hblkhd) as i64
 }
-

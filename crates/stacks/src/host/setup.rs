@@ -115,10 +115,16 @@ impl Setup {
         }
         match (shown.resumed, resume) {
             (false, true) => {
-                return Err(DriverError::OnTheWire { shown: "a full handshake", asked: "a resumed one" });
+                return Err(DriverError::OnTheWire {
+                    shown: "a full handshake",
+                    asked: "a resumed one",
+                });
             }
             (true, false) => {
-                return Err(DriverError::OnTheWire { shown: "a resumed handshake", asked: "a full one" });
+                return Err(DriverError::OnTheWire {
+                    shown: "a resumed handshake",
+                    asked: "a full one",
+                });
             }
             _ => {}
         }
@@ -190,7 +196,8 @@ impl Gate {
         if let Some(counter) = &setup.counter {
             // Nobody counts between the two.
             if leads {
-                let counted = [locks::Side::Client, locks::Side::Server].map(|side| counter.read(side));
+                let counted =
+                    [locks::Side::Client, locks::Side::Server].map(|side| counter.read(side));
                 *setup.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
             }
             self.barrier.wait();

@@ -53,7 +53,8 @@ fn main() -> ExitCode {
 fn object(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (source, object) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
     std::fs::write(&source, text).expect("a file is written");
-    let status = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status();
+    let status =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status();
     assert!(status.expect("cc runs").success());
     object
 }
@@ -71,7 +72,10 @@ fn crashes(supervisor: &Supervisor, folder: &Path) {
     let error = supervisor.describe(&object(folder, "crashes", text)).expect_err("it dies");
     let told = error.to_string();
     assert!(matches!(error, HostError::Crashed { .. }), "{told}");
-    assert!(told.contains("crashes.so") && told.contains("signal 6") && told.contains("last words"), "{told}");
+    assert!(
+        told.contains("crashes.so") && told.contains("signal 6") && told.contains("last words"),
+        "{told}"
+    );
 }
 
 fn hangs(supervisor: &Supervisor, folder: &Path) {
@@ -100,7 +104,9 @@ fn other_interface(supervisor: &Supervisor, folder: &Path) {
 }
 
 fn job(path: &Path) -> stacks::Job {
-    use stacks::{Cipher, Contexts, Extent, Group, Identity, Job, Key, Locks, Suite, Version, Wire, Workload};
+    use stacks::{
+        Cipher, Contexts, Extent, Group, Identity, Job, Key, Locks, Suite, Version, Wire, Workload,
+    };
     let text = String::new;
     Job {
         server: path.to_path_buf(),

@@ -33,7 +33,10 @@ pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
     let mut failures = 0;
     for (name, object) in &built {
         match supervisor.describe(object) {
-            Ok(described) => println!("{name}: {} [{}] {}", described.version, described.build_flags, described.cpu_features),
+            Ok(described) => println!(
+                "{name}: {} [{}] {}",
+                described.version, described.build_flags, described.cpu_features
+            ),
             Err(error) => {
                 println!("{error}");
                 failures += 1;
@@ -56,7 +59,12 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
     for version in Version::ALL {
         for key in Key::ALL {
             for group in Group::ALL {
-                let suite = Suite { version: *version, key: *key, group: *group, cipher: Cipher::Aes128Gcm };
+                let suite = Suite {
+                    version: *version,
+                    key: *key,
+                    group: *group,
+                    cipher: Cipher::Aes128Gcm,
+                };
                 if !suite.exists() {
                     continue;
                 }
@@ -74,7 +82,12 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
         }
     }
     for version in Version::ALL {
-        let suite = Suite { version: *version, key: Key::EcdsaP256, group: Group::X25519, cipher: Cipher::Aes128Gcm };
+        let suite = Suite {
+            version: *version,
+            key: Key::EcdsaP256,
+            group: Group::X25519,
+            cipher: Cipher::Aes128Gcm,
+        };
         let job = job(server, client, Workload::Bulk { record: 16_384 }, suite);
         let (mark, why) = verdict(supervisor, &job);
         line.push(mark);
@@ -83,7 +96,13 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
             failures += u32::from(mark == '!');
         }
     }
-    let role = if server == client { "alone" } else if line.is_empty() { "" } else { "with the other" };
+    let role = if server == client {
+        "alone"
+    } else if line.is_empty() {
+        ""
+    } else {
+        "with the other"
+    };
     println!("{name:>20} {role:>15}: {line}");
     failures
 }
@@ -115,7 +134,9 @@ fn verdict(supervisor: &Supervisor, job: &Job) -> (char, Option<String>) {
         Ok(Reply::Done(outcome)) if well(job, &outcome) => ('.', None),
         Ok(Reply::Done(outcome)) => {
             let Outcome { done, failed, resumed, lied, failure, .. } = *outcome;
-            let what = format!("{done} done, {resumed} resumed, {failed} failed, {lied} lied: {failure:?}");
+            let what = format!(
+                "{done} done, {resumed} resumed, {failed} failed, {lied} lied: {failure:?}"
+            );
             ('!', Some(what))
         }
         Ok(Reply::Unsupported(what)) => ('-', Some(format!("unsupported: {what}"))),
@@ -130,7 +151,12 @@ fn well(job: &Job, outcome: &Outcome) -> bool {
 }
 
 fn refusals(supervisor: &Supervisor, name: &str, object: &PathBuf, other: &PathBuf) -> u32 {
-    let suite = Suite { version: Version::Tls12, key: Key::EcdsaP256, group: Group::Secp256r1, cipher: Cipher::Aes128Gcm };
+    let suite = Suite {
+        version: Version::Tls12,
+        key: Key::EcdsaP256,
+        group: Group::Secp256r1,
+        cipher: Cipher::Aes128Gcm,
+    };
     let good = job(other, object, Workload::Full, suite);
     let strange = Identity { roots: identity(Key::EcdsaP256).roots, ..good.identity.clone() };
     let misnamed = Identity { name: "other.test".into(), ..good.identity.clone() };

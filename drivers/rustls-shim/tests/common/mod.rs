@@ -9,7 +9,9 @@ use std::ptr::{null, null_mut};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use rustls_shim::abi::{self, Config, Driver, Facts, Pem, RawConn, RawContext, RawSession, Transport};
+use rustls_shim::abi::{
+    self, Config, Driver, Facts, Pem, RawConn, RawContext, RawSession, Transport,
+};
 
 /// A loaded driver, never unloaded.
 #[derive(Clone)]
@@ -22,9 +24,15 @@ pub struct Loaded {
 pub fn drivers() -> &'static [Loaded] {
     static ALL: OnceLock<Vec<Loaded>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut all: Vec<_> =
-            ["rustls-aws-lc-rs", "rustls-ring"].iter().map(|name| load(name, &built(name))).collect();
-        for path in std::env::var("DRIVERS_BESIDE").unwrap_or_default().split(':').filter(|path| !path.is_empty()) {
+        let mut all: Vec<_> = ["rustls-aws-lc-rs", "rustls-ring"]
+            .iter()
+            .map(|name| load(name, &built(name)))
+            .collect();
+        for path in std::env::var("DRIVERS_BESIDE")
+            .unwrap_or_default()
+            .split(':')
+            .filter(|path| !path.is_empty())
+        {
             all.push(load(path, Path::new(path)));
         }
         all
@@ -55,10 +63,12 @@ fn built(name: &str) -> PathBuf {
 
 fn load(name: &str, path: &Path) -> Loaded {
     // SAFETY: a driver's initialisers do nothing but a library's.
-    let object = unsafe { libloading::Library::new(path) }.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let object =
+        unsafe { libloading::Library::new(path) }.unwrap_or_else(|error| panic!("{name}: {error}"));
     let object: &'static libloading::Library = Box::leak(Box::new(object));
     // SAFETY: the header gives the symbol this type.
-    let symbol = unsafe { object.get::<unsafe extern "C" fn() -> *const Driver>(b"wiretax_driver\0") };
+    let symbol =
+        unsafe { object.get::<unsafe extern "C" fn() -> *const Driver>(b"wiretax_driver\0") };
     // SAFETY: as the header says, the table is valid as long as the object is loaded.
     let table = unsafe { &*(symbol.expect("the one symbol"))() };
     assert_eq!((table.abi, table.size as usize), (abi::ABI, size_of::<Driver>()), "{name}");
@@ -180,11 +190,13 @@ impl Context {
     }
 
     pub fn server(driver: &'static Loaded, pins: Pins, identity: &Identity) -> Self {
-        Self::new(driver, true, pins, identity, "", true).unwrap_or_else(|error| panic!("{} {pins:x?} {error:?}", driver.name))
+        Self::new(driver, true, pins, identity, "", true)
+            .unwrap_or_else(|error| panic!("{} {pins:x?} {error:?}", driver.name))
     }
 
     pub fn client(driver: &'static Loaded, pins: Pins, identity: &Identity) -> Self {
-        Self::new(driver, false, pins, identity, NAME, true).unwrap_or_else(|error| panic!("{} {pins:x?} {error:?}", driver.name))
+        Self::new(driver, false, pins, identity, NAME, true)
+            .unwrap_or_else(|error| panic!("{} {pins:x?} {error:?}", driver.name))
     }
 }
 
@@ -277,13 +289,18 @@ impl Conn {
         let mut raw = null_mut();
         let table = context.driver.table;
         // SAFETY: everything is valid during the call, the end until conn_free.
-        let status = unsafe { (table.conn_new)(context.raw, &raw const transport, session, &raw mut raw) };
+        let status =
+            unsafe { (table.conn_new)(context.raw, &raw const transport, session, &raw mut raw) };
         let made = Self { driver: context.driver, raw, from: Rc::clone(from), end };
         if status == abi::OK { Ok(made) } else { Err(context.driver.error()) }
     }
 
     fn named(&self, status: c_int) -> Result<c_int, String> {
-        if status < 0 { Err(format!("{}: {}", self.driver.name, self.driver.error())) } else { Ok(status) }
+        if status < 0 {
+            Err(format!("{}: {}", self.driver.name, self.driver.error()))
+        } else {
+            Ok(status)
+        }
     }
 
     pub fn handshake(&mut self) -> Result<c_int, String> {
@@ -295,16 +312,23 @@ impl Conn {
     pub fn read(&mut self, bytes: &mut [u8]) -> Result<(c_int, usize), String> {
         let mut done = 0;
         // SAFETY: a connection and bytes of ours.
-        let status =
-            unsafe { (self.driver.table.read)(self.raw, bytes.as_mut_ptr().cast(), bytes.len(), &raw mut done) };
+        let status = unsafe {
+            (self.driver.table.read)(
+                self.raw,
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+                &raw mut done,
+            )
+        };
         self.named(status).map(|status| (status, done))
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<(c_int, usize), String> {
         let mut done = 0;
         // SAFETY: a connection and bytes of ours.
-        let status =
-            unsafe { (self.driver.table.write)(self.raw, bytes.as_ptr().cast(), bytes.len(), &raw mut done) };
+        let status = unsafe {
+            (self.driver.table.write)(self.raw, bytes.as_ptr().cast(), bytes.len(), &raw mut done)
+        };
         self.named(status).map(|status| (status, done))
     }
 
@@ -348,13 +372,20 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(client: &Context, server: &Context, session: Option<&Session>) -> Result<Self, String> {
+    pub fn new(
+        client: &Context,
+        server: &Context,
+        session: Option<&Session>,
+    ) -> Result<Self, String> {
         let pipe = || {
             let (bytes, seen) = (VecDeque::new(), Vec::new());
             Rc::new(RefCell::new(Pipe { bytes, seen, room: 1 << 20, piece: 1 << 20, ended: false }))
         };
         let (up, down) = (pipe(), pipe());
-        Ok(Self { client: Conn::new(client, session, &down, &up)?, server: Conn::new(server, None, &up, &down)? })
+        Ok(Self {
+            client: Conn::new(client, session, &down, &up)?,
+            server: Conn::new(server, None, &up, &down)?,
+        })
     }
 
     pub fn handshake(&mut self) -> Result<(), String> {
