@@ -607,10 +607,20 @@ static int facts(wt_conn *conn, struct wt_facts *told) {
     return WT_OK;
 }
 
+/* In TLS 1.2 a server may renew a ticket while it resumes; not every library calls back for it. */
+static SSL_SESSION *current_session(SSL *tls) {
+    SSL_SESSION *session = SSL_version(tls) == TLS1_2_VERSION ? SSL_get1_session(tls) : NULL;
+    if (session != NULL && !SSL_SESSION_has_ticket(session)) {
+        SSL_SESSION_free(session);
+        session = NULL;
+    }
+    return session;
+}
+
 static wt_session *take_session(wt_conn *conn) {
     SSL_SESSION *session = conn->newest;
     conn->newest = NULL;
-    return (wt_session *)session;
+    return (wt_session *)(session != NULL ? session : current_session(conn->tls));
 }
 
 static void session_free(wt_session *session) {

@@ -107,7 +107,8 @@ fn count(before: &Profile, after: &Profile, handshakes: u64, top: usize) -> PerH
     let each = |sum: i128| sum as f64 / handshakes as f64;
     let part = |(path, symbol): (&str, &str), sum: &Sum| Part {
         object: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        symbol: symbol.to_owned(),
+        // Without the version that the C library's have.
+        symbol: symbol.split('@').next().unwrap_or(symbol).to_owned(),
         instructions: each(sum.instructions),
         atomic_rmw: (!sum.untold).then(|| each(sum.atomic)),
     };

@@ -7,7 +7,8 @@
 //!
 //! The counts do not depend on how fast the machine is, but on the processor that valgrind shows to
 //! the program: it has no AVX-512, SHA or vector AES instructions of the newest kinds, so a library
-//! picks other code than it may outside. Stubs of the procedure linkage table are not counted.
+//! picks other code than it may outside. Stubs of the procedure linkage table are not counted. In a
+//! program of one thread the C library's malloc takes no locks: with more threads it adds its own.
 
 mod atomics;
 mod count;

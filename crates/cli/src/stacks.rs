@@ -101,7 +101,12 @@ fn roster(args: &StacksArgs, scratch: &Scratch) -> Result<(Roster, Vec<String>),
             names.push(name.clone());
             continue;
         }
-        for driver in catalog.select(&[name]).or_exit(Exit::Usage)? {
+        for mut driver in catalog.select(&[name]).or_exit(Exit::Usage)? {
+            // What `wiretax drivers` has built is called `driver.so`: its folder names it.
+            let folder = driver.object().and_then(Path::parent).and_then(Path::file_name);
+            if let (true, Some(folder)) = (driver.name == "driver", folder) {
+                driver.name = folder.to_string_lossy().into_owned();
+            }
             names.push(driver.name.clone());
             roster.libraries.retain(|library| library.name != driver.name);
             roster.libraries.push(Library {

@@ -40,8 +40,8 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     }
     let text = "Acquisitions of reader-writer locks and mutexes inside the library, counted on the \
                 server's side of one connection. The counts are exact and do not depend on the \
-                machine; what they cost grows with the cores that take them. The C library's own \
-                locks and atomic instructions are not in them.";
+                machine; what they cost grows with the cores that take them. Not in them: the \
+                C library's own locks, those of other runtimes (Rust's, Go's) and atomic instructions.";
     let mut section =
         Section::new("stacks-locks", "Locks a handshake").with(Inline::new().text(text));
     for table in tables.into_iter().flatten() {
