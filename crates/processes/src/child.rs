@@ -62,10 +62,10 @@ impl Talker {
 
     /// Says something to it; a program that does not listen any more shows itself when it is heard next.
     pub(crate) fn say(&mut self, text: &str) {
-        if let Some(stdin) = &mut self.stdin {
-            if stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).is_err() {
-                self.stdin = None;
-            }
+        if let Some(stdin) = &mut self.stdin
+            && stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).is_err()
+        {
+            self.stdin = None;
         }
     }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::catalog::{Catalog, Driver, State};
@@ -155,11 +157,11 @@ pub fn build(
 /// Takes the lock, or gives up when told to.
 fn wait_for(lock: &File, ended: &dyn Fn() -> bool) -> io::Result<bool> {
     loop {
-        match lock.try_lock() {
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
-            Err(fs::TryLockError::WouldBlock) if ended() => return Ok(false),
-            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(LOOK),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
+            Err(Errno::WOULDBLOCK) if ended() => return Ok(false),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOOK),
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Catalog {
             Some(sources) => from_sources(sources, folders)?,
             None => from_cache(folders)?,
         };
-        drivers.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
+        drivers.sort_by_key(|driver| order(&driver.name));
         Ok(Self { drivers, folders: folders.clone() })
     }
 

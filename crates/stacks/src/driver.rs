@@ -161,12 +161,11 @@ fn clean(text: &str) -> String {
 fn last_dl_error() -> String {
     // SAFETY: gives null or a text that ends in a zero byte, valid until the next call on this thread.
     let error = unsafe { libc::dlerror() };
-    // SAFETY: as above.
     if error.is_null() {
-        "unknown".into()
-    } else {
-        clean(&unsafe { CStr::from_ptr(error) }.to_string_lossy())
+        return "unknown".into();
     }
+    // SAFETY: as above.
+    clean(&unsafe { CStr::from_ptr(error) }.to_string_lossy())
 }
 
 fn describe(table: &abi::Driver) -> Described {
@@ -177,8 +176,8 @@ fn describe(table: &abi::Driver) -> Described {
         // SAFETY: the interface has it end in a zero byte and stay valid.
         clean(&unsafe { CStr::from_ptr(pointer) }.to_string_lossy())
     };
-    // SAFETY: these take nothing; the library is initialised.
     let call = |function: Option<unsafe extern "C" fn() -> *const c_char>| {
+        // SAFETY: these take nothing; the library is initialised.
         function.map_or_else(String::new, |function| text(unsafe { function() }))
     };
     Described {

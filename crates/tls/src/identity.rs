@@ -210,7 +210,6 @@ fn leaf(key_type: KeyType, names: &[&str], validity: Validity) -> Result<Certifi
     Ok(params)
 }
 
-
 fn certificate_pem(der: &[u8]) -> Result<String, Error> {
     text(X509::from_der(der).and_then(|certificate| certificate.to_pem()))
 }

@@ -292,7 +292,8 @@ fn solve(rows: &[[f64; 3]], set: &[usize]) -> Option<[f64; 3]> {
             }
         }
         let length = dot(own, own).sqrt();
-        if !(length > 1e-12) {
+        // No number is none, too.
+        if length.is_nan() || length <= 1e-12 {
             return None;
         }
         own.iter_mut().for_each(|own| *own /= length);

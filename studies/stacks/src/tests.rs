@@ -123,7 +123,7 @@ impl Hosts for Play {
             described: described(name),
             cpu_ns: cpu_ns as u64,
             locks: counts.clone(),
-            footprint: footprint.clone(),
+            footprint,
         };
         let resumed = if resumes && part.fault != Fault::NeverResumes { done } else { 0 };
         Ok(Reply::Done(Box::new(Outcome {

@@ -8,8 +8,11 @@ use crate::advice::{Change, Kind, MODERN, best};
 use crate::sample::value;
 use crate::summary::Want;
 
+/// A library, and CPU-seconds of its server a million connections.
+type Cost<'a> = (&'a str, f64);
+
 /// The cheapest server by full handshakes, and the dearest.
-fn ends<'a>(findings: &Findings<'a>) -> Option<((&'a str, f64), (&'a str, f64))> {
+fn ends<'a>(findings: &Findings<'a>) -> Option<(Cost<'a>, Cost<'a>)> {
     let suite = super::cost::suites(findings.summary).first().copied()?;
     let cost = |name: &'a str| {
         let cell = findings.summary.find(Want::handshake(Workload::Full, suite).of(name))?;

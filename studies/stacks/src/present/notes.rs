@@ -73,7 +73,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
         ["Library", "its own version string", "built with", "CPU features in use", "measured"];
     let mut table = Table::new("The libraries in their own words", columns.map(Column::new).into());
     for about in &findings.summary.libraries {
-        let measured = about.absent.clone().map_or_else(|| "yes".to_owned(), |why| why);
+        let measured = about.absent.clone().unwrap_or_else(|| "yes".to_owned());
         table.push(Row::new(vec![
             Cell::text(about.name.clone()),
             Cell::text(about.version.clone()),
