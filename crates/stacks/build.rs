@@ -18,11 +18,7 @@ fn main() {
     run(&mut null);
 
     // openssl-sys, on which this crate depends, says where it has put the library.
-    let (Ok(include), Ok(root)) =
-        (std::env::var("DEP_OPENSSL_INCLUDE"), std::env::var("DEP_OPENSSL_ROOT"))
-    else {
-        return;
-    };
+    let (include, root) = (variable("DEP_OPENSSL_INCLUDE"), variable("DEP_OPENSSL_ROOT"));
     let library = Path::new(&root).join("lib");
     let object = out.join("openssl.so");
     let mut openssl = compiler(&drivers);

@@ -11,12 +11,13 @@ use stacks::{HostError, Supervisor, SupervisorOptions};
 
 type Case = (&'static str, fn(&Supervisor, &Path));
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     ("a_driver_describes_itself", describes),
     ("a_crash_takes_only_the_host", crashes),
     ("a_driver_that_hangs_is_ended", hangs),
     ("rubbish_on_its_output_is_told", rubbish),
     ("another_interface_is_refused", other_interface),
+    ("connections_weigh_something", weights),
 ];
 
 fn main() -> ExitCode {
@@ -101,6 +102,29 @@ fn other_interface(supervisor: &Supervisor, folder: &Path) {
                 const void *wiretax_driver(void) { return table; }";
     let error = supervisor.describe(&object(folder, "newer", text)).expect_err("it is refused");
     assert!(error.to_string().contains("version 77 of the interface"), "{error}");
+}
+
+/// In a process of its own: the heap is everybody's.
+fn weights(supervisor: &Supervisor, _: &Path) {
+    let object = env!("WIRETAX_TEST_OPENSSL");
+    let made = tls::Identity::generate(tls::KeyType::EcdsaP256, 1, &["server.test"]);
+    let made = made.expect("an identity");
+    let identity = stacks::Identity {
+        chain: made.chain_pem().expect("PEM"),
+        key: made.private_key_pem().expect("PEM").to_string(),
+        roots: made.root_pem().expect("PEM"),
+        name: "server.test".into(),
+    };
+    let workload = stacks::Workload::Footprint { connections: 50 };
+    let job = stacks::Job { workload, identity, ..job(Path::new(object)) };
+    let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+    let stacks::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+    for side in [outcome.server, outcome.client] {
+        let footprint = side.footprint.expect("it was weighed");
+        // A connection has buffers of records of 16 KiB at least.
+        assert!(footprint.idle_bytes > 16 << 10, "{footprint:?}");
+        assert!(footprint.handshaking_bytes > 1 << 10, "{footprint:?}");
+    }
 }
 
 fn job(path: &Path) -> stacks::Job {

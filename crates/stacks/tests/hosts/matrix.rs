@@ -108,7 +108,7 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
 }
 
 /// Prints what the server side takes in locks a full handshake, to be held against other counts.
-fn locks_of(supervisor: &Supervisor, name: &str, object: &PathBuf, other: &PathBuf) {
+fn locks_of(supervisor: &Supervisor, name: &str, object: &Path, other: &Path) {
     for (version, key) in [(Version::Tls13, Key::EcdsaP256), (Version::Tls12, Key::Rsa2048)] {
         let suite = Suite { version, key, group: Group::X25519, cipher: Cipher::Aes128Gcm };
         let extent = Extent::Connections(80);
@@ -150,7 +150,7 @@ fn well(job: &Job, outcome: &Outcome) -> bool {
     outcome.done >= 6 && (outcome.failed, outcome.lied, outcome.resumed) == (0, 0, resumed)
 }
 
-fn refusals(supervisor: &Supervisor, name: &str, object: &PathBuf, other: &PathBuf) -> u32 {
+fn refusals(supervisor: &Supervisor, name: &str, object: &Path, other: &Path) -> u32 {
     let suite = Suite {
         version: Version::Tls12,
         key: Key::EcdsaP256,
