@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
@@ -14,6 +14,7 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
+use rtnetlink::packet_route::link::LinkAttribute;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
@@ -124,6 +125,27 @@ pub(crate) async fn raise_node_end(handle: Handle, end: End, peer: End) -> Resul
         request.execute().await.map_err(|e| refused(doing("adding a neighbour to"), e))?;
     }
     Ok(index)
+}
+
+/// Waits until an end can send. A veth end that came up before its peer gets its queue from a work
+/// item of the kernel's some time after the peer came up; until then `noop` drops what it sends.
+pub(crate) async fn until_it_sends(handle: Handle, end: End) -> Result<(), Error> {
+    let doing = || format!("waiting for {} on node {} to be able to send", end.interface, end.node);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let mut links = handle.link().get().match_index(end.index).execute();
+        let link = links.next().await;
+        let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));
+        let link = link.map_err(|e| refused(doing(), e))?;
+        let noop = LinkAttribute::Qdisc("noop".to_owned());
+        if !link.attributes.contains(&noop) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(Error::TimedOut { node: end.node.clone(), limit: LIMIT });
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Adds a route by way of a neighbour.
