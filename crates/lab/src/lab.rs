@@ -341,7 +341,7 @@ fn raise_ends(joint: &mut Joint, disable_offloads: bool) -> Result<(), Error> {
         }
     }
     for (node, end) in joint.nodes.iter().zip(joint.ends.clone()) {
-        node.netlink(move |handle| netlink::until_it_sends(handle, end))?;
+        node.netlink(move |handle| netlink::until_it_works(handle, end))?;
     }
     Ok(())
 }
