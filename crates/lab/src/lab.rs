@@ -340,6 +340,9 @@ fn raise_ends(joint: &mut Joint, disable_offloads: bool) -> Result<(), Error> {
             end.index = index;
         }
     }
+    for (node, end) in joint.nodes.iter().zip(joint.ends.clone()) {
+        node.netlink(move |handle| netlink::until_it_works(handle, end))?;
+    }
     Ok(())
 }
 

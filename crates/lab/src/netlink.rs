@@ -3,9 +3,9 @@
 
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use rtnetlink::packet_core::{
@@ -14,6 +14,8 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
+use rtnetlink::packet_route::link::LinkAttribute;
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
@@ -124,6 +126,46 @@ pub(crate) async fn raise_node_end(handle: Handle, end: End, peer: End) -> Resul
         request.execute().await.map_err(|e| refused(doing("adding a neighbour to"), e))?;
     }
     Ok(index)
+}
+
+/// Waits until an end can send and takes what is sent to it; both are left to work items of the kernel,
+/// which a busy machine runs late:
+/// - a veth end that came up before its peer has the queue `noop`, which drops, until the kernel has
+///   noticed that the peer came up;
+/// - an IPv6 address is there at once, the route that makes packets to it ours only later, without
+///   duplicate address detection too.
+pub(crate) async fn until_it_works(handle: Handle, end: End) -> Result<(), Error> {
+    let deadline = Instant::now() + LIMIT;
+    while !(sends(&handle, &end).await? && takes_ipv6(&handle, &end).await?) {
+        if Instant::now() > deadline {
+            return Err(Error::TimedOut { node: end.node, limit: LIMIT });
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+async fn sends(handle: &Handle, end: &End) -> Result<bool, Error> {
+    let link = handle.link().get().match_index(end.index).execute().next().await;
+    let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));
+    let doing = || format!("asking for the queue of {} on node {}", end.interface, end.node);
+    let link = link.map_err(|e| refused(doing(), e))?;
+    Ok(!link.attributes.contains(&LinkAttribute::Qdisc("noop".to_owned())))
+}
+
+async fn takes_ipv6(handle: &Handle, end: &End) -> Result<bool, Error> {
+    let Some(address) = end.addr6 else { return Ok(true) };
+    let own = RouteAttribute::Destination(RouteAddress::Inet6(address));
+    let all = RouteMessageBuilder::<Ipv6Addr>::new().build();
+    let mut routes = handle.route().get(all).execute();
+    while let Some(route) = routes.next().await {
+        let doing = || format!("asking for the routes of node {}", end.node);
+        let route = route.map_err(|e| refused(doing(), e))?;
+        if route.header.kind == RouteType::Local && route.attributes.contains(&own) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Adds a route by way of a neighbour.

@@ -25,6 +25,10 @@ use crate::site::{Site, Variant};
 const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
 /// How long a client stays, under loss, to send again what the server did not get of its end.
 const LINGER_UNDER_LOSS: Duration = Duration::from_secs(3);
+/// A link without delay that carried nothing for this long has nothing more to carry.
+const SILENCE: Duration = Duration::from_millis(10);
+/// Looks at the link until it is silent, at most.
+const SETTLE_LOOKS: usize = 100;
 
 /// Who follows the measuring, and may stop it.
 pub trait Watcher {
@@ -93,6 +97,25 @@ impl Bench {
     #[doc(hidden)]
     pub fn link_stats(&self) -> Result<pump::Stats, StudyError> {
         Ok(self.link.stats()?)
+    }
+
+    /// Waits until the link has been silent for a moment: what the priming connections have still to
+    /// say when they close is not to meet the next path, where it would take the fate of another frame.
+    fn settle(&self) -> Result<(), StudyError> {
+        let mut before = None;
+        for _ in 0..SETTLE_LOOKS {
+            let carried = match self.link.stats() {
+                Ok(stats) => [stats.forward, stats.backward].map(|way| way.link.received.frames),
+                // Nobody counts there.
+                Err(lab::Error::NoStats) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            if before.replace(carried) == Some(carried) {
+                break;
+            }
+            std::thread::sleep(SILENCE);
+        }
+        Ok(())
     }
 
     fn let_happen(&mut self, fault: Option<Fault>, variant: Variant) -> Result<(), StudyError> {
@@ -298,6 +321,7 @@ impl CellRun<'_> {
                 self.bench.let_happen(self.bench.fault, variant)?;
             }
         }
+        self.bench.settle()?;
         self.bench.link.set_path(&self.path)?;
         for point in self.cell.points.iter().filter(|point| point.visit == Visit::Remembered) {
             if batches.iter().any(|batch| batch.point == *point) {
