@@ -4,10 +4,7 @@ use tls::KeyType;
 
 use crate::harness::{Test, TestResult, check, until};
 use crate::rounds::Watch;
-use crate::world::{LOCAL, NAME, NGINX_TLS, SERVE, World};
-
-/// Where the connecting gateway tells its figures.
-const METRICS: &str = "127.0.0.1:9464";
+use crate::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -64,10 +61,8 @@ fn zero_rtt() -> TestResult {
         world.get("page", &[&local("page")])?;
         // A ticket comes a round trip after the response.
         until("a ticket", || {
-            let page = world.curl(&[&format!("http://{METRICS}/metrics")])?;
-            let page = String::from_utf8_lossy(&page.stdout).into_owned();
-            let tickets = page.lines().find(|line| line.starts_with("wiretax_gateway_tickets{"));
-            Ok(tickets.is_some_and(|line| line.ends_with(" 1")).then_some(()))
+            let tickets = value(&world.metrics()?, "wiretax_gateway_tickets{");
+            Ok((tickets == Some(1.0)).then_some(()))
         })?;
     }
     // A request that may not be replayed is not sent early; nginx answers a POST to a file by 405.

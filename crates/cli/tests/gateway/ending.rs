@@ -7,7 +7,7 @@ use std::time::Duration;
 use tls::KeyType;
 
 use crate::harness::{Test, TestResult, check, until};
-use crate::world::{LOCAL, OWN, SERVE, World, wiretax};
+use crate::world::{LOCAL, METRICS, OWN, SERVE, World, wiretax};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -101,12 +101,10 @@ fn limit() -> TestResult {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     let backend = backend(&world)?;
     let _serve = world.serve(SERVE, &[])?;
-    let connect =
-        world.connect(SERVE, &["--max-connections", "1", "--metrics", "127.0.0.1:9464"])?;
+    let connect = world.connect(SERVE, &["--max-connections", "1", "--metrics", METRICS])?;
     let (program, server) = opened(&world, &backend)?;
     let waiting = world.client.run(|| TcpStream::connect(LOCAL))??;
-    let page = world.curl(&["http://127.0.0.1:9464/metrics"])?;
-    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    let page = world.metrics()?;
     let open = "wiretax_gateway_connections_open{role=\"connect\"} 1\n";
     check(page.contains(open), || format!("{page}\n{}", connect.log()))?;
     drop((program, server));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tls::KeyType;
 
 use crate::harness::{Test, TestResult, check, until};
-use crate::world::{LOCAL, NAME, NGINX_TLS, SERVE, World};
+use crate::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -54,13 +54,13 @@ fn ordinary_server() -> TestResult {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     let _nginx = world.nginx()?;
     let to = format!("{}:{NGINX_TLS}", world.server.addr4()?);
-    let connect = world.connect(&to, &["--metrics", "127.0.0.1:9464"])?;
+    let connect = world.connect(&to, &["--metrics", METRICS])?;
     for _ in 0..2 {
         world
             .get("page", &[&format!("http://{LOCAL}/page")])
             .map_err(|error| format!("{error}\n{}", connect.log()))?;
     }
-    let page = scrape(&world)?;
+    let page = world.metrics()?;
     let refused = "wiretax_gateway_connections_total{role=\"connect\",carried=\"refused\"} 2\n";
     check(page.contains(refused), || page.clone())
 }
@@ -91,20 +91,20 @@ fn wrong_certificate() -> TestResult {
                     "--address",
                     crate::world::OWN,
                     "--metrics",
-                    "127.0.0.1:9464",
+                    METRICS,
                 ];
                 let running =
                     world.start(&world.client, "connect", crate::world::wiretax(), &all)?;
                 running.wait_for("connecting")?;
                 running
             }
-            _ => world.connect(SERVE, &[options, &["--metrics", "127.0.0.1:9464"]].concat())?,
+            _ => world.connect(SERVE, &[options, &["--metrics", METRICS]].concat())?,
         };
         let output = world.curl(&[&url])?;
         check(!output.status.success() && output.stdout.is_empty(), || connect.log())?;
         connect.wait_for("does not verify")?;
         check(connect.log().contains("; "), || connect.log())?;
-        let page = scrape(&world)?;
+        let page = world.metrics()?;
         let failed = "wiretax_gateway_failures_total{role=\"connect\",reason=\"certificate\"} 1\n";
         check(page.contains(failed), || page.clone())?;
         connect.signal("-TERM")?;
@@ -163,7 +163,7 @@ fn half_close() -> TestResult {
 fn strangers() -> TestResult {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     let _nginx = world.nginx()?;
-    let metrics = ["--metrics", "127.0.0.1:9464"];
+    let metrics = ["--metrics", METRICS];
     let serve = world.serve(SERVE, &metrics)?;
     let strange: [&'static [u8]; 5] = [
         b"GET / HTTP/1.1\r\n\r\n",
@@ -193,13 +193,14 @@ fn strangers() -> TestResult {
     let slow = world.server.run(|| -> std::io::Result<Vec<TcpStream>> {
         (0..12)
             .map(|_| {
-                let mut stream = TcpStream::connect("127.0.0.1:9464")?;
+                let mut stream = TcpStream::connect(METRICS)?;
                 stream.write_all(b"GET /metrics HT")?;
                 Ok(stream)
             })
             .collect()
     })??;
-    let page = world.command(&world.server, "curl", &["-s", "http://127.0.0.1:9464/metrics"])?;
+    let page =
+        world.command(&world.server, "curl", &["-s", &format!("http://{METRICS}/metrics")])?;
     check(page.status.success(), || String::from_utf8_lossy(&page.stderr).into_owned())?;
     drop(slow);
     direct(&world, &[])?;
@@ -209,18 +210,14 @@ fn strangers() -> TestResult {
 fn metrics() -> TestResult {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     let _nginx = world.nginx()?;
-    let serve = world.serve(SERVE, &["--metrics", "127.0.0.1:9464"])?;
-    let _connect = world.connect(SERVE, &["--metrics", "127.0.0.1:9464"])?;
+    let serve = world.serve(SERVE, &["--metrics", METRICS])?;
+    let _connect = world.connect(SERVE, &["--metrics", METRICS])?;
     for _ in 0..3 {
         world.get("large", &[&format!("http://{LOCAL}/large")])?;
     }
     direct(&world, &[])?;
-    let value = |page: &str, name: &str| -> Option<f64> {
-        let line = page.lines().find(|line| line.starts_with(name))?;
-        line.rsplit(' ').next()?.parse().ok()
-    };
     let page = until("no open connection", || {
-        let page = scrape(&world)?;
+        let page = world.metrics()?;
         let open = value(&page, "wiretax_gateway_connections_open{");
         Ok((open == Some(0.0)).then_some(page))
     })?;
@@ -233,7 +230,8 @@ fn metrics() -> TestResult {
     ] {
         check(value(&page, name) >= Some(least), || format!("{name}\n{page}"))?;
     }
-    let output = world.command(&world.server, "curl", &["-s", "http://127.0.0.1:9464/metrics"])?;
+    let output =
+        world.command(&world.server, "curl", &["-s", &format!("http://{METRICS}/metrics")])?;
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     for (carried, count) in [("embedded", 3.0), ("sequential", 1.0)] {
         let name =
@@ -241,10 +239,4 @@ fn metrics() -> TestResult {
         check(value(&page, &name) == Some(count), || format!("{page}\n{}", serve.log()))?;
     }
     Ok(())
-}
-
-/// The page of the connecting gateway.
-fn scrape(world: &World) -> Result<String, Box<dyn std::error::Error>> {
-    let output = world.curl(&["http://127.0.0.1:9464/metrics"])?;
-    Ok(String::from_utf8(output.stdout)?)
 }

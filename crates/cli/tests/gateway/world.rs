@@ -21,6 +21,8 @@ pub const SERVE: &str = "10.77.1.102:443";
 pub const OWN: &str = "10.77.1.101/24";
 /// Where programs find the connecting gateway.
 pub const LOCAL: &str = "127.0.0.1:8080";
+/// Where a gateway tells its figures, on loopback.
+pub const METRICS: &str = "127.0.0.1:9464";
 /// nginx's own TLS, over the kernel's TCP.
 pub const NGINX_TLS: u16 = 4443;
 /// Bytes of the file `page`: more than any server's handshake, less than an initial window.
@@ -124,6 +126,12 @@ impl World {
         })
         .map_err(|error| format!("{error}\n{}", running.log()))?;
         Ok(running)
+    }
+
+    /// What the connecting gateway tells at [`METRICS`].
+    pub fn metrics(&self) -> Result<String, Box<dyn Error>> {
+        let output = self.curl(&[&format!("http://{METRICS}/metrics")])?;
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Starts the serving gateway with these options besides.
@@ -272,4 +280,10 @@ pub fn program(name: &str) -> Option<String> {
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     let file = folders.map(|folder| folder.join(name)).find(|file| Path::is_file(file))?;
     Some(file.display().to_string())
+}
+
+/// The first value in a page of metrics whose line begins so.
+pub fn value(page: &str, name: &str) -> Option<f64> {
+    let line = page.lines().find(|line| line.starts_with(name))?;
+    line.rsplit(' ').next()?.parse().ok()
 }
