@@ -11,8 +11,9 @@
  * - What a configuration names is used, and nothing beside it: never a library's default group,
  *   cipher suite or version.
  * - A client verifies the server's chain against the given roots, and its name.
- * - A server with tickets issues exactly one ticket a handshake, stateless, encrypted with a key that
- *   its context made; a client never resumes but what it is given.
+ * - A server issues as many tickets a handshake as it is told, in TLS 1.2 one at most, stateless,
+ *   encrypted with a key that its context made; where a library cannot send so many in TLS 1.3 it is
+ *   WT_UNSUPPORTED. A client never resumes but what it is given.
  */
 #ifndef WIRETAX_DRIVER_H
 #define WIRETAX_DRIVER_H
@@ -64,7 +65,7 @@ struct wt_config {
     uint32_t cipher;         /* IANA number of the one cipher suite, such as 0x1301 */
     uint32_t group;          /* IANA number of the one group: 23, 29 or 0x11ec (X25519MLKEM768) */
     uint32_t signature;      /* IANA number of the one signature scheme, such as 0x0403 */
-    uint32_t tickets;        /* server: issue a ticket; client: keep what comes */
+    uint32_t tickets;        /* server: how many to issue; client: whether to keep what comes */
     uint32_t certificate_group; /* the group of an ECDSA certificate's key, or 0 */
     struct wt_pem chain;     /* server: its certificates, leaf first */
     struct wt_pem key;       /* server: the leaf's private key, PKCS #8 */
@@ -130,7 +131,8 @@ struct wt_driver {
     int (*read)(wt_conn *conn, void *bytes, size_t len, size_t *done);
     /* WT_OK with *done >= 1 bytes taken; WT_AGAIN: to be called again with the same bytes. */
     int (*write)(wt_conn *conn, const void *bytes, size_t len, size_t *done);
-    /* Sends close_notify and does not wait for the peer's. */
+    /* Sends close_notify and does not wait for the peer's. Called before conn_free where a connection
+     * ended in order: without it a library may forget the session as one that was cut off. */
     int (*shutdown)(wt_conn *conn);
     int (*facts)(wt_conn *conn, struct wt_facts *facts);
     /* Client: the newest session that may be resumed, once; NULL when there is none (yet). In TLS 1.3

@@ -14,7 +14,7 @@ struct wt_context {
     gnutls_priority_t priority;
     gnutls_datum_t ticket_key; /* a server's, that issues tickets */
     int server;
-    int tickets;
+    int tickets; /* a handshake in TLS 1.3 */
     char name[256];
 };
 
@@ -24,6 +24,7 @@ struct wt_conn {
     int shaken;  /* the handshake is over */
     int tickets; /* a server's that are to be sent */
     int taken;   /* the session was taken */
+    int pulled;  /* bytes came during this call */
 };
 
 struct wt_session {
@@ -49,6 +50,7 @@ static ssize_t pull(gnutls_transport_ptr_t user, void *bytes, size_t len) {
     wt_conn *conn = user;
     ptrdiff_t got = conn->transport.recv(conn->transport.user, bytes, len);
     if (got >= 0) {
+        conn->pulled = 1;
         return got; /* none is the end (WT_IO_END) */
     }
     gnutls_transport_set_errno(conn->tls, got == WT_IO_AGAIN ? EAGAIN : ECONNRESET);
@@ -239,6 +241,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     int done;
     last_error[0] = 0;
     if (config->size < sizeof *config ||
+        config->tickets > 255 ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
@@ -247,7 +250,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         return failed("context", GNUTLS_E_MEMORY_ERROR);
     }
     context->server = config->server != 0;
-    context->tickets = config->tickets != 0;
+    context->tickets = (int)config->tickets;
     if (!context->server) {
         snprintf(context->name, sizeof context->name, "%s", config->server_name);
     }
@@ -285,7 +288,7 @@ static int prepare(wt_context *context, wt_conn *conn, const wt_session *session
     /* It would send two. */
     flags |= context->server ? GNUTLS_NO_AUTO_SEND_TICKET : 0;
 #endif
-    conn->tickets = context->server && context->tickets;
+    conn->tickets = context->server ? context->tickets : 0;
     if ((done = gnutls_init(&conn->tls, flags)) < 0 ||
         (done = gnutls_priority_set(conn->tls, context->priority)) < 0 ||
         (done = gnutls_credentials_set(conn->tls, GNUTLS_CRD_CERTIFICATE, context->identity)) < 0) {
@@ -356,7 +359,7 @@ static int outcome(wt_conn *conn, const char *what, int code) {
 static int send_ticket(wt_conn *conn) {
     int done = 0;
     if (conn->tickets > 0 && gnutls_protocol_get_version(conn->tls) == GNUTLS_TLS1_3) {
-        done = gnutls_session_ticket_send(conn->tls, 1, 0);
+        done = gnutls_session_ticket_send(conn->tls, (unsigned)conn->tickets, 0);
         conn->tickets = done == 0 ? 0 : conn->tickets;
     }
     return done == 0 ? WT_OK : outcome(conn, "ticket", done);
@@ -383,7 +386,11 @@ static int handshake(wt_conn *conn) {
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     ssize_t got;
     last_error[0] = 0;
-    got = gnutls_record_recv(conn->tls, bytes, len);
+    /* Behind a ticket the library stops, as if nothing more were there. */
+    do {
+        conn->pulled = 0;
+        got = gnutls_record_recv(conn->tls, bytes, len);
+    } while (got == GNUTLS_E_AGAIN && conn->pulled);
     *done = got > 0 ? (size_t)got : 0;
     if (got > 0) {
         return WT_OK;

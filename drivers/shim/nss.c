@@ -242,6 +242,9 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
+    if (config->server && config->tickets > 1) {
+        return unsupported("more than one ticket a handshake");
+    }
     context = calloc(1, sizeof *context);
     lowest = bottom(NULL);
     if (context == NULL || lowest == NULL) {

@@ -38,7 +38,7 @@ struct wt_context {
     struct s2n_kem_preferences *kems;
     const struct s2n_kem_group *kem[1];
     int server;
-    int tickets;
+    uint8_t tickets; /* a handshake in TLS 1.3 */
     char name[256];
 };
 
@@ -297,7 +297,8 @@ static int set_tickets(wt_context *context) {
     static const uint8_t name[] = "wiretax";
     uint8_t key[32];
     int done;
-    if (s2n_config_set_session_tickets_onoff(context->config, context->tickets) != S2N_SUCCESS ||
+    if (s2n_config_set_session_tickets_onoff(context->config, context->tickets != 0) != S2N_SUCCESS ||
+        s2n_config_set_initial_ticket_count(context->config, context->tickets) != S2N_SUCCESS ||
         s2n_config_set_session_cache_onoff(context->config, 0) != S2N_SUCCESS) {
         return failed("tickets");
     }
@@ -342,12 +343,15 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
+    if (config->tickets > UINT8_MAX) {
+        return unsupported("so many tickets");
+    }
     context = calloc(1, sizeof *context);
     if (context == NULL) {
         return failed("context");
     }
     context->server = config->server != 0;
-    context->tickets = config->tickets != 0;
+    context->tickets = (uint8_t)config->tickets;
     /* Without the machine's roots. */
     context->config = s2n_config_new_minimal();
     done = context->config == NULL ? failed("context") : set_policy(context, config);

@@ -270,6 +270,9 @@ static int set_trust(WOLFSSL_CTX *tls, const struct wt_config *config) {
 }
 
 static int set_tickets(WOLFSSL_CTX *tls, const struct wt_config *config) {
+    if (config->server && config->tickets > 1) {
+        return unsupported("more than one ticket a handshake");
+    }
     /* Tickets hold the session: neither side remembers any. */
     wolfSSL_CTX_set_session_cache_mode(tls, WOLFSSL_SESS_CACHE_OFF);
     if (config->tickets) {

@@ -99,6 +99,9 @@ pub struct StacksAxes {
     /// The client's library: same, reference (one for all, that takes few locks), or a name
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub client: Vec<String>,
+    /// Tickets that the server issues in a handshake of TLS 1.3 [default: 1]
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    pub tickets: Vec<u32>,
     /// One context for all threads, or one a thread: shared, per-thread
     #[arg(long, value_delimiter = ',', value_name = "KINDS")]
     pub contexts: Vec<Contexts>,
@@ -144,6 +147,7 @@ impl StacksAxes {
             self.group.len(),
             self.cipher.len(),
             self.client.len(),
+            self.tickets.len(),
             self.contexts.len(),
             self.locks.len(),
         ];
@@ -169,6 +173,7 @@ impl StacksAxes {
         set(&mut sweep.group, &self.group);
         set(&mut sweep.cipher, &self.cipher);
         set(&mut sweep.client, &self.client);
+        set(&mut sweep.tickets, &self.tickets);
         set(&mut sweep.contexts, &self.contexts);
         set(&mut sweep.locks, &self.locks);
         sweep.tool = self.tool.unwrap_or(sweep.tool);

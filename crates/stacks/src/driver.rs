@@ -213,7 +213,7 @@ impl Drop for ContextInner {
 }
 
 impl Context {
-    /// A server's context.
+    /// A server's context, which issues this many tickets in a handshake of TLS 1.3.
     ///
     /// # Errors
     /// What the library cannot do, or not with this identity.
@@ -221,12 +221,12 @@ impl Context {
         library: &Library,
         suite: Suite,
         identity: &Identity,
-        tickets: bool,
+        tickets: u32,
     ) -> Result<Self, DriverError> {
         Self::new(library, true, suite, identity, tickets)
     }
 
-    /// A client's context.
+    /// A client's context, which keeps tickets unless there are to be none.
     ///
     /// # Errors
     /// As for a server.
@@ -234,7 +234,7 @@ impl Context {
         library: &Library,
         suite: Suite,
         identity: &Identity,
-        tickets: bool,
+        tickets: u32,
     ) -> Result<Self, DriverError> {
         Self::new(library, false, suite, identity, tickets)
     }
@@ -244,7 +244,7 @@ impl Context {
         server: bool,
         suite: Suite,
         identity: &Identity,
-        tickets: bool,
+        tickets: u32,
     ) -> Result<Self, DriverError> {
         let name = CString::new(identity.name.as_str()).map_err(|_| DriverError::Failed {
             doing: "naming the server",
@@ -261,7 +261,7 @@ impl Context {
             cipher: suite.cipher_suite(),
             group: suite.group.number(),
             signature: suite.signature(),
-            tickets: tickets.into(),
+            tickets,
             certificate_group: if suite.key == Key::EcdsaP256 { 23 } else { 0 },
             chain: pem(&identity.chain, server),
             key: pem(&identity.key, server),

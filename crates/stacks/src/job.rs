@@ -90,6 +90,8 @@ pub struct Job {
     pub suite: Suite,
     /// Threads; over loopback as many for the server as for the client.
     pub threads: usize,
+    /// Tickets that the server issues in a handshake of TLS 1.3.
+    pub tickets: u32,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.

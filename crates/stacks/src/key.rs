@@ -8,8 +8,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// Folders of a driver's package that are results, not sources.
-const RESULTS: [&str; 1] = ["target"];
+/// What a driver's package holds beside its sources: results, and what is said of the library.
+const BESIDE: [&str; 2] = ["target", "driver.toml"];
 
 /// The key of a driver: its package, its shim, the interface, and what builds them.
 pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
@@ -78,10 +78,11 @@ fn add(
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
+        if BESIDE.iter().any(|beside| entry.file_name() == *beside) {
+            continue;
+        }
         if path.is_dir() {
-            if !RESULTS.iter().any(|result| entry.file_name() == *result) {
-                add(hash, root, &path, counts)?;
-            }
+            add(hash, root, &path, counts)?;
             continue;
         }
         if !counts(&path) {
@@ -112,7 +113,8 @@ mod tests {
         fs::write(folder.path().join("shim/s.c"), "y").unwrap();
         let first = of(folder.path(), "a", "s").unwrap();
         fs::write(folder.path().join("a/target/object"), "result").unwrap();
-        assert_eq!(of(folder.path(), "a", "s").unwrap(), first, "results do not count");
+        fs::write(folder.path().join("a/driver.toml"), "said otherwise").unwrap();
+        assert_eq!(of(folder.path(), "a", "s").unwrap(), first, "neither is a source");
         fs::write(folder.path().join("shim/s.c"), "z").unwrap();
         let second = of(folder.path(), "a", "s").unwrap();
         assert_ne!(second, first);

@@ -53,6 +53,7 @@ fn job(object: &Path, workload: Workload, wire: Wire, suite: Suite) -> Job {
         wire,
         suite,
         threads: 1,
+        tickets: 1,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(20),

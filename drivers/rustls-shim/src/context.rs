@@ -209,7 +209,7 @@ unsafe fn server<L: Library>(
     if config.tickets == 0 {
         made.send_tls13_tickets = 0;
     } else {
-        made.send_tls13_tickets = 1;
+        made.send_tls13_tickets = config.tickets as usize;
         made.ticketer = L::ticketer()?;
     }
     Ok(made)

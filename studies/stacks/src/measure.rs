@@ -233,6 +233,7 @@ impl Run<'_> {
             wire: point.wire,
             suite: point.suite,
             threads: point.threads,
+            tickets: point.tickets,
             contexts: point.contexts,
             locks: point.locks,
             extent,

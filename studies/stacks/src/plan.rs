@@ -21,6 +21,8 @@ const MOST_MEASUREMENTS: u64 = 200_000;
 const MOST_THREADS: usize = 1024;
 /// Longest single measurement.
 const MOST_MS: u64 = 600_000;
+/// Most tickets of one handshake.
+const MOST_TICKETS: u32 = 16;
 /// Most connections of one measurement, a thread.
 const MOST_CONNECTIONS: u64 = 1_000_000;
 
@@ -101,6 +103,9 @@ pub struct Sweep {
     /// Threads: numbers, `cores`, `2xcores`, or `powers` (1, 2, 4 … and the cores).
     #[serde(default = "one_thread")]
     pub threads: Vec<String>,
+    /// Tickets that the server issues in a handshake of TLS 1.3; in TLS 1.2 it is one in any case.
+    #[serde(default = "one_ticket")]
+    pub tickets: Vec<u32>,
     /// Who uses a context.
     #[serde(default = "shared")]
     pub contexts: Vec<Contexts>,
@@ -144,6 +149,9 @@ fn aes_128() -> Vec<Cipher> {
 fn one_thread() -> Vec<String> {
     vec!["1".to_owned()]
 }
+fn one_ticket() -> Vec<u32> {
+    vec![1]
+}
 fn shared() -> Vec<Contexts> {
     vec![Contexts::Shared]
 }
@@ -165,7 +173,7 @@ struct Scale {
     sweep: Vec<Sweep>,
 }
 
-/// Points that differ in library, client, contexts and locks only: they take turns.
+/// Points that differ in library, client, tickets, contexts and locks only: they take turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     /// How long each measurement goes on.
@@ -266,6 +274,7 @@ impl Plan {
             group: x25519(),
             cipher: aes_128(),
             threads: one_thread(),
+            tickets: one_ticket(),
             contexts: shared(),
             locks: pthread(),
             tool: Tool::Host,
@@ -326,6 +335,7 @@ impl Sweep {
             ("group", self.group.len()),
             ("cipher", self.cipher.len()),
             ("threads", self.threads.len()),
+            ("tickets", self.tickets.len()),
             ("contexts", self.contexts.len()),
             ("locks", self.locks.len()),
         ];
@@ -346,6 +356,9 @@ impl Sweep {
             }
             (_, Some(count)) if !(1..=MOST_CONNECTIONS).contains(&count) => {
                 Some(format!("connections is {count}; 1 to {MOST_CONNECTIONS} are possible"))
+            }
+            _ if self.tickets.iter().any(|tickets| !(1..=MOST_TICKETS).contains(tickets)) => {
+                Some(format!("1 to {MOST_TICKETS} tickets a handshake are possible"))
             }
             _ if !(1..=1000).contains(&self.repeat) => {
                 Some(format!("repeat is {}; 1 to 1000 are possible", self.repeat))

@@ -117,6 +117,8 @@ pub struct Point {
     pub suite: Suite,
     /// Threads.
     pub threads: usize,
+    /// Tickets that the server issues in a handshake of TLS 1.3.
+    pub tickets: u32,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.
@@ -141,6 +143,7 @@ impl Point {
             ("group", group.to_string()),
             ("cipher", cipher.to_string()),
             ("threads", self.threads.to_string()),
+            ("tickets", self.tickets.to_string()),
             ("contexts", self.contexts.to_string()),
             ("locks", self.locks.to_string()),
             ("tool", self.tool.to_string()),
@@ -170,6 +173,7 @@ impl Point {
                 cipher: parsed(axes, "cipher")?,
             },
             threads: parsed(axes, "threads")?,
+            tickets: parsed(axes, "tickets")?,
             contexts: parsed(axes, "contexts")?,
             locks: parsed(axes, "locks")?,
             tool: parsed(axes, "tool")?,
@@ -191,6 +195,9 @@ impl Point {
             self.contexts,
             self.locks,
         );
+        if self.tickets != 1 {
+            line.push_str(&format!(" --tickets {}", self.tickets));
+        }
         if self.tool == Tool::Callgrind {
             line.push_str(" --tool callgrind");
         }
@@ -272,6 +279,7 @@ pub(crate) mod tests {
                 cipher: Cipher::Aes128Gcm,
             },
             threads: 1,
+            tickets: 1,
             contexts: Contexts::Shared,
             locks: Locks::Pthread,
             tool: Tool::Host,
@@ -284,6 +292,7 @@ pub(crate) mod tests {
         assert_eq!(Point::of_axes(&one.axes()), Some(one.clone()));
         one.workload = Workload::Chain { proxies: 3 };
         one.tool = Tool::Callgrind;
+        one.tickets = 2;
         assert_eq!(Point::of_axes(&one.axes()), Some(one.clone()));
         let mut axes = one.axes();
         axes.remove("threads");

@@ -141,6 +141,8 @@ pub struct Want<'a> {
     pub group: Option<Group>,
     /// Threads.
     pub threads: Option<usize>,
+    /// Tickets a handshake.
+    pub tickets: u32,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.
@@ -159,6 +161,7 @@ impl Want<'_> {
         key: None,
         group: None,
         threads: None,
+        tickets: 1,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         tool: Tool::Host,
@@ -195,6 +198,7 @@ impl Want<'_> {
             && fits(self.key, point.suite.key)
             && fits(self.group, point.suite.group)
             && fits(self.threads, point.threads)
+            && self.tickets == point.tickets
             && self.contexts == point.contexts
             && self.locks == point.locks
             && self.tool == point.tool

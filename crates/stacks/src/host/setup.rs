@@ -43,8 +43,8 @@ impl Setup {
     /// Contexts for so many threads.
     pub(crate) fn contexts(&self, threads: usize) -> Result<Vec<ThreadContexts>, DriverError> {
         let make = || -> Result<ThreadContexts, DriverError> {
-            // Tickets are issued and kept whether they are used or not, as servers and clients have it.
-            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, true);
+            // Kept whether they are used or not, as clients have it.
+            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, self.job.tickets);
             Ok(ThreadContexts {
                 server: Context::server(&self.server, suite, identity, tickets)?,
                 client: Context::client(&self.client, suite, identity, tickets)?,

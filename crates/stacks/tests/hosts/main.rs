@@ -144,6 +144,7 @@ fn job(path: &Path) -> stacks::Job {
             cipher: Cipher::Aes128Gcm,
         },
         threads: 1,
+        tickets: 1,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(1),

@@ -181,6 +181,7 @@ fn job(server: &Path, client: &Path, workload: Workload, suite: Suite) -> Job {
         wire: Wire::Memory,
         suite,
         threads: 1,
+        tickets: 1,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(6),

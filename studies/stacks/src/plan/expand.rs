@@ -9,7 +9,7 @@ use super::{
     parse_workload,
 };
 use crate::scaling::LEAST_COUNTS;
-use stacks::Contexts;
+use stacks::{Contexts, Version};
 
 /// Libraries that serve as the client beside a server of another: the first that is built. They
 /// take few locks, so that the client does not decide how a server scales.
@@ -239,14 +239,18 @@ fn common(sweep: &Sweep, workload: Workload, counts: &[usize]) -> Vec<(Wire, Sui
 fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point> {
     let (workload, wire, suite, threads) = common;
     let mut points = Vec::new();
-    for contexts in &sweep.contexts {
-        // With one thread a context of its own is the shared one.
-        let same = threads == 1 && *contexts == Contexts::PerThread;
-        if same && sweep.contexts.contains(&Contexts::Shared) {
-            continue;
-        }
-        for locks in &sweep.locks {
-            for (library, client) in sides {
+    let tickets = sweep.tickets.iter().enumerate();
+    // TLS 1.2 has one ticket or none.
+    for (_, tickets) in tickets.filter(|(at, _)| *at == 0 || suite.version == Version::Tls13) {
+        for contexts in &sweep.contexts {
+            // With one thread a context of its own is the shared one.
+            let same = threads == 1 && *contexts == Contexts::PerThread;
+            if same && sweep.contexts.contains(&Contexts::Shared) {
+                continue;
+            }
+            for (locks, (library, client)) in
+                sweep.locks.iter().flat_map(|locks| sides.iter().map(move |side| (locks, side)))
+            {
                 // Without cryptography there are no locks to replace and nothing to count.
                 if library == NULL && (*locks != stacks::Locks::Pthread || sweep.tool != Tool::Host)
                 {
@@ -260,6 +264,7 @@ fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point
                     wire,
                     suite,
                     threads,
+                    tickets: *tickets,
                     contexts: *contexts,
                     locks: *locks,
                     tool: sweep.tool,
