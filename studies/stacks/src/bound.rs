@@ -25,6 +25,14 @@ pub struct Counts {
     pub atomics: Option<f64>,
 }
 
+impl Counts {
+    /// Locks of all kinds.
+    #[must_use]
+    pub fn locks(self) -> f64 {
+        self.read + self.write + self.mutex
+    }
+}
+
 /// What counts allow at most, under the assumption above.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bound {

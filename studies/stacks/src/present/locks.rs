@@ -97,10 +97,7 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
             Version::Tls12 => trial.tls12_rsa,
         });
         let all = cell.server_locks();
-        let two = (suite.version == Version::Tls13)
-            .then(|| counted_with(findings.summary, name, Workload::Full, suite, 2))
-            .flatten()
-            .and_then(Measured::server_locks);
+        let two = two_tickets(findings.summary, name, suite);
         let nearest = range.and_then(|range| nearest(range, all, two));
         table.push(Row {
             cells: vec![
@@ -118,6 +115,12 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
         });
     }
     (!table.rows.is_empty()).then_some(table)
+}
+
+/// The server's locks where it issues two tickets; TLS 1.2 has one at most.
+fn two_tickets(summary: &Summary, name: &str, suite: Suite) -> Option<f64> {
+    let tls13 = (suite.version == Version::Tls13).then_some(suite)?;
+    counted_with(summary, name, Workload::Full, tls13, 2)?.server_locks()
 }
 
 fn range_cell((low, high): (f64, f64)) -> Cell {
@@ -234,11 +237,14 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("TLS 1.3 ECDSA"),
+        Column::new("two tickets"),
         Column::new("trial"),
         Column::new("TLS 1.2 RSA"),
         Column::new("trial"),
     ];
-    let mut table = Table::new("Locks on the server's side of a full handshake", columns);
+    let caption = "Locks on the server's side of a full handshake (the trial left each library its \
+                   number of tickets: two in OpenSSL's TLS 1.3)";
+    let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let of = |suite| {
             counted(findings.summary, name, Workload::Full, suite).and_then(Measured::server_locks)
@@ -251,6 +257,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
             number(modern, 1),
+            number(two_tickets(findings.summary, name, MODERN), 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls13_ecdsa)),
             number(rsa, 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls12_rsa)),

@@ -148,9 +148,7 @@ fn bounds(findings: &Findings<'_>) -> Option<Table> {
         if full.is_none() && resumed.is_none() {
             continue;
         }
-        let locks = |it: &Option<(Counts, Bound)>| {
-            it.map(|(counts, _)| counts.read + counts.write + counts.mutex)
-        };
+        let locks = |it: &Option<(Counts, Bound)>| it.map(|(counts, _)| counts.locks());
         let of = |it: &Option<(Counts, Bound)>, what: fn(&Bound) -> Option<f64>| {
             it.as_ref().and_then(|(_, bound)| what(bound))
         };
@@ -169,9 +167,37 @@ fn bounds(findings: &Findings<'_>) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// For a terminal.
+/// For a terminal: what fits one.
 pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
-    bounds(findings)
+    let contended = findings.summary.machine?.contended?;
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("locks, full"),
+        Column::new("at most").unit("1/s"),
+        Column::new("with cores"),
+        Column::new("locks, resumed"),
+        Column::new("at most").unit("1/s"),
+    ];
+    let caption = "Bounded, not measured: handshakes a second that any number of cores can reach if \
+                   all locks of a handshake are one, TLS 1.3, ECDSA P-256";
+    let mut table = Table::new(caption, columns);
+    for name in findings.summary.measured() {
+        let of = |workload| bound_of(findings.summary, name, workload, MODERN, contended);
+        let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
+        if full.is_none() && resumed.is_none() {
+            continue;
+        }
+        let most = |it: Option<(Counts, Bound)>| it.and_then(|(_, bound)| bound.locks_per_s);
+        table.push(Row::new(vec![
+            Cell::text(findings.summary.title(name)),
+            number(full.map(|(counts, _)| counts.locks()), 1),
+            number(most(full), 0),
+            number(full.and_then(|(_, bound)| bound.cores), 0),
+            number(resumed.map(|(counts, _)| counts.locks()), 1),
+            number(most(resumed), 0),
+        ]));
+    }
+    (!table.rows.is_empty()).then_some(table)
 }
 
 fn plot(
