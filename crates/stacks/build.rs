@@ -8,9 +8,8 @@ fn main() {
     let drivers = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../drivers");
     let out = PathBuf::from(variable("OUT_DIR"));
     let shim = drivers.join("shim");
-    for file in
-        [shim.join("null.c"), shim.join("openssl.c"), drivers.join("include/wiretax_driver.h")]
-    {
+    let sources = ["shim/null.c", "shim/openssl.c", "shim/openssl.h", "include/wiretax_driver.h"];
+    for file in sources.map(|source| drivers.join(source)) {
         println!("cargo:rerun-if-changed={}", file.display());
     }
     let mut null = compiler(&drivers);

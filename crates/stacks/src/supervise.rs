@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,17 @@ pub struct Supervisor {
     options: SupervisorOptions,
     light: PathBuf,
     count: PathBuf,
+    stop: Stop,
+}
+
+/// Whether hosts are to be ended at once.
+#[derive(Clone)]
+struct Stop(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl std::fmt::Debug for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stop")
+    }
 }
 
 /// What a host did instead of answering. Each names the driver.
@@ -66,6 +78,12 @@ pub enum HostError {
         /// What is wrong with it.
         what: String,
     },
+    /// It was ended before it had answered, since the caller wanted to stop.
+    #[error("{driver}: its host was ended before it had answered")]
+    Stopped {
+        /// Which driver or drivers.
+        driver: String,
+    },
     /// The driver cannot be used.
     #[error("{driver}: {what}")]
     Unusable {
@@ -91,7 +109,15 @@ impl Supervisor {
     pub fn new(options: SupervisorOptions) -> Result<Self, locks::ObjectError> {
         let light = locks::Object::Light.write_to(&options.scratch)?;
         let count = locks::Object::Count.write_to(&options.scratch)?;
-        Ok(Self { options, light, count })
+        Ok(Self { options, light, count, stop: Stop(Arc::new(|| false)) })
+    }
+
+    /// Ends the host that is running as soon as `stop` says so. Hosts have a process group of their
+    /// own, so that a terminal's Ctrl-C does not reach them.
+    #[must_use]
+    pub fn stopping_when(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Stop(Arc::new(stop));
+        self
     }
 
     /// Asks a driver what it is.
@@ -150,6 +176,8 @@ impl Supervisor {
     ) -> Result<Vec<u8>, HostError> {
         let mut command = self.command(locks);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // What a driver starts, against the rules, is ended with it.
+        command.process_group(0);
         // SAFETY: between fork and exec only prctl and setrlimit are called, which are safe there.
         unsafe {
             command.pre_exec(|| {
@@ -166,68 +194,117 @@ impl Supervisor {
             // A host that is gone already is told by its status.
             let _ = stdin.write_all(&line).and_then(|()| stdin.write_all(b"\n"));
         }
-        let (status, out, last_words) = attend(&mut child, limit).map_err(HostError::Start)?;
-        let driver = driver.to_owned();
-        match status {
-            None => Err(HostError::Hung { driver, limit, last_words }),
-            Some(status) if status.success() => Ok(out),
-            Some(status) => Err(HostError::Crashed { driver, how: how(status), last_words }),
+        let ended = attend(&mut child, limit, &*self.stop.0).map_err(HostError::Start)?;
+        let (driver, last_words) = (driver.to_owned(), tail(&ended.stderr));
+        match ended.how {
+            How::Late => Err(HostError::Hung { driver, limit, last_words }),
+            How::Stopped => Err(HostError::Stopped { driver }),
+            How::ByItself(status) if status.success() => Ok(ended.stdout),
+            How::ByItself(status) => {
+                Err(HostError::Crashed { driver, how: how(status), last_words })
+            }
         }
     }
 }
 
-/// Reads what a host writes until it ends or the time is up; then it is ended.
-fn attend(
-    child: &mut Child,
-    limit: Duration,
-) -> std::io::Result<(Option<ExitStatus>, Vec<u8>, String)> {
+/// How a host ended.
+enum How {
+    ByItself(ExitStatus),
+    Late,
+    Stopped,
+}
+
+struct Ended {
+    how: How,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// How long it takes at most until a wish to stop is noticed.
+const STOP_CHECKED: Duration = Duration::from_millis(20);
+
+/// Reads what a host writes until it ends, the time is up or the caller wants to stop; in the end
+/// nothing of its process group is left.
+fn attend(child: &mut Child, limit: Duration, stop: &dyn Fn() -> bool) -> std::io::Result<Ended> {
     let deadline = Instant::now() + limit;
-    let (sender, receiver) = channel();
+    let (sender, closed) = channel();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let of_stdout = sender.clone();
-    let out = thread::spawn(move || {
-        let read = read_bounded(stdout);
-        let _ = of_stdout.send(());
-        read
-    });
-    let err = thread::spawn(move || {
-        let read = read_bounded(stderr);
-        let _ = sender.send(());
-        read
-    });
-    let mut timely = true;
-    for _ in 0..2 {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Err(RecvTimeoutError::Timeout) = receiver.recv_timeout(left) {
-            timely = false;
-            break;
+    let out = thread::spawn(move || read_bounded(stdout, &of_stdout));
+    let err = thread::spawn(move || read_bounded(stderr, &sender));
+    let mut outcome = wait_for_output(child, &closed, deadline, stop);
+    if outcome.is_none() {
+        // Both ends closed: it ends at once, or never by itself.
+        let grace = deadline.max(Instant::now() + Duration::from_secs(2));
+        while !has_ended(child) {
+            outcome = late_or_stopped(grace, stop);
+            if outcome.is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
     }
-    // Both ends closed: it ends at once, or never by itself.
-    let grace =
-        if timely { deadline.max(Instant::now() + Duration::from_secs(2)) } else { Instant::now() };
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break Some(status);
+    end_group(child);
+    let status = child.wait()?;
+    let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+    Ok(Ended { how: outcome.unwrap_or(How::ByItself(status)), stdout, stderr })
+}
+
+/// Waits until both ends of the output are closed, or nobody is there any more to close them by
+/// itself; gives why it was not waited for.
+fn wait_for_output(
+    child: &Child,
+    closed: &Receiver<()>,
+    deadline: Instant,
+    stop: &dyn Fn() -> bool,
+) -> Option<How> {
+    let mut open = 2;
+    while open > 0 && !has_ended(child) {
+        match closed.recv_timeout(STOP_CHECKED) {
+            Ok(()) => open -= 1,
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                let outcome = late_or_stopped(deadline, stop);
+                if outcome.is_some() {
+                    return outcome;
+                }
+            }
         }
-        if Instant::now() >= grace {
-            child.kill()?;
-            child.wait()?;
-            break None;
-        }
-        thread::sleep(Duration::from_millis(1));
-    };
-    let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
-    Ok((status.filter(|_| timely), out, tail(&err)))
+    }
+    None
+}
+
+fn late_or_stopped(deadline: Instant, stop: &dyn Fn() -> bool) -> Option<How> {
+    if stop() { Some(How::Stopped) } else { (Instant::now() >= deadline).then_some(How::Late) }
+}
+
+/// Whether it has ended; it stays a zombie, so that its number is nobody else's.
+fn has_ended(child: &Child) -> bool {
+    // SAFETY: a zeroed siginfo_t is a valid one, and the kernel writes one into it.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: as above; `info` lives during the call.
+    let done = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, flags) };
+    // SAFETY: waitid sets the field, or leaves it zero.
+    done != 0 || unsafe { info.si_pid() } != 0
+}
+
+/// Ends what is left of a host's process group. The host itself is not waited for yet, so that the
+/// number cannot be another group's.
+fn end_group(child: &Child) {
+    let Ok(group) = libc::pid_t::try_from(child.id()) else { return };
+    // SAFETY: a number and a signal.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 
 /// Reads to the end; what is beyond the bound is read and forgotten.
-fn read_bounded(source: Option<impl Read>) -> Vec<u8> {
+fn read_bounded(source: Option<impl Read>, closed: &Sender<()>) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut source) = source {
         let _ = source.by_ref().take(MOST_OUTPUT).read_to_end(&mut kept);
         let _ = std::io::copy(&mut source, &mut std::io::sink());
     }
+    let _ = closed.send(());
     kept
 }
 

@@ -9,13 +9,19 @@ use std::time::Duration;
 
 use stacks::{HostError, Supervisor, SupervisorOptions};
 
+/// Where the interface's header is.
+const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drivers/include");
+
 type Case = (&'static str, fn(&Supervisor, &Path));
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 9] = [
     ("a_driver_describes_itself", describes),
     ("a_crash_takes_only_the_host", crashes),
     ("a_driver_that_hangs_is_ended", hangs),
     ("rubbish_on_its_output_is_told", rubbish),
+    ("a_process_left_behind_is_ended", leaves_a_process),
+    ("a_wish_to_stop_ends_the_host", stops),
+    ("a_lie_about_resumption_is_counted", lies),
     ("another_interface_is_refused", other_interface),
     ("connections_weigh_something", weights),
 ];
@@ -54,8 +60,11 @@ fn main() -> ExitCode {
 fn object(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (source, object) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
     std::fs::write(&source, text).expect("a file is written");
-    let status =
-        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&object).arg(&source).status();
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-I", INCLUDE, "-o"])
+        .arg(&object)
+        .arg(&source)
+        .status();
     assert!(status.expect("cc runs").success());
     object
 }
@@ -95,6 +104,57 @@ fn rubbish(supervisor: &Supervisor, folder: &Path) {
     let told = error.to_string();
     assert!(matches!(error, HostError::Rubbish { .. }), "{told}");
     assert!(told.contains("rubbish.so") && !told.contains('\u{1b}'), "{told}");
+}
+
+fn leaves_a_process(supervisor: &Supervisor, folder: &Path) {
+    let told = folder.join("left");
+    let text = format!(
+        "#include <stdio.h>\n#include <unistd.h>\n\
+         void *wiretax_driver(void) {{ int pid = fork(); if (pid == 0) for (;;) pause();\n\
+         FILE *file = fopen(\"{}\", \"w\"); fprintf(file, \"%d\", pid); fclose(file); _exit(7); }}",
+        told.display()
+    );
+    // It holds the host's output open, so that nothing but its end lets this return.
+    let error = supervisor.describe(&object(folder, "forks", &text)).expect_err("no answer");
+    assert!(error.to_string().contains("forks.so: its host crashed (exit status 7"), "{error}");
+    let pid = std::fs::read_to_string(told).expect("it started a process");
+    // It dies when it is next scheduled, and whoever adopted it may not wait for it at once.
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    for _ in 0..1000 {
+        if !runs() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {pid} still runs");
+}
+
+fn stops(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <unistd.h>\nvoid *wiretax_driver(void) { for (;;) pause(); }";
+    let job = job(&object(folder, "waits", text));
+    let supervisor = supervisor.clone().stopping_when(|| true);
+    let error = supervisor.run(&job, Duration::from_secs(600)).expect_err("it is ended");
+    assert!(matches!(error, HostError::Stopped { .. }), "{error}");
+}
+
+/// The harness's own driver, which says of every connection that it was resumed.
+fn lies(supervisor: &Supervisor, folder: &Path) {
+    let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drivers");
+    let text = format!(
+        "#include \"{drivers}/shim/null.c\"\n\
+         static int lie(wt_conn *conn, struct wt_facts *told) {{\n\
+         int done = facts(conn, told); told->resumed = 1; return done; }}\n\
+         const struct wt_driver *wiretax_driver(void) {{\n\
+         static struct wt_driver lying; lying = driver; lying.facts = lie; return &lying; }}"
+    );
+    let object = object(folder, "lies", &text);
+    let job = stacks::Job { extent: stacks::Extent::Connections(5), ..job(&object) };
+    let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+    let stacks::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+    assert!(outcome.lied >= 5 && outcome.resumed == 0, "{outcome:?}");
 }
 
 fn other_interface(supervisor: &Supervisor, folder: &Path) {
