@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::awslc::cmake;
 use crate::{Sdk, copy_tree, out_dir, package_dir, quoted, shim, vendored_source};
@@ -83,7 +84,10 @@ fn features(source: &Path, headers: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for probe in c_files(&folder) {
         let name = probe.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let mut command = compiler(source, headers).get_compiler().to_command();
+        let compiler = compiler(source, headers).get_compiler();
+        let mut command = Command::new(compiler.path());
+        // Where warnings are off, a function that is not there is no error, and every probe passes.
+        command.args(compiler.args().iter().filter(|flag| *flag != "-w"));
         command.args(&global).args(flags(&probe.with_extension("flags")));
         command.arg("-c").arg("-o").arg(out_dir().join("probe.o")).arg(&probe);
         let output = command.output().unwrap_or_else(|error| panic!("the compiler: {error}"));
