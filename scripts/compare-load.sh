@@ -6,14 +6,19 @@
 #   scripts/compare-load.sh [WIRETAX]     program to measure; target/release/wiretax if not given
 #   HAPROXY=PROGRAM     serve by this HAProxy instead of nginx: with a fast library the generator is
 #                       the limit, not the server
+#   KEY=rsa             an RSA-2048 certificate; ec (P-256) if not given
 #   ROUNDS=5 SECONDS_EACH=3 CONNECTIONS=16 SERVER_CPUS=0 CLIENT_CPUS=1 TOOLS="wiretax hey"
+#
+# Exit codes: 0 done, 2 wrongly called, 3 this machine lacks something.
 #
 # Needs nginx and openssl; the generators that are not there are left out. In Debian they are
 # openssl, wrk, apache2-utils (ab), nghttp2-client (h2load), hey, siege and httperf; from a registry
 # oha (cargo install oha).
 set -euo pipefail
+# Decimal points in all figures.
+export LC_ALL=C
 
-wiretax=$(realpath "${1:-target/release/wiretax}")
+wiretax=$(realpath -m "${1:-target/release/wiretax}")
 rounds=${ROUNDS:-5}
 seconds=${SECONDS_EACH:-3}
 connections=${CONNECTIONS:-16}
@@ -25,7 +30,8 @@ key=${KEY:-ec}
 for program in "${HAPROXY:-nginx}" openssl taskset curl; do
     command -v "$program" >/dev/null || { echo "error: $program is not here" >&2; exit 3; }
 done
-[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
+[ -z "${HAPROXY:-}" ] || HAPROXY=$(realpath "$(command -v "$HAPROXY")")
+[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run 'make build' first" >&2; exit 2; }
 
 folder=$(mktemp -d)
 server=
@@ -35,6 +41,7 @@ cleanup() {
     rm -rf "$folder"
 }
 trap cleanup EXIT
+trap 'exit 130' INT TERM
 cd "$folder"
 
 case $key in
@@ -94,18 +101,27 @@ else
     taskset -c "$server_cpus" nginx -p "$folder" -e stderr -c nginx.conf &
 fi
 server=$!
-for _ in $(seq 100); do curl -sf http://127.0.0.1:18080/ >/dev/null && break; sleep 0.1; done
+begun=
+for _ in $(seq 100); do
+    curl -sf http://127.0.0.1:18080/ >/dev/null && { begun=yes; break; }
+    sleep 0.1
+done
+# Another server at the ports would answer in place of ours, which then has ended.
+if [ -z "$begun" ] || ! kill -0 "$server" 2>/dev/null; then
+    echo "error: $name did not start; are ports 18443 and 18080 of 127.0.0.1 free?" >&2
+    exit 3
+fi
 
-# Requests that the server has answered, those for this figure left out.
-asked=0
+# Requests that the server has answered; nginx counts the one for this figure too.
+own=1
+[ -z "${HAPROXY:-}" ] || own=0
 answered() {
-    asked=$((asked + 1))
     if [ -n "${HAPROXY:-}" ]; then
         curl -sf 'http://127.0.0.1:18080/;csv' | awk -F, '
             NR == 1 { for (i = 1; i <= NF; i++) if ($i == "hrsp_2xx") at = i }
             $1 == "load" && $2 == "FRONTEND" { print $at }'
     else
-        curl -sf http://127.0.0.1:18080/ | awk -v own="$asked" 'NR == 3 { print $3 - own }'
+        curl -sf http://127.0.0.1:18080/ | awk 'NR == 3 { print $3 }'
     fi
 }
 
@@ -118,6 +134,7 @@ connection = close
 protocol = HTTP/1.1
 limit = 1000
 CONF
+all="wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oha"
 command_of() {
     case $1 in
         wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --cacert cert.pem" ;;
@@ -131,10 +148,12 @@ command_of() {
         siege) echo "siege -R siegerc -b -c $connections -t ${seconds}S $url" ;;
         httperf) echo "httperf --server 127.0.0.1 --port 18443 --ssl --num-conns $((seconds * 1500)) --rate 1500 --timeout 5" ;;
         oha) echo "oha --no-tui --insecure --disable-keepalive -c $connections -z ${seconds}s $url" ;;
+        *) echo "error: no generator is called $1; there are: $all" >&2; exit 2 ;;
     esac
 }
 tools=()
-for tool in ${TOOLS:-wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oha}; do
+for tool in ${TOOLS:-$all}; do
+    command_of "$tool" >/dev/null
     program=${tool%-x4}
     case $program in
         wiretax) ;;
@@ -143,17 +162,18 @@ for tool in ${TOOLS:-wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oh
     esac
     tools+=("$tool")
 done
+[ ${#tools[@]} -gt 0 ] || { echo "error: none of the generators is here" >&2; exit 3; }
 
 for round in $(seq "$rounds"); do
     for tool in "${tools[@]}"; do
         before=$(answered)
         began=$(date +%s.%N)
         TIMEFORMAT='%U %S'
-        cpu=$( { time taskset -c "$client_cpus" timeout $((seconds * 4 + 20)) \
+        cpu=$( { time taskset -c "$client_cpus" timeout --foreground $((seconds * 4 + 20)) \
             bash -c "$(command_of "$tool")" >out.txt 2>&1 || true; } 2>&1 | tail -n 1)
         ended=$(date +%s.%N)
         after=$(answered)
-        awk -v tool="$tool" -v done="$((after - before))" -v from="$began" -v to="$ended" -v cpu="$cpu" \
+        awk -v tool="$tool" -v done="$((after - before - own))" -v from="$began" -v to="$ended" -v cpu="$cpu" \
             'BEGIN { split(cpu, t, " "); n = (done > 0) ? done : 1;
                      printf "%s %.1f %.1f %d\n", tool, done / (to - from), (t[1] + t[2]) * 1e6 / n, done }' |
             tee -a rounds.txt >&2
@@ -161,7 +181,7 @@ for round in $(seq "$rounds"); do
 done
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-own=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
+ours=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
 echo "$name on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
 echo
 echo "| generator | connections/s | wiretax is | CPU us/connection |"
@@ -169,6 +189,7 @@ echo "|---|---:|---:|---:|"
 for tool in "${tools[@]}"; do
     rate=$(awk -v tool="$tool" '$1 == tool { print $2 }' rounds.txt | median)
     cpu=$(awk -v tool="$tool" '$1 == tool { print $3 }' rounds.txt | median)
-    awk -v tool="$tool" -v rate="$rate" -v cpu="$cpu" -v own="${own:-0}" \
-        'BEGIN { printf "| %s | %.0f | %.2f x | %.0f |\n", tool, rate, (rate > 0) ? own / rate : 0, cpu }'
+    awk -v tool="$tool" -v rate="$rate" -v cpu="$cpu" -v ours="${ours:-0}" \
+        'BEGIN { times = (ours > 0 && rate > 0) ? sprintf("%.2f x", ours / rate) : "-"
+                 printf "| %s | %.0f | %s | %.0f |\n", tool, rate, times, cpu }'
 done

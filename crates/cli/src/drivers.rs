@@ -93,19 +93,23 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     let chosen = catalog.select(&names).or_exit(Exit::Usage)?;
     let (supervisor, _scratch) = supervisor()?;
     let interrupt = Interrupt::listen()?;
-    let mut progress = talk.progress();
+    let stop = interrupt.clone();
+    let supervisor = supervisor.stopping_when(move || stop.came());
     let mut took = Duration::ZERO;
     let (mut built, mut failed) = (0u32, Vec::new());
-    for (at, driver) in chosen.iter().enumerate() {
+    for (at, driver) in (0u32..).zip(&chosen) {
         let each = if built == 0 { USUAL } else { took / built };
-        progress.show(
-            &format!("building {}", driver.name),
-            each * at as u32,
-            each * chosen.len() as u32,
-        );
-        match builder::build(catalog, driver, &supervisor, &|| interrupt.came()) {
+        let total = each * u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+        if interrupt.came() {
+            return Ok(interrupted(&driver.name, talk));
+        }
+        // A bar for each: one that was taken away does not come back.
+        let mut progress = talk.progress();
+        progress.show(&format!("building {}", driver.name), each * at, total);
+        let ended = builder::build(catalog, driver, &supervisor, &|| interrupt.came());
+        progress.finish();
+        match ended {
             Ok(done) => {
-                progress.finish();
                 let how = if done.took.is_zero() {
                     "was built before".to_owned()
                 } else {
@@ -115,13 +119,9 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
                 };
                 talk.note(format!("{}: {how}: {}", driver.name, done.described.version));
             }
-            Err(BuildError::Ended(name)) => {
-                progress.finish();
-                talk.note(format!("{name}: ended; what was built before is kept"));
-                return Ok(Exit::Interrupted);
-            }
+            Err(BuildError::Ended(name)) => return Ok(interrupted(&name, talk)),
+            Err(_) if interrupt.came() => return Ok(interrupted(&driver.name, talk)),
             Err(error) => {
-                progress.finish();
                 talk.warning_with_hint(&error.to_string());
                 failed.push(driver.name.as_str());
             }
@@ -133,4 +133,13 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     let error =
         anyhow!("{} of {} were not built: {}", failed.len(), chosen.len(), failed.join(", "));
     Err(Failed { exit: Exit::Machine, error })
+}
+
+/// The user stopped a build. Its working folder stays for the next to go on from; no half of a driver
+/// is where drivers are looked for.
+fn interrupted(name: &str, talk: &Talk) -> Exit {
+    talk.note(format!(
+        "interrupted at {name}; what was built is kept: go on with the same command"
+    ));
+    Exit::Interrupted
 }

@@ -14,8 +14,16 @@ use crate::args::JsonArg;
   wiretax drivers build 'openssl-3.*' s2n  some more
   wiretax drivers build all
 
-Each library is built by itself into ~/.cache/wiretax/drivers; what was built stays when a later one
-fails or you stop it. The sources come from the package registries.")]
+Each library is built by itself into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it); what was built
+stays when a later one fails or you stop it, and what you stopped half way is gone on with. The sources
+come from the package registries.
+
+Exit codes:
+  0    done
+  2    the command line is wrong, or a driver's description
+  3    this machine cannot do it: a driver was not built, or no sources are found
+  4    the list could not be printed
+  130  interrupted: what was built is kept")]
 pub struct DriversArgs {
     /// What to do.
     #[command(subcommand)]

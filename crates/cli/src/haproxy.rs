@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
-use haproxy::{Builder, Built, End, Library, Locks, Plan, Release, Scenario, Summary, Watcher};
+use haproxy::{Builder, Built, End, Library, Locks, Plan, Release, Scenario, Watcher};
 use record::{Finished, Manifest, Recorder, Session, Warning};
-use report::{Inline, Note, Report};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use stacks::{Catalog, Folders};
@@ -20,18 +19,16 @@ use crate::args::{JsonArg, OutArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
-use crate::output::{say, terminal_width};
+use crate::output::say;
+use crate::report::{Question, Results};
 use crate::talk::{Progress, Talk};
-
-/// What `lab::enter` sets for the program that it runs inside, where there is no network to build by.
-const INSIDE: &str = "WIRETAX_LAB_INNER";
 
 /// `wiretax stacks haproxy`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wiretax stacks haproxy                 every built library that HAProxy works with
   wiretax stacks haproxy --library openssl-1.1.1w,openssl-3.0.2 --locks pthread,light
-  wiretax stacks haproxy --scenario chain --proxies 3 --tls tls12,tls13 --threads 1,2,4
+  wiretax stacks haproxy --scenario chain --proxies 3 --tls tls1.2,tls1.3 --threads 1,2,4
   wiretax stacks haproxy --build-only    build, measure later
   wiretax stacks haproxy --library openssl-3.5.5 --sdk openssl-3.5.5=/opt/openssl
 
@@ -64,7 +61,7 @@ pub struct HaproxyArgs {
     /// HAProxy's threads [default: 1, 2, 4 … to the processors, and twice as many]
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     pub threads: Vec<usize>,
-    /// TLS versions: tls12, tls13
+    /// TLS versions: tls1.2, tls1.3
     #[arg(long, value_delimiter = ',', value_name = "VERSIONS")]
     pub tls: Vec<Version>,
     /// The certificates' key: rsa2048, rsa4096, ecdsa-p256
@@ -109,9 +106,16 @@ pub fn haproxy(args: &HaproxyArgs, talk: &Talk) -> Outcome {
     let folders = Folders::find(None).or_exit(Exit::Usage)?;
     let catalog = Catalog::read(&folders).or_exit(Exit::Usage)?;
     let plan = plan(args, &catalog)?;
+    if plan.libraries.is_empty() {
+        let error = anyhow!(
+            "no library that HAProxy works with is built; hint: `wiretax drivers build` builds some, \
+             --sdk NAME=DIR takes yours"
+        );
+        return Err(Failed { exit: Exit::Machine, error });
+    }
     plan.check().or_exit(Exit::Usage)?;
     let release = Release::find(&plan.release).or_exit(Exit::Usage)?;
-    let inside = std::env::var_os(INSIDE).is_some();
+    let inside = lab::inside();
     let builder = Builder {
         cache: folders.cache.join("haproxy"),
         jobs: args.jobs.unwrap_or_else(processors),
@@ -273,7 +277,11 @@ fn build(
                 return Ok(None);
             }
             Err(error) => {
-                talk.warning_with_hint(&format!("{name}: {error}; hint: --retry builds again"));
+                let again = match &error {
+                    haproxy::Error::Build { .. } => "; hint: --retry builds again",
+                    _ => "",
+                };
+                talk.warning_with_hint(&format!("{name}: {error}{again}"));
                 builds.add(name, Some(Err(error)));
             }
             Ok(built) => builds.add(name, Some(Ok(built))),
@@ -304,7 +312,7 @@ fn measure(args: &HaproxyArgs, plan: &Plan, builds: &Builds, talk: &Talk) -> Out
         };
         Failed { exit, error: error.into() }
     })?;
-    let manifest = recorder.finish().or_exit(Exit::Results)?;
+    recorder.finish().or_exit(Exit::Results)?;
     if ended == End::Interrupted {
         let shown = quoted(&folder.display().to_string());
         let own = args.sdk.iter().map(|pair| format!(" --sdk {}", quoted(pair)));
@@ -312,17 +320,11 @@ fn measure(args: &HaproxyArgs, plan: &Plan, builds: &Builds, talk: &Talk) -> Out
         talk.note(format!("interrupted; what was measured is kept: go on with `{again}`"));
         return Ok(Exit::Interrupted);
     }
-    let samples = record::Run::open(&folder).or_exit(Exit::Results)?.samples;
-    let summary = Summary::of(&samples);
-    let html = folder.join("report.html");
-    report(&summary, builds, &manifest)?.write_to(&html).or_exit(Exit::Results)?;
-    let text = match args.json.json {
-        true => as_json(&summary, builds, &manifest)?,
-        false => tables(&summary),
-    };
-    say(&text)?;
+    let results = Results::read(&folder, 1, talk)?;
+    let question = Question::read("tcp+tls12", None, 1)?;
+    let html = results.publish(&folder, None, &question, args.json.json)?;
     talk.note(format!("report: {}", html.display()));
-    match summary.rows.iter().any(|row| row.runs > 0) {
+    match results.haproxy.rows.iter().any(|row| row.runs > 0) {
         true => Ok(Exit::Done),
         false => {
             let error = anyhow!("no run showed what it should; {} holds why", folder.display());
@@ -355,46 +357,6 @@ fn open(
     }
     let recorder = Recorder::create(&folder, manifest).or_exit(Exit::Results)?;
     Ok((folder, Finished::default(), recorder))
-}
-
-fn tables(summary: &Summary) -> String {
-    let tables = Scenario::ALL.iter().filter_map(|scenario| haproxy::table(summary, *scenario));
-    tables.map(|table| table.to_text(terminal_width()) + "\n").collect()
-}
-
-fn as_json(summary: &Summary, builds: &Builds, manifest: &Manifest) -> Result<String, Failed> {
-    let failed = builds.failed.iter();
-    let failed = failed.map(|(name, reason)| json!({ "library": name, "reason": reason }));
-    let value = json!({
-        "manifest": manifest,
-        "haproxy": summary,
-        "builds": builds.built,
-        "failed_builds": failed.collect::<Vec<_>>(),
-    });
-    Ok(serde_json::to_string_pretty(&value).or_exit(Exit::Results)? + "\n")
-}
-
-fn report(summary: &Summary, builds: &Builds, manifest: &Manifest) -> Result<Report, Failed> {
-    let session = manifest.sessions.first();
-    let mut report = Report::new("HAProxy on TLS libraries");
-    report.question = "How many connections does HAProxy take on each TLS library, and what does \
-                       each cost?"
-        .to_owned();
-    report.sections.extend(haproxy::section(summary, &builds.built));
-    report.notes = manifest
-        .warnings
-        .iter()
-        .map(|warning| {
-            Note::warning(Inline::marked(&warning.what), Inline::marked(&warning.remedy))
-        })
-        .collect();
-    report.manifest = serde_json::to_value(manifest).or_exit(Exit::Results)?;
-    report.generated_at = manifest
-        .started()
-        .map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
-        .unwrap_or_default();
-    report.command = session.map(|session| session.command.clone()).unwrap_or_default();
-    Ok(report)
 }
 
 struct Following<'a> {

@@ -28,6 +28,7 @@ Exit codes:
   1    every connection failed
   2    the command line is wrong
   3    this machine cannot do it
+  4    the result could not be printed
   130  interrupted: what was measured is printed")]
 pub struct LoadArgs {
     /// The server

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use handshake::{Findings, Mode, Summary, summarise};
 use pump::Calibration;
-use record::{Manifest, Run};
+use record::{Manifest, Run, Sample};
 use report::{Fact, Inline, Note, Report};
 use serde_json::json;
 use stats::Distribution;
@@ -64,6 +64,8 @@ pub struct Results {
     pub summary: Summary,
     /// What the stacks study's samples say.
     pub stacks: stacks_study::Summary,
+    /// What the samples of `wiretax stacks haproxy` say.
+    pub haproxy: haproxy::Summary,
 }
 
 impl Results {
@@ -79,12 +81,13 @@ impl Results {
         let mut progress = talk.progress();
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
-        let is_stacks = |sample: &record::Sample| sample.study == stacks_study::STUDY;
-        let (stacks, others): (Vec<_>, Vec<_>) = run.samples.into_iter().partition(is_stacks);
+        let (stacks, others) = of_study(run.samples, stacks_study::STUDY);
+        let (of_haproxy, others) = of_study(others, haproxy::STUDY);
         let summary = summarise(others, seed).or_exit(Exit::Results);
         let stacks = stacks_study::summarise(stacks);
+        let haproxy = haproxy::Summary::of(&of_haproxy);
         progress.finish();
-        Ok(Results { manifest: run.manifest, summary: summary?, stacks })
+        Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy })
     }
 
     /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
@@ -102,7 +105,8 @@ impl Results {
         };
         let stacks = (!self.stacks.is_empty())
             .then(|| stacks_study::Findings::new(&self.stacks, question.load, question.seed));
-        let findings = Both { handshake, stacks };
+        let haproxy = (!self.haproxy.rows.is_empty()).then_some(&self.haproxy);
+        let findings = Found { handshake, stacks, haproxy };
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
         let report = assemble(&self.manifest, &findings)?;
         report.write_to(&path).or_exit(Exit::Results)?;
@@ -118,7 +122,7 @@ impl Results {
         })
     }
 
-    fn json(&self, question: &Question, findings: &Both<'_>) -> Result<String, Failed> {
+    fn json(&self, question: &Question, findings: &Found<'_>) -> Result<String, Failed> {
         let mut value = json!({ "manifest": self.manifest });
         if let Some(handshake) = &findings.handshake {
             value["handshake"] = serde_json::to_value(&self.summary).or_exit(Exit::Results)?;
@@ -131,20 +135,29 @@ impl Results {
             summary["needs"] = json!(stacks.needs());
             value["stacks"] = summary;
         }
+        if let Some(haproxy) = findings.haproxy {
+            value["haproxy"] = serde_json::to_value(haproxy).or_exit(Exit::Results)?;
+        }
         Ok(serde_json::to_string_pretty(&value).or_exit(Exit::Results)? + "\n")
     }
 }
 
+/// The samples of a study, and the others.
+fn of_study(samples: Vec<Sample>, study: &str) -> (Vec<Sample>, Vec<Sample>) {
+    samples.into_iter().partition(|sample| sample.study == study)
+}
+
 /// What each study that was run says.
-struct Both<'a> {
+struct Found<'a> {
     handshake: Option<Findings<'a>>,
     stacks: Option<stacks_study::Findings<'a>>,
+    haproxy: Option<&'a haproxy::Summary>,
 }
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
 
-fn tables(findings: &Both<'_>) -> String {
+fn tables(findings: &Found<'_>) -> String {
     let width = terminal_width();
     let mut tables = Vec::new();
     if let Some(handshake) = &findings.handshake {
@@ -152,6 +165,10 @@ fn tables(findings: &Both<'_>) -> String {
     }
     if let Some(stacks) = &findings.stacks {
         tables.extend(stacks.tables());
+    }
+    if let Some(summary) = findings.haproxy {
+        let scenarios = haproxy::Scenario::ALL.iter();
+        tables.extend(scenarios.filter_map(|scenario| haproxy::table(summary, *scenario)));
     }
     let texts: Vec<String> = tables.iter().map(|table| table.to_text(width)).collect();
     match texts.as_slice() {
@@ -161,8 +178,12 @@ fn tables(findings: &Both<'_>) -> String {
 }
 
 /// Title and question of a report.
-fn subject(findings: &Both<'_>) -> (&'static str, &'static str) {
+fn subject(findings: &Found<'_>) -> (&'static str, &'static str) {
     match (&findings.handshake, &findings.stacks) {
+        (None, None) if findings.haproxy.is_some() => (
+            "HAProxy on TLS libraries",
+            "How many connections does HAProxy take on each TLS library, and what does each cost?",
+        ),
         (None, Some(_)) => (
             "Which TLS library to build on",
             "Which TLS library should I build on, and what do its locks cost when threads share it?",
@@ -180,7 +201,7 @@ fn subject(findings: &Both<'_>) -> (&'static str, &'static str) {
     }
 }
 
-fn assemble(manifest: &Manifest, findings: &Both<'_>) -> Result<Report, Failed> {
+fn assemble(manifest: &Manifest, findings: &Found<'_>) -> Result<Report, Failed> {
     let session = manifest.sessions.first();
     let machine = session.map(|session| {
         let machine = &session.environment;
@@ -203,6 +224,7 @@ fn assemble(manifest: &Manifest, findings: &Both<'_>) -> Result<Report, Failed> 
         report.notes.extend(stacks.cautions());
         report.sections.extend(stacks.sections().or_exit(Exit::Results)?);
     }
+    report.sections.extend(findings.haproxy.and_then(haproxy::section));
     report.notes.extend(manifest.warnings.iter().map(|warning| {
         let line = |text: &str| Inline::new().text(text);
         Note::warning(line(&warning.what), line(&warning.remedy))

@@ -24,7 +24,8 @@ use crate::args::{JsonArg, OutArgs};
   wiretax stacks --resume results/openssl
 
 Libraries are drivers: `wiretax drivers list` says which there are, `make drivers` builds the default
-set. A library that crashes, hangs or lies is reported by name, and the others go on.
+set. `go` and `java` are measured over loopback where their toolchains are. A library that crashes,
+hangs or lies is reported by name, and the others go on.
 
 Exit codes:
   0    done
@@ -71,6 +72,9 @@ pub enum StacksCommand {
     Haproxy(Box<crate::haproxy::HaproxyArgs>),
 }
 
+/// Connections that callgrind counts if not told, once: no two differ by much, and it is slow.
+const COUNTED: u64 = 10;
+
 /// The axes of the study; any of these replaces the plan by one sweep.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Axes (any of these replaces the plan by one sweep)")]
@@ -96,7 +100,8 @@ pub struct StacksAxes {
     /// Record ciphers: aes-128-gcm, aes-256-gcm, chacha20-poly1305
     #[arg(long, value_delimiter = ',', value_name = "CIPHERS")]
     pub cipher: Vec<Cipher>,
-    /// The client's library: same, reference (one for all, that takes few locks), or a name
+    /// The client's library: same, reference (one for all, that takes few locks; for go and java the
+    /// load generator), or a name
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub client: Vec<String>,
     /// Tickets that the server issues in a handshake of TLS 1.3 [default: 1]
@@ -114,10 +119,10 @@ pub struct StacksAxes {
     /// Time of a measurement in milliseconds [default: 500]
     #[arg(long, value_name = "N", conflicts_with = "connections")]
     pub ms: Option<u64>,
-    /// Connections of a measurement, a thread, in place of a time
+    /// Connections of a measurement, a thread, in place of a time [default with callgrind: 10]
     #[arg(long, value_name = "N")]
     pub connections: Option<u64>,
-    /// Measurements a point [default: 5]
+    /// Measurements a point [default: 5, with callgrind 1]
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
 }
@@ -178,13 +183,37 @@ impl StacksAxes {
         set(&mut sweep.locks, &self.locks);
         sweep.tool = self.tool.unwrap_or(sweep.tool);
         (sweep.ms, sweep.connections) = (self.ms, self.connections);
+        if sweep.tool == Tool::Callgrind && self.ms.is_none() {
+            sweep.connections = sweep.connections.or(Some(COUNTED));
+            sweep.repeat = 1;
+        }
         sweep.repeat = self.repeat.unwrap_or(sweep.repeat);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
+
+    #[test]
+    fn instructions_are_counted_over_connections() {
+        let swept = |given: &[&str]| {
+            let line = ["wiretax", "stacks"].iter().chain(given);
+            let matches = crate::args::command().try_get_matches_from(line).unwrap();
+            let cli = crate::args::Cli::from_arg_matches(&matches).unwrap();
+            let crate::args::Command::Stacks(args) = cli.command else { panic!("it is another") };
+            let mut sweep = stacks_study::Plan::single_sweep("cli");
+            args.axes.overwrite(&mut sweep);
+            (sweep.ms, sweep.connections, sweep.repeat)
+        };
+        let callgrind = ["--tool", "callgrind"];
+        assert_eq!(swept(&callgrind), (None, Some(COUNTED), 1));
+        let told = [&callgrind[..], &["--connections", "3", "--repeat", "2"]].concat();
+        assert_eq!(swept(&told), (None, Some(3), 2));
+        assert_eq!(swept(&["--tool", "host"]), (None, None, 5));
+    }
 
     #[test]
     fn a_load_is_a_rate() {

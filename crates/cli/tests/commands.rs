@@ -10,8 +10,19 @@ use std::process::Command;
 use serde_json::Value;
 use support::{QUICK, copy_folder, data, files_below, has, run, talk};
 
-const COMMANDS: [&str; 8] =
-    ["run", "handshake", "report", "compare", "doctor", "probe", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "run",
+    "handshake",
+    "report",
+    "compare",
+    "doctor",
+    "stacks",
+    "probe",
+    "load",
+    "completions",
+    "man",
+    "drivers",
+];
 
 fn json(output: &std::process::Output) -> Value {
     serde_json::from_str(&data(output)).unwrap_or_else(|error| panic!("{error}:\n{}", data(output)))
@@ -35,7 +46,8 @@ fn measured(folder: &Path, out: &str) -> std::process::Output {
 #[test]
 fn every_help_has_examples_and_exit_codes_and_fits_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
-    let helps = COMMANDS.iter().map(|command| vec![*command, "--help"]).chain([vec!["--help"]]);
+    let helps = COMMANDS.iter().map(|command| vec![*command, "--help"]);
+    let helps = helps.chain([vec!["--help"], vec!["stacks", "haproxy", "--help"]]);
     for arguments in helps {
         let output = run(folder.path(), &arguments);
         assert!(output.status.success() && talk(&output).is_empty(), "{arguments:?}");

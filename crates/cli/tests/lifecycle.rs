@@ -12,8 +12,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use support::{
-    QUICK, data, has, namespaces_of, processes_of, run, samples_in, still_there, talk, wait_until,
-    wiretax,
+    QUICK, data, has, interruptible, namespaces_of, processes_of, run, samples_in, still_there,
+    talk, wait_until, wiretax,
 };
 
 /// A plan of some seconds.
@@ -27,22 +27,6 @@ struct Under {
     child: Child,
     results: PathBuf,
     namespaces: BTreeSet<PathBuf>,
-}
-
-/// The program as a user starts it, even where these tests run as a shell's background job, which
-/// ignores SIGINT and lets what it starts ignore it.
-fn interruptible(folder: &Path) -> Command {
-    let plain = wiretax(folder);
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(plain.get_program());
-    command.current_dir(folder).stdin(Stdio::null());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
 }
 
 fn start(folder: &Path) -> Under {

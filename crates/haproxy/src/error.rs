@@ -33,12 +33,15 @@ pub enum Error {
     },
     /// The library was not built, or without its headers.
     #[error(
-        "there are no headers and static libraries of {library}; hint: `wiretax drivers build \
-         {library}` makes them"
+        "there are no headers (include/) and static libraries (lib/) of {library}{}; hint: `wiretax \
+         drivers build {library}` makes them, --sdk {library}=DIR names a folder that has them",
+        looked(.sdk)
     )]
     NoSdk {
         /// The library.
         library: String,
+        /// Where they were looked for; empty where its driver has none.
+        sdk: PathBuf,
     },
     /// HAProxy's source is not to be had.
     #[error(
@@ -143,6 +146,10 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
     }
+}
+
+fn looked(sdk: &Path) -> String {
+    if sdk.as_os_str().is_empty() { String::new() } else { format!(" in {}", sdk.display()) }
 }
 
 /// How a program that a build needs is installed on Debian and its like.

@@ -48,7 +48,7 @@ impl Library {
     pub fn at(name: &str, sdk: &Path) -> Result<Self, Error> {
         let (kind, version) = parse(name)?;
         if !(sdk.join("include").is_dir() && sdk.join("lib").is_dir()) {
-            return Err(Error::NoSdk { library: name.to_owned() });
+            return Err(Error::NoSdk { library: name.to_owned(), sdk: sdk.to_owned() });
         }
         Ok(Self { name: name.to_owned(), kind, version, sdk: sdk.to_owned() })
     }

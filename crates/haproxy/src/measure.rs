@@ -58,6 +58,18 @@ pub mod value {
     pub const FAILED: &str = "failed";
 }
 
+/// Names of the labels of a sample.
+pub mod label {
+    /// HAProxy's version, as it prints it.
+    pub const HAPROXY: &str = "haproxy";
+    /// Debian's version of its source.
+    pub const SOURCE: &str = "source";
+    /// The library that it says it runs on.
+    pub const RUNS_ON: &str = "runs_on";
+    /// Whether there is a build with light locks: `yes` or `no`.
+    pub const LIGHT: &str = "light_locks";
+}
+
 /// What follows a measurement.
 pub trait Watcher {
     /// A step begins; so much of the whole is done.
@@ -110,12 +122,12 @@ pub fn measure(
             Err(Error::Interrupted) => return Ok(End::Interrupted),
             Err(error) => {
                 watcher.warning(&format!("{step}: {error}"));
-                sample(plan, run, Err(error.to_string()), BTreeMap::new())
+                sample(plan, run, built, Err(error.to_string()), BTreeMap::new())
             }
-            Ok(Measured { values, problem: None }) => sample(plan, run, Ok(()), values),
+            Ok(Measured { values, problem: None }) => sample(plan, run, built, Ok(()), values),
             Ok(Measured { values, problem: Some(problem) }) => {
                 watcher.warning(&format!("{step}: {problem}"));
-                sample(plan, run, Err(problem), values)
+                sample(plan, run, built, Err(problem), values)
             }
         };
         recorder.record(&sample)?;
@@ -126,6 +138,7 @@ pub fn measure(
 fn sample(
     plan: &Plan,
     run: &Run,
+    built: &Built,
     ended: Result<(), String>,
     values: BTreeMap<String, f64>,
 ) -> Sample {
@@ -141,9 +154,21 @@ fn sample(
             Err(reason) => Outcome::Failed { reason },
         },
         values,
-        labels: BTreeMap::new(),
+        labels: labels(built),
         command: run.cell.command(plan),
     }
+}
+
+/// What a build says of itself, for the report of samples whose builds are elsewhere or gone.
+pub(crate) fn labels(built: &Built) -> BTreeMap<String, String> {
+    let light = if built.light { "yes" } else { "no" };
+    let labels = [
+        (label::HAPROXY, built.haproxy.as_str()),
+        (label::SOURCE, &built.debian),
+        (label::RUNS_ON, &built.runs_on),
+        (label::LIGHT, light),
+    ];
+    labels.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
 }
 
 /// One run with all that it needs.

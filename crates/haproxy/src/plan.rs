@@ -153,7 +153,7 @@ impl Plan {
             return wrong("a cell is run 1 to 1000 times, for 0.1 to 600 seconds each");
         }
         if self.group == Group::X25519MlKem768 && self.versions.contains(&Version::Tls12) {
-            return wrong("x25519mlkem768 is for TLS 1.3 only; hint: --tls tls13");
+            return wrong("x25519mlkem768 is for TLS 1.3 only; hint: --tls tls1.3");
         }
         Ok(())
     }

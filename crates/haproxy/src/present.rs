@@ -3,8 +3,8 @@
 use report::{Cell, Column, Inline, Note, Section, Table};
 use stats::Estimate;
 
-use crate::summary::{Row, Summary};
-use crate::{Built, Scenario};
+use crate::Scenario;
+use crate::summary::{Program, Row, Summary};
 
 /// Decimals that a number of this size is worth.
 fn decimals(value: f64) -> usize {
@@ -105,7 +105,7 @@ fn measured(row: &Row) -> [Cell; 11] {
 
 /// The report's section; none where nothing was measured.
 #[must_use]
-pub fn section(summary: &Summary, builds: &[Built]) -> Option<Section> {
+pub fn section(summary: &Summary) -> Option<Section> {
     let tables: Vec<Table> =
         Scenario::ALL.iter().filter_map(|scenario| table(summary, *scenario)).collect();
     if tables.is_empty() {
@@ -126,13 +126,13 @@ pub fn section(summary: &Summary, builds: &[Built]) -> Option<Section> {
     for table in tables {
         section = section.with(table);
     }
-    if let Some(table) = programs(builds) {
+    if let Some(table) = programs(&summary.programs) {
         section = section.with(table);
     }
     Some(section)
 }
 
-fn programs(builds: &[Built]) -> Option<Table> {
+fn programs(programs: &[Program]) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("HAProxy"),
@@ -141,13 +141,13 @@ fn programs(builds: &[Built]) -> Option<Table> {
         Column::new("light locks"),
     ];
     let mut table = Table::new("The programs, as they describe themselves", columns);
-    for built in builds {
+    for program in programs {
         table.push(report::Row::new(vec![
-            Cell::text(&built.library),
-            Cell::text(&built.haproxy),
-            Cell::text(&built.debian),
-            Cell::text(&built.runs_on),
-            Cell::text(if built.light { "yes" } else { "no" }),
+            Cell::text(&program.library),
+            Cell::text(&program.haproxy),
+            Cell::text(&program.source),
+            Cell::text(&program.runs_on),
+            Cell::text(if program.light_locks { "yes" } else { "no" }),
         ]));
     }
     (!table.rows.is_empty()).then_some(table)
@@ -168,8 +168,8 @@ mod tests {
             let text = table.to_text(240);
             assert!(text.contains("openssl-3.0.2") && text.contains("501"), "{text}");
         }
-        assert!(section(&summary, &[]).is_some());
-        assert!(section(&Summary::default(), &[]).is_none());
+        assert!(section(&summary).is_some() && programs(&summary.programs).is_some());
+        assert!(section(&Summary::default()).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use record::{Outcome, Sample};
 use serde::{Deserialize, Serialize};
 use stats::{Confidence, Estimate, compare_paired};
 
-use crate::measure::{STUDY, value};
+use crate::measure::{STUDY, label, value};
 use crate::{Cell, Locks, published};
 
 /// The library that others are set against, with the C library's locks.
@@ -23,8 +23,25 @@ pub struct Summary {
     pub key: String,
     /// The key exchange's group.
     pub group: String,
+    /// What was run, by library.
+    pub programs: Vec<Program>,
     /// A row a cell, in the order of the cells.
     pub rows: Vec<Row>,
+}
+
+/// HAProxy on a library, as it describes itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The library's driver.
+    pub library: String,
+    /// HAProxy's version.
+    pub haproxy: String,
+    /// Debian's version of its source.
+    pub source: String,
+    /// The library that it says it runs on.
+    pub runs_on: String,
+    /// Whether it was built with light locks as well.
+    pub light_locks: bool,
 }
 
 /// A cell.
@@ -89,6 +106,7 @@ impl Summary {
             summary.note(sample);
             cells.entry(cell).or_default().push(sample);
         }
+        summary.programs.sort_by(|a, b| a.library.cmp(&b.library));
         summary.rows = cells.iter().map(|(cell, samples)| row(cell, samples, &cells)).collect();
         summary
     }
@@ -103,7 +121,20 @@ impl Summary {
             self.proxies = axis("proxies").parse().ok();
         }
         (self.key, self.group) = (axis("key"), axis("group"));
+        self.programs.extend(program(sample).filter(|one| !self.programs.contains(one)));
     }
+}
+
+/// None of a sample without labels.
+fn program(sample: &Sample) -> Option<Program> {
+    let label = |name: &str| sample.labels.get(name).cloned();
+    Some(Program {
+        library: sample.point.get("library")?.clone(),
+        haproxy: label(label::HAPROXY)?,
+        source: label(label::SOURCE)?,
+        runs_on: label(label::RUNS_ON)?,
+        light_locks: label(label::LIGHT)? == "yes",
+    })
 }
 
 /// The samples of a cell that showed what they should, by repeat.
@@ -160,7 +191,21 @@ fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::Plan;
+    use crate::measure::labels;
+    use crate::{Built, Plan};
+
+    fn built(library: &str) -> Built {
+        Built {
+            library: library.into(),
+            haproxy: "3.0.11".into(),
+            debian: "3.0.11-1".into(),
+            runs_on: format!("{library} itself"),
+            light: true,
+            key: String::new(),
+            seconds: 0.0,
+            folder: std::path::PathBuf::new(),
+        }
+    }
 
     /// Samples as a run of two libraries gives them: 3.0.2 half as fast.
     pub(crate) fn samples() -> Vec<Sample> {
@@ -182,7 +227,7 @@ pub(crate) mod tests {
                 at_unix_ms: 0,
                 outcome: Outcome::Completed,
                 values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-                labels: BTreeMap::new(),
+                labels: labels(&built(&run.cell.library)),
                 command: run.cell.command(&plan),
             }
         });
@@ -193,6 +238,8 @@ pub(crate) mod tests {
     fn medians_and_ratios_are_of_the_cells() {
         let summary = Summary::of(&samples());
         assert_eq!((summary.proxies, summary.key.as_str()), (Some(10), "rsa2048"));
+        let programs: Vec<&str> = summary.programs.iter().map(|one| one.runs_on.as_str()).collect();
+        assert_eq!(programs, ["openssl-1.1.1w itself", "openssl-3.0.2 itself"]);
         let slow: Vec<&Row> =
             summary.rows.iter().filter(|row| row.cell.library == "openssl-3.0.2").collect();
         assert_eq!(slow.len() * 2, summary.rows.len());

@@ -37,7 +37,7 @@ mod setting;
 pub use calibrate::calibrate;
 pub use capture::{Capture, CaptureOptions, CaptureStats, OwnedFrame};
 pub use doctor::{Fact, doctor};
-pub use enter::{Denied, EnterError, EnterOptions, Entered, enter, entered};
+pub use enter::{Denied, EnterError, EnterOptions, Entered, enter, entered, inside};
 pub use error::Error;
 pub use join::JoinHandle;
 pub use lab::{Backend, Lab, LabOptions, UnknownBackend, netem_available};

@@ -12,10 +12,12 @@ use serde::Serialize;
 
 use crate::catalog::{Catalog, Driver, State};
 use crate::job::Described;
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, end_group, has_ended};
 
 /// How often a build is looked after.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long what a build started has to end by itself once it is told to.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Why a driver was not built. The next ones are built all the same.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,18 @@ pub enum BuildError {
         "{0}: its sources are not here; hint: run `make drivers` in a checkout, or give --drivers"
     )]
     NoSources(String),
+    /// There is nothing to build it with.
+    #[error(
+        "{driver}: {} could not be started: {source}; hint: drivers need a Rust toolchain", .cargo.display()
+    )]
+    NoCargo {
+        /// Which driver.
+        driver: String,
+        /// The program.
+        cargo: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// The build failed.
     #[error("{driver}: {reason}; hint: {} has the rest", .log.display())]
     Failed {
@@ -115,26 +129,24 @@ pub fn build(
         let described = describe(driver, supervisor, &object)?;
         return Ok(Built { object, described, took: began.elapsed() });
     }
-    let staged = work.join("staged");
-    let _ = fs::remove_dir_all(&staged);
-    fs::create_dir_all(&staged).map_err(file(&staged))?;
-    let log = staged.join("build.log");
-    let succeeded = compile(catalog, driver, sources, &work, &staged, &log, ended)?;
-    if !succeeded {
-        let failed = driver.place.with_extension("failed");
+    let staged = Staged(work.join("staged"));
+    let _ = fs::remove_dir_all(&staged.0);
+    fs::create_dir_all(&staged.0).map_err(file(&staged.0))?;
+    let log = staged.0.join("build.log");
+    if !compile(catalog, driver, sources, &work, &log, ended)? {
         let reason = reason(&fs::read_to_string(&log).unwrap_or_default());
-        let _ = fs::remove_dir_all(&failed);
-        fs::create_dir_all(&failed).map_err(file(&failed))?;
-        fs::rename(&log, failed.join("build.log")).map_err(file(&log))?;
-        fs::write(failed.join("reason"), &reason).map_err(file(&failed))?;
-        let (driver, log) = (driver.name.clone(), failed.join("build.log"));
-        return Err(BuildError::Failed { driver, reason, log });
+        return Err(failed(driver, &log, reason));
     }
     let object = work.join("target/release/libdriver.so");
-    fs::copy(&object, staged.join("driver.so")).map_err(file(&object))?;
-    let described = describe(driver, supervisor, &staged.join("driver.so"))?;
+    fs::copy(&object, staged.0.join("driver.so")).map_err(file(&object))?;
+    let described = match describe(driver, supervisor, &staged.0.join("driver.so")) {
+        Ok(described) => described,
+        Err(_) if ended() => return Err(BuildError::Ended(driver.name.clone())),
+        Err(BuildError::NotIt { what, .. }) => return Err(failed(driver, &log, what)),
+        Err(error) => return Err(error),
+    };
     let description = sources.join(&driver.name).join("driver.toml");
-    fs::copy(&description, staged.join("driver.toml")).map_err(file(&description))?;
+    fs::copy(&description, staged.0.join("driver.toml")).map_err(file(&description))?;
     let manifest = Manifest {
         name: &driver.name,
         library: &driver.library,
@@ -143,15 +155,47 @@ pub fn build(
         seconds: began.elapsed().as_secs(),
     };
     let text =
-        serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged)(error.into()))?;
-    fs::write(staged.join("manifest.json"), text + "\n").map_err(file(&staged))?;
+        serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged.0)(error.into()))?;
+    fs::write(staged.0.join("manifest.json"), text + "\n").map_err(file(&staged.0))?;
+    // Published beside the build, not into what is thrown away: a build script that is through does not
+    // run again when an interrupted build is gone on with.
+    let sdk = work.join("sdk");
+    if sdk.is_dir() {
+        fs::rename(&sdk, staged.0.join("sdk")).map_err(file(&sdk))?;
+    }
     fs::create_dir_all(catalog.folders().built()).map_err(file(&driver.place))?;
     let _ = fs::remove_dir_all(driver.place.with_extension("failed"));
-    fs::rename(&staged, &driver.place).map_err(file(&driver.place))?;
+    fs::rename(&staged.0, &driver.place).map_err(file(&driver.place))?;
     drop(lock);
     // Some hundred megabytes that nobody needs again.
     let _ = fs::remove_dir_all(&work);
     Ok(Built { object: driver.place.join("driver.so"), described, took: began.elapsed() })
+}
+
+/// What a driver is put together in; whatever ends the build, nothing half of it stays.
+struct Staged(PathBuf);
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Keeps why a build failed, and its log, where the catalogue finds them.
+fn failed(driver: &Driver, log: &Path, reason: String) -> BuildError {
+    let folder = driver.place.with_extension("failed");
+    let kept = folder.join("build.log");
+    let _ = fs::remove_dir_all(&folder);
+    let keep = || {
+        fs::create_dir_all(&folder)?;
+        fs::rename(log, &kept)?;
+        fs::write(folder.join("reason"), &reason)
+    };
+    let name = driver.name.clone();
+    match keep() {
+        Ok(()) => BuildError::Failed { driver: name, reason, log: kept },
+        Err(source) => BuildError::File { driver: name, path: folder, source },
+    }
 }
 
 /// Takes the lock, or gives up when told to.
@@ -172,7 +216,6 @@ fn compile(
     driver: &Driver,
     sources: &Path,
     work: &Path,
-    staged: &Path,
     log: &Path,
     ended: &dyn Fn() -> bool,
 ) -> Result<bool, BuildError> {
@@ -182,13 +225,14 @@ fn compile(
     };
     let output = File::create(log).map_err(file(log))?;
     let errors = output.try_clone().map_err(file(log))?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let cargo = std::env::var_os("CARGO").filter(|cargo| !cargo.is_empty());
+    let cargo = PathBuf::from(cargo.unwrap_or_else(|| "cargo".into()));
     let manifest = sources.join(&driver.name).join("Cargo.toml");
     let manifest = fs::canonicalize(&manifest).map_err(file(&manifest))?;
-    let mut command = Command::new(cargo);
+    let mut command = Command::new(&cargo);
     command.args(["build", "--release", "--locked", "--manifest-path"]).arg(&manifest);
     command.env("CARGO_TARGET_DIR", work.join("target"));
-    command.env("WIRETAX_SDK", staged.join("sdk"));
+    command.env("WIRETAX_SDK", work.join("sdk"));
     command.env("WIRETAX_DOWNLOADS", catalog.folders().cache.join("downloads"));
     // What this program was built with is not for the drivers.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "MAKEFLAGS", "MFLAGS", "CARGO_MAKEFLAGS"] {
@@ -196,13 +240,16 @@ fn compile(
     }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     group_of_its_own(&mut command);
-    let mut child = command.spawn().map_err(file(&manifest))?;
+    let mut child = command.spawn().map_err(|source| {
+        let driver = driver.name.clone();
+        BuildError::NoCargo { driver, cargo, source }
+    })?;
     loop {
         if let Some(status) = child.try_wait().map_err(file(&manifest))? {
             return Ok(status.success());
         }
         if ended() {
-            end_group(&mut child);
+            end(&mut child);
             return Err(BuildError::Ended(driver.name.clone()));
         }
         std::thread::sleep(LOOK);
@@ -222,11 +269,17 @@ fn group_of_its_own(command: &mut Command) {
     }
 }
 
-fn end_group(child: &mut Child) {
+/// Ends all that a build has started: it is told to, and killed if it does not.
+fn end(child: &mut Child) {
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: the group was made for this child, which has not been waited for.
+        // SAFETY: a number and a signal; the group was made for this child.
         unsafe { libc::kill(-group, libc::SIGTERM) };
     }
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline && !has_ended(child) {
+        std::thread::sleep(LOOK);
+    }
+    end_group(child);
     let _ = child.wait();
 }
 

@@ -279,7 +279,7 @@ fn late_or_stopped(deadline: Instant, stop: &dyn Fn() -> bool) -> Option<How> {
 }
 
 /// Whether it has ended; it stays a zombie, so that its number is nobody else's.
-fn has_ended(child: &Child) -> bool {
+pub(crate) fn has_ended(child: &Child) -> bool {
     // SAFETY: a zeroed siginfo_t is a valid one, and the kernel writes one into it.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -289,9 +289,9 @@ fn has_ended(child: &Child) -> bool {
     done != 0 || unsafe { info.si_pid() } != 0
 }
 
-/// Ends what is left of a host's process group. The host itself is not waited for yet, so that the
+/// Ends what is left of a child's process group. The child itself is not waited for yet, so that the
 /// number cannot be another group's.
-fn end_group(child: &Child) {
+pub(crate) fn end_group(child: &Child) {
     let Ok(group) = libc::pid_t::try_from(child.id()) else { return };
     // SAFETY: a number and a signal.
     unsafe { libc::kill(-group, libc::SIGKILL) };

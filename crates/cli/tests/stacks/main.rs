@@ -27,8 +27,9 @@ fn own_driver(folder: &Path, name: &str) -> String {
 /// Sources with one driver that nobody has built.
 fn sources(folder: &Path) -> String {
     let (header, driver) = (folder.join("drivers/include"), folder.join("drivers/openssl-9.9"));
-    fs::create_dir_all(&header).unwrap();
-    fs::create_dir_all(&driver).unwrap();
+    for needed in [&header, &driver, &folder.join("drivers/shim"), &folder.join("drivers/build")] {
+        fs::create_dir_all(needed).unwrap();
+    }
     fs::write(header.join("wiretax_driver.h"), "").unwrap();
     let text = "name = 'openssl-9.9'\nlibrary = 'OpenSSL'\nversion = '9.9'\ndefault = true\nkind = \
                 'openssl'\nabout = 'a'\nlicence = 'Apache-2.0'\n";
@@ -53,6 +54,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--client", "schannel"], &["schannel", "same, reference"]),
         (&["--load", "none"], &["none", "a second"]),
         (&["--ms", "1", "--workload", "full"], &["ms is 1", "10 to"]),
+        (&["--tool", "callgrind", "--ms", "100"], &["hint: --connections"]),
     ] {
         let output = stacks(folder.path(), &[&["--drivers", &drivers], arguments].concat());
         let said = talk(&output);

@@ -14,6 +14,22 @@ pub fn wiretax(folder: &Path) -> Command {
     command
 }
 
+/// The program as a user starts it, even where these tests run as a shell's background job, which
+/// ignores SIGINT and lets what it starts ignore it.
+pub fn interruptible(folder: &Path) -> Command {
+    let plain = wiretax(folder);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(plain.get_program());
+    command.current_dir(folder).stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 /// By this variable the processes of a run are found again, whatever their parent.
 const MARK: &str = "WIRETAX_TEST_FOLDER";
 

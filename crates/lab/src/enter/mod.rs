@@ -62,6 +62,13 @@ pub struct Entered {
 
 static ENTERED: OnceLock<Entered> = OnceLock::new();
 
+/// Whether this is the program that [`enter`] runs inside, known before it calls `enter`: what needs
+/// the system's network is for the outer process to do.
+#[must_use]
+pub fn inside() -> bool {
+    entered().is_some() || std::env::var_os(MARKER).is_some()
+}
+
 /// The lab that this process is in, if it is in one.
 #[must_use]
 pub fn entered() -> Option<Entered> {
