@@ -290,6 +290,17 @@ static int configure(SSL_CTX *tls, const struct wt_config *config) {
     return config->server ? set_identity(tls, config) : set_trust(tls, config);
 }
 
+static const SSL_METHOD *client_method(const struct wt_config *config) {
+#if defined(OF_LIBRESSL)
+    /* Its client of TLS 1.3 begins every handshake otherwise, and cannot go on with a session of 1.2. */
+    if (config->version == 0x0303) {
+        return TLSv1_2_client_method();
+    }
+#endif
+    (void)config;
+    return TLS_client_method();
+}
+
 static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     int done;
@@ -308,7 +319,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     if (!context->server) {
         snprintf(context->name, sizeof context->name, "%s", config->server_name);
     }
-    context->tls = SSL_CTX_new(context->server ? TLS_server_method() : TLS_client_method());
+    context->tls = SSL_CTX_new(context->server ? TLS_server_method() : client_method(config));
     done = context->tls == NULL ? WT_ERROR : configure(context->tls, config);
     if (done != WT_OK) {
         context_free(context);
