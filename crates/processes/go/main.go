@@ -1,7 +1,8 @@
 // Go's crypto/tls as a server or as a client that makes load. Wiretax builds and runs it.
 //
-// Standard input: the job as key=value lines and an empty line; then "count" (answered by counts) and
-// "stop", or its end, which ends the program. Standard output: one JSON object a line.
+// Standard input: the job as key=value lines and an empty line; then "restart" (answered by measuring),
+// "count" (answered by counts) and "stop", or its end, which ends the program. Standard output: one JSON
+// object a line. What was resumed is read off the server's first flight, and crypto/tls is asked too.
 package main
 
 import (
@@ -15,7 +16,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -37,19 +37,22 @@ const (
 	tls13        = 1 << 3
 	quicTLS      = 1 << 5
 	postQuantum  = 1 << 7
-	clientHello  = 1 << 10
+	ech          = 1 << 10 // Encrypted Client Hello
 	hybrid       = 0x11ec
 	maxLine      = 1 << 20
 	maxRequest   = 8 << 10
 	maxBodyBytes = 16 << 20
+	maxFlight    = 32 << 10
 )
 
 type counts struct {
 	done, failed, resumed atomic.Uint64
-	mutex                 sync.Mutex
-	failure               string
-	started               time.Time
-	cpu                   time.Duration
+	// Connections of which crypto/tls says other than the wire shows.
+	lied    atomic.Uint64
+	mutex   sync.Mutex
+	failure string
+	started time.Time
+	cpu     time.Duration
 }
 
 func (c *counts) fail(err error) {
@@ -61,12 +64,24 @@ func (c *counts) fail(err error) {
 	}
 }
 
+// A connection that ended well, with what its wire showed and what crypto/tls says of it.
+func (c *counts) end(shown flight, state tls.ConnectionState) {
+	if shown.resumed {
+		c.resumed.Add(1)
+	}
+	if shown.resumed != state.DidResume {
+		c.lied.Add(1)
+	}
+	c.done.Add(1)
+}
+
 func (c *counts) restart() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.done.Store(0)
 	c.failed.Store(0)
 	c.resumed.Store(0)
+	c.lied.Store(0)
 	c.failure = ""
 	c.cpu = cpu()
 	c.started = time.Now()
@@ -77,7 +92,8 @@ func (c *counts) say() {
 	defer c.mutex.Unlock()
 	say(map[string]any{
 		"event": "counts", "done": c.done.Load(), "failed": c.failed.Load(), "failure": c.failure,
-		"resumed": c.resumed.Load(), "cpu_ns": int64(cpu() - c.cpu), "wall_ns": time.Since(c.started).Nanoseconds(),
+		"resumed": c.resumed.Load(), "lied": c.lied.Load(),
+		"cpu_ns": int64(cpu() - c.cpu), "wall_ns": time.Since(c.started).Nanoseconds(),
 	})
 }
 
@@ -145,7 +161,7 @@ func describe() {
 		functions |= quicTLS
 	}
 	if minor() >= 23 {
-		functions |= clientHello
+		functions |= ech
 	}
 	if minor() >= 24 {
 		functions |= postQuantum
@@ -202,18 +218,22 @@ func config(j job) *tls.Config {
 }
 
 // Whether what came of the handshake is what was asked for.
-func check(j job, state tls.ConnectionState) error {
+func (t *tap) check(j job, state tls.ConnectionState) error {
 	if want := uint16(j.number("version")); state.Version != want {
 		return fmt.Errorf("negotiated %s", tls.VersionName(state.Version))
 	}
 	if want := uint16(j.number("cipher")); state.CipherSuite != want {
 		return fmt.Errorf("negotiated %s in place of %s", tls.CipherSuiteName(state.CipherSuite), tls.CipherSuiteName(want))
 	}
-	// A field since go1.25; empty where no key exchange took place.
-	if field := reflect.ValueOf(state).FieldByName("CurveID"); field.IsValid() && field.Uint() != 0 {
-		if want := j.number("group"); field.Uint() != uint64(want) {
-			return fmt.Errorf("negotiated group %d in place of %d", field.Uint(), want)
-		}
+	if !t.enough {
+		return errors.New("the wire shows no first flight of a server")
+	}
+	want, resumed12 := j.number("group"), t.shown.resumed && state.Version == tls.VersionTLS12
+	switch {
+	case t.shown.group == retry:
+		return errors.New("a HelloRetryRequest came first")
+	case t.shown.group != want && !resumed12:
+		return fmt.Errorf("negotiated group %d in place of %d", t.shown.group, want)
 	}
 	return nil
 }
@@ -247,18 +267,16 @@ func serve(j job, input *bufio.Scanner) {
 			}
 			go func() {
 				defer conn.Close()
-				state, err := answer(conn, c, response)
+				wire := &tap{Conn: conn, outgoing: true}
+				state, err := answer(wire, c, response)
 				if err == nil {
-					err = check(j, state)
+					err = wire.check(j, state)
 				}
 				if err != nil {
 					total.fail(err)
 					return
 				}
-				if state.DidResume {
-					total.resumed.Add(1)
-				}
-				total.done.Add(1)
+				total.end(wire.shown, state)
 			}()
 		}
 	}()
@@ -276,7 +294,7 @@ func serve(j job, input *bufio.Scanner) {
 	}
 }
 
-func answer(raw net.Conn, c *tls.Config, response []byte) (tls.ConnectionState, error) {
+func answer(raw *tap, c *tls.Config, response []byte) (tls.ConnectionState, error) {
 	raw.SetDeadline(time.Now().Add(patience))
 	conn := tls.Server(raw, c)
 	request := make([]byte, 0, 512)
@@ -299,6 +317,12 @@ func answer(raw net.Conn, c *tls.Config, response []byte) (tls.ConnectionState, 
 	return conn.ConnectionState(), conn.Close()
 }
 
+// Takes tickets, as clients do, and never gives one back.
+type forgetful struct{}
+
+func (forgetful) Get(string) (*tls.ClientSessionState, bool) { return nil, false }
+func (forgetful) Put(string, *tls.ClientSessionState)        {}
+
 func connect(j job, input *bufio.Scanner) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(j["roots"])) {
@@ -317,6 +341,8 @@ func connect(j job, input *bufio.Scanner) {
 		if j.has("resume") {
 			// One cache a worker: a ticket is used by whom it was given to.
 			c.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		} else {
+			c.ClientSessionCache = forgetful{}
 		}
 		workers.Add(1)
 		primed.Add(1)
@@ -324,9 +350,9 @@ func connect(j job, input *bufio.Scanner) {
 			defer workers.Done()
 			first := primed.Done
 			for !stop.Load() {
-				state, err := once(j["address"], c, request)
+				wire, state, err := once(j["address"], c, request)
 				if err == nil {
-					err = check(j, state)
+					err = wire.check(j, state)
 				}
 				first()
 				first = func() {}
@@ -335,10 +361,7 @@ func connect(j job, input *bufio.Scanner) {
 					time.Sleep(time.Millisecond) // a dead server is not to be hammered
 					continue
 				}
-				if state.DidResume {
-					total.resumed.Add(1)
-				}
-				total.done.Add(1)
+				total.end(wire.shown, state)
 			}
 		}()
 	}
@@ -347,7 +370,9 @@ func connect(j job, input *bufio.Scanner) {
 		}
 		os.Exit(0)
 	}()
-	time.Sleep(time.Duration(j.number("warm_ms")) * time.Millisecond)
+	for enough := uint64(j.number("warm")); total.done.Load()+total.failed.Load() < enough; {
+		time.Sleep(time.Millisecond)
+	}
 	primed.Wait() // tickets are there
 	total.restart()
 	say(map[string]any{"event": "measuring"})
@@ -360,26 +385,31 @@ func connect(j job, input *bufio.Scanner) {
 	workers.Wait()
 }
 
-func once(address string, c *tls.Config, request []byte) (state tls.ConnectionState, err error) {
+func once(address string, c *tls.Config, request []byte) (*tap, tls.ConnectionState, error) {
 	raw, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
-		return state, err
+		return nil, tls.ConnectionState{}, err
 	}
 	defer raw.Close()
 	raw.SetDeadline(time.Now().Add(patience))
-	conn := tls.Client(raw, c)
-	if _, err = conn.Write(request); err != nil {
-		return conn.ConnectionState(), err
+	wire := &tap{Conn: raw}
+	conn := tls.Client(wire, c)
+	if _, err := conn.Write(request); err != nil {
+		return wire, conn.ConnectionState(), err
 	}
 	// Ends by close_notify only; the ticket comes on the way.
 	response, err := io.ReadAll(io.LimitReader(conn, maxBodyBytes+maxRequest))
 	if err != nil {
-		return conn.ConnectionState(), err
+		return wire, conn.ConnectionState(), err
 	}
-	if !bytes.HasPrefix(response, []byte("HTTP/1.1 200 ")) {
-		return conn.ConnectionState(), errors.New("the answer is not 200")
+	// HTTP/1.1 200, or of 1.0 (RFC 9112 §4).
+	if status := []byte(" 200 "); len(response) < 13 || !bytes.Equal(response[8:13], status) {
+		return wire, conn.ConnectionState(), errors.New("the answer is not 200")
 	}
-	return conn.ConnectionState(), conn.Close()
+	state := conn.ConnectionState()
+	// The server has ended already: nobody waits for the client's end.
+	conn.Close()
+	return wire, state, nil
 }
 
 func main() {
@@ -391,6 +421,7 @@ func main() {
 	}
 	describe()
 	switch j["mode"] {
+	case "describe":
 	case "serve":
 		serve(j, input)
 	case "connect":

@@ -1,7 +1,8 @@
 // Java's JSSE as a server or as a client that makes load. Wiretax builds and runs it.
 //
-// Standard input: the job as key=value lines and an empty line; then "count" (answered by counts) and
-// "stop", or its end, which ends the program. Standard output: one JSON object a line.
+// Standard input: the job as key=value lines and an empty line; then "restart" (answered by measuring),
+// "count" (answered by counts) and "stop", or its end, which ends the program. Standard output: one JSON
+// object a line. JSSE tells neither the group nor what was resumed: Wire reads both off the first flight.
 
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
@@ -14,15 +15,20 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.PrivateKey;
 import java.security.cert.Certificate;
 import java.security.cert.CertificateFactory;
 import java.security.spec.PKCS8EncodedKeySpec;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +40,7 @@ import javax.net.ssl.SNIHostName;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSession;
+import javax.net.ssl.SSLSessionContext;
 import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManagerFactory;
 
@@ -74,17 +81,29 @@ public final class Peer {
 
     static synchronized void sayCounts() {
         say("{\"event\":\"counts\",\"done\":" + done + ",\"failed\":" + failed + ",\"failure\":" + quoted(failure)
-            + ",\"resumed\":" + resumed + ",\"cpu_ns\":" + (cpu() - cpuNs)
+            + ",\"resumed\":" + resumed + ",\"lied\":0,\"cpu_ns\":" + (cpu() - cpuNs)
             + ",\"wall_ns\":" + (System.nanoTime() - startedNs) + "}");
     }
 
-    /** CPU time of the process, garbage collection and compilation included; in ticks of 10 ms. */
+    /** Whether the kernel tells each thread's CPU time in ns; Java itself tells it in ticks of 10 ms. */
+    static final boolean BY_THREAD = Files.isReadable(Path.of("/proc/self/schedstat"));
+
+    /** CPU time of the process in ns, garbage collection and compilation included. */
     static long cpu() {
         var system = ManagementFactory.getOperatingSystemMXBean();
-        if (system instanceof com.sun.management.OperatingSystemMXBean known) {
+        if (!BY_THREAD && system instanceof com.sun.management.OperatingSystemMXBean known) {
             return known.getProcessCpuTime();
         }
-        throw new IllegalStateException("this Java does not tell its CPU time");
+        long sum = 0;
+        try (DirectoryStream<Path> threads = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
+            for (Path thread : threads) {
+                String line = Files.readString(thread.resolve("schedstat"));
+                sum += Long.parseLong(line.substring(0, line.indexOf(' ')));
+            }
+        } catch (IOException | RuntimeException unknown) {
+            throw new IllegalStateException("this machine does not tell its CPU time", unknown);
+        }
+        return sum;
     }
 
     static String quoted(String text) {
@@ -168,16 +187,13 @@ public final class Peer {
         }
         System.setProperty("jdk.tls.namedGroups", groups);
         String scheme = number("signature") == 0x0403 ? "ecdsa_secp256r1_sha256" : "rsa_pss_rsae_sha256";
-        // The chain's own signatures are under the same list.
         System.setProperty("jdk.tls.server.SignatureSchemes", scheme);
+        // The chain's own signatures are under the same list.
         System.setProperty("jdk.tls.client.SignatureSchemes",
-            scheme + (scheme.startsWith("ecdsa") ? "" : ",ecdsa_secp256r1_sha256"));
+            scheme + ",rsa_pkcs1_sha256" + (scheme.startsWith("ecdsa") ? "" : ",ecdsa_secp256r1_sha256"));
         if (!has("tickets")) {
             System.setProperty("jdk.tls.server.enableSessionTicketExtension", "false");
             System.setProperty("jdk.tls.server.newSessionTicketCount", "0");
-        }
-        if (!has("resume")) {
-            System.setProperty("jdk.tls.client.enableSessionTicketExtension", "false");
         }
     }
 
@@ -224,9 +240,19 @@ public final class Peer {
         return new SSLParameters(new String[] {cipher()}, new String[] {version()});
     }
 
-    static void check(SSLSession session) throws IOException {
+    static void check(SSLSession session, Wire wire) throws IOException {
         if (!session.getProtocol().equals(version()) || !session.getCipherSuite().equals(cipher())) {
             throw new IOException("negotiated " + session.getProtocol() + " " + session.getCipherSuite());
+        }
+        if (!wire.enough) {
+            throw new IOException("the wire shows no first flight of a server");
+        }
+        if (wire.group == Wire.RETRY) {
+            throw new IOException("a HelloRetryRequest came first");
+        }
+        boolean resumed12 = wire.resumed && number("version") == 0x0303;
+        if (wire.group != number("group") && !resumed12) {
+            throw new IOException("negotiated group " + wire.group + " in place of " + number("group"));
         }
     }
 
@@ -239,18 +265,22 @@ public final class Peer {
             .getBytes(StandardCharsets.US_ASCII);
         byte[] response = Arrays.copyOf(head, head.length + number("body"));
         Arrays.fill(response, head.length, response.length, (byte) 'x');
-        ServerSocket listener = new ServerSocket();
+        ServerSocket listener = new ServerSocket() {
+            @Override
+            public Socket accept() throws IOException {
+                Tap tap = new Tap(true);
+                implAccept(tap);
+                return tap;
+            }
+        };
         listener.bind(new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), 0), 1024);
         restart();
         for (int at = 0; at < number("threads"); at++) {
             worker(() -> {
-                try (Socket raw = listener.accept()) {
-                    long accepted = System.currentTimeMillis();
+                try (Tap raw = (Tap) listener.accept()) {
                     try {
-                        if (answer(context, raw, response, accepted)) {
-                            resumed.incrementAndGet();
-                        }
-                        done.incrementAndGet();
+                        answer(context, raw, response);
+                        end(raw.wire);
                     } catch (IOException | RuntimeException error) {
                         fail(error);
                     }
@@ -271,8 +301,15 @@ public final class Peer {
         }
     }
 
-    /** JSSE does not say that a session was resumed; one that was made before the connection was. */
-    static boolean answer(SSLContext context, Socket raw, byte[] response, long accepted) throws IOException {
+    /** A connection that ended well. */
+    static void end(Wire wire) {
+        if (wire.resumed) {
+            resumed.incrementAndGet();
+        }
+        done.incrementAndGet();
+    }
+
+    static void answer(SSLContext context, Tap raw, byte[] response) throws IOException {
         raw.setSoTimeout(PATIENCE);
         raw.setTcpNoDelay(true);
         try (SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket(raw, null, true)) {
@@ -288,10 +325,8 @@ public final class Peer {
                 }
                 len += got;
             }
-            SSLSession session = socket.getSession();
-            check(session);
+            check(socket.getSession(), raw.wire);
             socket.getOutputStream().write(response);
-            return session.getCreationTime() < accepted;
         }
     }
 
@@ -300,14 +335,17 @@ public final class Peer {
             && bytes[len - 1] == '\n';
     }
 
-    static void worker(Runnable work) {
+    static volatile boolean over;
+
+    static Thread worker(Runnable work) {
         Thread thread = new Thread(() -> {
-            while (true) {
+            while (!over) {
                 work.run();
             }
         });
         thread.setDaemon(true);
         thread.start();
+        return thread;
     }
 
     static void connect(BufferedReader input) throws Exception {
@@ -322,20 +360,19 @@ public final class Peer {
         }
         restart();
         CountDownLatch primed = new CountDownLatch(contexts.length);
+        List<Thread> workers = new ArrayList<>();
         for (SSLContext context : contexts) {
-            AtomicLong turn = new AtomicLong();
             AtomicBoolean first = new AtomicBoolean(true);
-            worker(() -> {
-                try (Socket raw = new Socket()) {
+            workers.add(worker(() -> {
+                try (Tap raw = new Tap(false)) {
                     raw.setTcpNoDelay(true);
                     raw.setSoTimeout(PATIENCE);
                     raw.connect(to, PATIENCE);
-                    // JSSE looks for sessions by name and port: no two full handshakes have the same.
-                    int port = has("resume") ? to.getPort() : 1 + (int) (turn.getAndIncrement() % 65_535);
-                    if (once(context, raw, request, port)) {
-                        resumed.incrementAndGet();
+                    once(context, raw, request);
+                    if (!has("resume")) {
+                        forget(context.getClientSessionContext());
                     }
-                    done.incrementAndGet();
+                    end(raw.wire);
                 } catch (IOException | RuntimeException error) {
                     fail(error);
                     try {
@@ -347,7 +384,7 @@ public final class Peer {
                 if (first.getAndSet(false)) {
                     primed.countDown();
                 }
-            });
+            }));
         }
         Thread end = new Thread(() -> {
             try {
@@ -360,7 +397,9 @@ public final class Peer {
         });
         end.setDaemon(true);
         end.start();
-        Thread.sleep(number("warm_ms"));
+        while (done.get() + failed.get() < number("warm")) {
+            Thread.sleep(1);
+        }
         primed.await(); // tickets are there
         restart();
         say("{\"event\":\"measuring\"}");
@@ -369,28 +408,37 @@ public final class Peer {
             Thread.sleep(1);
         }
         sayCounts();
+        over = true;
+        for (Thread worker : workers) {
+            worker.join(PATIENCE);
+        }
     }
 
-    /** A session that holds this mark was seen before: it was resumed. */
-    static final String MARK = "seen";
+    /** JSSE resumes whatever it can: a full handshake is one without anything to resume. */
+    static void forget(SSLSessionContext sessions) {
+        for (byte[] id : Collections.list(sessions.getIds())) {
+            SSLSession session = sessions.getSession(id);
+            if (session != null) {
+                session.invalidate();
+            }
+        }
+    }
 
-    static boolean once(SSLContext context, Socket raw, byte[] request, int port) throws IOException {
-        try (SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket(raw, job.get("name"), port, true)) {
+    static void once(SSLContext context, Tap raw, byte[] request) throws IOException {
+        try (SSLSocket socket = (SSLSocket) context.getSocketFactory()
+            .createSocket(raw, job.get("name"), raw.getPort(), true)) {
             SSLParameters parameters = parameters();
             parameters.setEndpointIdentificationAlgorithm("HTTPS");
             parameters.setServerNames(List.of(new SNIHostName(job.get("name"))));
             socket.setSSLParameters(parameters);
-            long started = System.currentTimeMillis();
             socket.startHandshake();
-            SSLSession session = socket.getSession();
-            check(session);
-            boolean old = session.getValue(MARK) != null || session.getCreationTime() < started;
-            session.putValue(MARK, MARK);
+            check(socket.getSession(), raw.wire);
             socket.getOutputStream().write(request);
             byte[] bytes = new byte[16 << 10];
             InputStream in = socket.getInputStream();
             byte[] start = in.readNBytes(13);
-            if (!new String(start, StandardCharsets.US_ASCII).equals("HTTP/1.1 200 ")) {
+            // HTTP/1.1 200, or of 1.0 (RFC 9112 section 4).
+            if (!new String(start, StandardCharsets.US_ASCII).endsWith(" 200 ")) {
                 throw new IOException("the answer is not 200");
             }
             // Ends by close_notify only; the ticket comes on the way.
@@ -399,7 +447,6 @@ public final class Peer {
                     throw new IOException("the answer is too long");
                 }
             }
-            return old;
         }
     }
 
@@ -410,8 +457,7 @@ public final class Peer {
         say("{\"event\":\"described\",\"library\":\"Java JSSE\",\"version\":" + quoted(Runtime.version().toString())
             + ",\"build_flags\":" + quoted(flags.trim()) + ",\"cpu_features\":\"\",\"functions\":" + functions
             + ",\"notes\":["
-            + quoted("JSSE does not tell the group, nor whether a session was resumed: that is read off the session's"
-                + " age and marks; CPU time comes in ticks of 10 ms")
+            + quoted("JSSE does not tell the group, nor whether a session was resumed: both are read off the wire")
             + "," + quoted("a TLS 1.3 server's tickets cannot be switched off in every Java: without tickets they name"
                 + " an entry of the server's cache") + "]}");
     }
@@ -424,6 +470,9 @@ public final class Peer {
         }
         try {
             describe();
+            if ("describe".equals(job.get("mode"))) {
+                System.exit(0);
+            }
             pin();
             List<String> known = Arrays.asList(SSLContext.getDefault().getSupportedSSLParameters().getCipherSuites());
             if (!known.contains(cipher())) {

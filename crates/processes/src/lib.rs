@@ -7,7 +7,13 @@
 //!
 //! What a runtime cannot pin (Go the suites of TLS 1.3, both the signature scheme in places) it says in
 //! [`Described::notes`]; a connection that agreed on something else counts as failed.
+//!
+//! A connection is resumed where the server's first flight shows it (RFC 8446 §4.2.11: the ServerHello
+//! takes a pre-shared key; RFC 5246 §7.3: keys change before any certificate came). Each program reads
+//! that flight off its own connections, as a client what comes in, as a server what goes out. Go's
+//! `ConnectionState.DidResume` is held against it; Java's JSSE says nothing of its own.
 
+mod about;
 mod child;
 mod peer;
 mod toolchain;
@@ -19,7 +25,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use peer::{Measured, Program, Serving, measure};
+pub use about::Fact;
+pub use peer::{Measured, Moment, Program, Serving, measure};
 pub use toolchain::Toolchain;
 
 /// A runtime with a TLS library of its own.
@@ -219,9 +226,9 @@ pub struct ClientPlan {
     pub at_once: usize,
     /// Full handshakes or resumed ones.
     pub workload: Workload,
-    /// Before what is measured, at least: for compilers at run time. The first connection of each of
-    /// those at once, which gets a ticket, is before it in any case.
-    pub warm: Duration,
+    /// Connections before what is measured, over all of those at once, at least: for compilers at run
+    /// time. The first connection of each, which gets a ticket, is before it in any case.
+    pub warm: u32,
     /// How long.
     pub extent: Extent,
 }
@@ -262,8 +269,10 @@ pub struct Counts {
     pub failed: u64,
     /// The first failure; empty without one.
     pub failure: String,
-    /// Connections that the runtime says were resumed.
+    /// Connections that the wire shows to be resumed.
     pub resumed: u64,
+    /// Connections of which the runtime says other than the wire shows; 0 for one that says nothing.
+    pub lied: u64,
     /// CPU time of the whole process, garbage collection and compilation with it, in nanoseconds.
     pub cpu_ns: u64,
     /// Wall time, in nanoseconds.

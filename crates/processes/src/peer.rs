@@ -73,8 +73,13 @@ impl Program {
         match &self.toolchain.launcher {
             Some(java) => {
                 let mut command = Command::new(java);
-                // Bounded memory; otherwise a server's defaults.
-                command.args(["-server", "-Xmx512m", "-cp"]).arg(&self.folder).arg("Peer");
+                // Bounded memory; otherwise a server's defaults. Threads that compile and collect stay,
+                // for the CPU time of one that has ended is lost to the count.
+                command
+                    .args(["-server", "-Xmx512m", "-XX:-UseDynamicNumberOfCompilerThreads"])
+                    .args(["-XX:-UseDynamicNumberOfGCThreads", "-cp"])
+                    .arg(&self.folder)
+                    .arg("Peer");
                 command
                     .env_remove("JAVA_TOOL_OPTIONS")
                     .env_remove("JDK_JAVA_OPTIONS")
@@ -98,6 +103,14 @@ impl Program {
         }
     }
 
+    /// What its runtime says of itself.
+    ///
+    /// # Errors
+    /// What came of the program.
+    pub fn describe(&self) -> Result<Described, Error> {
+        self.start("mode=describe\nthreads=1\n\n").map(|(_, described)| described)
+    }
+
     /// Starts it as a server on a free port of 127.0.0.1.
     ///
     /// # Errors
@@ -106,7 +119,6 @@ impl Program {
         let mut job = job("serve", plan.pins, &plan.identity);
         put(&mut job, "threads", plan.threads.max(1));
         put(&mut job, "tickets", u8::from(plan.tickets));
-        put(&mut job, "resume", u8::from(plan.tickets));
         put(&mut job, "body", plan.body);
         put(&mut job, "chain", &plan.identity.chain);
         put(&mut job, "key", &plan.identity.key);
@@ -120,23 +132,24 @@ impl Program {
         }
     }
 
-    /// Runs it as a client to its end. `measuring` is called when the measured time begins.
+    /// Runs it as a client to its end. `at` is called when the measured time begins and when it ends;
+    /// the client's last connections are under way then.
     ///
     /// # Errors
-    /// As [`Program::serve`]; a failing connection is counted, and no error here.
+    /// As [`Program::serve`], and those of `at`; a failing connection is counted, and no error here.
     pub fn connect(
         &self,
         plan: &ClientPlan,
         to: SocketAddr,
-        measuring: impl FnOnce() -> Result<(), Error>,
+        mut at: impl FnMut(Moment) -> Result<(), Error>,
     ) -> Result<(Described, Counts), Error> {
         let mut job = job("connect", plan.pins, &plan.identity);
         put(&mut job, "address", to);
         put(&mut job, "threads", plan.threads.max(1));
         put(&mut job, "at_once", plan.at_once.max(1));
-        put(&mut job, "tickets", u8::from(plan.workload == Workload::Resume));
+        put(&mut job, "tickets", 1);
         put(&mut job, "resume", u8::from(plan.workload == Workload::Resume));
-        put(&mut job, "warm_ms", plan.warm.as_millis());
+        put(&mut job, "warm", plan.warm);
         let (milliseconds, connections) = match plan.extent {
             Extent::Time(time) => (time.as_millis(), 0),
             Extent::Connections(connections) => (0, connections),
@@ -146,8 +159,8 @@ impl Program {
         put(&mut job, "roots", &plan.identity.roots);
         job.push('\n');
         let (mut talker, described) = self.start(&job)?;
-        match hear(&mut talker, PATIENCE.saturating_add(plan.warm))? {
-            Message::Measuring {} => measuring()?,
+        match hear(&mut talker, PATIENCE.saturating_add(SLOWEST.saturating_mul(plan.warm)))? {
+            Message::Measuring {} => at(Moment::Begins)?,
             other => return Err(unexpected(self.runtime(), &other)),
         }
         let patience = match plan.extent {
@@ -157,10 +170,22 @@ impl Program {
             }
         };
         match hear(&mut talker, patience)? {
-            Message::Counts(counts) => Ok((described, counts)),
+            Message::Counts(counts) => {
+                at(Moment::Ends)?;
+                Ok((described, counts))
+            }
             other => Err(unexpected(self.runtime(), &other)),
         }
     }
+}
+
+/// When a client calls back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The measured time begins.
+    Begins,
+    /// It has ended.
+    Ends,
 }
 
 /// A server that runs; killed when dropped.
@@ -230,8 +255,19 @@ pub fn measure(
     made: &ClientPlan,
 ) -> Result<Measured, Error> {
     let mut serving = server.serve(served)?;
-    let (described, made) = client.connect(made, serving.address(), || serving.restart())?;
-    let served = serving.counts()?;
+    let (mut served, to) = (None, serving.address());
+    let (described, made) = client.connect(made, to, |moment| {
+        match moment {
+            Moment::Begins => serving.restart()?,
+            // Before the client is gone with connections that would fail at the server.
+            Moment::Ends => served = Some(serving.counts()?),
+        }
+        Ok(())
+    })?;
+    let served = match served {
+        Some(counts) => counts,
+        None => serving.counts()?,
+    };
     let server = serving.described.clone();
     serving.stop()?;
     Ok(Measured { server, client: described, served, made })

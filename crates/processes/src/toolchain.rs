@@ -13,8 +13,15 @@ use crate::child::{io, run};
 use crate::peer::Program;
 use crate::{Error, Runtime};
 
-const GO_SOURCE: &str = include_str!("../go/main.go");
-const JAVA_SOURCE: &str = include_str!("../java/Peer.java");
+/// Sources by the names that they are compiled under.
+type Sources = &'static [(&'static str, &'static str)];
+
+const GO_SOURCES: Sources =
+    &[("main.go", include_str!("../go/main.go")), ("wire.go", include_str!("../go/wire.go"))];
+const JAVA_SOURCES: Sources = &[
+    ("Peer.java", include_str!("../java/Peer.java")),
+    ("Wire.java", include_str!("../java/Wire.java")),
+];
 
 /// A version is told at once; a virtual machine on a busy computer takes its time.
 const TELL: Duration = Duration::from_secs(60);
@@ -75,10 +82,10 @@ impl Runtime {
         Error::NotHere { runtime: self, why: why.to_owned(), hint }
     }
 
-    const fn source(self) -> (&'static str, &'static str) {
+    const fn sources(self) -> Sources {
         match self {
-            Self::Go => ("main.go", GO_SOURCE),
-            Self::Java => ("Peer.java", JAVA_SOURCE),
+            Self::Go => GO_SOURCES,
+            Self::Java => JAVA_SOURCES,
         }
     }
 }
@@ -101,8 +108,9 @@ impl Toolchain {
             .prefix(".build-")
             .tempdir_in(cache)
             .map_err(io("making a folder in the cache"))?;
-        let (name, text) = runtime.source();
-        fs::write(work.path().join(name), text).map_err(io("writing the source"))?;
+        for (name, text) in runtime.sources() {
+            fs::write(work.path().join(name), text).map_err(io("writing the source"))?;
+        }
         let mut command = Command::new(&self.compiler);
         surroundings(runtime, &mut command);
         command.current_dir(work.path());
@@ -116,7 +124,7 @@ impl Toolchain {
                     .env("GOCACHE", absolute(&cache.join("go-build"))?);
             }
             Runtime::Java => {
-                command.args(["-d", ".", name]);
+                command.args(["-d", "."]).args(runtime.sources().iter().map(|(name, _)| name));
             }
         }
         let (well, output) = run(&mut command, BUILD)
@@ -141,11 +149,21 @@ impl Toolchain {
     /// What a build is made of.
     fn key(&self) -> String {
         let mut hasher = SipHasher13::new();
-        for part in [self.runtime.source().1, &self.version, &self.compiler.to_string_lossy()] {
+        let sources = self.runtime.sources().iter().map(|(_, text)| *text);
+        let compiler = self.compiler.to_string_lossy();
+        for part in sources.chain([self.version.as_str(), &compiler]) {
             hasher.write_usize(part.len());
             hasher.write(part.as_bytes());
         }
         format!("{:032x}", u128::from(hasher.finish128()))
+    }
+
+    /// The version alone: "1.26.8" of "go version go1.26.8 linux/amd64", "17.0.16" of "javac 17.0.16".
+    #[must_use]
+    pub fn number(&self) -> &str {
+        let words = self.version.split_whitespace();
+        let mut numbers = words.map(|word| word.strip_prefix("go").unwrap_or(word));
+        numbers.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap_or("unknown")
     }
 
     /// "1.26" of "go version go1.26.8 linux/amd64"; a development version has the one that go.mod may
@@ -217,6 +235,18 @@ mod tests {
         assert_eq!(go("go version go1.26.8 linux/amd64").go_language(), "1.26");
         assert_eq!(go("go version go1.27rc1 linux/amd64").go_language(), "1.27");
         assert_eq!(go("go version devel linux/amd64").go_language(), "1.21");
+    }
+
+    #[test]
+    fn the_version_is_a_number() {
+        for (said, number) in [
+            ("go version go1.26.8 linux/amd64", "1.26.8"),
+            ("go version go1.27rc1 linux/amd64", "1.27rc1"),
+            ("javac 17.0.16", "17.0.16"),
+            ("", "unknown"),
+        ] {
+            assert_eq!(go(said).number(), number, "{said}");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn client(pins: Pins, identity: &Identity, workload: Workload) -> ClientPlan {
         threads: 2,
         at_once: 2,
         workload,
-        warm: Duration::ZERO,
+        warm: 0,
         extent: Extent::Connections(20),
     }
 }
@@ -146,13 +146,20 @@ fn servers_serve_openssl_and_resume() {
             let identity = identity(rsa);
             let files = Files::new(&identity);
             for tls13 in [true, false] {
-                for (group, name) in [(29, "X25519"), (23, "ECDH, prime256v1")] {
+                for (group, groups, name) in
+                    [(29, "X25519:P-256", "X25519"), (23, "P-256", "ECDH, prime256v1")]
+                {
                     let what = format!("{} rsa {rsa} tls13 {tls13} {name}", program.runtime());
                     let mut serving =
                         program.serve(&server(pins(tls13, rsa, group), &identity)).unwrap();
                     let session = files.path("session");
                     let session = session.to_str().unwrap();
-                    let said = s_client(serving.address(), &files, tls13, &["-sess_out", session]);
+                    let said = s_client(
+                        serving.address(),
+                        &files,
+                        tls13,
+                        &["-groups", groups, "-sess_out", session],
+                    );
                     assert!(said.contains("HTTP/1.1 200 OK"), "{what}: {said}");
                     assert!(said.contains("Verify return code: 0 (ok)"), "{what}: {said}");
                     assert!(said.contains(&format!("Server Temp Key: {name}")), "{what}: {said}");
@@ -168,12 +175,18 @@ fn servers_serve_openssl_and_resume() {
                         )),
                         "{what}: {said}"
                     );
-                    let said = s_client(serving.address(), &files, tls13, &["-sess_in", session]);
+                    let said = s_client(
+                        serving.address(),
+                        &files,
+                        tls13,
+                        &["-groups", groups, "-sess_in", session],
+                    );
                     assert!(said.contains("Reused, TLSv1."), "{what}: {said}");
                     // The client may be done a little before the server has counted.
                     let until = Instant::now() + Duration::from_secs(60);
                     let mut counts = serving.counts().unwrap();
-                    while counts.done < 2 && Instant::now() < until {
+                    while counts.done + counts.failed < 2 && Instant::now() < until {
+                        std::thread::sleep(Duration::from_millis(10));
                         counts = serving.counts().unwrap();
                     }
                     assert_eq!(
@@ -282,7 +295,7 @@ fn clients_connect_to_openssl_and_resume() {
         for program in programs() {
             for workload in [Workload::Full, Workload::Resume] {
                 let (_, counts) =
-                    program.connect(&client(pins, &own, workload), to, || Ok(())).unwrap();
+                    program.connect(&client(pins, &own, workload), to, |_| Ok(())).unwrap();
                 let what = format!("{} tls13 {tls13} {workload:?} {counts:?}", program.runtime());
                 assert_eq!(counts.failed, 0, "{what}");
                 assert!(counts.done > 0, "{what}");
@@ -291,14 +304,14 @@ fn clients_connect_to_openssl_and_resume() {
             }
             let stranger = identity(false);
             let (_, counts) =
-                program.connect(&client(pins, &stranger, Workload::Full), to, || Ok(())).unwrap();
+                program.connect(&client(pins, &stranger, Workload::Full), to, |_| Ok(())).unwrap();
             assert!(
                 counts.done == 0 && counts.failed > 0 && !counts.failure.is_empty(),
                 "{counts:?}"
             );
             let misled = Identity { name: "other.test".to_owned(), ..own.clone() };
             let (_, counts) =
-                program.connect(&client(pins, &misled, Workload::Full), to, || Ok(())).unwrap();
+                program.connect(&client(pins, &misled, Workload::Full), to, |_| Ok(())).unwrap();
             assert!(counts.done == 0 && counts.failed > 0, "{counts:?}");
         }
     }
@@ -319,8 +332,8 @@ fn both_sides_agree_on_what_was_resumed() {
                         server_program.runtime()
                     );
                     let served = server(pins, &identity);
-                    let made = client(pins, &identity, workload);
-                    let measured = measure(&server_program, &served, &client_program, &made)
+                    let made_plan = client(pins, &identity, workload);
+                    let measured = measure(&server_program, &served, &client_program, &made_plan)
                         .unwrap_or_else(|error| panic!("{what}: {error}"));
                     let (served, made) = (&measured.served, &measured.made);
                     assert_eq!((served.failed, made.failed), (0, 0), "{what}: {measured:?}");
@@ -331,8 +344,11 @@ fn both_sides_agree_on_what_was_resumed() {
                         if workload == Workload::Resume { counts.done } else { 0 }
                     };
                     assert_eq!(made.resumed, resumed(made), "{what}: {measured:?}");
-                    // A Java server takes a session for new that is of the connection's very millisecond.
-                    assert!(served.resumed.abs_diff(resumed(served)) <= 1, "{what}: {measured:?}");
+                    // Connections that fetched the first tickets may end at the server when its window
+                    // has begun.
+                    let late = resumed(served).abs_diff(served.resumed);
+                    assert!(late <= made_plan.at_once as u64, "{what}: {measured:?}");
+                    assert_eq!((served.lied, made.lied), (0, 0), "{what}: {measured:?}");
                 }
             }
         }
@@ -379,7 +395,7 @@ fn a_dropped_server_listens_no_more() {
         drop(serving);
         assert!(std::net::TcpStream::connect(address).is_err());
         let (_, counts) = program
-            .connect(&client(pins(true, false, 29), &identity, Workload::Full), address, || Ok(()))
+            .connect(&client(pins(true, false, 29), &identity, Workload::Full), address, |_| Ok(()))
             .unwrap();
         assert!(counts.done == 0 && counts.failed > 0, "{counts:?}");
     }
