@@ -91,6 +91,9 @@ fn plan_size(scale: &str) -> String {
     format!("{connections} connections, about {time}")
 }
 
+/// The hidden command of a measurement's own process.
+pub const HOST: &str = "__host";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -141,7 +144,8 @@ pub enum Command {
     /// List the TLS libraries that can be measured, and build them
     Drivers(crate::drivers_args::DriversArgs),
     /// Answer one question about a driver: what `wiretax stacks` starts for each measurement
-    #[command(hide = true)]
+    // By a name that no typo is taken for.
+    #[command(hide = true, name = HOST)]
     StacksHost,
     /// Rewrite the figures in a Markdown file from committed results
     #[command(hide = true)]

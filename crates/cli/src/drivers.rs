@@ -40,7 +40,7 @@ pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Failed> {
     let scratch = tempfile::tempdir().context("a temporary folder").or_exit(Exit::Machine)?;
     let options = SupervisorOptions {
         program: std::env::current_exe().or_exit(Exit::Machine)?,
-        arguments: vec!["stacks-host".to_owned()],
+        arguments: vec![crate::args::HOST.to_owned()],
         scratch: scratch.path().to_path_buf(),
     };
     Ok((Supervisor::new(options).or_exit(Exit::Machine)?, scratch))
@@ -97,15 +97,21 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     let supervisor = supervisor.stopping_when(move || stop.came());
     let mut took = Duration::ZERO;
     let (mut built, mut failed) = (0u32, Vec::new());
-    for (at, driver) in (0u32..).zip(&chosen) {
+    let is_built = |driver: &&Driver| driver.object().is_some();
+    let unbuilt = chosen.iter().filter(|driver| !is_built(driver)).count();
+    let unbuilt = u32::try_from(unbuilt).unwrap_or(u32::MAX);
+    let mut tried = 0;
+    for driver in &chosen {
         let each = if built == 0 { USUAL } else { took / built };
-        let total = each * u32::try_from(chosen.len()).unwrap_or(u32::MAX);
         if interrupt.came() {
             return Ok(interrupted(&driver.name, talk));
         }
         // A bar for each: one that was taken away does not come back.
         let mut progress = talk.progress();
-        progress.show(&format!("building {}", driver.name), each * at, total);
+        if !is_built(&driver) {
+            progress.show(&format!("building {}", driver.name), each * tried, each * unbuilt);
+            tried += 1;
+        }
         let ended = builder::build(catalog, driver, &supervisor, &|| interrupt.came());
         progress.finish();
         match ended {

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use anyhow::Context;
+
 use crate::exit::{Exit, Failed, OrExit};
 
 /// Prints a text. A reader that has gone away (`| head`) is no failure.
@@ -9,7 +11,9 @@ pub fn say(text: &str) -> Result<(), Failed> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.or_exit(Exit::Results),
+        other => other
+            .context("the result cannot be written to standard output; hint: send it elsewhere")
+            .or_exit(Exit::Results),
     }
 }
 

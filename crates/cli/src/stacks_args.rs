@@ -79,7 +79,8 @@ const COUNTED: u64 = 10;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Axes (any of these replaces the plan by one sweep)")]
 pub struct StacksAxes {
-    /// Workloads: full, resume, chain[:PROXIES], bulk[:RECORD BYTES], footprint[:CONNECTIONS]
+    /// Workloads: full, resume, chain:PROXIES, bulk:BYTES a record, footprint:CONNECTIONS; numbers may
+    /// be left out
     #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = workload)]
     pub workload: Vec<String>,
     /// Threads: numbers, `cores`, `2xcores`, or `powers` (1, 2, 4 ... and the cores)

@@ -149,7 +149,8 @@ fn what_cannot_be_built_is_named_and_the_others_go_on() {
         ("a-bad", "1", BAD),
         ("b-good", "1", GOOD),
         ("c-text", "1", NO_DRIVER),
-        ("d-other", "7.7", GOOD),
+        ("d-1.2.0", "7.7", GOOD),
+        ("d-1.2.3", "1", GOOD),
         ("e-good", "1", GOOD),
     ];
     sources(folder.path(), &packages);
@@ -160,21 +161,21 @@ fn what_cannot_be_built_is_named_and_the_others_go_on() {
         "warning: a-bad: error: no such compiler",
         "a-bad-", // The folder of its log.
         "warning: c-text: ",
-        "warning: d-other: version 7.7 was wanted, the library says `null 1`",
+        "warning: d-1.2.0: version 7.7 was wanted, the library says `null 1`",
         "b-good: built",
         "e-good: built",
-        "3 of 5 were not built: a-bad, c-text, d-other",
+        "3 of 6 were not built: a-bad, c-text, d-1.2.0",
     ] {
         assert!(said.contains(part), "no `{part}`: {said}");
     }
     let found: Vec<String> = states(folder.path()).into_iter().map(|(_, state)| state).collect();
-    assert_eq!(found, ["failed", "built", "failed", "failed", "built"]);
+    assert_eq!(found, ["failed", "built", "failed", "failed", "built", "built"]);
     let output = drivers(folder.path(), &["list", "--json"]);
     let list: Value = serde_json::from_str(&data(&output)).unwrap();
     assert_eq!(list[0]["reason"], "error: no such compiler", "{list:#}");
     let log = fs::read_to_string(list[0]["log"].as_str().unwrap()).unwrap();
     assert!(log.contains("compiling"), "{log}");
-    assert_eq!(built(folder.path()).len(), 2);
+    assert_eq!(built(folder.path()).len(), 3);
 
     // Mended, it is built; the failure is forgotten.
     sources(folder.path(), &[("a-bad", "1", GOOD)]);

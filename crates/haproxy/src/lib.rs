@@ -2,7 +2,7 @@
 //! "The State of SSL Stacks" (HAProxy Technologies, 2025).
 //!
 //! [`Builder`] builds a pinned [`Release`] on a [`Library`] (headers and static archives that a driver
-//! left in the cache), with the C library's locks and with HAProxy's light ones. [`measure`] runs what
+//! left in the cache), with the C library's locks and with HAProxy's light ones. [`measure()`] runs what
 //! was built on loopback under our load generator and records samples; [`Summary`] says what they
 //! come to, and [`section`] shows it.
 

@@ -164,7 +164,7 @@ pub fn build(
         fs::rename(&sdk, staged.0.join("sdk")).map_err(file(&sdk))?;
     }
     fs::create_dir_all(catalog.folders().built()).map_err(file(&driver.place))?;
-    let _ = fs::remove_dir_all(driver.place.with_extension("failed"));
+    let _ = fs::remove_dir_all(driver.failure());
     fs::rename(&staged.0, &driver.place).map_err(file(&driver.place))?;
     drop(lock);
     // Some hundred megabytes that nobody needs again.
@@ -183,7 +183,7 @@ impl Drop for Staged {
 
 /// Keeps why a build failed, and its log, where the catalogue finds them.
 fn failed(driver: &Driver, log: &Path, reason: String) -> BuildError {
-    let folder = driver.place.with_extension("failed");
+    let folder = driver.failure();
     let kept = folder.join("build.log");
     let _ = fs::remove_dir_all(&folder);
     let keep = || {
@@ -194,7 +194,10 @@ fn failed(driver: &Driver, log: &Path, reason: String) -> BuildError {
     let name = driver.name.clone();
     match keep() {
         Ok(()) => BuildError::Failed { driver: name, reason, log: kept },
-        Err(source) => BuildError::File { driver: name, path: folder, source },
+        Err(source) => {
+            let _ = fs::remove_dir_all(&folder);
+            BuildError::File { driver: name, path: folder, source }
+        }
     }
 }
 

@@ -122,6 +122,18 @@ impl Driver {
         let sdk = self.place.join("sdk");
         sdk.is_dir().then_some(sdk)
     }
+
+    /// Where it is kept why its build failed.
+    pub(crate) fn failure(&self) -> PathBuf {
+        failure(&self.place)
+    }
+}
+
+/// Beside a driver's place. The name has dots of its own: nothing of it is an extension to replace.
+fn failure(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(".failed");
+    PathBuf::from(name)
 }
 
 /// `driver.toml`.
@@ -304,7 +316,7 @@ fn read(file: &Path) -> Result<Description, Error> {
 }
 
 fn described(description: Description, place: PathBuf) -> Driver {
-    let (object, failed) = (place.join("driver.so"), place.with_extension("failed"));
+    let (object, failed) = (place.join("driver.so"), failure(&place));
     let state = if object.is_file() {
         State::Built { object }
     } else if let Ok(reason) = fs::read_to_string(failed.join("reason")) {
@@ -361,11 +373,17 @@ mod tests {
             catalog.select(&[name]).unwrap().remove(0)
         };
         assert_eq!(at("two").state, State::NotBuilt);
+        for name in ["two", "one-9.1"] {
+            let failed = at(name).failure();
+            fs::create_dir_all(&failed).unwrap();
+            fs::write(failed.join("reason"), "no compiler\n").unwrap();
+            let state = at(name).state;
+            assert!(matches!(state, State::Failed { reason, .. } if reason == "no compiler"));
+        }
+        let (a, b) = (at("one-9.1"), at("one-10.0"));
+        assert!(a.failure().starts_with(folders.built()) && a.failure() != b.failure());
+        assert!(a.failure().to_string_lossy().contains("one-9.1-"), "{:?}", a.failure());
         let place = at("two").place;
-        let failed = place.with_extension("failed");
-        fs::create_dir_all(&failed).unwrap();
-        fs::write(failed.join("reason"), "no compiler\n").unwrap();
-        assert!(matches!(at("two").state, State::Failed { reason, .. } if reason == "no compiler"));
         fs::create_dir_all(&place).unwrap();
         fs::write(place.join("driver.so"), "").unwrap();
         assert_eq!(at("two").object(), Some(place.join("driver.so").as_path()));

@@ -20,7 +20,7 @@ const LAST_WORDS: usize = 500;
 /// How hosts are started.
 #[derive(Debug, Clone)]
 pub struct SupervisorOptions {
-    /// This program, or one with the same hidden command `stacks-host`.
+    /// This program, or one that answers as it does (see [`crate::host::answer`]).
     pub program: PathBuf,
     /// What stands before that command's own arguments.
     pub arguments: Vec<String>,

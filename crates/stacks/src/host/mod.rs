@@ -25,8 +25,8 @@ use crate::driver::Library;
 use crate::job::{Contexts, Job, Locks, Outcome, Reply, Side, Wire, Workload};
 use crate::{DriverError, Footprint, LockCounts, Question};
 
-/// Answers one question: a line of JSON in, a line of JSON out. The whole of the hidden command
-/// `wiretax stacks-host`.
+/// Answers one question: a line of JSON in, a line of JSON out. The whole of the hidden command that
+/// hosts are.
 ///
 /// # Errors
 /// If the question cannot be read, or the answer not be written.
