@@ -8,7 +8,8 @@ use record::{Finished, Manifest, Recorder, Session};
 use serde_json::json;
 use stacks::{Catalog, Folders, State};
 use stacks_study::{
-    Bench, Build, End, Ended, Expanded, Fact, Library, NULL, Plan, Roster, StudyError, Watcher,
+    Bench, Build, End, Ended, Expanded, Fact, Library, NULL, Plan, Roster, StudyError, Tool,
+    Watcher,
 };
 
 use crate::drivers::supervisor;
@@ -17,7 +18,7 @@ use crate::files::{new_results_folder, quoted, read_text};
 use crate::interrupt::Interrupt;
 use crate::report::{Question, Results};
 use crate::stacks_args::{StacksArgs, StacksCommand};
-use crate::stacks_hosts::{Processes, identity};
+use crate::stacks_hosts::{Processes, identity, runtimes};
 use crate::talk::{Progress, Talk};
 
 /// How to get libraries to measure.
@@ -121,6 +122,7 @@ fn roster(args: &StacksArgs, scratch: &Scratch) -> Result<(Roster, Vec<String>),
 
 fn of_catalog(catalog: &Catalog, scratch: &Scratch) -> Result<Roster, Failed> {
     let mut libraries: Vec<Library> = catalog.drivers().iter().map(library).collect();
+    libraries.extend(runtimes());
     libraries.push(scratch.null()?);
     Ok(Roster { libraries })
 }
@@ -151,6 +153,12 @@ fn plan(args: &StacksArgs, libraries: &[String]) -> Result<Plan, Failed> {
         let error = anyhow!(
             "a plan file and axes (--workload, --threads, …) exclude each other; hint: put the axes \
              into the plan"
+        );
+        return Err(Failed { exit: Exit::Usage, error });
+    }
+    if args.axes.tool == Some(Tool::Callgrind) && args.axes.ms.is_some() {
+        let error = anyhow!(
+            "callgrind counts over connections, not over a time; hint: --connections in place of --ms"
         );
         return Err(Failed { exit: Exit::Usage, error });
     }
@@ -216,13 +224,16 @@ pub struct Ready {
     roster: Roster,
     expanded: Expanded,
     cores: usize,
+    /// Where programs of runtimes are built.
+    programs: PathBuf,
 }
 
 impl Ready {
     fn new(plan: Plan, roster: Roster) -> Result<Ready, Failed> {
+        let programs = Folders::find(None).or_exit(Exit::Machine)?.cache.join("programs");
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let expanded = plan.expand(&roster, cores).or_exit(Exit::Usage)?;
-        Ok(Ready { plan, roster, expanded, cores })
+        Ok(Ready { plan, roster, expanded, cores, programs })
     }
 
     /// For `wiretax run`: whichever libraries are built.
@@ -235,7 +246,7 @@ impl Ready {
     /// Libraries that will be measured; the null driver is none.
     fn measured(&self) -> usize {
         let names = self.expanded.libraries();
-        let there = |library: &&Library| library.name != NULL && library.object().is_some();
+        let there = |library: &&Library| library.name != NULL && library.is_there();
         self.roster.libraries.iter().filter(there).filter(|one| names.contains(&one.name)).count()
     }
 
@@ -265,7 +276,9 @@ impl Ready {
         if self.measured() == 0 {
             return Ok(Ended { end: End::Complete, good: 0, failed: 0 });
         }
-        let hosts = Processes::new(scratch.supervisor);
+        let stop = interrupt.clone();
+        let supervisor = scratch.supervisor.stopping_when(move || stop.came());
+        let hosts = Processes::new(supervisor, self.programs.clone());
         let (seed, cores) = (self.plan.seed, self.cores);
         let bench = Bench { hosts: &hosts, roster: &self.roster, identity: &identity, seed, cores };
         let mut following = Following { talk, progress: talk.progress(), interrupt };
@@ -276,7 +289,15 @@ impl Ready {
     }
 
     fn say_what_is_left_out(&self, talk: &Talk) {
-        let absent: Vec<&str> = self.expanded.left_out.keys().map(String::as_str).collect();
+        let (runtimes, drivers): (Vec<_>, Vec<_>) = self
+            .expanded
+            .left_out
+            .iter()
+            .partition(|(name, _)| self.roster.find(name).is_some_and(Library::is_program));
+        for (_, why) in runtimes {
+            talk.note(format!("not measured: {why}"));
+        }
+        let absent: Vec<&str> = drivers.iter().map(|(name, _)| name.as_str()).collect();
         if self.measured() == 0 {
             talk.note(format!("no TLS library is built to be measured; {BUILD}"));
         } else if !absent.is_empty() {

@@ -1,6 +1,8 @@
-//! The stacks study's hosts: processes of this program.
+//! The stacks study's hosts: processes of this program, and programs of runtimes.
 
-use std::path::Path;
+mod programs;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callgrind::{Invocation, Options};
@@ -8,7 +10,10 @@ use locks::Operation;
 use stacks::{
     Described, Extent, HostError, Identity, Job, Key, Locks, Question, Reply, Supervisor,
 };
-use stacks_study::{Contended, Counted, HostFailure, Hosts};
+use stacks_study::{Contended, Counted, HostFailure, Hosts, ProgramJob};
+
+use programs::Programs;
+pub use programs::libraries as runtimes;
 
 /// What the host runs on either side while callgrind counts.
 const SERVER: &str = "wiretax_server_turns";
@@ -19,12 +24,13 @@ const FEW: u64 = 5;
 /// Host processes.
 pub struct Processes {
     supervisor: Supervisor,
+    programs: Programs,
 }
 
 impl Processes {
-    /// Hosts of this supervisor.
-    pub fn new(supervisor: Supervisor) -> Processes {
-        Processes { supervisor }
+    /// Hosts of this supervisor; programs of runtimes are built into `cache`.
+    pub fn new(supervisor: Supervisor, cache: PathBuf) -> Processes {
+        Processes { supervisor, programs: Programs::new(cache) }
     }
 
     fn instructions(
@@ -88,6 +94,14 @@ impl Hosts for Processes {
         self.supervisor.describe(driver).map_err(failure)
     }
 
+    fn run_program(&self, job: &ProgramJob) -> Result<Reply, HostFailure> {
+        self.programs.run(job)
+    }
+
+    fn describe_program(&self, name: &str) -> Result<Described, HostFailure> {
+        self.programs.describe(name)
+    }
+
     fn count(&self, job: &Job, limit: Duration) -> Result<Counted, HostFailure> {
         let server = self.instructions(job, SERVER, limit)?;
         let client = self.instructions(job, CLIENT, limit)?;
@@ -126,6 +140,7 @@ fn failure(error: HostError) -> HostFailure {
         }
         HostError::Hung { limit, .. } => HostFailure::Hung(limit),
         HostError::Rubbish { what, .. } => HostFailure::Rubbish(what),
+        HostError::Stopped { .. } => HostFailure::Other("it was ended: you stopped".to_owned()),
         HostError::Unusable { what, .. } => HostFailure::Other(what),
         HostError::Start(error) => HostFailure::Other(format!("its host was not started: {error}")),
     }

@@ -93,19 +93,26 @@ pub(crate) fn record(
         let absent = match &library.build {
             Build::Failed(reason) => Some(format!("its build failed: {reason}")),
             Build::NotBuilt => Some("not built".to_owned()),
-            Build::Built(object) => match hosts.describe(object) {
-                Ok(described) => {
-                    label("version", &printable(&described.version));
-                    label("build_flags", &printable(&described.build_flags));
-                    label("cpu_features", &printable(&described.cpu_features));
-                    label("functions", &described.functions.to_string());
-                    None
+            Build::Program { absent: Some(why) } => Some(why.clone()),
+            Build::Built(_) | Build::Program { absent: None } => {
+                let described = match &library.build {
+                    Build::Built(object) => hosts.describe(object),
+                    _ => hosts.describe_program(&library.name),
+                };
+                match described {
+                    Ok(described) => {
+                        label("version", &printable(&described.version));
+                        label("build_flags", &printable(&described.build_flags));
+                        label("cpu_features", &printable(&described.cpu_features));
+                        label("functions", &described.functions.to_string());
+                        None
+                    }
+                    Err(failure) => {
+                        troubles.push(format!("{}: {failure}", library.name));
+                        Some(failure.to_string())
+                    }
                 }
-                Err(failure) => {
-                    troubles.push(format!("{}: {failure}", library.name));
-                    Some(failure.to_string())
-                }
-            },
+            }
         };
         if let Some(why) = absent {
             label("absent", &printable(&why));

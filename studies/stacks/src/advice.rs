@@ -63,7 +63,7 @@ impl Change {
 }
 
 /// The suite that modern servers agree on.
-pub(crate) const MODERN: Suite = Suite {
+pub const MODERN: Suite = Suite {
     version: Version::Tls13,
     key: Key::EcdsaP256,
     group: Group::X25519,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use stacks::{Described, Job, Reply};
 use thiserror::Error;
 
+use crate::programs::ProgramJob;
+
 /// A host process that gave no answer, or none that can be believed. The library's fault, but for
 /// [`HostFailure::Missing`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -67,6 +69,23 @@ pub trait Hosts {
     /// # Errors
     /// [`HostFailure`].
     fn describe(&self, driver: &Path) -> Result<Described, HostFailure>;
+
+    /// Runs a job with a runtime's server, in a process of its own. The server's CPU time is to be that
+    /// of its whole process, as a share of the connections that the client counts.
+    ///
+    /// # Errors
+    /// [`HostFailure`]; a runtime that fails in order is a [`Reply`].
+    fn run_program(&self, job: &ProgramJob) -> Result<Reply, HostFailure> {
+        Err(HostFailure::Other(format!("there is no program of {}", job.server)))
+    }
+
+    /// What a runtime says of its library.
+    ///
+    /// # Errors
+    /// [`HostFailure`].
+    fn describe_program(&self, name: &str) -> Result<Described, HostFailure> {
+        Err(HostFailure::Other(format!("there is no program of {name}")))
+    }
 
     /// Counts instructions of a job whose extent is a number of connections.
     ///

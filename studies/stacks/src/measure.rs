@@ -11,7 +11,8 @@ use crate::error::StudyError;
 use crate::hosts::{HostFailure, Hosts};
 use crate::plan::{Cell, Expanded};
 use crate::point::{Point, Tool};
-use crate::roster::Roster;
+use crate::programs::ProgramJob;
+use crate::roster::{Library, Roster};
 use crate::sample::{Answer, STUDY, Verdict, sample, value};
 
 /// Who follows the measuring, and may stop it.
@@ -118,11 +119,20 @@ fn remaining(plan: &Expanded, finished: &Finished) -> Duration {
     let of = |cell: &Cell| -> Duration {
         let point = |point: &Point| {
             let left = (0..cell.repeat).filter(|n| !is_finished(point, *n, finished)).count();
-            point.expected(cell.extent) * u32::try_from(left).unwrap_or(u32::MAX)
+            let once = if left > 0 { point.expected_once() } else { Duration::ZERO };
+            once + point.expected(cell.extent) * u32::try_from(left).unwrap_or(u32::MAX)
         };
         cell.points.iter().map(point).sum()
     };
     plan.cells.iter().map(of).sum()
+}
+
+/// What is to be done at a point.
+enum Work {
+    /// By a host that loads both libraries.
+    Drivers(Box<Job>),
+    /// By a runtime's program.
+    Program(Box<ProgramJob>),
 }
 
 struct Run<'a> {
@@ -173,13 +183,15 @@ impl Run<'_> {
 
     /// Whether the point is worth another measurement.
     fn measure(&mut self, point: &Point, extent: Extent, repeat: u32) -> Result<bool, StudyError> {
-        let Some(job) = self.job(point, extent)? else { return Ok(false) };
+        let Some(job) = self.work(point, extent)? else { return Ok(false) };
         let limit = point.expected(extent) * SLOWER + BESIDE;
         let hosts = self.bench.hosts;
         let joules = hosts.joules();
-        let answer = match point.tool {
-            Tool::Host => hosts.run(&job, limit).map(|reply| Answer::Reply(Box::new(reply))),
-            Tool::Callgrind => hosts.count(&job, limit).map(Answer::Counted),
+        let reply = |reply| Answer::Reply(Box::new(reply));
+        let answer = match (&job, point.tool) {
+            (Work::Drivers(job), Tool::Host) => hosts.run(job, limit).map(reply),
+            (Work::Drivers(job), Tool::Callgrind) => hosts.count(job, limit).map(Answer::Counted),
+            (Work::Program(job), _) => hosts.run_program(job).map(reply),
         };
         let answer = match answer {
             Err(HostFailure::Missing(what)) => {
@@ -211,22 +223,38 @@ impl Run<'_> {
         self.watcher.interrupted()
     }
 
-    fn job(&mut self, point: &Point, extent: Extent) -> Result<Option<Job>, StudyError> {
-        let object =
-            |name: &str| self.bench.roster.find(name).and_then(|one| one.object().cloned());
-        let (Some(server), Some(client)) = (object(&point.library), object(&point.client)) else {
+    fn identity(&mut self, key: Key) -> Result<Identity, StudyError> {
+        if let Some(identity) = self.identities.get(&key) {
+            return Ok(identity.clone());
+        }
+        let made = (self.bench.identity)(key);
+        let made = made.map_err(|reason| StudyError::Identity { key, reason })?;
+        Ok(self.identities.entry(key).or_insert(made).clone())
+    }
+
+    fn work(&mut self, point: &Point, extent: Extent) -> Result<Option<Work>, StudyError> {
+        let roster = self.bench.roster;
+        let Some(server) = roster.find(&point.library) else { return Ok(None) };
+        if server.is_program() {
+            let identity = self.identity(point.suite.key)?;
+            return Ok(Some(Work::Program(Box::new(ProgramJob {
+                server: point.library.clone(),
+                client: point.client.clone(),
+                workload: point.workload,
+                suite: point.suite,
+                threads: point.threads,
+                warm_up: point.warm_up().unwrap_or_default(),
+                keep: point.is_kept(),
+                extent,
+                identity,
+            }))));
+        }
+        let client = roster.find(&point.client).and_then(Library::object).cloned();
+        let (Some(server), Some(client)) = (server.object().cloned(), client) else {
             return Ok(None);
         };
-        let key = point.suite.key;
-        let identity = match self.identities.get(&key) {
-            Some(identity) => identity.clone(),
-            None => {
-                let made = (self.bench.identity)(key);
-                let made = made.map_err(|reason| StudyError::Identity { key, reason })?;
-                self.identities.entry(key).or_insert(made).clone()
-            }
-        };
-        Ok(Some(Job {
+        let identity = self.identity(point.suite.key)?;
+        Ok(Some(Work::Drivers(Box::new(Job {
             server,
             client,
             workload: point.workload,
@@ -238,7 +266,7 @@ impl Run<'_> {
             locks: point.locks,
             extent,
             identity,
-        }))
+        }))))
     }
 
     fn judge(&mut self, point: &Point, verdict: Verdict, sample: &record::Sample) {

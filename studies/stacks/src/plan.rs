@@ -218,7 +218,8 @@ impl Expanded {
     pub fn expected(&self) -> Duration {
         let of = |cell: &Cell| -> Duration {
             let once: Duration = cell.points.iter().map(|point| point.expected(cell.extent)).sum();
-            once * cell.repeat
+            let before: Duration = cell.points.iter().map(Point::expected_once).sum();
+            before + once * cell.repeat
         };
         self.cells.iter().map(of).sum()
     }

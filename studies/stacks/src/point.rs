@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use stacks::{Contexts, Extent, Key, Locks, Suite, Wire, Workload};
 use thiserror::Error;
 
+use crate::programs;
+
 /// A word that names none of what it should. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("no {axis} is called `{name}`; there are: {known}")]
@@ -234,7 +236,34 @@ impl Point {
                 self.one_connection() * u32::try_from(count).unwrap_or(u32::MAX)
             }
         };
-        start + run.mul_f64(slower)
+        let warming = if self.is_kept() { Duration::ZERO } else { self.warming() };
+        start + warming + run.mul_f64(slower)
+    }
+
+    /// What is before the first measurement of this point, about, beside what each takes.
+    #[must_use]
+    pub(crate) fn expected_once(&self) -> Duration {
+        if self.is_kept() { self.warming() } else { Duration::ZERO }
+    }
+
+    fn warming(&self) -> Duration {
+        self.runtimes().map(programs::Runtime::start).max().unwrap_or_default()
+    }
+
+    /// Whether its server serves all repeats.
+    pub(crate) fn is_kept(&self) -> bool {
+        programs::keeps(&self.library, &self.client)
+    }
+
+    /// The runtimes of either side.
+    fn runtimes(&self) -> impl Iterator<Item = &'static programs::Runtime> {
+        [&self.library, &self.client].into_iter().filter_map(|name| programs::runtime(name))
+    }
+
+    /// Connections before the measured time that a runtime on either side wants.
+    #[must_use]
+    pub(crate) fn warm_up(&self) -> Option<u32> {
+        self.runtimes().map(|runtime| runtime.warm_up).max()
     }
 
     /// Both sides of one connection, about, by the slower libraries.

@@ -29,6 +29,11 @@ pub enum Build {
     NotBuilt,
     /// It was tried, and failed: why.
     Failed(String),
+    /// A runtime's own, in a program that runs in a process of its own.
+    Program {
+        /// Why it cannot be run here; nothing where it can.
+        absent: Option<String>,
+    },
 }
 
 /// A library.
@@ -56,14 +61,26 @@ impl Library {
     pub fn object(&self) -> Option<&PathBuf> {
         match &self.build {
             Build::Built(object) => Some(object),
-            Build::NotBuilt | Build::Failed(_) => None,
+            Build::NotBuilt | Build::Failed(_) | Build::Program { .. } => None,
         }
+    }
+
+    /// Whether it lives in a program of its own: a runtime's, that no process of ours can load.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        matches!(self.build, Build::Program { .. })
+    }
+
+    /// Whether it can be measured.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        matches!(self.build, Build::Built(_) | Build::Program { absent: None })
     }
 
     /// Family and version, for people.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{} {}", self.family, self.version)
+        format!("{} {}", self.family, self.version).trim().to_owned()
     }
 }
 
@@ -100,7 +117,8 @@ impl Roster {
     }
 
     /// The libraries that these names mean, in the roster's order: a name, a pattern with `*`,
-    /// `default`, `built` or `all`. The null driver is meant only by its own name.
+    /// `default`, `built` (whatever can be measured here: drivers that are built, and runtimes whose
+    /// toolchain is on the machine) or `all`. The null driver is meant only by its own name.
     ///
     /// # Errors
     /// [`UnknownLibrary`] for a name or a pattern that matches nothing.
@@ -134,7 +152,7 @@ impl Library {
         match name {
             "all" => true,
             "default" => self.default,
-            "built" => self.object().is_some(),
+            "built" => self.is_there(),
             pattern => pattern.contains('*') && matches(pattern, &self.name),
         }
     }
@@ -156,18 +174,26 @@ pub(crate) mod tests {
     use super::*;
 
     /// Libraries by name; those with `!` in front are not built, with `+` behind of the default set.
+    /// `go` and `java` are programs.
     pub(crate) fn roster(names: &[&str]) -> Roster {
         let library = |given: &&str| {
             let name = given.trim_matches(['!', '+']).to_owned();
             let (family, version) = name.split_once('-').unwrap_or((&name, "1"));
-            let built = Build::Built(PathBuf::from(format!("drivers/{name}.so")));
+            let absent = given.starts_with('!');
+            let build = match (crate::programs::runtime(&name), absent) {
+                (Some(_), _) => {
+                    Build::Program { absent: absent.then(|| format!("{name} is not here")) }
+                }
+                (None, true) => Build::NotBuilt,
+                (None, false) => Build::Built(PathBuf::from(format!("drivers/{name}.so"))),
+            };
             Library {
                 family: family.to_owned(),
                 version: version.to_owned(),
                 default: given.ends_with('+'),
                 licence: "Apache-2.0".to_owned(),
                 facts: Vec::new(),
-                build: if given.starts_with('!') { Build::NotBuilt } else { built },
+                build,
                 name,
             }
         };
@@ -189,6 +215,16 @@ pub(crate) mod tests {
         assert_eq!(of(&["gnutls", "openssl-*2"]), ["openssl-3.0.2", "gnutls"]);
         assert_eq!(of(&["all"]).len(), 4);
         assert_eq!(of(&["*ssl*"]).len(), 3);
+    }
+
+    #[test]
+    fn a_runtime_is_built_where_its_toolchain_is() {
+        let roster = roster(&["gnutls", "go", "!java", "null"]);
+        let built = roster.select(&["built".to_owned()]).unwrap();
+        assert_eq!(built.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["gnutls", "go"]);
+        let all = roster.select(&["all".to_owned()]).unwrap();
+        assert_eq!(all.iter().filter(|one| one.is_program()).count(), 2);
+        assert!(all.iter().all(|one| one.object().is_none() || !one.is_program()));
     }
 
     #[test]

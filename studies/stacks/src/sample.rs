@@ -29,6 +29,8 @@ pub mod value {
     pub const FAILED: &str = "failed_connections";
     /// Connections where a library said other than the wire did.
     pub const LIED: &str = "lied_connections";
+    /// Connections before the measured time, of a runtime.
+    pub const WARM_UP: &str = "warm_up_connections";
     /// Wall time.
     pub const WALL: &str = "wall_ms";
     /// Payload that one core of the sender's side encrypts.
@@ -207,6 +209,7 @@ fn done(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdic
             (value::FAILED, Some(outcome.failed as f64)),
             (value::LIED, Some(outcome.lied as f64)),
             (value::WALL, Some(wall_s * 1e3)),
+            (value::WARM_UP, point.warm_up().map(f64::from)),
         ],
     );
     // What is timed while locks are counted means nothing.

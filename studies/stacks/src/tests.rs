@@ -3,7 +3,7 @@
 
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::{Finished, Manifest, Recorder, Run, Session};
@@ -14,8 +14,8 @@ use stacks::{
 
 use crate::roster::tests::roster;
 use crate::{
-    Bench, Contended, Counted, End, Ended, Findings, HostFailure, Hosts, Plan, Roster, Summary,
-    Watcher, summarise,
+    Bench, Contended, Counted, End, Ended, Findings, HostFailure, Hosts, LOAD_CLIENT, Plan,
+    ProgramJob, Roster, Summary, Watcher, summarise,
 };
 
 /// What a library does in this play.
@@ -139,6 +139,29 @@ impl Hosts for Play {
         })))
     }
 
+    fn run_program(&self, job: &ProgramJob) -> Result<Reply, HostFailure> {
+        assert!(job.warm_up > 0 && (job.client == "go" || job.client == LOAD_CLIENT), "{job:?}");
+        let object = |name: &str| PathBuf::from(format!("{name}.so"));
+        let drivers = Job {
+            server: object(&job.server),
+            client: object(&job.client),
+            workload: job.workload,
+            wire: Wire::Loopback,
+            suite: job.suite,
+            threads: job.threads,
+            tickets: 1,
+            contexts: Contexts::Shared,
+            locks: Locks::Pthread,
+            extent: job.extent,
+            identity: job.identity.clone(),
+        };
+        self.run(&drivers, Duration::ZERO)
+    }
+
+    fn describe_program(&self, name: &str) -> Result<Described, HostFailure> {
+        self.describe(Path::new(name))
+    }
+
     fn describe(&self, driver: &Path) -> Result<Described, HostFailure> {
         let (name, part) = self.part(driver);
         match part.fault {
@@ -195,14 +218,16 @@ fn identity(_: Key) -> Result<Identity, String> {
     Ok(Identity { chain: text(), key: text(), roots: text(), name: "a.example".to_owned() })
 }
 
-const THREE: [(&str, Part); 3] = [
+const THREE: [(&str, Part); 4] = [
     ("openssl-1.1.1w", Part { cpu_us: 300.0, locks: 36, fault: Fault::None }),
     ("openssl-3.0.2", Part { cpu_us: 700.0, locks: 741, fault: Fault::None }),
     ("boringssl", Part { cpu_us: 200.0, locks: 1, fault: Fault::None }),
+    ("go", Part { cpu_us: 400.0, locks: 0, fault: Fault::None }),
 ];
 
 fn there() -> Roster {
-    let mut there = roster(&["openssl-1.1.1w+", "openssl-3.0.2+", "boringssl+", "null"]);
+    let names = ["openssl-1.1.1w+", "openssl-3.0.2+", "boringssl+", "go", "!java", "null"];
+    let mut there = roster(&names);
     for library in &mut there.libraries {
         library.facts = vec![crate::Fact {
             what: "lts".to_owned(),
@@ -268,6 +293,11 @@ fn a_whole_run_says_what_the_script_holds() {
         "The harness itself costs",
         "Heap bytes of one connection",
         "Gbit/s of payload a core",
+        "What a connection costs over loopback TCP",
+        "load generator",
+        "code is compiled: go: 200. Java",
+        "futexes of the runtime",
+        "java is not here",
     ] {
         assert!(text.contains(said), "`{said}` is missing:\n{text}");
     }
@@ -301,6 +331,27 @@ fn libraries_take_turns_and_every_row_has_its_command() {
     let runs = play.runs.borrow();
     let mut chains = runs.iter().filter(chain);
     assert!(chains.all(|job| job.wire == Wire::Loopback && job.client.ends_with("boringssl.so")));
+}
+
+#[test]
+fn a_runtime_stands_beside_the_libraries_with_its_client_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let play = Play::new(&THREE);
+    let (_, summary) =
+        measured(&folder.path().join("r"), &play, "default", &mut Audience::default());
+    let go: Vec<_> = summary.cells.iter().filter(|cell| cell.point.library == "go").collect();
+    assert!(go.iter().all(|cell| cell.is_good() && cell.point.wire == Wire::Loopback));
+    assert!(go.iter().all(|cell| cell.median(crate::value::WARM_UP).unwrap().value == 200.0));
+    let clients: std::collections::BTreeSet<_> =
+        go.iter().map(|cell| cell.point.client.as_str()).collect();
+    assert_eq!(clients.into_iter().collect::<Vec<_>>(), ["go", "load"]);
+    let drivers = summary.cells.iter().filter(|cell| cell.point.library == "boringssl");
+    assert!(drivers.clone().all(|cell| cell.median(crate::value::WARM_UP).is_none()));
+    let java = summary.about("java").unwrap();
+    assert_eq!(java.absent.as_deref(), Some("java is not here"));
+    let run = Run::open(folder.path().join("r")).unwrap();
+    let again = run.samples.iter().find(|sample| sample.command.contains("--client load"));
+    assert!(again.unwrap().command.contains("--libraries go "));
 }
 
 #[test]

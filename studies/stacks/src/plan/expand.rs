@@ -1,6 +1,6 @@
 //! From sweeps to cells, on this machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{
@@ -8,6 +8,7 @@ use super::{
     Point, Roster, Suite, Sweep, Tool, UnknownLibrary, UnknownValue, Wire, Workload,
     parse_workload,
 };
+use crate::programs::{self, LOAD_CLIENT};
 use crate::scaling::LEAST_COUNTS;
 use stacks::{Contexts, Version};
 
@@ -18,37 +19,54 @@ const REFERENCES: [&str; 3] = ["awslc-5.12.0", "boringssl", "openssl-3.5.5"];
 /// Measurements do not get shorter than this to fit a budget.
 const SHORTEST_MS: u64 = 60;
 
+/// Which libraries of a sweep are to be measured.
+type Wanted<'a> = &'a dyn Fn(&Library, &Sweep) -> bool;
+
 impl Plan {
     /// What it comes to with these libraries and so many cores.
     ///
     /// # Errors
     /// [`PlanError::Library`], [`PlanError::OutOfRange`].
     pub fn expand(&self, roster: &Roster, cores: usize) -> Result<Expanded, PlanError> {
-        let all = self.with(roster, cores, &|_| true)?;
+        let all = self.with(roster, cores, &|_, _| true)?;
         let Some(budget) = self.budget_s.map(Duration::from_secs) else { return Ok(all) };
-        if all.expected() <= budget {
-            return Ok(all);
+        // What the plan is about stays: the default set, and what it names one by one.
+        let core = |library: &Library, sweep: &Sweep| {
+            library.default || library.name == NULL || sweep.library.contains(&library.name)
+        };
+        // Runtimes that warm up for long go first, then all of them, then other libraries.
+        let starting_in = |most: Duration| {
+            move |library: &Library, sweep: &Sweep| {
+                let start = programs::runtime(&library.name).map(programs::Runtime::start);
+                core(library, sweep) || start.is_none_or(|start| start <= most)
+            }
+        };
+        let (soon, drivers) = (starting_in(Duration::from_secs(1)), starting_in(Duration::ZERO));
+        let stages: [Wanted<'_>; 3] = [&soon, &drivers, &core];
+        let mut chosen = all.clone();
+        for wanted in stages {
+            if chosen.expected() <= budget {
+                break;
+            }
+            let fewer = self.with(roster, cores, wanted)?;
+            if !fewer.cells.is_empty() {
+                chosen = fewer;
+            }
         }
-        let beside = |library: &Library| library.default || library.name == NULL;
-        let mut fewer = self.with(roster, cores, &beside)?;
-        if fewer.cells.is_empty() {
-            fewer = all;
-        } else {
-            let measured = |expanded: &Expanded| {
-                let points = expanded.cells.iter().flat_map(|cell| &cell.points);
-                points.map(|point| point.library.clone()).collect::<std::collections::BTreeSet<_>>()
-            };
-            fewer.no_time = measured(&all).difference(&measured(&fewer)).cloned().collect();
-        }
-        fewer.shorten(budget);
-        Ok(fewer)
+        let measured = |expanded: &Expanded| {
+            let points = expanded.cells.iter().flat_map(|cell| &cell.points);
+            points.map(|point| point.library.clone()).collect::<BTreeSet<_>>()
+        };
+        chosen.no_time = measured(&all).difference(&measured(&chosen)).cloned().collect();
+        chosen.shorten(budget);
+        Ok(chosen)
     }
 
     fn with(
         &self,
         roster: &Roster,
         cores: usize,
-        wanted: &dyn Fn(&Library) -> bool,
+        wanted: Wanted<'_>,
     ) -> Result<Expanded, PlanError> {
         let reference = REFERENCES.iter().find(|name| built(roster, name));
         let reference = reference.map(|name| (*name).to_owned());
@@ -57,14 +75,17 @@ impl Plan {
             let libraries = roster.select(&sweep.library)?;
             // Who takes what is built is told what else would belong to it.
             let built = sweep.library.iter().any(|name| name == "built");
-            let usual = roster.libraries.iter().filter(|library| built && library.default);
+            let usual = roster
+                .libraries
+                .iter()
+                .filter(|library| built && (library.default || library.is_program()));
             let named = libraries.iter().copied().chain(usual);
-            for library in named.filter(|library| library.object().is_none()) {
+            for library in named.filter(|library| !library.is_there()) {
                 expanded.left_out.insert(library.name.clone(), why_not(library));
             }
             let libraries: Vec<&Library> = libraries
                 .into_iter()
-                .filter(|library| library.object().is_some() && wanted(library))
+                .filter(|library| library.is_there() && wanted(library, sweep))
                 .collect();
             let sides = sides(sweep, roster, &libraries, expanded.reference.as_deref())?;
             expanded.cells.extend(cells(sweep, &sides, cores)?);
@@ -112,7 +133,10 @@ fn built(roster: &Roster, name: &str) -> bool {
 fn why_not(library: &Library) -> String {
     match &library.build {
         Build::Failed(reason) => format!("its build failed: {reason}"),
-        Build::Built(_) | Build::NotBuilt => "it is not built".to_owned(),
+        Build::Program { absent: Some(why) } => why.clone(),
+        Build::Built(_) | Build::NotBuilt | Build::Program { absent: None } => {
+            "it is not built".to_owned()
+        }
     }
 }
 
@@ -125,9 +149,10 @@ fn sides(
 ) -> Result<Vec<(String, String)>, PlanError> {
     let mut sides = Vec::new();
     for client in &sweep.client {
-        if !matches!(client.as_str(), "same" | "reference") && roster.find(client).is_none() {
+        let words = ["same", "reference", LOAD_CLIENT];
+        if !words.contains(&client.as_str()) && roster.find(client).is_none() {
             let known: Vec<&str> = roster.libraries.iter().map(|one| one.name.as_str()).collect();
-            let known = format!("same, reference, {}", known.join(", "));
+            let known = format!("same, reference, {LOAD_CLIENT}, {}", known.join(", "));
             return Err(UnknownLibrary { name: client.clone(), known }.into());
         }
         for library in libraries {
@@ -135,6 +160,11 @@ fn sides(
                 // The null driver understands no other.
                 _ if library.name == NULL => NULL,
                 "same" => &library.name,
+                "reference" | LOAD_CLIENT if library.is_program() => LOAD_CLIENT,
+                name if library.is_program() => match roster.find(name) {
+                    Some(other) if other.is_program() && other.is_there() => name,
+                    _ => continue,
+                },
                 "reference" => reference.unwrap_or(&library.name),
                 name if built(roster, name) => name,
                 _ => continue,
@@ -256,7 +286,7 @@ fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point
                 {
                     continue;
                 }
-                points.push(Point {
+                let point = Point {
                     sweep: sweep.name.clone(),
                     library: library.clone(),
                     client: client.clone(),
@@ -268,7 +298,11 @@ fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point
                     contexts: *contexts,
                     locks: *locks,
                     tool: sweep.tool,
-                });
+                };
+                // What a runtime cannot do is not tried; the report says why.
+                if programs::runtime(library).is_none_or(|_| programs::lacks(&point).is_none()) {
+                    points.push(point);
+                }
             }
         }
     }

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Note, Plot, PlotError, Row, Section, Series, Table,
 };
-use stacks::{Suite, Workload};
+use stacks::{Suite, Wire, Workload};
 
 use super::{Findings, estimate, number, suite_text};
+use crate::programs::LOAD_CLIENT;
 use crate::sample::value;
-use crate::summary::{Summary, Want};
+use crate::summary::{Cell as Measured, Summary, Want};
 
 /// The suites of full handshakes in memory with one thread, the modern one first, then by how many
 /// libraries were measured in them.
@@ -50,6 +51,121 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
         section = section.with(by_suite(findings, &suites));
     }
     Ok(Some(section))
+}
+
+/// The suites of connections over loopback with one thread, the modern one first.
+fn loopback_suites(summary: &Summary) -> Vec<Suite> {
+    let want = Want { threads: Some(1), wire: Some(Wire::Loopback), ..Want::TIMED };
+    let cells = summary.all(want).filter(|cell| cell.point.library != crate::NULL);
+    let points = cells.map(|cell| &cell.point);
+    let handshakes =
+        points.filter(|point| matches!(point.workload, Workload::Full | Workload::Resume));
+    let mut suites: Vec<Suite> = handshakes.map(|point| point.suite).collect();
+    suites.sort_by_key(|suite| (*suite != crate::advice::MODERN, *suite));
+    suites.dedup();
+    suites
+}
+
+/// What a connection costs with the kernel: the way in which runtimes can be measured too.
+pub(super) fn over_loopback(findings: &Findings<'_>) -> Option<Section> {
+    let tables: Vec<Table> = loopback_suites(findings.summary)
+        .into_iter()
+        .map(|suite| loopback_table(findings, suite))
+        .filter(|table| !table.rows.is_empty())
+        .collect();
+    let text = "The same with the kernel and its TCP, one thread on either side: CPU time of all that a \
+                side does, reading and writing included. The client is the one that is named; a \
+                library's own cost as a client is where it is its own.";
+    let mut section = Section::new("stacks-loopback", "What a connection costs over loopback TCP")
+        .with(Inline::new().text(text));
+    if tables.is_empty() {
+        return None;
+    }
+    for table in tables {
+        section = section.with(table);
+    }
+    for note in super::runtimes::notes(findings) {
+        section = section.with(note);
+    }
+    Some(section)
+}
+
+/// For a terminal: the first suite's.
+pub(super) fn loopback_summary(findings: &Findings<'_>) -> Option<Table> {
+    let suites = loopback_suites(findings.summary).into_iter();
+    let mut tables = suites.map(|suite| loopback_table(findings, suite));
+    tables.find(|table| !table.rows.is_empty())
+}
+
+fn loopback_table(findings: &Findings<'_>, suite: Suite) -> Table {
+    let columns = vec![
+        Column::new("Library"),
+        Column::new("client"),
+        Column::new("full, server").unit("µs"),
+        Column::new("full, client").unit("µs"),
+        Column::new("full").unit("1/s"),
+        Column::new("resumed, server").unit("µs"),
+        Column::new("resumed, client").unit("µs"),
+        Column::new("resumed").unit("1/s"),
+    ];
+    let caption = format!(
+        "CPU time a connection and connections per second over loopback, {}: medians with 95 % \
+         intervals",
+        suite_text(suite)
+    );
+    let mut table = Table::new(caption, columns);
+    let want = Want {
+        threads: Some(1),
+        wire: Some(Wire::Loopback),
+        version: Some(suite.version),
+        key: Some(suite.key),
+        group: Some(suite.group),
+        ..Want::TIMED
+    };
+    for name in findings.summary.measured() {
+        let cells: Vec<&Measured> = findings
+            .summary
+            .all(want.of(name))
+            .filter(|cell| cell.point.suite.cipher == suite.cipher)
+            .collect();
+        let clients: BTreeSet<&str> = cells.iter().map(|cell| cell.point.client.as_str()).collect();
+        for client in clients {
+            let find = |workload| {
+                cells
+                    .iter()
+                    .copied()
+                    .find(|cell| cell.point.client == client && cell.point.workload == workload)
+            };
+            let (full, resumed) = (find(Workload::Full), find(Workload::Resume));
+            let median =
+                |cell: Option<&Measured>, what| cell.and_then(|cell: &Measured| cell.median(what));
+            if full.is_none() && resumed.is_none() {
+                continue;
+            }
+            table.push(Row {
+                cells: vec![
+                    Cell::text(findings.summary.title(name)),
+                    Cell::text(client_text(findings, client)),
+                    estimate(median(full, value::SERVER_CPU), 1),
+                    estimate(median(full, value::CLIENT_CPU), 1),
+                    estimate(median(full, value::RATE), 0),
+                    estimate(median(resumed, value::SERVER_CPU), 1),
+                    estimate(median(resumed, value::CLIENT_CPU), 1),
+                    estimate(median(resumed, value::RATE), 0),
+                ],
+                command: full.or(resumed).map(|cell| cell.command.clone()),
+            });
+        }
+    }
+    table
+}
+
+/// A client for people.
+pub(super) fn client_text(findings: &Findings<'_>, client: &str) -> String {
+    match client {
+        LOAD_CLIENT => "load generator".to_owned(),
+        name => findings.summary.title(name),
+    }
 }
 
 /// The harness's own cost, by the driver without cryptography.

@@ -6,6 +6,7 @@ use stacks::{Group, Version, Workload};
 use super::Findings;
 use crate::about::About;
 use crate::point::Tool;
+use crate::programs::LOAD_CLIENT;
 use crate::summary::Summary;
 
 /// Bits of `enum wt_function` in the drivers' interface.
@@ -41,7 +42,9 @@ fn tested(summary: &Summary, name: &str, is: impl Fn(&crate::point::Point) -> bo
     let own = cells.filter(|cell| {
         // A handshake with itself: the other side's lack is not this library's.
         let point = &cell.point;
-        point.library == name && point.client == name && point.tool == Tool::Host && is(point)
+        // The load generator has no lack in what is pinned.
+        let sure = point.client == name || point.client == LOAD_CLIENT;
+        point.library == name && sure && point.tool == Tool::Host && is(point)
     });
     let (mut refused, mut failed) = (false, false);
     for cell in own {
@@ -88,7 +91,8 @@ pub(super) fn table(findings: &Findings<'_>) -> Option<(Table, Vec<String>)> {
         "licence",
     ];
     let mut table = Table::new(
-        "By function. [t]: shown by handshakes of this run; [d]: by what its driver is built with; \
+        "By function. [t]: shown by handshakes of this run; [d]: by what its driver is built with, or its \
+         runtime says; \
          numbers: sources below",
         columns.map(Column::new).into(),
     );

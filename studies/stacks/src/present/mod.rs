@@ -9,6 +9,7 @@ mod notes;
 mod published;
 mod rates;
 mod rest;
+mod runtimes;
 mod scale;
 
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
@@ -87,6 +88,7 @@ impl<'a> Findings<'a> {
         let sections = [
             rates::section(self)?,
             cost::section(self)?,
+            cost::over_loopback(self),
             advice::section(self),
             locks::section(self),
             scale::section(self)?,
@@ -106,6 +108,7 @@ impl<'a> Findings<'a> {
     pub fn tables(&self) -> Vec<Table> {
         let tables = [
             cost::summary(self),
+            cost::loopback_summary(self),
             rates::summary(self),
             locks::summary(self),
             scale::summary(self),
@@ -116,7 +119,7 @@ impl<'a> Findings<'a> {
         tables.into_iter().flatten().collect()
     }
 
-    /// What counts allow each library's server (see [`crate::bound`]), of the modern suite.
+    /// What counts allow each library's server (see [`crate::bound()`]), of the modern suite.
     #[must_use]
     pub fn bounds(&self) -> Vec<LibraryBound> {
         let Some(contended) = self.summary.machine.and_then(|machine| machine.contended) else {

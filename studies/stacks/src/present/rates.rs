@@ -97,6 +97,14 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
     if let Some(note) = beyond(findings, &groups) {
         section = section.with(note);
     }
+    let runtime = |group: &Group<'_>| {
+        group.libraries.iter().any(|(name, _)| crate::programs::runtime(name).is_some())
+    };
+    if groups.iter().any(runtime)
+        && let Some(note) = super::runtimes::beside(findings)
+    {
+        section = section.with(note);
+    }
     for group in &groups {
         if group.threads.len() > 1 {
             section = section.with(plot(findings, group)?);
