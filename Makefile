@@ -27,7 +27,7 @@ build: ## the program, optimised
 	@scripts/setup.sh run
 	$(CARGO) build --release --locked -p cli
 
-drivers: ## the TLS libraries that `wiretax stacks` measures (20 minutes; DRIVERS=all for the rest)
+drivers: ## the TLS libraries that `wiretax stacks` measures (a quarter of an hour; DRIVERS=all for the rest)
 	@scripts/setup.sh drivers
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) drivers build $(DRIVERS)
@@ -62,7 +62,9 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 figures: ## rewrite the figures in README.md from the committed results
-	$(CARGO) run --release --locked -p cli -- figures README.md docs/results/handshake
+	$(CARGO) build --release --locked -p cli
+	$(WIRETAX) figures README.md docs/results/handshake
+	$(WIRETAX) figures README.md docs/results/stacks
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
