@@ -71,9 +71,15 @@ pub enum Colour {
     Never,
 }
 
-/// The command line as it is parsed and printed: with the times that the built-in plans take.
+/// The command line as it is parsed. Its help is still to be completed; see [`documented`].
 pub fn command() -> clap::Command {
-    Cli::command().mut_subcommand("handshake", |handshake| {
+    Cli::command()
+}
+
+/// The command line as it is printed: with the times that the built-in plans take. To reckon them
+/// takes longer than all else of a start, and each measurement starts a process.
+pub fn documented() -> clap::Command {
+    command().mut_subcommand("handshake", |handshake| {
         let text = handshake.get_after_help().map(ToString::to_string).unwrap_or_default();
         let text = text.replace("QUICK", &plan_size("quick")).replace("FULL", &plan_size("full"));
         handshake.after_help(text)
@@ -432,12 +438,12 @@ mod tests {
 
     #[test]
     fn the_definition_holds_together() {
-        command().debug_assert();
+        documented().debug_assert();
     }
 
     #[test]
     fn the_help_states_what_the_plans_come_to() {
-        let mut command = command();
+        let mut command = documented();
         let found = command.find_subcommand_mut("handshake").expect("it is there");
         let help = found.render_long_help().to_string();
         for scale in ["quick", "full"] {

@@ -39,7 +39,10 @@ use crate::exit::{Exit, Outcome};
 use crate::talk::Talk;
 
 fn main() -> ExitCode {
-    let parsed = args::command().try_get_matches();
+    let mut parsed = args::command().try_get_matches();
+    if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
+        parsed = args::documented().try_get_matches();
+    }
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refused(&error),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::args::command;
+use crate::args::documented;
 use crate::exit::{Exit, OrExit, Outcome};
 use crate::output::say;
 
@@ -13,7 +13,7 @@ use crate::output::say;
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
     // Into memory first: clap_complete panics on a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command(), "wiretax", &mut script);
+    clap_complete::generate(shell, &mut documented(), "wiretax", &mut script);
     say(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
@@ -24,7 +24,7 @@ pub fn man(folder: &Path) -> Outcome {
         fs::create_dir_all(folder).with_context(|| {
             format!("the folder {} cannot be made; choose another one", folder.display())
         })?;
-        clap_mangen::generate_to(command(), folder).with_context(|| {
+        clap_mangen::generate_to(documented(), folder).with_context(|| {
             format!("man pages cannot be written to {}; choose another folder", folder.display())
         })
     };

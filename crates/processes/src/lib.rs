@@ -3,7 +3,7 @@
 //! A small program for each ([`Runtime`]) is compiled by the toolchain that is on the machine
 //! ([`Toolchain::build`]) and run as a server ([`Program::serve`]) or as a client that makes load
 //! ([`Program::connect`]). It gets its job on standard input and answers in JSON lines; what it says is
-//! checked and bounded, and a program that crashes, hangs or talks rubbish is an [`Error`] by name.
+//! checked and bounded, and a program that crashes, hangs or talks rubbish is an [`enum@Error`] by name.
 //!
 //! What a runtime cannot pin (Go the suites of TLS 1.3, both the signature scheme in places) it says in
 //! [`Described::notes`]; a connection that agreed on something else counts as failed.

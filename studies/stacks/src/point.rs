@@ -285,7 +285,7 @@ impl Point {
 /// A process that starts, loads the libraries and ends.
 const START: Duration = Duration::from_millis(60);
 /// The same under callgrind.
-const CALLGRIND_START: Duration = Duration::from_millis(3_000);
+const CALLGRIND_START: Duration = Duration::from_millis(6_000);
 /// A tenth of the time goes before, for warming up.
 const WARMED: f64 = 1.1;
 
