@@ -1,8 +1,9 @@
 // Go's crypto/tls as a server or as a client that makes load. Wiretax builds and runs it.
 //
-// Standard input: the job as key=value lines and an empty line; then "restart" (answered by measuring),
-// "count" (answered by counts) and "stop", or its end, which ends the program. Standard output: one JSON
-// object a line. What was resumed is read off the server's first flight, and crypto/tls is asked too.
+// Standard input: the job as key=value lines and an empty line; then at the server "restart" (answered by
+// measuring) and "count" (answered by counts), at the client "begin" (after measuring; answered by counts
+// when the time is over), and "stop", or its end, which ends the program. Standard output: one JSON object
+// a line. What was resumed is read off the server's first flight, and crypto/tls is asked too.
 package main
 
 import (
@@ -365,8 +366,12 @@ func connect(j job, input *bufio.Scanner) {
 			}
 		}()
 	}
+	begin := make(chan struct{}, 1)
 	go func() {
 		for input.Scan() && input.Text() != "stop" {
+			if input.Text() == "begin" {
+				begin <- struct{}{}
+			}
 		}
 		os.Exit(0)
 	}()
@@ -374,8 +379,9 @@ func connect(j job, input *bufio.Scanner) {
 		time.Sleep(time.Millisecond)
 	}
 	primed.Wait() // tickets are there
-	total.restart()
 	say(map[string]any{"event": "measuring"})
+	<-begin // the server's window has begun
+	total.restart()
 	time.Sleep(time.Duration(j.number("milliseconds")) * time.Millisecond)
 	for enough := uint64(j.number("connections")); total.done.Load()+total.failed.Load() < enough; {
 		time.Sleep(time.Millisecond)

@@ -1,8 +1,9 @@
 // Java's JSSE as a server or as a client that makes load. Wiretax builds and runs it.
 //
-// Standard input: the job as key=value lines and an empty line; then "restart" (answered by measuring),
-// "count" (answered by counts) and "stop", or its end, which ends the program. Standard output: one JSON
-// object a line. JSSE tells neither the group nor what was resumed: Wire reads both off the first flight.
+// Standard input: the job as key=value lines and an empty line; then at the server "restart" (answered by
+// measuring) and "count" (answered by counts), at the client "begin" (after measuring; answered by counts
+// when the time is over), and "stop", or its end, which ends the program. Standard output: one JSON object
+// a line. JSSE tells neither the group nor what was resumed: Wire reads both off the first flight.
 
 import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
@@ -386,9 +387,13 @@ public final class Peer {
                 }
             }));
         }
+        CountDownLatch begin = new CountDownLatch(1);
         Thread end = new Thread(() -> {
             try {
                 for (String line; (line = input.readLine()) != null && !line.equals("stop");) {
+                    if (line.equals("begin")) {
+                        begin.countDown();
+                    }
                 }
             } catch (IOException error) {
                 fail(error);
@@ -401,8 +406,9 @@ public final class Peer {
             Thread.sleep(1);
         }
         primed.await(); // tickets are there
-        restart();
         say("{\"event\":\"measuring\"}");
+        begin.await(); // the server's window has begun
+        restart();
         Thread.sleep(number("milliseconds"));
         while (done.get() + failed.get() < number("connections")) {
             Thread.sleep(1);

@@ -132,8 +132,8 @@ impl Program {
         }
     }
 
-    /// Runs it as a client to its end. `at` is called when the measured time begins and when it ends;
-    /// the client's last connections are under way then.
+    /// Runs it as a client to its end. `at` is called before the measured time begins and after it has
+    /// ended; connections are under way both times.
     ///
     /// # Errors
     /// As [`Program::serve`], and those of `at`; a failing connection is counted, and no error here.
@@ -160,7 +160,10 @@ impl Program {
         job.push('\n');
         let (mut talker, described) = self.start(&job)?;
         match hear(&mut talker, PATIENCE.saturating_add(SLOWEST.saturating_mul(plan.warm)))? {
-            Message::Measuring {} => at(Moment::Begins)?,
+            Message::Measuring {} => {
+                at(Moment::Begins)?;
+                talker.say("begin\n");
+            }
             other => return Err(unexpected(self.runtime(), &other)),
         }
         let patience = match plan.extent {
@@ -182,7 +185,7 @@ impl Program {
 /// When a client calls back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// The measured time begins.
+    /// The measured time begins when the call returns.
     Begins,
     /// It has ended.
     Ends,

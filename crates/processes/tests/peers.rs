@@ -286,12 +286,8 @@ fn clients_connect_to_openssl_and_resume() {
     for tls13 in [true, false] {
         let server = SServer::new(&files, tls13);
         let to = SocketAddr::from(([127, 0, 0, 1], server.port));
-        // Go offers all suites of TLS 1.3; OpenSSL's own order has AES-256 first.
-        let pins = if tls13 {
-            Pins { cipher: 0x1302, ..pins(true, false, 29) }
-        } else {
-            pins(false, false, 29)
-        };
+        // OpenSSL takes the client's order; Go's, which nobody can pin, has AES-128 first.
+        let pins = pins(tls13, false, 29);
         for program in programs() {
             for workload in [Workload::Full, Workload::Resume] {
                 let (_, counts) =
@@ -338,11 +334,13 @@ fn both_sides_agree_on_what_was_resumed() {
                     let (served, made) = (&measured.served, &measured.made);
                     assert_eq!((served.failed, made.failed), (0, 0), "{what}: {measured:?}");
                     assert!(made.done >= 20 && made.wall_ns > 0, "{what}: {measured:?}");
-                    // The client's window begins and ends a little before the server's.
+                    // The server's window holds the client's.
                     assert!(served.done > 0, "{what}: {measured:?}");
-                    let resumed = |counts: &Counts| {
-                        if workload == Workload::Resume { counts.done } else { 0 }
-                    };
+                    // Java 17's client resumes nothing that Go's server gives out in TLS 1.2; both see it.
+                    let pair = (client_program.runtime(), server_program.runtime());
+                    let lacks = !tls13 && pair == (Runtime::Java, Runtime::Go);
+                    let resumes = workload == Workload::Resume && !lacks;
+                    let resumed = |counts: &Counts| if resumes { counts.done } else { 0 };
                     assert_eq!(made.resumed, resumed(made), "{what}: {measured:?}");
                     // Connections that fetched the first tickets may end at the server when its window
                     // has begun.
