@@ -10,10 +10,12 @@ use std::process::Output;
 use serde_json::Value;
 use support::{data, talk, wiretax};
 
-/// Runs the program with a cache of its own, in which nothing is built.
+/// Runs the program with a cache of its own, in which nothing is built, and out of reach of the
+/// machine's Go and Java, which need no build.
 fn stacks(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = wiretax(folder);
-    command.env("XDG_CACHE_HOME", folder.join("cache")).arg("stacks").args(arguments);
+    command.env("XDG_CACHE_HOME", folder.join("cache")).env("PATH", folder);
+    command.arg("stacks").args(arguments);
     command.output().expect("the program starts")
 }
 
@@ -42,7 +44,7 @@ fn what_there_is_not_is_answered_by_a_list() {
     let folder = tempfile::tempdir().unwrap();
     let drivers = sources(folder.path());
     for (arguments, words) in [
-        (&["--libraries", "schannel"][..], &["`schannel`", "openssl-9.9, null"][..]),
+        (&["--libraries", "schannel"][..], &["`schannel`", "openssl-9.9, ", ", null"][..]),
         (&["--libraries", "./none.so"], &["./none.so", "openssl-9.9"]),
         (&["--version", "ssl3"], &["ssl3", "tls1.2, tls1.3"]),
         (&["--group", "x448"], &["x448", "x25519, secp256r1, x25519mlkem768"]),
