@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds every fuzz target (libFuzzer, with the stable compiler) and runs each for some seconds, as
-# many at once as there are processors.
+# Builds every fuzz target, or one (libFuzzer, with the stable compiler), and runs each for some
+# seconds, as many at once as there are processors.
 # usage: scripts/fuzz.sh SECONDS [TARGET]
 #
 # Inputs found are kept in fuzz/corpus/, a failing one in fuzz/artifacts/.
@@ -12,12 +12,19 @@ only=${2:-}
 triple=$(rustc -vV | sed -n 's/^host: //p')
 out=$PWD/target/fuzz
 
+targets=()
+for source in fuzz/fuzz_targets/*.rs; do
+    target=$(basename "$source" .rs)
+    [ -n "$only" ] && [ "$only" != "$target" ] || targets+=("$target")
+done
+[ ${#targets[@]} -gt 0 ] || { echo "fuzz: no target is called $only" >&2; exit 2; }
+
 # The same instrumentation that cargo-fuzz asks for, less the sanitiser: the code is safe Rust.
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions=on -Coverflow-checks=on"
 cargo build --manifest-path fuzz/Cargo.toml --release --locked --target "$triple" \
-    --target-dir "$out" --quiet
+    --target-dir "$out" --quiet "${targets[@]/#/--bin=}"
 
 fuzz_one() {
     local target=$1 log=$out/$1.log runs seeds=()
@@ -36,12 +43,6 @@ fuzz_one() {
 export -f fuzz_one
 export seconds triple out
 
-targets=()
-for source in fuzz/fuzz_targets/*.rs; do
-    target=$(basename "$source" .rs)
-    [ -n "$only" ] && [ "$only" != "$target" ] || targets+=("$target")
-done
-[ ${#targets[@]} -gt 0 ] || { echo "fuzz: no target is called $only" >&2; exit 2; }
 # One that fails ends the script with an error, the others finish.
 printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -euo pipefail -c 'fuzz_one {}'
 echo "fuzz: ${#targets[@]} passed, 0 failed"
