@@ -33,6 +33,13 @@ done
 [ -z "${HAPROXY:-}" ] || HAPROXY=$(realpath "$(command -v "$HAPROXY")")
 [ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run 'make build' first" >&2; exit 2; }
 
+for port in 18443 18080; do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+        echo "error: port $port of 127.0.0.1 is in use; end what listens there" >&2
+        exit 3
+    fi
+done
+
 folder=$(mktemp -d)
 server=
 cleanup() {
@@ -106,11 +113,7 @@ for _ in $(seq 100); do
     curl -sf http://127.0.0.1:18080/ >/dev/null && { begun=yes; break; }
     sleep 0.1
 done
-# Another server at the ports would answer in place of ours, which then has ended.
-if [ -z "$begun" ] || ! kill -0 "$server" 2>/dev/null; then
-    echo "error: $name did not start; are ports 18443 and 18080 of 127.0.0.1 free?" >&2
-    exit 3
-fi
+[ -n "$begun" ] || { echo "error: $name did not start" >&2; exit 3; }
 
 # Requests that the server has answered; nginx counts the one for this figure too.
 own=1
