@@ -15,10 +15,11 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    let results = root().join("docs/results/handshake");
-    assert!(results.join("samples.jsonl").is_file(), "{} has no results", results.display());
-    let output = run(&root(), &["figures", "README.md", "docs/results/handshake", "--check"]);
-    assert!(output.status.success(), "{}", talk(&output));
+    for results in ["docs/results/handshake", "docs/results/stacks"] {
+        assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
+        let output = run(&root(), &["figures", "README.md", results, "--check"]);
+        assert!(output.status.success(), "{}", talk(&output));
+    }
 }
 
 #[test]

@@ -46,13 +46,13 @@ pub fn libraries() -> Vec<Library> {
 pub struct Programs {
     cache: PathBuf,
     built: RefCell<BTreeMap<Runtime, Program>>,
-    /// A server that is warm, and what it serves.
-    kept: RefCell<Option<(Served, Serving)>>,
+    /// Each runtime's server that is warm, and what it serves: runtimes take turns.
+    kept: RefCell<BTreeMap<Runtime, (Served, Serving)>>,
 }
 
-/// What two jobs must have in common for one server: its name, the workload that it is warm for, the
-/// suite, threads, certificate.
-type Served = (String, Workload, stacks::Suite, usize, String);
+/// What two jobs must have in common for one server: the workload that it is warm for, the suite,
+/// threads, certificate.
+type Served = (Workload, stacks::Suite, usize, String);
 
 impl Programs {
     /// Those in `cache`.
@@ -103,9 +103,11 @@ impl Programs {
 impl Programs {
     /// This program's load generator as the client.
     fn by_load(&self, program: &Program, job: &ProgramJob) -> Result<Outcome, Failure> {
-        let key =
-            (job.server.clone(), job.workload, job.suite, job.threads, job.identity.chain.clone());
-        let warm = self.kept.take().filter(|(kept, _)| job.keep && *kept == key);
+        let key = (job.workload, job.suite, job.threads, job.identity.chain.clone());
+        let runtime = program.runtime();
+        // One of another point ends here.
+        let warm = self.kept.borrow_mut().remove(&runtime);
+        let warm = warm.filter(|(kept, _)| job.keep && *kept == key);
         let mut serving = match warm {
             Some((_, serving)) => serving,
             None => {
@@ -123,7 +125,7 @@ impl Programs {
         // A server of which something went wrong is not kept: it ends when it is dropped.
         let outcome = measure_by_load(&mut serving, job)?;
         if job.keep {
-            self.kept.replace(Some((key, serving)));
+            self.kept.borrow_mut().insert(runtime, (key, serving));
         } else {
             serving.stop()?;
         }
