@@ -142,6 +142,23 @@ fn names(contended: &Contended) -> [(&'static str, f64); 4] {
     ]
 }
 
+/// A library for people, by its description and its own version string.
+fn title(described: &str, told: &str) -> String {
+    // A family alone has no versions: `BoringSSL BoringSSL`.
+    if let Some((family, version)) = described.split_once(' ')
+        && family == version
+    {
+        return family.to_owned();
+    }
+    // What the distribution decides ends with a dot, `NSS 3.`: the library itself says the rest.
+    let Some((family, beginning)) = described.rsplit_once(' ') else { return described.to_owned() };
+    let whole = told.split_whitespace().find(|word| word.starts_with(beginning));
+    match whole.filter(|_| beginning.ends_with('.')) {
+        Some(version) => format!("{family} {version}"),
+        None => described.to_owned(),
+    }
+}
+
 /// Reads a sample back: whether it was one of these.
 pub(crate) fn read(
     sample: &Sample,
@@ -153,7 +170,7 @@ pub(crate) fn read(
         let order = sample.values.get("order").copied().unwrap_or(f64::MAX);
         let about = About {
             name: name.clone(),
-            title: text("title"),
+            title: title(&text("title"), &text("version")),
             licence: text("licence"),
             default: sample.values.get("default").is_some_and(|default| *default > 0.0),
             facts: serde_json::from_str(&text("facts")).unwrap_or_default(),
@@ -189,4 +206,18 @@ pub(crate) fn named<'a>(
     names: &std::collections::BTreeSet<String>,
 ) -> Vec<&'a Library> {
     roster.libraries.iter().filter(|library| names.contains(&library.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::title;
+
+    #[test]
+    fn a_title_has_the_version_that_the_library_tells_where_its_package_does_not() {
+        assert_eq!(title("NSS 3.", "3.87.1"), "NSS 3.87.1");
+        assert_eq!(title("Mbed TLS 2.28.", "mbed TLS 2.28.3"), "Mbed TLS 2.28.3");
+        assert_eq!(title("NSS 3.", ""), "NSS 3.");
+        assert_eq!(title("BoringSSL BoringSSL", "BoringSSL (x)"), "BoringSSL");
+        assert_eq!(title("OpenSSL 3.5.5", "OpenSSL 3.5.5 27 Jan 2026"), "OpenSSL 3.5.5");
+    }
 }
