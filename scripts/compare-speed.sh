@@ -39,8 +39,9 @@ for round in $(seq "$rounds"); do
     "$openssl" speed -mr -seconds "$seconds" ecdsap256 ecdhx25519 2>/dev/null >"$folder/speed"
     # Times of one operation: ECDSA's signature; ECDH's derivation. A key costs what a derivation does
     # or less (a fixed base), so it is counted as one.
-    sign=$(awk -F: '$1 == "+F4" { print $4 * 1e6 }' "$folder/speed")
-    derive=$(awk -F: '$1 == "+F5" { print $4 * 1e6 }' "$folder/speed")
+    # Releases print operations a second, older ones seconds an operation.
+    sign=$(awk -F: '$1 == "+F4" { print ($4 > 1) ? 1e6 / $4 : 1e6 * $4 }' "$folder/speed")
+    derive=$(awk -F: '$1 == "+F5" { print ($4 > 1) ? 1e6 / $4 : 1e6 * $4 }' "$folder/speed")
     seal=$("$openssl" speed -mr -seconds "$seconds" -aead -evp aes-128-gcm -bytes 16384 2>/dev/null |
         awk -F: '$1 == "+F" { print $4 * 8 / 1e9 }')
     full=$(measured "full-$round" server_cpu_us --workload full)
