@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::{Carrier, End, Link, Pump};
 use crate::node::Node;
-use crate::{Error, enter, netem, netlink};
+use crate::{Error, enter, netem, netlink, steer};
 
 /// Links of one lab: they are numbered from 1, and the number is an octet of their addresses.
 const MAX_LINKS: u8 = 254;
@@ -306,6 +306,9 @@ fn make_veth_port(
         netlink::create_veth(&handle, &hub_name, &node_name).await?;
         netlink::move_to(&handle, &node_name, &namespace).await?;
         silence_ipv6(&hub_name);
+        if let Err(error) = steer::to_one_processor(&hub_name) {
+            tracing::debug!(interface = hub_name, %error, "frames may overtake each other");
+        }
         if !offload {
             packet::offload::disable(&hub_name)?;
         }

@@ -33,6 +33,7 @@ mod netlink;
 mod node;
 mod pcapng;
 mod setting;
+mod steer;
 
 pub use calibrate::calibrate;
 pub use capture::{Capture, CaptureOptions, CaptureStats, OwnedFrame};
