@@ -17,6 +17,7 @@ fn limits() -> Limits {
         idle: Duration::from_secs(2),
         linger: Duration::from_millis(100),
         seed: 1,
+        ..Limits::default()
     }
 }
 

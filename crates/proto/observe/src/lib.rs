@@ -52,7 +52,7 @@ mod tracker;
 
 pub use decode::LinkType;
 pub use record::{
-    AlertFacts, Connection, EarlyData, End, FastOpenFacts, QuicFacts, Resumption, TcpFacts,
-    TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, Output,
+    QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
-pub use tracker::{Counters, Limits, Tracker};
+pub use tracker::{Counters, HandOut, Limits, Tracker};

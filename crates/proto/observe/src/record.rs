@@ -1,17 +1,27 @@
 //! What is known of a connection in the end: plain data, serialised as JSON by its field names.
 //! Times are in nanoseconds of the capture's clock.
 
+mod class;
+mod tls;
+
 use std::fmt::Display;
 use std::net::SocketAddr;
 
 use serde::{Serialize, Serializer};
 use units::Time;
-use wire::tls::{CipherSuite, Group, Version};
+
+pub use class::Class;
+pub use tls::{AlertFacts, Decrypted, EarlyData, Resumption, TlsFacts};
 
 /// One TCP or QUIC connection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Connection {
+    /// Its number: connections count from 0 in the order in which they began.
+    pub number: u64,
+    /// Whether it goes on: an [`Ending`] with this number follows. All below is then as it was when
+    /// the handshake was over and both sides had sent application data.
+    pub goes_on: bool,
     /// Which transport carried it.
     pub transport: Transport,
     /// Who opened it: sent the SYN, or the first Initial.
@@ -55,18 +65,31 @@ pub struct Connection {
     pub uncertain: Vec<Uncertain>,
 }
 
-impl Connection {
-    /// From the SYN or the first Initial until the client's Finished: the handshake time. Its
-    /// Finished gone, the client may send.
-    #[must_use]
-    pub fn handshake_time(&self) -> Option<std::time::Duration> {
-        let started = match (&self.tcp, &self.quic) {
-            (Some(tcp), _) => tcp.syn?,
-            (_, Some(quic)) => quic.client_initial?,
-            _ => return None,
-        };
-        self.tls.as_ref()?.client_finished?.checked_since(started)
-    }
+/// How a connection ended whose record was given out before: a second, small row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ending {
+    /// Number of the connection.
+    pub number: u64,
+    /// Time of the last frame.
+    pub last_frame: Time,
+    /// All frames from the client.
+    pub up: Traffic,
+    /// All frames from the server.
+    pub down: Traffic,
+    /// How it ended.
+    pub end: End,
+    /// Whether it was dropped from the table.
+    pub dropped: bool,
+}
+
+/// What a tracker gives out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// A connection's record.
+    Connection(Box<Connection>),
+    /// How a connection ended whose record was given out before.
+    Ending(Ending),
 }
 
 /// A transport.
@@ -145,6 +168,9 @@ pub struct TcpFacts {
     /// Whether the server's application data was captured before the acknowledgment that ends the
     /// TCP handshake. Telling only where captured at the server: the client acknowledges at once.
     pub server_data_before_ack: bool,
+    /// Whether the SYN or the SYN+ACK was sent again before its acknowledgment: the round trip cannot
+    /// be told.
+    pub handshake_retransmitted: bool,
     /// Whether bytes were missing in the reassembled part: lost by the capture or cut by its
     /// snapshot length.
     pub bytes_missing: bool,
@@ -220,139 +246,6 @@ pub struct QuicFacts {
     pub undecryptable: u32,
 }
 
-/// Facts of the TLS handshake.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct TlsFacts {
-    /// First byte of the ClientHello.
-    pub client_hello: Option<Time>,
-    /// Last byte of the ClientHello.
-    pub client_hello_end: Option<Time>,
-    /// HelloRetryRequest.
-    pub hello_retry_request: Option<Time>,
-    /// Last byte of the ClientHello that answered it.
-    pub second_client_hello_end: Option<Time>,
-    /// First byte of the ServerHello.
-    pub server_hello: Option<Time>,
-    /// Last byte of the ServerHello.
-    pub server_hello_end: Option<Time>,
-    /// Last byte of the server's first flight: ServerHelloDone, or its Finished where that comes
-    /// first.
-    pub server_flight_end: Option<Time>,
-    /// The server's Finished.
-    pub server_finished: Option<Time>,
-    /// The client's Finished: the client may send.
-    pub client_finished: Option<Time>,
-    /// Length of the ClientHello message with its header, bytes.
-    pub client_hello_len: u32,
-    /// Length of the records that carried it, headers included, bytes; over QUIC of its CRYPTO
-    /// data.
-    pub client_hello_records_len: u32,
-    /// Length of the second ClientHello message, bytes.
-    pub second_client_hello_len: Option<u32>,
-    /// Payload bytes that the server sent until the client's Finished, without the overhead of
-    /// envelopes; over QUIC until the first 1-RTT packet of either side.
-    pub server_flight_len: u64,
-    /// The host name asked for.
-    pub server_name: Option<String>,
-    /// The application protocols offered.
-    pub alpn_offered: Vec<String>,
-    /// The application protocol chosen, where TLS shows it: below TLS 1.3.
-    pub alpn: Option<String>,
-    /// The versions offered, GREASE left out.
-    #[serde(serialize_with = "texts")]
-    pub versions_offered: Vec<Version>,
-    /// The version negotiated.
-    #[serde(serialize_with = "text")]
-    pub version: Option<Version>,
-    /// The cipher suite chosen.
-    #[serde(serialize_with = "text")]
-    pub cipher_suite: Option<CipherSuite>,
-    /// The groups supported by the client, GREASE left out.
-    #[serde(serialize_with = "texts")]
-    pub groups: Vec<Group>,
-    /// The groups of the client's first key shares, GREASE left out.
-    #[serde(serialize_with = "texts")]
-    pub key_shares: Vec<Group>,
-    /// The group of the server's key share.
-    #[serde(serialize_with = "text")]
-    pub group: Option<Group>,
-    /// The client offered encrypted_client_hello, in earnest or as GREASE.
-    pub ech_offered: bool,
-    /// The client offered a pre-shared key (TLS 1.3).
-    pub psk_offered: bool,
-    /// The server chose it.
-    pub psk_accepted: bool,
-    /// Bytes of the ticket that the client offered (TLS 1.2); 0 asks for one.
-    pub ticket_offered: Option<u32>,
-    /// What the session was resumed by, as the wire proves.
-    pub resumption: Resumption,
-    /// What became of early data.
-    pub early_data: EarlyData,
-    /// First byte of early data.
-    pub early_data_sent: Option<Time>,
-    /// Records of early data; over QUIC 0-RTT packets.
-    pub early_data_records: u32,
-    /// Bytes in these, encryption's overhead included.
-    pub early_data_bytes: u64,
-    /// NewSessionTicket messages (TLS 1.2), or records taken for them (TLS 1.3), until both sides
-    /// have sent application data: then nothing more is read.
-    pub tickets: u32,
-    /// The first four alerts until both sides have sent application data.
-    pub alerts: Vec<AlertFacts>,
-}
-
-/// By what a session was resumed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resumption {
-    /// It was not.
-    #[default]
-    None,
-    /// By a pre-shared key: the TLS 1.3 ServerHello chose one.
-    Psk,
-    /// By a TLS 1.2 ticket: the client sent one, and the server changed cipher without having sent
-    /// a certificate (RFC 5077 §3.1).
-    Ticket,
-    /// By a TLS 1.2 session id: the same without a ticket (RFC 5246 §7.3).
-    SessionId,
-}
-
-/// What became of early data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EarlyData {
-    /// The ClientHello did not announce any.
-    #[default]
-    NotOffered,
-    /// Announced; nothing on the wire decides.
-    Offered,
-    /// Not taken: no pre-shared key was chosen, the server asked for another hello, or no
-    /// EndOfEarlyData came before the client's Finished.
-    Rejected,
-    /// QUIC only: a pre-shared key was chosen, 0-RTT packets were sent, and the server sent 1-RTT
-    /// packets before the client's Finished. Consistent with acceptance, no proof of it.
-    Likely,
-    /// Taken: TLS over TCP has EndOfEarlyData before the client's Finished.
-    Accepted,
-}
-
-/// An alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct AlertFacts {
-    /// When.
-    pub at: Time,
-    /// Whether the client sent it.
-    pub from_client: bool,
-    /// 1 warning, 2 fatal; `None` if encrypted.
-    pub level: Option<u8>,
-    /// The code; `None` if encrypted.
-    pub description: Option<u8>,
-    /// The code's name.
-    pub name: Option<&'static str>,
-}
-
 /// Why a record may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -382,13 +275,19 @@ pub enum Uncertain {
     QuicEarlyData,
 }
 
-fn text<T: Display, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn text<T: Display, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => serializer.collect_str(value),
         None => serializer.serialize_none(),
     }
 }
 
-fn texts<T: Display, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn texts<T: Display, S: Serializer>(
+    values: &[T],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().map(ToString::to_string))
 }

@@ -216,6 +216,7 @@ impl TcpFlow {
             } else {
                 &mut self.facts.server_retransmitted
             };
+            self.facts.handshake_retransmitted |= self.facts.handshake_ack.is_none();
             // The server's payload is counted where it is put in order; the client's may never be.
             if side == Sender::Client || input.payload_len == 0 {
                 *again += 1;

@@ -10,7 +10,7 @@ use wire::tcp::{Flags, Segment};
 
 use crate::decode::{Content, Decoded, LinkType, Transport, decode};
 use crate::quic::{self, QuicFlow};
-use crate::record::{Connection, End, Traffic, Transport as Kind};
+use crate::record::{Connection, End, Output, Traffic, Transport as Kind};
 use crate::side::{Pair, Sender};
 use crate::table::{Activity, Key, Table};
 use crate::tcp::{Input, TcpFlow};
@@ -34,6 +34,21 @@ pub struct Limits {
     pub linger: Duration,
     /// Keys the hash table, so that who sends packets cannot make them collide.
     pub seed: u64,
+    /// When records are given out.
+    pub hand_out: HandOut,
+}
+
+/// When a connection's record is given out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandOut {
+    /// When it has ended.
+    #[default]
+    AtEnd,
+    /// When its handshake is over and both sides have sent application data, or it is clear that
+    /// nothing more will be told: [`crate::Connection::goes_on`] says that its end follows as an
+    /// [`crate::Ending`]. Little memory is held until then.
+    AfterHandshake,
 }
 
 impl Default for Limits {
@@ -45,6 +60,7 @@ impl Default for Limits {
             idle: Duration::from_secs(300),
             linger: Duration::from_secs(5),
             seed: 0,
+            hand_out: HandOut::AtEnd,
         }
     }
 }
@@ -69,6 +85,7 @@ pub struct Counters {
 }
 
 struct Flow {
+    number: u64,
     client: SocketAddr,
     server: SocketAddr,
     roles_known: bool,
@@ -162,6 +179,11 @@ impl Tracker {
             Content::Transport(packet) => self.handle_transport(at, &packet, original_len as u64),
         }
         self.expire();
+    }
+
+    /// What is to be given out: with [`HandOut::AfterHandshake`] endings too.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.poll_connection().map(|connection| Output::Connection(Box::new(connection)))
     }
 
     /// A connection that has ended, fallen silent or been dropped.
@@ -282,6 +304,7 @@ impl Tracker {
             (packet.destination, packet.source)
         };
         Some(Flow {
+            number: self.counters.connections,
             client,
             server,
             roles_known,
@@ -312,6 +335,8 @@ impl Tracker {
         self.held = self.held.saturating_sub(flow.held_bytes());
         let Pair { client: up, server: down } = flow.traffic;
         let mut connection = Connection {
+            number: flow.number,
+            goes_on: false,
             transport: match flow.content {
                 FlowContent::Tcp(_) => Kind::Tcp,
                 FlowContent::Quic(_) => Kind::Quic,

@@ -1,0 +1,125 @@
+//! What follows from a record: its class and its durations.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Connection, EarlyData, Resumption};
+
+/// What kind of handshake it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A full handshake in as few round trips as its version has.
+    Full,
+    /// A session was resumed.
+    Resumed,
+    /// Early data were taken (over QUIC: likely taken).
+    ZeroRtt,
+    /// The server asked for another ClientHello.
+    HelloRetry,
+    /// A ClientHello went, but no Finished of the client came.
+    Failed,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 5] =
+        [Class::Full, Class::Resumed, Class::ZeroRtt, Class::HelloRetry, Class::Failed];
+
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Full => "full",
+            Class::Resumed => "resumed",
+            Class::ZeroRtt => "zero_rtt",
+            Class::HelloRetry => "hello_retry",
+            Class::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Connection {
+    /// From the SYN or the first Initial until the client's Finished. Its Finished gone, the client
+    /// may send.
+    #[must_use]
+    pub fn handshake_time(&self) -> Option<Duration> {
+        let started = match (&self.tcp, &self.quic) {
+            (Some(tcp), _) => tcp.syn?,
+            (_, Some(quic)) => quic.client_initial?,
+            _ => return None,
+        };
+        self.tls.as_ref()?.client_finished?.checked_since(started)
+    }
+
+    /// From the ClientHello until the client's Finished: the TLS handshake as the capture saw it.
+    #[must_use]
+    pub fn tls_handshake_time(&self) -> Option<Duration> {
+        let tls = self.tls.as_ref()?;
+        tls.client_finished?.checked_since(tls.client_hello?)
+    }
+
+    /// From the client's Finished until its first application data: zero if these came first, as
+    /// early data do. Browsers connect ahead and then wait.
+    #[must_use]
+    pub fn think_time(&self) -> Option<Duration> {
+        let finished = self.tls.as_ref()?.client_finished?;
+        Some(self.client_data?.saturating_since(finished))
+    }
+
+    /// From the ClientHello until the client's first application data: what the document measured
+    /// (GREE 2018), handshake and think time together.
+    #[must_use]
+    pub fn hello_to_data(&self) -> Option<Duration> {
+        self.client_data?.checked_since(self.tls.as_ref()?.client_hello?)
+    }
+
+    /// The round trip between the two ends, by TCP's handshake: from the SYN until the SYN+ACK's
+    /// acknowledgment, wherever the capture was. `None` without all three, or if one of them was
+    /// sent again before: then it would be too long. Of QUIC, from the server's first Initial until
+    /// the client's first Handshake packet: the part between capture and client.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        if let Some(quic) = &self.quic {
+            return quic.client_handshake?.checked_since(quic.server_initial?);
+        }
+        let tcp = self.tcp.as_ref()?;
+        if tcp.handshake_retransmitted {
+            return None;
+        }
+        tcp.handshake_ack?.checked_since(tcp.syn?)
+    }
+
+    /// The TLS handshake in round trips: [`Connection::tls_handshake_time`] over
+    /// [`Connection::round_trip`].
+    #[must_use]
+    pub fn tls_round_trips(&self) -> Option<f64> {
+        let round_trip = self.round_trip().filter(|time| !time.is_zero())?;
+        Some(self.tls_handshake_time()?.as_secs_f64() / round_trip.as_secs_f64())
+    }
+
+    /// What kind of handshake it was; `None` without TLS.
+    #[must_use]
+    pub fn class(&self) -> Option<Class> {
+        let tls = self.tls.as_ref()?;
+        Some(if tls.client_finished.is_none() {
+            Class::Failed
+        } else if tls.hello_retry_request.is_some() {
+            Class::HelloRetry
+        } else if matches!(tls.early_data, EarlyData::Accepted | EarlyData::Likely) {
+            Class::ZeroRtt
+        } else if tls.resumption != Resumption::None {
+            Class::Resumed
+        } else {
+            Class::Full
+        })
+    }
+}
