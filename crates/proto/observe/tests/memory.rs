@@ -77,8 +77,8 @@ fn bytes_each(name: &str, opening: usize, connections: u32) -> (isize, isize) {
 
 #[test]
 fn below_300_bytes_a_connection_at_any_number_and_at_any_time() {
-    // Right after the index grew, right before, and between.
-    for connections in [100_000, 99_000, 98_000, 50_000] {
+    // Many; then right after the index grew, and right before.
+    for connections in [100_000, 25_000, 24_000] {
         let (held, most) = bytes_each("tls1.2.pcap", 19, connections);
         println!("{connections} connections: {held} bytes each, never more than {most}");
         assert!((128..200).contains(&held) && most < 300, "{connections}: {held}, {most}");
