@@ -37,8 +37,11 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod counters;
 mod decode;
 mod envelope;
+mod flow;
+mod fragments;
 pub mod fuzz;
 mod quic;
 mod reassembly;
@@ -50,9 +53,11 @@ mod tcp;
 mod tls;
 mod tracker;
 
+pub use counters::Counters;
 pub use decode::LinkType;
+pub use fragments::FragmentDrops;
 pub use record::{
     AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, Output,
     QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
-pub use tracker::{Counters, HandOut, Limits, Tracker};
+pub use tracker::{HandOut, Limits, Tracker};

@@ -1,5 +1,7 @@
 //! One TCP connection: sequence numbers, both streams, Fast Open, how it ends.
 
+pub(crate) mod told;
+
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};
 
@@ -109,15 +111,6 @@ impl TcpFlow {
             mid_stream,
             done: false,
         }
-    }
-
-    /// Whether a segment begins another connection between the same ports.
-    pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
-        let flags = segment.flags();
-        let starts = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
-        let first = SeqNumber(segment.sequence()) + 1;
-        starts
-            && (side == Sender::Server || self.sides.client.base.is_some_and(|base| base != first))
     }
 
     /// Whether both sides are through.

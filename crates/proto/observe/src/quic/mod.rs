@@ -1,6 +1,7 @@
 //! One QUIC connection: which packets went when, and the hellos in its Initial packets.
 
 mod initial;
+mod told;
 
 use units::Time;
 use wire::quic::frame::{Frame, Frames};
