@@ -37,9 +37,11 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod content;
 mod decode;
 mod envelope;
 pub mod fuzz;
+mod keylog;
 mod quic;
 mod reassembly;
 mod record;
@@ -51,8 +53,10 @@ mod tls;
 mod tracker;
 
 pub use decode::LinkType;
+pub use keylog::{KeyLog, KeyLogCounters};
 pub use record::{
-    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, Output,
-    QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
+    Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
+pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{Counters, HandOut, Limits, Tracker};

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use units::Time;
 use wire::tcp::{Flags, Segment};
 
 use crate::decode::{Content, Decoded, LinkType, Transport, decode};
+use crate::keylog::KeyLog;
 use crate::quic::{self, QuicFlow};
 use crate::record::{Connection, End, Output, Traffic, Transport as Kind};
 use crate::side::{Pair, Sender};
@@ -135,6 +137,7 @@ pub struct Tracker {
     held: usize,
     /// Where Initial packets are opened.
     scratch: Vec<u8>,
+    key_log: Option<Arc<KeyLog>>,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -159,7 +162,14 @@ impl Tracker {
             now: Time::ZERO,
             held: 0,
             scratch: Vec::new(),
+            key_log: None,
         }
+    }
+
+    /// Gives it the secrets of TLS 1.3 connections over TCP; those count that begin from now on. A log
+    /// that grows may be given again.
+    pub fn set_key_log(&mut self, key_log: Arc<KeyLog>) {
+        self.key_log = Some(key_log);
     }
 
     /// Takes a frame captured at `at`: `bytes` of it were kept, `original_len` it had on the link.
@@ -290,7 +300,8 @@ impl Tracker {
         let (client_first, roles_known, content) = match packet.transport {
             Transport::Tcp { segment, payload, payload_len } => {
                 let start = tcp_start(packet, &segment, payload, payload_len)?;
-                let flow = TcpFlow::new(self.limits.stream_bytes, start.mid_stream);
+                let flow = TcpFlow::new(self.limits.stream_bytes, start.mid_stream)
+                    .with_key_log(self.key_log.clone());
                 (start.from_client, start.roles_known, FlowContent::Tcp(Box::new(flow)))
             }
             Transport::Udp(datagram) => {
