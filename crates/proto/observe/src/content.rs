@@ -140,6 +140,7 @@ impl Content {
         let held = probe.have;
         if held > 0 && probe.extend(bytes) {
             if !probe.is_whole() {
+                self.passed(Sender::Client, bytes.len());
                 return;
             }
             let kept = probe.bytes;

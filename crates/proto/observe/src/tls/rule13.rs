@@ -17,7 +17,8 @@
 //!   server is application data. A client without PSK modes gets no tickets (§4.2.9). A record
 //!   that does not acknowledge the client's application data answers nothing: a ticket, if it is
 //!   short enough. Where a record acknowledges both Finished and request, one or two equal records
-//!   before another one are taken for tickets, and the connection counts as uncertain.
+//!   before another one are taken for tickets, and the connection counts as uncertain; not where two
+//!   equal ones come before one that is too long or too short for a ticket.
 //! * An alert is 2 bytes, its record 19: application data only if another record follows. Before the
 //!   client's Finished nothing else is so short: the handshake has failed.
 //!
@@ -343,6 +344,10 @@ impl Rule13 {
         let tickets_before =
             self.found.tickets > 0 && self.found.early_data != Some(EarlyData::Accepted);
         if tickets_before || content > TICKET_MAX {
+            if matches!(self.held, [Some(_), None]) {
+                // A ticket, or the first part of an answer.
+                self.found.doubt(Uncertain::TicketOrData);
+            }
             self.data(record);
             return;
         }
