@@ -153,13 +153,22 @@ pub fn tls_messages(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a ClientHello's body.
+/// Any bytes as a ClientHello's body, and as one of SSL 2.0.
 pub fn tls_client_hello(bytes: &[u8]) {
+    if let Ok(hello) = tls::Ssl2ClientHello::new_checked(bytes) {
+        black_box((hello.version().to_string(), hello.cipher_suites().count()));
+        black_box((hello.session_id(), hello.challenge()));
+    }
+    black_box(tls::ssl2_server_version(bytes).is_ok());
+    if let Some(first) = bytes.first_chunk() {
+        black_box(tls::begins_ssl2_client_hello(first));
+    }
     if let Ok(hello) = ClientHello::new_checked(bytes) {
         black_box((hello.legacy_version(), hello.random(), hello.session_id()));
         black_box((hello.cipher_suites().count(), hello.compression_methods()));
         black_box((hello.extensions().iter().count(), hello.server_name(), hello.alpn().count()));
         black_box((hello.versions().map(|version| version.to_string().len()).sum::<usize>(),));
+        black_box((hello.ec_point_formats(), hello.signature_algorithms().count()));
         black_box((hello.groups().count(), hello.key_shares().count(), hello.pre_shared_key()));
         black_box((hello.psk_key_exchange_modes(), hello.early_data(), hello.session_ticket()));
         black_box((hello.encrypted_client_hello(), tls::ClientHelloRepr::parse(&hello)));

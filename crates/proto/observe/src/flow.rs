@@ -1,11 +1,13 @@
 //! One connection in the table: two cache lines, and what its handshake needs while it lasts.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use units::Time;
 use wire::tcp::{Flags, Segment};
 
 use crate::decode::{Decoded, Transport};
+use crate::keylog::KeyLog;
 use crate::quic::{self, QuicFlow};
 use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind};
 use crate::side::{Pair, Sender};
@@ -108,6 +110,13 @@ impl Flow {
             list: Activity::Open,
             flags: client_is_low | roles_known,
         })
+    }
+
+    /// Gives it keys, before its first packet is read.
+    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
+        if let FlowContent::Tcp(tcp) = &mut self.content {
+            tcp.set_key_log(key_log);
+        }
     }
 
     /// Who sent a packet; `from_low` says that the low end of the key did.

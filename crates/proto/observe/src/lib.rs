@@ -37,12 +37,14 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod content;
 mod counters;
 mod decode;
 mod envelope;
 mod flow;
 mod fragments;
 pub mod fuzz;
+mod keylog;
 mod quic;
 mod reassembly;
 mod record;
@@ -56,8 +58,10 @@ mod tracker;
 pub use counters::Counters;
 pub use decode::LinkType;
 pub use fragments::FragmentDrops;
+pub use keylog::{KeyLog, KeyLogCounters};
 pub use record::{
-    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, Output,
-    QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
+    Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
+pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{HandOut, Limits, Tracker};

@@ -1,6 +1,7 @@
 //! Frames in, connections out.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use crate::counters::Counters;
 use crate::decode::{Content, Decoded, Layer, LinkType, MAX_HEADERS, Transport, decode};
 use crate::flow::{Flow, FlowContent};
 use crate::fragments::Fragments;
+use crate::keylog::KeyLog;
 use crate::record::{Connection, Output, Traffic};
 use crate::side::Sender;
 use crate::table::{Activity, Key, Table};
@@ -94,6 +96,7 @@ pub struct Tracker {
     held: usize,
     /// Where Initial packets are opened.
     scratch: Vec<u8>,
+    key_log: Option<Arc<KeyLog>>,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -121,7 +124,14 @@ impl Tracker {
             next_expiry: Time::ZERO,
             held: 0,
             scratch: Vec::new(),
+            key_log: None,
         }
+    }
+
+    /// Gives it the secrets of TLS 1.3 connections over TCP; those count that begin from now on. A log
+    /// that grows may be given again.
+    pub fn set_key_log(&mut self, key_log: Arc<KeyLog>) {
+        self.key_log = Some(key_log);
     }
 
     /// Takes a frame captured at `at`: `bytes` of it were kept, `original_len` it had on the link.
@@ -334,7 +344,12 @@ impl Tracker {
     /// The connection that a packet begins, if it does.
     fn begin(&mut self, at: Time, packet: &Decoded<'_>, key: (Key, bool)) -> Option<Flow> {
         let number = self.counters.connections;
-        Flow::begin(number, at, packet, key, self.limits.stream_bytes, &mut self.scratch)
+        let stream_bytes = self.limits.stream_bytes;
+        let mut flow = Flow::begin(number, at, packet, key, stream_bytes, &mut self.scratch)?;
+        if self.key_log.is_some() {
+            flow.set_key_log(self.key_log.clone());
+        }
+        Some(flow)
     }
 
     /// Gives out what has been silent for long enough: looked at once a millisecond of the

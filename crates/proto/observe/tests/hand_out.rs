@@ -112,13 +112,13 @@ fn opened(port: u16, t: &mut Talk) {
     t.port = port;
     t.next = [0, 0];
     let now = t.at.as_nanos() / 1_000_000;
-    t.syn().at(now + 10).syn_ack().ack().send(0, b"question").at(now + 20).send(1, b"answer");
+    t.syn().at(now + 10).syn_ack().ack().send(0, b"GET /a b").at(now + 20).send(1, b"answer");
 }
 
 #[test]
 fn a_plain_stream_leaves_once_both_have_spoken() {
     let mut t = talk_with(Tracker::new(limits()));
-    t.open().send(0, b"x");
+    t.open().send(0, b"GET /");
     assert_eq!(t.tracker.poll_output(), None);
     t.at(20).send(1, b"yz");
     let Some(Output::Connection(c)) = t.tracker.poll_output() else { panic!("a record") };
@@ -131,7 +131,7 @@ fn a_plain_stream_leaves_once_both_have_spoken() {
     let expected = Ending {
         number: 0,
         last_frame: Time::from_millis(50),
-        up: Traffic { frames: 5, bytes: 54 + 54 + 55 + 58 + 54 },
+        up: Traffic { frames: 5, bytes: 54 + 54 + 59 + 58 + 54 },
         down: Traffic { frames: 3, bytes: 54 + 56 + 54 },
         end: End::Fin,
         dropped: false,

@@ -3,7 +3,7 @@
 use units::SeqNumber;
 use wire::tcp::{Flags, Segment};
 
-use super::{Content, TcpFlow};
+use super::TcpFlow;
 use crate::record::End;
 use crate::side::Sender;
 
@@ -71,14 +71,14 @@ impl TcpFlow {
     pub(crate) fn is_told(&self) -> bool {
         let both = self.first.client.is_some() && self.first.server.is_some();
         let sent = self.sides.client.highest.max(self.sides.server.highest);
-        match &self.content {
-            Content::Unknown => sent >= self.stream_bytes.max(SILENT_PEER),
-            Content::Plain => self.done && (both || sent >= SILENT_PEER),
+        if self.content.is_tls() {
             // Beyond what is put in order of both streams nothing can be found.
-            Content::Tls(_) => {
-                let least = self.sides.client.highest.min(self.sides.server.highest);
-                self.done || least > self.stream_bytes
-            }
+            let least = self.sides.client.highest.min(self.sides.server.highest);
+            self.done || least > self.stream_bytes
+        } else if self.content.is_plain() {
+            self.done && (both || sent >= SILENT_PEER)
+        } else {
+            sent >= self.stream_bytes.max(SILENT_PEER)
         }
     }
 

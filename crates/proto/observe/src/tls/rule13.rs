@@ -17,17 +17,28 @@
 //!   server is application data. A client without PSK modes gets no tickets (§4.2.9). A record
 //!   that does not acknowledge the client's application data answers nothing: a ticket, if it is
 //!   short enough. Where a record acknowledges both Finished and request, one or two equal records
-//!   before another one are taken for tickets, and the connection counts as uncertain.
-//! * An alert is 2 bytes, its record 19: application data only if another record follows.
+//!   before another one are taken for tickets, and the connection counts as uncertain; not where two
+//!   equal ones come before one that is too long or too short for a ticket.
+//! * An alert is 2 bytes, its record 19: application data only if another record follows. Before the
+//!   client's Finished nothing else is so short: the handshake has failed.
 //!
-//! The rule is wrong where a peer pads its records (§5.4), and where a KeyUpdate (22 bytes) comes
-//! before application data.
+//! Up to draft 18 EndOfEarlyData was an alert, its record 19 bytes.
+//!
+//! The rule is wrong, and cannot know it, where
+//! * a peer pads its records (§5.4): sizes then say nothing. A padded Finished leaves the client's
+//!   flight without a record of its size, which counts as uncertain;
+//! * a KeyUpdate (22 bytes, §4.6.3) comes before application data: it is taken for that;
+//! * a certificate is asked for after the handshake (§4.6.2): the request is taken for a ticket or for
+//!   data, the client's answer for data. Both come after the client's first data, as a rule;
+//! * a certificate's record happens to have a Finished's size;
+//! * a client sends two bytes of data and no more: they are taken for an alert.
 
 use units::Time;
-use wire::tls::SuiteFacts;
+use wire::tls::{SuiteFacts, Version};
 
 use super::{Encrypted, Mark};
 use crate::record::{EarlyData, Uncertain};
+use crate::side::Sender;
 
 /// Shortest NewSessionTicket: header, lifetime, age, empty nonce, ticket of one byte, no extension.
 const TICKET_MIN: usize = 4 + 4 + 4 + 1 + (2 + 1) + 2;
@@ -46,6 +57,7 @@ const CLIENT_FLIGHT: u8 = 4;
 pub(crate) struct Rule13 {
     overhead: usize,
     finished_len: usize,
+    end_of_early_data_len: usize,
     server_hello_end: u64,
     psk_accepted: bool,
     early_offered: bool,
@@ -54,6 +66,8 @@ pub(crate) struct Rule13 {
     flight: [Option<Encrypted>; FLIGHT],
     flight_overflow: bool,
     end_of_early_data: Option<Encrypted>,
+    /// A record of an alert's size before the client's Finished.
+    client_alert: Option<Encrypted>,
     client_first: Option<Encrypted>,
     client_records: u8,
     /// Up to two records that are tickets or the response.
@@ -76,7 +90,21 @@ pub(crate) struct Found {
     pub(crate) client_data: Option<Encrypted>,
     pub(crate) server_data: Option<Mark>,
     pub(crate) tickets: u32,
+    /// The last record of the client and that of the server, where it has an alert's size.
+    pub(crate) alerts: [Option<(Time, Sender)>; 2],
     pub(crate) uncertain: Vec<Uncertain>,
+}
+
+/// Whether decryption settles a doubt.
+pub(crate) const fn of_the_rule(reason: Uncertain) -> bool {
+    matches!(
+        reason,
+        Uncertain::ClientFinished
+            | Uncertain::ServerFinished
+            | Uncertain::EndOfEarlyData
+            | Uncertain::TicketOrData
+            | Uncertain::ServerSpeaksFirst
+    )
 }
 
 impl Found {
@@ -97,6 +125,7 @@ impl Found {
 /// What the hellos settled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
+    pub(crate) version: Version,
     pub(crate) suite: SuiteFacts,
     /// Where the ServerHello ends in the server's stream.
     pub(crate) server_hello_end: u64,
@@ -109,9 +138,11 @@ impl Rule13 {
     /// The rule for a connection whose hellos are read; `found` has the early data so far.
     pub(crate) fn new(settled: Settled, found: Found) -> Self {
         let overhead = 1 + settled.suite.tag_len;
+        let alerted = matches!(settled.version.draft(), Some(..19));
         Rule13 {
             overhead,
             finished_len: 4 + settled.suite.hash_len + overhead,
+            end_of_early_data_len: overhead + if alerted { 2 } else { 4 },
             server_hello_end: settled.server_hello_end,
             psk_accepted: settled.psk_accepted,
             early_offered: settled.early_offered,
@@ -119,6 +150,7 @@ impl Rule13 {
             flight: [None; FLIGHT],
             flight_overflow: false,
             end_of_early_data: None,
+            client_alert: None,
             client_first: None,
             client_records: 0,
             held: [None; 2],
@@ -148,14 +180,28 @@ impl Rule13 {
             if let Some(earlier) = self.end_of_early_data.take() {
                 self.found.early(earlier);
             }
-            if record.len == 4 + self.overhead {
+            if record.len == self.end_of_early_data_len {
                 self.end_of_early_data = Some(record);
-            } else {
+            } else if !self.may_be_alert(record) {
                 self.found.early(record);
             }
-        } else {
+        } else if !self.may_be_alert(record) {
             self.client_certificate(record);
         }
+    }
+
+    /// Whether a record before the client's Finished may be an alert: if no other follows.
+    fn may_be_alert(&mut self, record: Encrypted) -> bool {
+        if let Some(earlier) = self.client_alert.take()
+            && self.early_offered
+        {
+            self.found.early(earlier);
+        }
+        let may = record.len == self.overhead + 2;
+        if may {
+            self.client_alert = Some(record);
+        }
+        may
     }
 
     /// A record that is neither early data nor a Finished: a certificate or its proof, perhaps
@@ -172,6 +218,11 @@ impl Rule13 {
 
     fn client_finished(&mut self, record: Encrypted) {
         self.found.client_finished = Some(record);
+        if let Some(earlier) = self.client_alert.take()
+            && self.early_offered
+        {
+            self.found.early(earlier);
+        }
         if self.early_offered {
             let accepted = self.end_of_early_data.is_some();
             if accepted && self.found.early_records == 0 {
@@ -293,6 +344,10 @@ impl Rule13 {
         let tickets_before =
             self.found.tickets > 0 && self.found.early_data != Some(EarlyData::Accepted);
         if tickets_before || content > TICKET_MAX {
+            if matches!(self.held, [Some(_), None]) {
+                // A ticket, or the first part of an answer.
+                self.found.doubt(Uncertain::TicketOrData);
+            }
             self.data(record);
             return;
         }
@@ -317,11 +372,13 @@ impl Rule13 {
     /// Decides what is still open when the connection ends.
     pub(crate) fn close(&mut self) {
         if self.found.client_finished.is_none()
+            && self.client_alert.is_none()
             && let Some(first) = self.client_first
         {
             self.found.doubt(Uncertain::ClientFinished);
             self.client_finished(first);
         }
+        self.alerts();
         if self.found.server_data.is_some() {
             return;
         }
@@ -337,6 +394,22 @@ impl Rule13 {
             }
             _ => {}
         }
+    }
+}
+
+impl Rule13 {
+    /// Takes for alerts what has the size of one and was followed by nothing.
+    fn alerts(&mut self) {
+        let finished = self.found.client_finished.is_some();
+        let client = if finished { self.client_short } else { self.client_alert };
+        let server = if finished {
+            self.server_short.filter(|_| self.found.server_data.is_none())
+        } else {
+            let last = self.flight.iter().flatten().last().copied();
+            last.filter(|record| record.len == self.overhead + 2)
+        };
+        let alert = |record: Option<Encrypted>, sender| record.map(|record| (record.end, sender));
+        self.found.alerts = [alert(client, Sender::Client), alert(server, Sender::Server)];
     }
 }
 

@@ -13,6 +13,7 @@ struct Case {
 
 fn case(psk_accepted: bool, early_offered: bool) -> Case {
     let settled = Settled {
+        version: Version::TLS13,
         suite: CipherSuite(0x1301).tls13().unwrap(),
         server_hello_end: 127,
         psk_accepted,
