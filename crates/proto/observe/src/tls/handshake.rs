@@ -76,8 +76,6 @@ pub(crate) struct Handshake {
     ssl2_greeting: bool,
     key_log: Option<Arc<KeyLog>>,
     pub(super) decryption: Option<Box<Decryption>>,
-    /// What the server had sent when the client's Finished came, as decryption shows it.
-    pub(super) flight_len_by_keys: u64,
 }
 
 impl Handshake {
@@ -95,7 +93,6 @@ impl Handshake {
             ssl2_greeting: false,
             key_log,
             decryption: None,
-            flight_len_by_keys: 0,
         }
     }
 
@@ -452,16 +449,12 @@ impl Handshake {
             begin_offset: s.begin_offset,
             end_offset: s.offset,
             len: header.length.into(),
+            server_bytes: self.server_bytes(),
         };
-        let server_bytes = self.server_bytes();
         if let Some(keys) = &mut self.decryption
             && keys.wants(side)
         {
-            let before = keys.truth.client_finished.is_some();
             keys.record(side, header, record, &mut self.sides[side].ciphertext);
-            if !before && keys.truth.client_finished.is_some() {
-                self.flight_len_by_keys = server_bytes;
-            }
         }
         match &mut self.stage {
             Stage::Hellos(found)
@@ -469,13 +462,7 @@ impl Handshake {
             {
                 found.early(record);
             }
-            Stage::Rule(rule) if side == Sender::Client => {
-                let before = rule.found.client_finished.is_some();
-                rule.client(record);
-                if !before && rule.found.client_finished.is_some() {
-                    self.facts.server_flight_len = server_bytes;
-                }
-            }
+            Stage::Rule(rule) if side == Sender::Client => rule.client(record),
             Stage::Rule(rule) => rule.server(record),
             _ => {}
         }

@@ -5,6 +5,9 @@
 //! * A record is 1 + tag bytes longer than its content. A Finished is 4 + hash bytes (§4.4.4), so
 //!   its record has 53 bytes after its header under SHA-256, 69 under SHA-384. The client's first
 //!   record of that length after the ServerHello is its Finished.
+//! * Some libraries put the client's certificate, its proof and its Finished into one record. Where
+//!   the server goes on after a single such record, this was it. Where it goes on after several, or
+//!   not at all, the first is taken, and the connection counts as uncertain.
 //! * EndOfEarlyData is 4 bytes, its record 21 (§4.5). A client sends it if and only if the server
 //!   accepted early data, after the server's Finished and right before its own. So a record of 21
 //!   bytes right before the Finished, in a segment that acknowledges the ServerHello, is the proof
@@ -50,7 +53,7 @@ const RECORD_MAX: usize = 1 << 14;
 const FLIGHT: usize = 8;
 /// Records of the client's flight in which its Finished is looked for: certificate, its proof and
 /// what may be split.
-const CLIENT_FLIGHT: u8 = 4;
+const CLIENT_FLIGHT: usize = 4;
 
 /// The records of one connection after its ServerHello.
 #[derive(Debug)]
@@ -68,8 +71,8 @@ pub(crate) struct Rule13 {
     end_of_early_data: Option<Encrypted>,
     /// A record of an alert's size before the client's Finished.
     client_alert: Option<Encrypted>,
-    client_first: Option<Encrypted>,
-    client_records: u8,
+    /// The client's records that may be its certificate, proof and Finished.
+    client_flight: [Option<Encrypted>; CLIENT_FLIGHT],
     /// Up to two records that are tickets or the response.
     held: [Option<Encrypted>; 2],
     client_short: Option<Encrypted>,
@@ -151,8 +154,7 @@ impl Rule13 {
             flight_overflow: false,
             end_of_early_data: None,
             client_alert: None,
-            client_first: None,
-            client_records: 0,
+            client_flight: [None; CLIENT_FLIGHT],
             held: [None; 2],
             client_short: None,
             server_short: None,
@@ -207,12 +209,37 @@ impl Rule13 {
     /// A record that is neither early data nor a Finished: a certificate or its proof, perhaps
     /// with the Finished in the same record.
     fn client_certificate(&mut self, record: Encrypted) {
-        self.client_records = self.client_records.saturating_add(1);
-        let first = *self.client_first.get_or_insert(record);
-        if self.client_records > CLIENT_FLIGHT {
-            self.found.doubt(Uncertain::ClientFinished);
-            self.client_finished(first);
+        match self.client_flight.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(record),
+            None => {
+                self.found.doubt(Uncertain::ClientFinished);
+                self.client_joined();
+                self.client_after_finished(record);
+            }
+        }
+    }
+
+    /// The first record of the client's flight has its Finished, too; what follows is data.
+    fn client_joined(&mut self) {
+        let flight = std::mem::take(&mut self.client_flight);
+        let [Some(first), ..] = flight else { return };
+        self.client_finished(first);
+        for record in flight.into_iter().skip(1).flatten() {
             self.client_after_finished(record);
+        }
+    }
+
+    /// What the server sends behind its flight comes after the client's Finished: so it is among the
+    /// client's records that a record of the server acknowledges.
+    fn client_answered(&mut self, record: Encrypted) {
+        let known = |one: &&Encrypted| record.begin.acked >= one.end_offset;
+        let flight = self.client_flight;
+        let acked = flight.iter().flatten().take_while(known).count();
+        if acked > 0 && self.flight.iter().flatten().next().is_some() {
+            if acked > 1 {
+                self.found.doubt(Uncertain::ClientFinished);
+            }
+            self.client_joined();
         }
     }
 
@@ -288,6 +315,9 @@ impl Rule13 {
 
     /// Takes the server's next encrypted record.
     pub(crate) fn server(&mut self, record: Encrypted) {
+        if self.found.client_finished.is_none() {
+            self.client_answered(record);
+        }
         if self.found.client_finished.is_some() {
             self.server_after_flight(record);
             return;
@@ -373,10 +403,10 @@ impl Rule13 {
     pub(crate) fn close(&mut self) {
         if self.found.client_finished.is_none()
             && self.client_alert.is_none()
-            && let Some(first) = self.client_first
+            && self.client_flight[0].is_some()
         {
             self.found.doubt(Uncertain::ClientFinished);
-            self.client_finished(first);
+            self.client_joined();
         }
         self.alerts();
         if self.found.server_data.is_some() {

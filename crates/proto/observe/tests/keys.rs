@@ -1,0 +1,394 @@
+//! Connections of rustls with itself, read with their keys, without, and with wrong ones.
+#![allow(missing_docs)]
+
+mod talk;
+
+use std::sync::{Arc, Mutex};
+
+use observe::{Class, Connection, EarlyData, KeyLog, KeyUse, Limits, Tracker};
+use rustls::client::Resumption as Sessions;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use talk::{ms, talk_with};
+
+/// Gathers the lines of a key log.
+#[derive(Debug, Default)]
+struct Lines(Mutex<String>);
+
+impl rustls::KeyLog for Lines {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        self.0.lock().unwrap().push_str(&line);
+    }
+}
+
+/// What both sides are set up with.
+struct Ends {
+    client: ClientConfig,
+    server: ServerConfig,
+    lines: Arc<Lines>,
+}
+
+fn certificate() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let made = rcgen::generate_simple_self_signed(["example.org".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    (vec![made.cert.der().clone()], key.into())
+}
+
+fn provider(suite: u16) -> Arc<CryptoProvider> {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.retain(|one| u16::from(one.suite()) == suite);
+    Arc::new(provider)
+}
+
+/// Both under one suite; the server asks for a certificate or not.
+fn ends(suite: u16, client_certificate: bool, trusted: bool) -> Ends {
+    let lines = Arc::new(Lines::default());
+    let versions = [&rustls::version::TLS13];
+    let (chain, key) = certificate();
+    let mut roots = RootCertStore::empty();
+    let (other, _) = certificate();
+    roots.add(if trusted { chain[0].clone() } else { other[0].clone() }).unwrap();
+    let mut known = RootCertStore::empty();
+    let (client_chain, client_key) = certificate();
+    known.add(client_chain[0].clone()).unwrap();
+    let server = ServerConfig::builder_with_provider(provider(suite))
+        .with_protocol_versions(&versions)
+        .unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(known.into(), provider(suite));
+    let server = if client_certificate {
+        server.with_client_cert_verifier(verifier.build().unwrap())
+    } else {
+        server.with_no_client_auth()
+    };
+    let mut server = server.with_single_cert(chain, key).unwrap();
+    server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let client = ClientConfig::builder_with_provider(provider(suite))
+        .with_protocol_versions(&versions)
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut client = if client_certificate {
+        client.with_client_auth_cert(client_chain, client_key).unwrap()
+    } else {
+        client.with_no_client_auth()
+    };
+    client.alpn_protocols = vec![b"h2".to_vec()];
+    client.key_log = lines.clone();
+    client.resumption = Sessions::in_memory_sessions(8);
+    Ends { client, server, lines }
+}
+
+/// What went over the wire: millisecond, side, bytes. A turn of either side takes 10 ms.
+type Wire = Vec<(u64, usize, Vec<u8>)>;
+
+struct Pair {
+    client: ClientConnection,
+    server: ServerConnection,
+    at: u64,
+    wire: Wire,
+}
+
+impl Pair {
+    fn new(ends: &Ends) -> Self {
+        let name = "example.org".try_into().unwrap();
+        let client = ClientConnection::new(Arc::new(ends.client.clone()), name).unwrap();
+        let server = ServerConnection::new(Arc::new(ends.server.clone())).unwrap();
+        Pair { client, server, at: 10, wire: Wire::new() }
+    }
+
+    /// One flight of the client or the server; whether there was any.
+    fn flight(&mut self, side: usize) -> bool {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        while if side == 0 { self.client.wants_write() } else { self.server.wants_write() } {
+            let sent = if side == 0 {
+                self.client.write_tls(&mut bytes)
+            } else {
+                self.server.write_tls(&mut bytes)
+            };
+            sent.unwrap();
+        }
+        let mut input = &bytes[..];
+        while !input.is_empty() {
+            // A peer that refuses has its alert to send.
+            let mut read = Vec::new();
+            let refused = if side == 0 {
+                self.server.read_tls(&mut input).unwrap();
+                let refused = self.server.process_new_packets().is_err();
+                let _ = self.server.reader().read_to_end(&mut read);
+                refused
+            } else {
+                self.client.read_tls(&mut input).unwrap();
+                let refused = self.client.process_new_packets().is_err();
+                let _ = self.client.reader().read_to_end(&mut read);
+                refused
+            };
+            if refused {
+                break;
+            }
+        }
+        let any = !bytes.is_empty();
+        if any {
+            self.wire.push((self.at, side, bytes));
+            self.at += 10;
+        }
+        any
+    }
+
+    /// Until nobody has anything to send.
+    fn run(&mut self) {
+        while self.flight(0) | self.flight(1) {}
+    }
+
+    /// A request of `up` bytes, answered by `down` bytes in one write each.
+    fn exchange(&mut self, up: usize, down: usize) {
+        use std::io::Write;
+        self.client.writer().write_all(&vec![b'u'; up]).unwrap();
+        self.flight(0);
+        self.server.writer().write_all(&vec![b'd'; down]).unwrap();
+        self.run();
+    }
+}
+
+/// The connection as captured, in segments of so many bytes, with the lines of a key log or without.
+fn replay(wire: &Wire, segment: usize, lines: Option<&str>) -> Connection {
+    let mut tracker = Tracker::new(Limits::default());
+    if let Some(lines) = lines {
+        let mut log = KeyLog::new(100);
+        log.read(lines.as_bytes());
+        assert_eq!(log.counters().malformed, 0);
+        tracker.set_key_log(Arc::new(log));
+    }
+    let mut t = talk_with(tracker);
+    t.syn().at(5).syn_ack().ack();
+    for (at, side, bytes) in wire {
+        for piece in bytes.chunks(segment) {
+            t.at(*at).send(*side, piece);
+        }
+    }
+    t.finish()
+}
+
+const SUITES: [u16; 3] = [0x1301, 0x1302, 0x1303];
+
+/// With its keys, the connection is as given: times of the client's Finished, of both sides' first
+/// data; and the rule told the same.
+fn check(pair: &Pair, ends: &Ends, times: [u64; 3], tickets: u32) -> Connection {
+    let lines = ends.lines.0.lock().unwrap().clone();
+    let without = replay(&pair.wire, 1460, None);
+    for segment in [1460, 1, 77, 100_000] {
+        let c = replay(&pair.wire, segment, Some(&lines));
+        let tls = c.tls.as_ref().unwrap();
+        let decrypted = tls.decrypted.as_ref().expect("keys that fit");
+        let told = [decrypted.client_finished, decrypted.client_data, decrypted.server_data];
+        assert_eq!(told, times.map(ms));
+        assert_eq!((tls.keys, &c.uncertain[..]), (KeyUse::Fit, &[][..]));
+        assert_eq!([tls.client_finished, c.client_data, c.server_data], told);
+        assert_eq!((tls.tickets, tls.alpn.as_deref()), (tickets, Some("h2")));
+        assert!(decrypted.rule_agrees, "{without:?}");
+        let rule = without.tls.as_ref().unwrap();
+        assert_eq!([rule.client_finished, without.client_data, without.server_data], told);
+        assert_eq!((rule.server_finished, rule.decrypted.as_ref()), (tls.server_finished, None));
+        assert_eq!((rule.certificate_requested, rule.keys), (None, KeyUse::None));
+        assert_eq!(rule.server_flight_len, tls.server_flight_len);
+    }
+    replay(&pair.wire, 1460, Some(&lines))
+}
+
+#[test]
+fn full_and_resumed_under_every_suite() {
+    for suite in SUITES {
+        let ends = ends(suite, false, true);
+        for (tickets, class) in [(2, Class::Full), (2, Class::Resumed)] {
+            let mut pair = Pair::new(&ends);
+            // ClientHello at 10 ms, the server's flight at 20, the client's Finished at 30, tickets
+            // at 40, request at 50, answer at 60.
+            pair.run();
+            pair.exchange(100, 3000);
+            let c = check(&pair, &ends, [30, 50, 60], tickets);
+            assert_eq!(c.class(), Some(class));
+            let tls = c.tls.unwrap();
+            assert_eq!((tls.certificate_requested, tls.alerts.len()), (Some(false), 0));
+        }
+    }
+}
+
+#[test]
+fn answers_of_any_length() {
+    for down in [1, 2, 3, 17, 18, 19, 200, 1200, 20_000] {
+        let ends = ends(0x1301, false, true);
+        let mut pair = Pair::new(&ends);
+        pair.run();
+        pair.exchange(2, down);
+        pair.exchange(1, 1);
+        check(&pair, &ends, [30, 50, 60], 2);
+    }
+}
+
+#[test]
+fn a_client_certificate() {
+    for suite in SUITES {
+        let ends = ends(suite, true, true);
+        let mut pair = Pair::new(&ends);
+        pair.run();
+        pair.exchange(100, 3000);
+        let c = check(&pair, &ends, [30, 50, 60], 2);
+        assert_eq!(c.tls.unwrap().certificate_requested, Some(true));
+    }
+}
+
+#[test]
+fn early_data() {
+    use std::io::Write;
+    for (suite, taken) in SUITES.into_iter().flat_map(|suite| [(suite, true), (suite, false)]) {
+        let mut ends = ends(suite, false, true);
+        ends.server.max_early_data_size = 1000;
+        ends.client.enable_early_data = true;
+        let mut first = Pair::new(&ends);
+        first.run();
+        if !taken {
+            ends.server.max_early_data_size = 0;
+        }
+        let mut pair = Pair::new(&ends);
+        pair.client.early_data().expect("a ticket").write_all(b"early request").unwrap();
+        pair.run();
+        pair.exchange(100, 3000);
+        let times = if taken { [30, 10, 60] } else { [30, 50, 60] };
+        let c = check(&pair, &ends, times, 2);
+        let (class, outcome) = if taken {
+            (Class::ZeroRtt, EarlyData::Accepted)
+        } else {
+            (Class::Resumed, EarlyData::Rejected)
+        };
+        let tls = c.tls.as_ref().unwrap();
+        assert_eq!(
+            (c.class(), tls.early_data, tls.early_data_sent),
+            (Some(class), outcome, ms(10))
+        );
+    }
+}
+
+#[test]
+fn another_hello_is_asked_for() {
+    let mut ends = ends(0x1301, false, true);
+    let mut provider = (**ends.server.crypto_provider()).clone();
+    provider.kx_groups = vec![aws_lc_rs::kx_group::SECP256R1];
+    let (chain, key) = certificate();
+    let mut roots = RootCertStore::empty();
+    roots.add(chain[0].clone()).unwrap();
+    let server = ServerConfig::builder_with_provider(provider.into());
+    let alpn = ends.server.alpn_protocols.clone();
+    ends.server = server
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    ends.server.alpn_protocols = alpn;
+    let client = ClientConfig::builder_with_provider(self::provider(0x1301));
+    let lines = ends.lines.clone();
+    ends.client = client
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    ends.client.alpn_protocols = vec![b"h2".to_vec()];
+    ends.client.key_log = lines;
+    let mut pair = Pair::new(&ends);
+    pair.run();
+    pair.exchange(100, 3000);
+    let c = check(&pair, &ends, [50, 70, 80], 2);
+    assert_eq!(c.class(), Some(Class::HelloRetry));
+    let tls = c.tls.unwrap();
+    assert_eq!((tls.retry_group.unwrap().0, tls.group.unwrap().0), (0x17, 0x17));
+}
+
+#[test]
+fn a_refused_certificate_shows_its_alert_with_keys_only() {
+    let ends = ends(0x1302, false, false);
+    let mut pair = Pair::new(&ends);
+    pair.run();
+    let lines = ends.lines.0.lock().unwrap().clone();
+    let [with, without] = [Some(&lines[..]), None].map(|lines| replay(&pair.wire, 1460, lines));
+    for c in [&with, &without] {
+        assert_eq!((c.class(), c.uncertain.len()), (Some(Class::Failed), 0));
+    }
+    let alert = |c: &Connection| c.tls.as_ref().unwrap().alerts[0];
+    assert_eq!((alert(&without).level, alert(&without).from_client), (None, true));
+    // Another authority of the same name.
+    assert_eq!(alert(&with).name, Some("decrypt_error"));
+}
+
+#[test]
+fn keys_change_before_the_answer() {
+    let ends = ends(0x1301, false, true);
+    let mut pair = Pair::new(&ends);
+    pair.run();
+    pair.server.refresh_traffic_keys().unwrap();
+    pair.client.refresh_traffic_keys().unwrap();
+    pair.exchange(100, 3000);
+    let lines = ends.lines.0.lock().unwrap().clone();
+    let c = replay(&pair.wire, 1460, Some(&lines));
+    let tls = c.tls.as_ref().unwrap();
+    assert_eq!((tls.keys, tls.client_finished), (KeyUse::Fit, ms(30)));
+    assert_eq!((c.client_data, c.server_data), (ms(50), ms(60)));
+}
+
+#[test]
+fn keys_that_do_not_fit_leave_the_rule() {
+    let ends = ends(0x1301, false, true);
+    let mut pair = Pair::new(&ends);
+    pair.run();
+    pair.exchange(100, 3000);
+    let lines = ends.lines.0.lock().unwrap().clone();
+    let plain = replay(&pair.wire, 1460, None);
+    // Another secret of the server's; half of the secrets; a secret of another hash's length.
+    let wrong = |label: &str, secret: &dyn Fn(&str) -> String| {
+        let line = |line: &str| match line.rsplit_once(' ') {
+            Some((front, old)) if front.starts_with(label) => format!("{front} {}\n", secret(old)),
+            _ => format!("{line}\n"),
+        };
+        lines.lines().map(line).collect::<String>()
+    };
+    let zeros = wrong("SERVER_HANDSHAKE_TRAFFIC_SECRET", &|_| "00".repeat(32));
+    let traffic = wrong("SERVER_TRAFFIC_SECRET_0", &|_| "00".repeat(32));
+    let longer = wrong("CLIENT_TRAFFIC_SECRET_0", &|_| "00".repeat(48));
+    let half: String =
+        lines.lines().filter(|l| l.starts_with("CLIENT")).map(|l| format!("{l}\n")).collect();
+    for (log, keys) in [
+        (zeros, KeyUse::DoNotFit),
+        (traffic, KeyUse::DoNotFit),
+        (longer, KeyUse::DoNotFit),
+        (half, KeyUse::None),
+    ] {
+        let mut c = replay(&pair.wire, 1460, Some(&log));
+        let tls = c.tls.as_mut().unwrap();
+        assert_eq!((tls.keys, tls.decrypted.is_none()), (keys, true));
+        tls.keys = KeyUse::None;
+        assert_eq!(c, plain);
+    }
+}
+
+#[test]
+fn a_lost_record_ends_decryption_without_harm() {
+    let ends = ends(0x1301, false, true);
+    let mut pair = Pair::new(&ends);
+    pair.run();
+    pair.exchange(100, 3000);
+    let lines = ends.lines.0.lock().unwrap().clone();
+    for lost in 0..pair.wire.len() {
+        let mut wire = pair.wire.clone();
+        wire.remove(lost);
+        let c = replay(&wire, 1460, Some(&lines));
+        assert!(c.uncertain.len() < 4);
+        for bytes in &mut wire {
+            let middle = bytes.2.len() / 2;
+            bytes.2[middle] ^= 1;
+        }
+        let c = replay(&wire, 1460, Some(&lines));
+        assert!(c.tls.is_none_or(|tls| tls.keys != KeyUse::Fit));
+    }
+}
