@@ -392,3 +392,82 @@ fn a_lost_record_ends_decryption_without_harm() {
         assert!(c.tls.is_none_or(|tls| tls.keys != KeyUse::Fit));
     }
 }
+
+/// How a server answers a request that came with the Finished: tickets, then writes of these lengths.
+struct Answer {
+    tickets: usize,
+    writes: &'static [usize],
+}
+
+/// Requests that ride with the Finished are the rule's hardest case: all that the server sends
+/// acknowledges both. Where the rule is wrong it must have said that it is uncertain.
+#[test]
+fn where_the_rule_is_wrong_it_says_so() {
+    use std::io::Write;
+    let writes: [&[usize]; 12] = [
+        &[1],
+        &[2],
+        &[18],
+        &[60],
+        &[300],
+        &[1000],
+        &[16_000],
+        &[300, 5],
+        &[300, 300],
+        &[300, 5000],
+        &[10, 5000],
+        &[300, 300, 5000],
+    ];
+    let (mut wrong, mut certain, mut cases, mut failed) = (0, 0, 0, 0);
+    for answer in
+        writes.into_iter().flat_map(|writes| [0, 1, 2, 4].map(|tickets| Answer { tickets, writes }))
+    {
+        for (client_certificate, spread) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let mut ends = ends(0x1301, client_certificate, true);
+            ends.server.send_tls13_tickets = answer.tickets;
+            let mut pair = Pair::new(&ends);
+            pair.client.writer().write_all(&[b'u'; 100]).unwrap();
+            pair.flight(0);
+            pair.flight(1);
+            pair.flight(0);
+            if spread {
+                pair.flight(1);
+            }
+            let begin = pair.at;
+            for len in answer.writes {
+                pair.server.writer().write_all(&vec![b'd'; *len]).unwrap();
+                if spread {
+                    pair.flight(1);
+                }
+            }
+            pair.run();
+            let lines = ends.lines.0.lock().unwrap().clone();
+            let without = replay(&pair.wire, 1460, None);
+            let with = replay(&pair.wire, 1460, Some(&lines));
+            let decrypted = with.tls.unwrap().decrypted.unwrap();
+            assert_eq!(decrypted.client_finished, ms(30));
+            assert_eq!((decrypted.client_data, decrypted.server_data), (ms(30), ms(begin)));
+            cases += 1;
+            wrong += usize::from(!decrypted.rule_agrees);
+            certain += usize::from(without.uncertain.is_empty());
+            let told = without.uncertain.is_empty() <= decrypted.rule_agrees;
+            println!(
+                "{} tickets, {:?}, spread {spread}: agrees {} uncertain {:?} tickets by the rule {}",
+                answer.tickets,
+                answer.writes,
+                decrypted.rule_agrees,
+                without.uncertain,
+                without.tls.unwrap().tickets
+            );
+            // What `tls/rule13.rs` says that the rule cannot know.
+            let unknowable = spread
+                && answer.tickets == 0
+                && matches!(answer.writes, [300, 5] | [300, 300, 5000]);
+            failed += usize::from(told == unknowable);
+        }
+    }
+    println!("{wrong} of {cases} wrong, {certain} certain");
+    assert_eq!(failed, 0, "wrong and certain");
+}

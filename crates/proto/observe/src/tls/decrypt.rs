@@ -192,7 +192,7 @@ pub(crate) struct Decryption {
 
 impl Decryption {
     /// The keys of a connection, from its secrets.
-    pub(crate) fn new(secrets: &Secrets, start: Start) -> Found {
+    pub(crate) fn begin(secrets: &Secrets, start: Start) -> Found {
         // A handshake that fails has no secrets of traffic.
         let Secrets { client_early, client_traffic, server_traffic, .. } = *secrets;
         let (Some(client), Some(server)) = (secrets.client_handshake, secrets.server_handshake)

@@ -269,10 +269,10 @@ impl Handshake {
                     s.alert_len = s.alert_len.saturating_add(1);
                 }
             }
-            ContentType::ApplicationData => {
-                if self.decryption.as_ref().is_some_and(|keys| keys.wants(side)) {
-                    s.ciphertext.extend_from_slice(payload);
-                }
+            ContentType::ApplicationData
+                if self.decryption.as_ref().is_some_and(|keys| keys.wants(side)) =>
+            {
+                s.ciphertext.extend_from_slice(payload);
             }
             _ => {}
         }
@@ -373,7 +373,7 @@ impl Handshake {
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
         let secrets = self.key_log.as_ref().and_then(|log| log.find(&self.work.random));
         let (Some(secrets), Some(suite)) = (secrets, self.facts.cipher_suite) else { return };
-        match Decryption::new(secrets, Start { suite, version, early_offered, early_records }) {
+        match Decryption::begin(secrets, Start { suite, version, early_offered, early_records }) {
             decrypt::Found::Keys(keys) => self.decryption = Some(keys),
             decrypt::Found::NotSupported => self.facts.keys = KeyUse::NotSupported,
             decrypt::Found::None => {}
