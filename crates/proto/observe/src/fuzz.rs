@@ -7,7 +7,7 @@ use units::Time;
 use wire::tcp::{Flags, OptionList, Repr};
 use wire::{ipv4, tcp};
 
-use crate::{HandOut, Limits, LinkType, Output, Tracker};
+use crate::{HandOut, KeyLog, Limits, LinkType, Output, Tracker};
 
 /// Connections that are followed at most.
 const CONNECTIONS: usize = 8;
@@ -159,6 +159,14 @@ pub fn quic_datagrams(bytes: &[u8]) {
             }
         }
     });
+}
+
+/// Any bytes as the lines of a key log.
+pub fn key_log(bytes: &[u8]) {
+    let mut log = KeyLog::new(4);
+    log.read(bytes);
+    assert!(log.connections() <= 4, "more connections than the limit");
+    black_box(log.counters());
 }
 
 fn ip_header(from: [u8; 4], to: [u8; 4], protocol: u8, payload_len: usize) -> ipv4::Repr {

@@ -44,4 +44,9 @@ proptest! {
     fn any_datagrams(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         observe::fuzz::quic_datagrams(&bytes);
     }
+
+    #[test]
+    fn any_key_log(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        observe::fuzz::key_log(&bytes);
+    }
 }

@@ -117,13 +117,13 @@ pub struct TlsFacts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyUse {
-    /// There were none: none were given, not all four of a TLS 1.3 session, or it is no TLS 1.3.
+    /// There were none: none were given, not both of a TLS 1.3 handshake, or it is no TLS 1.3.
     #[default]
     None,
     /// They opened the records: see [`TlsFacts::decrypted`].
     Fit,
-    /// They did not open a record, because they are wrong or records are missing: the rule without
-    /// keys told this record's facts.
+    /// They did not open a record, because they are wrong, or one of them or a record is missing: the
+    /// rule without keys told this record's facts.
     DoNotFit,
     /// Wiretax cannot decrypt this suite (CCM) or draft (before 25): the rule told the facts.
     NotSupported,

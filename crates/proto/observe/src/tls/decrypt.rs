@@ -120,17 +120,18 @@ impl Keys {
 /// One direction.
 #[derive(Debug)]
 struct Direction {
-    keys: Keys,
-    /// The keys after Finished, until it went by.
+    /// None once the Finished went by and the secret of what follows is not known.
+    keys: Option<Keys>,
+    /// The secret after Finished.
     next: Option<Secret>,
     messages: MessageReader,
 }
 
 impl Direction {
-    fn new(suite: &Suite, handshake: Secret, traffic: Secret) -> Option<Self> {
+    fn new(suite: &Suite, handshake: Secret, next: Option<Secret>) -> Option<Self> {
         Some(Direction {
-            keys: Keys::new(suite, handshake, 0)?,
-            next: Some(traffic),
+            keys: Some(Keys::new(suite, handshake, 0)?),
+            next,
             messages: MessageReader::default(),
         })
     }
@@ -169,7 +170,7 @@ pub(crate) struct Start {
 pub(crate) enum Found {
     /// There are.
     Keys(Box<Decryption>),
-    /// Not all four secrets of the handshake and of the data.
+    /// Not both secrets of the handshake.
     None,
     /// There are, but the suite or the draft is not supported.
     NotSupported,
@@ -191,10 +192,10 @@ pub(crate) struct Decryption {
 
 impl Decryption {
     /// The keys of a connection, from its secrets.
-    pub(crate) fn new(secrets: &Secrets, start: Start) -> Found {
-        let Secrets { client_early, client_handshake, server_handshake, .. } = *secrets;
-        let (Some(client), Some(server), Some(client_traffic), Some(server_traffic)) =
-            (client_handshake, server_handshake, secrets.client_traffic, secrets.server_traffic)
+    pub(crate) fn begin(secrets: &Secrets, start: Start) -> Found {
+        // A handshake that fails has no secrets of traffic.
+        let Secrets { client_early, client_traffic, server_traffic, .. } = *secrets;
+        let (Some(client), Some(server)) = (secrets.client_handshake, secrets.server_handshake)
         else {
             return Found::None;
         };
@@ -253,7 +254,8 @@ impl Decryption {
             return;
         }
         let direction = &mut self.sides[side];
-        let Some((kind, content)) = direction.keys.open(header, payload) else {
+        let opened = direction.keys.as_mut().and_then(|keys| keys.open(header, payload));
+        let Some((kind, content)) = opened else {
             self.failed = true;
             return;
         };
@@ -287,10 +289,11 @@ impl Decryption {
             return true;
         }
         copy.clone_from(payload);
-        let direction = &mut self.sides[Sender::Client];
-        if direction.keys.open(header, &mut copy).is_some() {
+        if let Some(keys) = &mut self.sides[Sender::Client].keys
+            && keys.open(header, &mut copy).is_some()
+        {
             // The handshake's keys are in use: early data is over. It is opened again below.
-            direction.keys.sequence = direction.keys.sequence.saturating_sub(1);
+            keys.sequence = keys.sequence.saturating_sub(1);
             self.early = false;
             return false;
         }
@@ -351,16 +354,17 @@ impl Decryption {
                         truth.certificate_requested.get_or_insert(false);
                     }
                     let next = direction.next.take();
-                    rekeyed = next.map(|secret| Keys::new(&self.suite, secret, 0));
+                    rekeyed = Some(next.and_then(|secret| Keys::new(&self.suite, secret, 0)));
                 }
-                (_, KEY_UPDATE) => rekeyed = Some(direction.keys.update(&self.suite)),
+                (_, KEY_UPDATE) => {
+                    let keys = direction.keys.as_ref();
+                    rekeyed = Some(keys.and_then(|keys| keys.update(&self.suite)));
+                }
                 _ => {}
             }
         }
-        match rekeyed {
-            Some(Some(keys)) => direction.keys = keys,
-            Some(None) => self.failed = true,
-            None => {}
+        if let Some(keys) = rekeyed {
+            direction.keys = keys;
         }
     }
 }

@@ -76,8 +76,6 @@ pub(crate) struct Handshake {
     ssl2_greeting: bool,
     key_log: Option<Arc<KeyLog>>,
     pub(super) decryption: Option<Box<Decryption>>,
-    /// What the server had sent when the client's Finished came, as decryption shows it.
-    pub(super) flight_len_by_keys: u64,
 }
 
 impl Handshake {
@@ -95,7 +93,6 @@ impl Handshake {
             ssl2_greeting: false,
             key_log,
             decryption: None,
-            flight_len_by_keys: 0,
         }
     }
 
@@ -272,10 +269,10 @@ impl Handshake {
                     s.alert_len = s.alert_len.saturating_add(1);
                 }
             }
-            ContentType::ApplicationData => {
-                if self.decryption.as_ref().is_some_and(|keys| keys.wants(side)) {
-                    s.ciphertext.extend_from_slice(payload);
-                }
+            ContentType::ApplicationData
+                if self.decryption.as_ref().is_some_and(|keys| keys.wants(side)) =>
+            {
+                s.ciphertext.extend_from_slice(payload);
             }
             _ => {}
         }
@@ -376,7 +373,7 @@ impl Handshake {
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
         let secrets = self.key_log.as_ref().and_then(|log| log.find(&self.work.random));
         let (Some(secrets), Some(suite)) = (secrets, self.facts.cipher_suite) else { return };
-        match Decryption::new(secrets, Start { suite, version, early_offered, early_records }) {
+        match Decryption::begin(secrets, Start { suite, version, early_offered, early_records }) {
             decrypt::Found::Keys(keys) => self.decryption = Some(keys),
             decrypt::Found::NotSupported => self.facts.keys = KeyUse::NotSupported,
             decrypt::Found::None => {}
@@ -452,16 +449,12 @@ impl Handshake {
             begin_offset: s.begin_offset,
             end_offset: s.offset,
             len: header.length.into(),
+            server_bytes: self.server_bytes(),
         };
-        let server_bytes = self.server_bytes();
         if let Some(keys) = &mut self.decryption
             && keys.wants(side)
         {
-            let before = keys.truth.client_finished.is_some();
             keys.record(side, header, record, &mut self.sides[side].ciphertext);
-            if !before && keys.truth.client_finished.is_some() {
-                self.flight_len_by_keys = server_bytes;
-            }
         }
         match &mut self.stage {
             Stage::Hellos(found)
@@ -469,13 +462,7 @@ impl Handshake {
             {
                 found.early(record);
             }
-            Stage::Rule(rule) if side == Sender::Client => {
-                let before = rule.found.client_finished.is_some();
-                rule.client(record);
-                if !before && rule.found.client_finished.is_some() {
-                    self.facts.server_flight_len = server_bytes;
-                }
-            }
+            Stage::Rule(rule) if side == Sender::Client => rule.client(record),
             Stage::Rule(rule) => rule.server(record),
             _ => {}
         }

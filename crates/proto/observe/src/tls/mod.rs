@@ -45,4 +45,6 @@ pub(crate) struct Encrypted {
     pub(crate) end_offset: u64,
     /// Bytes after its header.
     pub(crate) len: usize,
+    /// Bytes of TLS that the server had sent when it ended.
+    pub(crate) server_bytes: u64,
 }

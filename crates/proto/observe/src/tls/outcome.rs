@@ -28,6 +28,9 @@ impl Handshake {
         if let Some(outcome) = found.early_data {
             facts.early_data = outcome;
         }
+        if let Some(finished) = found.client_finished {
+            facts.server_flight_len = finished.server_bytes;
+        }
         facts.client_finished = facts.client_finished.or(found.client_finished.map(|r| r.end));
         facts.server_flight_end = facts.server_flight_end.or(found.server_flight_end);
         facts.server_finished = facts.server_finished.or(found.server_flight_end);
@@ -88,7 +91,7 @@ impl Handshake {
         facts.client_finished = finished;
         facts.server_finished = truth.server_finished;
         facts.server_flight_end = truth.server_finished;
-        facts.server_flight_len = self.flight_len_by_keys;
+        facts.server_flight_len = truth.client_finished.map_or(0, |record| record.server_bytes);
         facts.certificate_requested = truth.certificate_requested;
         facts.tickets = truth.tickets;
         facts.alpn = truth.alpn.or(facts.alpn.take());
