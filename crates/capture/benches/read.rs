@@ -53,7 +53,8 @@ fn pcap(path: &Path, len: usize) -> u64 {
 
 fn pcapng(path: &Path, len: usize) -> u64 {
     let mut file = BufWriter::new(File::create(path).unwrap());
-    let mut words = |words: &[u32]| words.iter().for_each(|w| file.write_all(&w.to_le_bytes()).unwrap());
+    let mut words =
+        |words: &[u32]| words.iter().for_each(|w| file.write_all(&w.to_le_bytes()).unwrap());
     words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
     words(&[1, 20, 1, 0, 20]);
     let padded = len.next_multiple_of(4);

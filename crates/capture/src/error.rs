@@ -29,7 +29,9 @@ pub enum Error {
         source: io::Error,
     },
     /// The file's fault: it cannot be decompressed.
-    #[error("{name} is damaged: it cannot be decompressed beyond byte {offset} of what was in it: {source}")]
+    #[error(
+        "{name} is damaged: it cannot be decompressed beyond byte {offset} of what was in it: {source}"
+    )]
     Compressed {
         /// The file.
         name: String,

@@ -130,11 +130,7 @@ impl Filter {
     ///
     /// # Errors
     /// [`Error::TooManyPorts`].
-    pub(crate) fn program(
-        &self,
-        header: Header,
-        snap_len: u32,
-    ) -> Result<Vec<Instruction>, Error> {
+    pub(crate) fn program(&self, header: Header, snap_len: u32) -> Result<Vec<Instruction>, Error> {
         if self.ports.len() > MAX_PORTS {
             return Err(Error::TooManyPorts { count: self.ports.len() });
         }

@@ -159,7 +159,9 @@ impl Live {
             }
             match interface.ring.socket().take_error() {
                 None => {}
-                Some(error) if error.raw_os_error() == Some(rustix::io::Errno::NETDOWN.raw_os_error()) => {
+                Some(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::NETDOWN.raw_os_error()) =>
+                {
                     self.went_down += 1;
                 }
                 Some(source) => return Err(interface.failed("listening", source)),
@@ -175,10 +177,10 @@ impl Live {
     pub fn statistics(&mut self) -> Result<LiveStatistics, Error> {
         let mut sum = LiveStatistics { went_down: self.went_down, ..LiveStatistics::default() };
         for interface in &mut self.interfaces {
-            let one = interface.ring.statistics().map_err(|source| Error::Interface {
-                interface: interface.name.clone(),
-                source,
-            })?;
+            let one = interface
+                .ring
+                .statistics()
+                .map_err(|source| Error::Interface { interface: interface.name.clone(), source })?;
             sum.frames += one.frames;
             sum.drops += one.drops;
         }
@@ -201,13 +203,16 @@ impl Interface {
             let header = header.ok_or(Opening::Kind(kind))?;
             options.filter.program(header, options.snap_len).map_err(Opening::Filter)
         };
-        let ring = BlockRing::open(index, &socket, options.ring, filter).map_err(|failed| {
-            match failed {
-                Opening::Packet(source) => of_interface(name, source),
-                Opening::Filter(error) => error,
-                Opening::Kind(kind) => Error::InterfaceKind { interface: name.to_owned(), kind },
-            }
-        })?;
+        let ring =
+            BlockRing::open(index, &socket, options.ring, filter).map_err(
+                |failed| match failed {
+                    Opening::Packet(source) => of_interface(name, source),
+                    Opening::Filter(error) => error,
+                    Opening::Kind(kind) => {
+                        Error::InterfaceKind { interface: name.to_owned(), kind }
+                    }
+                },
+            )?;
         let link = kind_of(ring.hardware_kind()).map_or(ETHERNET, |(_, link)| link);
         Ok(Interface { name: name.to_owned(), ring, link })
     }

@@ -155,9 +155,8 @@ impl Source {
     /// What the source stands at.
     #[inline]
     pub(crate) fn current(&self) -> Option<Event<'_>> {
-        let part = |start: usize, len| {
-            self.window.bytes().get(start..start + len).unwrap_or_default()
-        };
+        let part =
+            |start: usize, len| self.window.bytes().get(start..start + len).unwrap_or_default();
         match self.head {
             Head::Frame(record) => Some(Event::Frame(Frame {
                 at: record.at,

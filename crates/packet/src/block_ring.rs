@@ -150,7 +150,10 @@ impl BlockRing {
         let map = unsafe {
             mmap(ptr::null_mut(), map_bytes, ProtFlags::READ | ProtFlags::WRITE, flags, fd, 0)
         }
-        .map_err(|errno| Error::System { doing: "mapping the receive ring", source: errno.into() })?;
+        .map_err(|errno| Error::System {
+            doing: "mapping the receive ring",
+            source: errno.into(),
+        })?;
         let Some(map) = NonNull::new(map.cast::<u8>()) else {
             let source = io::ErrorKind::OutOfMemory.into();
             return Err(Error::System { doing: "mapping the receive ring", source }.into());
@@ -366,13 +369,13 @@ fn hardware_kind(socket: &PacketSocket) -> Result<u16, Error> {
     let mut len = mem::size_of_val(&address) as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes into `address`, which is that large.
     let result = unsafe {
-        libc::getsockname(
-            socket.as_fd().as_raw_fd(),
-            (&raw mut address).cast(),
-            &raw mut len,
-        )
+        libc::getsockname(socket.as_fd().as_raw_fd(), (&raw mut address).cast(), &raw mut len)
     };
-    if result == 0 { Ok(address.sll_hatype) } else { Err(Error::last("asking what an interface is")) }
+    if result == 0 {
+        Ok(address.sll_hatype)
+    } else {
+        Err(Error::last("asking what an interface is"))
+    }
 }
 
 #[cfg(test)]
@@ -396,6 +399,9 @@ mod tests {
         let request = BlockRingOptions::default().request().unwrap();
         assert_eq!(request.tp_retire_blk_tov, 50);
         assert_eq!(u64::from(request.tp_block_size) * u64::from(request.tp_block_nr), 32 << 20);
-        assert_eq!(request.tp_block_size / request.tp_frame_size * request.tp_block_nr, request.tp_frame_nr);
+        assert_eq!(
+            request.tp_block_size / request.tp_frame_size * request.tp_block_nr,
+            request.tp_frame_nr
+        );
     }
 }

@@ -5,8 +5,7 @@ use std::fs;
 use std::io;
 
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities,
-    set_no_new_privs,
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
 };
 
 use crate::Error;
@@ -180,7 +179,10 @@ mod tests {
             assert_ne!(changed, CLEAN);
             kept(&changed, identity)
         };
-        assert_eq!(with("CapPrm:\t0000000000000000", "CapPrm:\t0000000000002000"), Some("capabilities"));
+        assert_eq!(
+            with("CapPrm:\t0000000000000000", "CapPrm:\t0000000000002000"),
+            Some("capabilities")
+        );
         assert_eq!(with("CapAmb:\t0", "CapAmb:\t1"), Some("ambient capabilities"));
         assert_eq!(with("Uid:\t7\t7\t7", "Uid:\t7\t7\t0"), Some("root"));
         assert_eq!(with("Gid:\t8", "Gid:\t0"), Some("root's groups"));

@@ -79,7 +79,9 @@ pub enum Problem {
     #[error("it is compressed by {0}; decompress it and pipe it in (`{0} -dc FILE | … -`)")]
     Compression(&'static str),
     /// A version of the format with other records.
-    #[error("version {major}.{minor} of the format is not read; `editcap IN OUT.pcapng` converts it")]
+    #[error(
+        "version {major}.{minor} of the format is not read; `editcap IN OUT.pcapng` converts it"
+    )]
     Version {
         /// Major version.
         major: u16,

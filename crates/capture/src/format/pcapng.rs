@@ -319,8 +319,7 @@ impl Reader {
             return Err(Problem::BlockLength { kind: ENHANCED_PACKET, len });
         }
         self.check_ends(block, len)?;
-        let interface =
-            *self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
+        let interface = *self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
         let at = interface.clock.time(high << 32 | low)?;
         self.last = at;
         Ok(Step::Frame(Record {
@@ -407,7 +406,10 @@ mod tests {
 
     #[test]
     fn offsets_are_whole_seconds_of_either_sign() {
-        assert_eq!(clock(9, 1_700_000_000).time(7), Ok(Time::from_nanos(1_700_000_000_000_000_007)));
+        assert_eq!(
+            clock(9, 1_700_000_000).time(7),
+            Ok(Time::from_nanos(1_700_000_000_000_000_007))
+        );
         assert_eq!(clock(6, -1).time(1_000_001), Ok(Time::from_nanos(1_000)));
         assert_eq!(clock(12, 1).time(1_999), Ok(Time::from_nanos(1_000_000_001)));
         assert_eq!(clock(6, -1).time(999_999), Err(Problem::Time));
