@@ -1,0 +1,392 @@
+//! All connections' records in bounded memory.
+
+mod cell;
+mod kept;
+mod names;
+mod options;
+mod over_time;
+mod spread;
+mod tallies;
+#[cfg(test)]
+mod tests;
+mod top;
+
+use std::collections::BTreeMap;
+
+use observe::{Class, Connection, EarlyData, Resumption, TlsFacts, Uncertain};
+use wire::tls::Version;
+
+pub use names::Kind;
+pub use options::{Options, OptionsError};
+pub use tallies::{Frames, Offers};
+
+pub(crate) use cell::Cell;
+pub(crate) use spread::Spread;
+pub(crate) use tallies::{Saveable, Tally};
+pub(crate) use top::{Entry, Top};
+
+use names::{alert_name, bounded, failure, network, offers_tls13, resumption_in_vain, set};
+use over_time::OverTime;
+use spread::Mould;
+use top::Add;
+
+/// Transports and versions with curves of their own; what else a stranger makes up is one.
+const KINDS: usize = 24;
+/// Where these go.
+const OTHER_VERSIONS: Kind = Kind { quic: false, version: Some(Version(0)) };
+
+/// What all records say, in memory that does not grow with them. [`Digest::take`] each record once;
+/// digests of several threads or files are put together by [`Digest::merge`]; [`crate::findings`] says
+/// what came out.
+#[derive(Debug, Clone)]
+pub struct Digest {
+    options: Options,
+    mould: Mould,
+    pub(crate) frames: Frames,
+    pub(crate) connections: u64,
+    pub(crate) without_tls: u64,
+    /// TLS of which no ClientHello was seen.
+    pub(crate) without_hello: u64,
+    pub(crate) cells: BTreeMap<(Kind, Class), Cell>,
+    pub(crate) offers: Offers,
+    pub(crate) uncertain: BTreeMap<String, u64>,
+    /// Records with any reason, and those whose times are left out for it.
+    pub(crate) uncertain_records: u64,
+    pub(crate) doubtful_records: u64,
+    pub(crate) offered_versions: Top<u16>,
+    pub(crate) offered_sets: Top<String>,
+    pub(crate) suites: Top<String>,
+    pub(crate) groups: Top<String>,
+    pub(crate) key_shares: Top<String>,
+    pub(crate) alpn: Top<String>,
+    pub(crate) alerts: Top<(bool, String)>,
+    pub(crate) failures: Top<String>,
+    pub(crate) server_names: Top<String, Tally>,
+    pub(crate) networks: Top<String, Tally>,
+    pub(crate) over_time: OverTime<Tally>,
+    pub(crate) changes: Changes,
+}
+
+/// What could be changed, and whom it would help.
+#[derive(Debug, Clone)]
+pub(crate) struct Changes {
+    /// Full handshakes below TLS 1.3 of clients that offered TLS 1.3.
+    pub tls13_offered: Saveable,
+    /// The same of clients that did not.
+    pub tls13_not_offered: Saveable,
+    /// A TLS 1.2 ticket or session id in vain.
+    pub in_vain_tls12: Saveable,
+    /// A pre-shared key in vain.
+    pub in_vain_tls13: Saveable,
+    /// Full handshakes from a network seen before, without a ticket.
+    pub came_back: Saveable,
+    /// Early data refused.
+    pub early_rejected: Saveable,
+    /// Resumed in TLS 1.3 without early data.
+    pub resumed_without_early: Saveable,
+    /// Asked for another hello: the first key shares, and the group asked for.
+    pub retries: BTreeMap<(String, String), Saveable>,
+    /// Pairs of these that are not kept apart.
+    pub other_retries: Saveable,
+}
+
+/// Pairs of shares and group that are kept apart.
+const RETRIES: usize = 32;
+
+impl Changes {
+    fn new(mould: &Mould) -> Changes {
+        let new = || Saveable::new(mould);
+        Changes {
+            tls13_offered: new(),
+            tls13_not_offered: new(),
+            in_vain_tls12: new(),
+            in_vain_tls13: new(),
+            came_back: new(),
+            early_rejected: new(),
+            resumed_without_early: new(),
+            retries: BTreeMap::new(),
+            other_retries: new(),
+        }
+    }
+
+    fn retry(&mut self, pair: (String, String), mould: &Mould) -> &mut Saveable {
+        if !self.retries.contains_key(&pair) && self.retries.len() >= RETRIES {
+            return &mut self.other_retries;
+        }
+        self.retries.entry(pair).or_insert_with(|| Saveable::new(mould))
+    }
+
+    fn merge(&mut self, other: Changes, mould: &Mould) {
+        self.tls13_offered.merge(&other.tls13_offered);
+        self.tls13_not_offered.merge(&other.tls13_not_offered);
+        self.in_vain_tls12.merge(&other.in_vain_tls12);
+        self.in_vain_tls13.merge(&other.in_vain_tls13);
+        self.came_back.merge(&other.came_back);
+        self.early_rejected.merge(&other.early_rejected);
+        self.resumed_without_early.merge(&other.resumed_without_early);
+        self.other_retries.merge(&other.other_retries);
+        for (pair, saveable) in other.retries {
+            self.retry(pair, mould).merge(&saveable);
+        }
+    }
+}
+
+impl Digest {
+    /// A digest of nothing.
+    ///
+    /// # Errors
+    /// The options make no sense.
+    pub fn new(options: Options) -> Result<Digest, OptionsError> {
+        options.validate()?;
+        let mould = Mould::new(&options).ok_or(OptionsError {
+            field: "bins",
+            value: options.bins.to_string(),
+            works: "write 1 to 10000",
+        })?;
+        let names = options.names;
+        Ok(Digest {
+            frames: Frames::default(),
+            connections: 0,
+            without_tls: 0,
+            without_hello: 0,
+            cells: BTreeMap::new(),
+            offers: Offers::default(),
+            uncertain: BTreeMap::new(),
+            uncertain_records: 0,
+            doubtful_records: 0,
+            offered_versions: Top::new(names),
+            offered_sets: Top::new(names),
+            suites: Top::new(names),
+            groups: Top::new(names),
+            key_shares: Top::new(names),
+            alpn: Top::new(names),
+            alerts: Top::new(names),
+            failures: Top::new(names),
+            server_names: Top::new(names),
+            networks: Top::new(names),
+            over_time: OverTime::new(options.bucket, options.buckets),
+            changes: Changes::new(&mould),
+            mould,
+            options,
+        })
+    }
+
+    /// What bounds it.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Connections taken.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Adds what a tracker counted: once, when it has seen all.
+    pub fn count_frames(&mut self, counters: &observe::Counters) {
+        self.frames.add(&Frames {
+            frames: counters.frames,
+            other: counters.other,
+            fragments: counters.fragments,
+            stray: counters.stray,
+            dropped_connections: counters.dropped,
+            lost: 0,
+        });
+    }
+
+    /// Adds frames that the capture lost before anyone looked at them.
+    pub fn count_lost(&mut self, frames: u64) {
+        self.frames.lost += frames;
+    }
+
+    /// Takes one connection's record.
+    pub fn take(&mut self, connection: &Connection) {
+        self.connections += 1;
+        let Some(tls) = &connection.tls else {
+            self.without_tls += 1;
+            return;
+        };
+        let doubtful = self.count_uncertain(connection);
+        let (Some(class), Some(hello)) = (connection.class(), tls.client_hello) else {
+            self.without_hello += 1;
+            return;
+        };
+        let kind = self.kind(Kind::of(connection, tls), class);
+        let draw = kept::draw(self.options.seed, connection);
+        let (mould, kept) = (&self.mould, self.options.kept);
+        let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
+        cell.take(connection, doubtful, draw);
+        self.count_offers(tls, class);
+        if class == Class::Failed {
+            self.failures.count(failure(connection, tls));
+        }
+        let network = network(connection.client.ip(), self.options.prefix4, self.options.prefix6);
+        let known = self.networks.seen(&network) > 0;
+        self.count_change(connection, tls, kind, class, known);
+        let name = tls.server_name.as_deref().map_or_else(String::new, bounded);
+        let sure = !doubtful;
+        self.server_names.count(name).value.take(connection, kind, class, sure);
+        self.networks.count(network).value.take(connection, kind, class, sure);
+        self.over_time.at(hello).take(connection, kind, class, sure);
+    }
+
+    /// Adds what another digest has taken.
+    ///
+    /// # Errors
+    /// It was made by other options.
+    pub fn merge(&mut self, other: Digest) -> Result<(), OptionsError> {
+        if other.options != self.options {
+            return Err(OptionsError {
+                field: "options",
+                value: "not the same".to_owned(),
+                works: "make both digests by the same options",
+            });
+        }
+        self.frames.add(&other.frames);
+        self.connections += other.connections;
+        self.without_tls += other.without_tls;
+        self.without_hello += other.without_hello;
+        for ((kind, class), theirs) in other.cells {
+            let kind = self.kind(kind, class);
+            let (mould, kept) = (&self.mould, self.options.kept);
+            self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept)).merge(theirs);
+        }
+        self.offers.add(&other.offers);
+        for (reason, count) in other.uncertain {
+            *self.uncertain.entry(reason).or_default() += count;
+        }
+        self.uncertain_records += other.uncertain_records;
+        self.doubtful_records += other.doubtful_records;
+        self.offered_versions.merge(other.offered_versions);
+        self.offered_sets.merge(other.offered_sets);
+        self.suites.merge(other.suites);
+        self.groups.merge(other.groups);
+        self.key_shares.merge(other.key_shares);
+        self.alpn.merge(other.alpn);
+        self.alerts.merge(other.alerts);
+        self.failures.merge(other.failures);
+        self.server_names.merge(other.server_names);
+        self.networks.merge(other.networks);
+        self.over_time.merge(other.over_time);
+        self.changes.merge(other.changes, &self.mould);
+        Ok(())
+    }
+
+    /// The kind, or, if there are too many already, the one for the others.
+    fn kind(&self, kind: Kind, class: Class) -> Kind {
+        let known = self.cells.contains_key(&(kind, class))
+            || Class::ALL.iter().any(|class| self.cells.contains_key(&(kind, *class)));
+        let room = self.cells.len() < KINDS * Class::ALL.len();
+        if known || room { kind } else { OTHER_VERSIONS }
+    }
+
+    /// Counts the reasons for doubt; whether the times are among what is doubtful. Of QUIC they never
+    /// are: what cannot be seen there is whether a packet holds application data, which its class says.
+    fn count_uncertain(&mut self, connection: &Connection) -> bool {
+        if connection.uncertain.is_empty() {
+            return false;
+        }
+        self.uncertain_records += 1;
+        for reason in &connection.uncertain {
+            *self.uncertain.entry(reason_name(*reason)).or_default() += 1;
+        }
+        let of_quic =
+            |reason: &Uncertain| matches!(reason, Uncertain::QuicData | Uncertain::QuicEarlyData);
+        let doubtful = !connection.uncertain.iter().all(of_quic);
+        self.doubtful_records += u64::from(doubtful);
+        doubtful
+    }
+
+    fn count_offers(&mut self, tls: &TlsFacts, class: Class) {
+        for version in &tls.versions_offered {
+            self.offered_versions.count(version.0);
+        }
+        let mut versions = tls.versions_offered.clone();
+        versions.sort_unstable_by(|a, b| b.cmp(a));
+        versions.dedup();
+        self.offered_sets.count(set(&versions));
+        if let Some(suite) = tls.cipher_suite {
+            self.suites.count(suite.to_string());
+        }
+        if let Some(group) = tls.group {
+            self.groups.count(group.to_string());
+        }
+        if offers_tls13(tls) {
+            self.key_shares.count(set(&tls.key_shares));
+        }
+        for protocol in tls.alpn_offered.iter().take(32) {
+            self.alpn.count(bounded(protocol));
+        }
+        for alert in &tls.alerts {
+            let name = alert_name(alert.name, alert.description);
+            self.alerts.count((alert.from_client, name));
+        }
+        let resumed12 = matches!(tls.resumption, Resumption::Ticket | Resumption::SessionId);
+        let taken = matches!(tls.early_data, EarlyData::Accepted | EarlyData::Likely);
+        self.offers.add(&Offers {
+            psk_offered: u64::from(tls.psk_offered),
+            psk_accepted: u64::from(tls.psk_accepted),
+            ticket_offered: u64::from(tls.ticket_offered.is_some_and(|bytes| bytes > 0)),
+            resumed_tls12: u64::from(resumed12),
+            early_data_offered: u64::from(tls.early_data != EarlyData::NotOffered),
+            early_data_taken: u64::from(taken && class != Class::Failed),
+            early_data_rejected: u64::from(tls.early_data == EarlyData::Rejected),
+            hello_retry: u64::from(tls.hello_retry_request.is_some()),
+            ech_offered: u64::from(tls.ech_offered),
+            certificate_requested: u64::from(tls.certificate_requested == Some(true)),
+            certificate_request_hidden: u64::from(tls.certificate_requested.is_none()),
+            preceded: u64::from(tls.preceded_by > 0),
+        });
+    }
+
+    fn count_change(
+        &mut self,
+        connection: &Connection,
+        tls: &TlsFacts,
+        kind: Kind,
+        class: Class,
+        known_network: bool,
+    ) {
+        let round_trip = connection.round_trip();
+        let changes = &mut self.changes;
+        let in_vain = resumption_in_vain(tls, class);
+        if class == Class::Full && kind.is_before_tls13() {
+            match offers_tls13(tls) {
+                true => changes.tls13_offered.take(round_trip),
+                false => changes.tls13_not_offered.take(round_trip),
+            }
+        }
+        match (in_vain, kind.is_before_tls13()) {
+            (true, true) => changes.in_vain_tls12.take(round_trip),
+            (true, false) => changes.in_vain_tls13.take(round_trip),
+            (false, _) if class == Class::Full && known_network => {
+                changes.came_back.take(round_trip);
+            }
+            (false, _) => {}
+        }
+        // After a HelloRetryRequest early data are refused by rule (RFC 8446 §4.2.10).
+        if tls.early_data == EarlyData::Rejected && class == Class::Resumed {
+            changes.early_rejected.take(round_trip);
+        }
+        if class == Class::Resumed
+            && tls.resumption == Resumption::Psk
+            && tls.early_data == EarlyData::NotOffered
+        {
+            changes.resumed_without_early.take(round_trip);
+        }
+        if class == Class::HelloRetry {
+            let group = tls.retry_group.map_or_else(|| "none".to_owned(), |g| g.to_string());
+            let pair = (set(&tls.key_shares), group);
+            changes.retry(pair, &self.mould).take(round_trip);
+        }
+    }
+}
+
+/// A reason's name, as the records have it.
+pub(crate) fn reason_name(reason: Uncertain) -> String {
+    match serde_json::to_value(reason) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "unknown".to_owned(),
+    }
+}

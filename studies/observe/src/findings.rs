@@ -1,0 +1,379 @@
+//! What the records say, as plain data: for the report, for a terminal, for programs.
+
+use observe::Class;
+use serde::Serialize;
+use units::Time;
+use wire::tls::Version;
+
+use crate::change::{Change, changes};
+use crate::difference::{Difference, Handshake, compare};
+use crate::digest::{Cell, Digest, Frames, Kind, Offers, Spread, Tally, Top};
+use crate::modes::{Modes, modes};
+use crate::reasons::meaning;
+
+/// What the records say.
+#[derive(Debug, Clone, Serialize)]
+pub struct Findings {
+    /// Connections taken.
+    pub connections: u64,
+    /// Of these without TLS.
+    pub without_tls: u64,
+    /// TLS of which the ClientHello was not captured.
+    pub without_hello: u64,
+    /// TLS handshakes: all others.
+    pub handshakes: u64,
+    /// Width of a bin, in ms.
+    pub bin_ms: f64,
+    /// The document's picture: a curve a version.
+    pub curves: Vec<Curve>,
+    /// Each version's classes.
+    pub classes: Vec<ClassRow>,
+    /// The modes of each version's full handshakes.
+    pub modes: Vec<ModesOf>,
+    /// The modes of the clients' round-trip times, over TCP.
+    pub round_trip_modes: Option<Modes>,
+    /// TLS 1.2 against TLS 1.3, full handshakes over TCP.
+    pub difference: Difference,
+    /// What to change.
+    pub changes: Vec<Change>,
+    /// What clients offered and got.
+    pub offers: Offers,
+    /// Versions that clients offer, each hello once for each.
+    pub offered_versions: Names,
+    /// The same, as the sets in which they are offered.
+    pub offered_sets: Names,
+    /// Suites chosen.
+    pub suites: Names,
+    /// Groups of the key exchange.
+    pub groups: Names,
+    /// Groups of the first key shares, as sets: of hellos that offer TLS 1.3.
+    pub key_shares: Names,
+    /// Application protocols offered.
+    pub alpn: Names,
+    /// Alerts, by who sent them.
+    pub alerts: Names,
+    /// Why handshakes failed.
+    pub failures: Names,
+    /// By the name that the client asked for; empty if it asked for none.
+    pub server_names: Groups,
+    /// By the client's network.
+    pub networks: Groups,
+    /// Over time.
+    pub over_time: Vec<Stretch>,
+    /// Width of a stretch of time, in seconds.
+    pub stretch_s: f64,
+    /// Why records are in doubt.
+    pub uncertain: Vec<Reason>,
+    /// Records in doubt for any reason.
+    pub uncertain_records: u64,
+    /// Of these, whose times are left out.
+    pub doubtful_records: u64,
+    /// What the capture passed over.
+    pub frames: Frames,
+}
+
+/// How one version's handshakes are spread.
+#[derive(Debug, Clone, Serialize)]
+pub struct Curve {
+    /// Transport and version.
+    pub kind: Kind,
+    /// From the ClientHello to the client's first application data: the document's.
+    pub to_data: Binned,
+    /// From the ClientHello to the client's Finished.
+    pub handshake: Binned,
+}
+
+/// A distribution in bins.
+#[derive(Debug, Clone, Serialize)]
+pub struct Binned {
+    /// Handshakes in it.
+    pub count: u64,
+    /// Share in each bin, in percent.
+    pub percent: Vec<f64>,
+    /// Share beyond the last, in percent.
+    pub beyond_percent: f64,
+    /// The median, in ms.
+    pub median_ms: Option<f64>,
+    /// 95 of 100 are at or below it, in ms.
+    pub p95_ms: Option<f64>,
+}
+
+/// The handshakes of one version and class.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClassRow {
+    /// Transport and version.
+    pub kind: Kind,
+    /// Class.
+    pub class: Class,
+    /// Handshakes.
+    pub count: u64,
+    /// Share of the version's, in percent.
+    pub percent: f64,
+    /// Those whose times are in doubt and left out below.
+    pub doubtful: u64,
+    /// Medians, in ms.
+    pub handshake_ms: Option<f64>,
+    /// See `handshake_ms`.
+    pub to_data_ms: Option<f64>,
+    /// See `handshake_ms`.
+    pub think_ms: Option<f64>,
+    /// See `handshake_ms`.
+    pub round_trip_ms: Option<f64>,
+    /// Median of the handshake over its own round trip.
+    pub round_trips: Option<f64>,
+}
+
+/// The modes of a version's full handshakes.
+#[derive(Debug, Clone, Serialize)]
+pub struct ModesOf {
+    /// Transport and version.
+    pub kind: Kind,
+    /// Of the time to the first data; `None` if there are too few to tell.
+    pub to_data: Option<Modes>,
+    /// Of the time to the client's Finished.
+    pub handshake: Option<Modes>,
+}
+
+/// Names and how often each was seen.
+#[derive(Debug, Clone, Serialize)]
+pub struct Names {
+    /// All that was counted.
+    pub total: u64,
+    /// The most frequent, the first first.
+    pub names: Vec<Count>,
+    /// What these do not account for.
+    pub others: u64,
+}
+
+/// A name's count.
+#[derive(Debug, Clone, Serialize)]
+pub struct Count {
+    /// The name.
+    pub name: String,
+    /// How often it was seen.
+    pub count: u64,
+    /// How often it may have been seen beside that, before it had a place of its own.
+    pub missed: u64,
+}
+
+/// Names, and the handshakes of each.
+#[derive(Debug, Clone, Serialize)]
+pub struct Groups {
+    /// All handshakes.
+    pub total: u64,
+    /// The most frequent, the first first.
+    pub groups: Vec<Group>,
+    /// Handshakes that these do not account for.
+    pub others: u64,
+}
+
+/// The handshakes of a name.
+#[derive(Debug, Clone, Serialize)]
+pub struct Group {
+    /// The name.
+    pub name: String,
+    /// What is told of them.
+    #[serde(flatten)]
+    pub told: Told,
+}
+
+/// What is told of handshakes that have something in common.
+#[derive(Debug, Clone, Serialize)]
+pub struct Told {
+    /// How many.
+    pub count: u64,
+    /// Share that agreed on TLS 1.3 or a draft of it, in percent.
+    pub tls13_percent: f64,
+    /// Share that resumed, with early data or without, in percent.
+    pub resumed_percent: f64,
+    /// Share that failed, in percent.
+    pub failed_percent: f64,
+    /// Median until the client's Finished in ms, right to 5 %.
+    pub handshake_ms: Option<f64>,
+    /// Median round trip in ms, right to 5 %.
+    pub round_trip_ms: Option<f64>,
+}
+
+/// What happened in a stretch of time.
+#[derive(Debug, Clone, Serialize)]
+pub struct Stretch {
+    /// When it began, by the capture's clock.
+    pub from: Time,
+    /// What is told of its handshakes.
+    #[serde(flatten)]
+    pub told: Told,
+}
+
+/// Why records are in doubt.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reason {
+    /// The reason, as records have it.
+    pub name: String,
+    /// Records with it.
+    pub count: u64,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// Full handshakes: a distribution over other classes would mix what takes different round trips.
+const CLASS: Class = Class::Full;
+
+/// What a digest's records say.
+#[must_use]
+pub fn findings(digest: &Digest) -> Findings {
+    let seed = digest.options().seed;
+    let of_kind = |kind: Kind| digest.cells.iter().filter(move |((own, _), _)| *own == kind);
+    let mut kinds: Vec<Kind> = digest.cells.keys().map(|(kind, _)| *kind).collect();
+    kinds.dedup();
+    let agreed = || kinds.iter().copied().filter(|kind| kind.version.is_some());
+    let (difference, round_trip_modes) = difference(digest, seed);
+    let in_all = |kind| of_kind(kind).map(|(_, cell)| cell.count).sum();
+    let classes = digest.cells.iter().map(|(key, cell)| class_row(*key, cell, in_all(key.0)));
+    let curve = |kind| Curve {
+        kind,
+        to_data: binned(of_kind(kind).map(|(_, cell)| &cell.to_data)),
+        handshake: binned(of_kind(kind).map(|(_, cell)| &cell.handshake)),
+    };
+    let alerts = digest.alerts.ranked().into_iter().map(|((client, name), entry)| Count {
+        name: format!("{name} (from the {})", if *client { "client" } else { "server" }),
+        count: entry.seen,
+        missed: entry.before,
+    });
+    let (total, others) = (digest.alerts.total(), digest.alerts.others());
+    let reason = |(name, count): (&String, &u64)| {
+        let meaning = meaning(name);
+        Reason { name: name.clone(), count: *count, meaning }
+    };
+    Findings {
+        connections: digest.connections,
+        without_tls: digest.without_tls,
+        without_hello: digest.without_hello,
+        handshakes: digest.cells.values().map(|cell| cell.count).sum(),
+        bin_ms: digest.options().bin.as_secs_f64() * 1e3,
+        curves: agreed().map(curve).filter(|curve| curve.handshake.count > 0).collect(),
+        classes: classes.collect(),
+        modes: agreed().filter_map(|kind| modes_of(digest, kind, seed)).collect(),
+        round_trip_modes,
+        difference,
+        changes: changes(digest),
+        offers: digest.offers,
+        offered_versions: names(&digest.offered_versions, |v| Version(*v).to_string()),
+        offered_sets: names(&digest.offered_sets, String::clone),
+        suites: names(&digest.suites, String::clone),
+        groups: names(&digest.groups, String::clone),
+        key_shares: names(&digest.key_shares, String::clone),
+        alpn: names(&digest.alpn, String::clone),
+        alerts: Names { total, others, names: alerts.collect() },
+        failures: names(&digest.failures, String::clone),
+        server_names: groups(&digest.server_names),
+        networks: groups(&digest.networks),
+        over_time: digest
+            .over_time
+            .stretches()
+            .map(|(from, tally)| Stretch { from, told: told(tally) })
+            .collect(),
+        stretch_s: digest.over_time.width().as_secs_f64(),
+        uncertain: digest.uncertain.iter().map(reason).collect(),
+        uncertain_records: digest.uncertain_records,
+        doubtful_records: digest.doubtful_records,
+        frames: digest.frames,
+    }
+}
+
+/// A share in percent; zero of nothing.
+pub(crate) fn percent(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { 100.0 * part as f64 / all as f64 }
+}
+
+fn class_row((kind, class): (Kind, Class), cell: &Cell, all: u64) -> ClassRow {
+    ClassRow {
+        kind,
+        class,
+        count: cell.count,
+        percent: percent(cell.count, all),
+        doubtful: cell.doubtful,
+        handshake_ms: cell.handshake.quantile(0.5),
+        to_data_ms: cell.to_data.quantile(0.5),
+        think_ms: cell.think.quantile(0.5),
+        round_trip_ms: cell.round_trip.quantile(0.5),
+        // Kept in thousandths, as if they were microseconds.
+        round_trips: cell.round_trips.quantile(0.5),
+    }
+}
+
+fn binned<'a>(spreads: impl Iterator<Item = &'a Spread>) -> Binned {
+    let mut all: Option<Spread> = None;
+    for spread in spreads {
+        match &mut all {
+            Some(all) => all.merge(spread),
+            None => all = Some(spread.clone()),
+        }
+    }
+    let Some(all) = all else {
+        let percent = Vec::new();
+        return Binned { count: 0, percent, beyond_percent: 0.0, median_ms: None, p95_ms: None };
+    };
+    let (bins, beyond) = all.bins();
+    let count = all.count();
+    Binned {
+        count,
+        percent: bins.iter().map(|bin| percent(*bin, count)).collect(),
+        beyond_percent: percent(beyond, count),
+        median_ms: all.quantile(0.5),
+        p95_ms: all.quantile(0.95),
+    }
+}
+
+fn modes_of(digest: &Digest, kind: Kind, seed: u64) -> Option<ModesOf> {
+    let kept = digest.cells.get(&(kind, CLASS))?.kept.times();
+    let to_data: Vec<f64> = kept.iter().filter_map(|times| times.to_data).collect();
+    let handshake: Vec<f64> = kept.iter().map(|times| times.handshake).collect();
+    Some(ModesOf { kind, to_data: modes(&to_data, seed), handshake: modes(&handshake, seed) })
+}
+
+fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
+    let of = |kind: Kind| -> Vec<Handshake> {
+        let cell = digest.cells.get(&(kind, CLASS));
+        let kept = cell.map(|cell| cell.kept.times()).unwrap_or_default();
+        let whole = kept.into_iter().filter_map(|times| {
+            Some(Handshake { to_data: times.to_data?, round_trip: times.round_trip })
+        });
+        whole.collect()
+    };
+    let (from, to) = (Kind::TLS12, Kind::TLS13);
+    let (all, by_mode, round_trip_modes) = compare(&of(from), &of(to), seed);
+    (Difference { from, to, class: CLASS, all, by_mode }, round_trip_modes)
+}
+
+fn names<K: Ord + Clone>(top: &Top<K>, name: impl Fn(&K) -> String) -> Names {
+    let count = |(key, entry): (&K, &crate::digest::Entry<()>)| Count {
+        name: name(key),
+        count: entry.seen,
+        missed: entry.before,
+    };
+    Names {
+        total: top.total(),
+        names: top.ranked().into_iter().map(count).collect(),
+        others: top.others(),
+    }
+}
+
+fn groups(top: &Top<String, Tally>) -> Groups {
+    let ranked = top.ranked().into_iter();
+    let group = |(name, entry): (&String, &crate::digest::Entry<Tally>)| Group {
+        name: name.clone(),
+        told: told(&entry.value),
+    };
+    Groups { total: top.total(), groups: ranked.map(group).collect(), others: top.others() }
+}
+
+fn told(tally: &Tally) -> Told {
+    Told {
+        count: tally.handshakes,
+        tls13_percent: percent(tally.tls13, tally.handshakes),
+        resumed_percent: percent(tally.resumed, tally.handshakes),
+        failed_percent: percent(tally.failed, tally.handshakes),
+        handshake_ms: tally.handshake.median(),
+        round_trip_ms: tally.round_trip.median(),
+    }
+}

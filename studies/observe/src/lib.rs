@@ -1,0 +1,24 @@
+//! The observe study: how long do real clients take to set up TLS, by version, as the packets at the
+//! server show it?
+//!
+//! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings`] says what
+//! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
+
+mod change;
+pub mod difference;
+mod digest;
+mod findings;
+pub mod modes;
+mod present;
+mod published;
+mod reasons;
+#[cfg(test)]
+mod replay;
+
+pub use change::Change;
+pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
+pub use findings::{
+    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Stretch, Told,
+    findings,
+};
+pub use published::{Published, SOURCE, published};

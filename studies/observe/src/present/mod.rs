@@ -1,0 +1,102 @@
+//! The study's part of the report, and the same for a terminal.
+
+mod answer;
+mod picture;
+mod tables;
+
+use report::{Inline, KeyFigure, Note, PlotError, Report, Section, Table};
+
+use crate::findings::Findings;
+
+impl Findings {
+    /// The answer: how long each version takes, and what lies between.
+    #[must_use]
+    pub fn answer(&self) -> Vec<Inline> {
+        answer::answer(self)
+    }
+
+    /// The few figures that carry the answer.
+    #[must_use]
+    pub fn key_figures(&self) -> Vec<KeyFigure> {
+        answer::key_figures(self)
+    }
+
+    /// What a reader must know before believing the answer.
+    #[must_use]
+    pub fn cautions(&self) -> Vec<Note> {
+        answer::cautions(self)
+    }
+
+    /// The study's sections, in order.
+    ///
+    /// # Errors
+    /// A plot cannot be drawn honestly.
+    pub fn sections(&self) -> Result<Vec<Section>, PlotError> {
+        let mut sections = vec![picture::section(self)?, tables::modes_section(self)];
+        sections.extend([
+            tables::difference_section(self),
+            tables::change_section(self),
+            tables::classes_section(self),
+            tables::offers_section(self),
+            tables::who_section(self),
+            tables::time_section(self),
+            tables::failures_section(self),
+            tables::doubt_section(self),
+        ]);
+        Ok(sections)
+    }
+
+    /// A report of its own, without a manifest, date or command: the caller knows these.
+    ///
+    /// # Errors
+    /// A plot cannot be drawn honestly.
+    pub fn report(&self) -> Result<Report, PlotError> {
+        let mut report = Report::new("How long real clients take");
+        report.subtitle = "TLS handshakes as the packets at the server show them".to_owned();
+        report.question =
+            "How long do my clients take to set up TLS, and what would a newer version save?"
+                .to_owned();
+        report.answer = self.answer();
+        report.key_figures = self.key_figures();
+        report.notes = self.cautions();
+        report.sections = self.sections()?;
+        Ok(report)
+    }
+
+    /// The tables for a terminal, those that answer the question first.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let all = [
+            tables::classes(self),
+            tables::modes(self),
+            tables::difference(self),
+            tables::changes(self),
+            tables::names("Versions offered", "version", &self.offered_versions, 10),
+            tables::groups("By server name", "server name", &self.server_names, 8),
+            tables::groups("By client network", "network", &self.networks, 8),
+            tables::names("Why handshakes failed", "why", &self.failures, 8),
+            tables::doubt(self),
+            tables::frames(self),
+        ];
+        all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    }
+
+    /// The answer and the tables for a terminal of so many columns. The first lines are the answer.
+    #[must_use]
+    pub fn text(&self, width: usize) -> String {
+        let mut text = String::new();
+        for line in self.answer() {
+            text.push_str(&line.to_plain());
+            text.push('\n');
+        }
+        for note in self.cautions() {
+            text.push_str(&format!("note: {}\n", note.text.to_plain()));
+        }
+        for table in self.tables() {
+            text.push('\n');
+            text.push_str(table.to_text(width).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
