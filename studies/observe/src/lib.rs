@@ -3,6 +3,7 @@
 //!
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
+//! [`truth::run`] makes connections in the lab of which all is known, and compares.
 
 mod change;
 pub mod difference;
@@ -14,6 +15,7 @@ mod published;
 mod reasons;
 #[cfg(test)]
 mod replay;
+pub mod truth;
 
 pub use change::Change;
 pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};

@@ -376,7 +376,9 @@ impl Digest {
             changes.resumed_without_early.take(round_trip);
         }
         if class == Class::HelloRetry {
-            let group = tls.retry_group.map_or_else(|| "none".to_owned(), |g| g.to_string());
+            // The share that follows is of the group that was asked for (RFC 8446 §4.1.4).
+            let asked = tls.retry_group.or(tls.group);
+            let group = asked.map_or_else(|| "none".to_owned(), |g| g.to_string());
             let pair = (set(&tls.key_shares), group);
             changes.retry(pair, &self.mould).take(round_trip);
         }
