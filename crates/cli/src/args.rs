@@ -120,6 +120,8 @@ pub enum Command {
     Doctor(JsonArg),
     /// Which TLS library to build on: cost, locks and threads of each (under five minutes)
     Stacks(Box<crate::stacks_args::StacksArgs>),
+    /// How long real clients take to set up TLS, from captures or an interface
+    Observe(Box<crate::observe_args::ObserveArgs>),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
     /// Load a TLS server: connections by the thousand a second, at a number or a rate

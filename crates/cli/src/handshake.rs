@@ -24,6 +24,7 @@ pub fn handshake(args: &HandshakeArgs, talk: &Talk) -> Outcome {
     let run = LabRun {
         name: "handshake",
         plan: &plan,
+        observe: None,
         stacks: None,
         out: &args.out,
         lab: &args.lab,

@@ -14,6 +14,7 @@ use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
+use crate::observe_lab::Captures;
 use crate::report::{Question, Results};
 use crate::stacks::{Ready, Scratch};
 use crate::talk::{Progress, Talk};
@@ -23,6 +24,8 @@ pub struct LabRun<'a> {
     /// The command's name, for the folder.
     pub name: &'a str,
     pub plan: &'a Plan,
+    /// The observe study's part.
+    pub observe: Option<&'a Captures>,
     /// The stacks study's part, measured after the lab is gone.
     pub stacks: Option<&'a stacks_study::Plan>,
     pub out: &'a OutArgs,
@@ -52,6 +55,12 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     following.progress.finish();
     drop(bench);
     let mut ended = ended.map_err(study_failed)?;
+    if let (End::Complete, Some(captures)) = (ended, run.observe)
+        && !Captures::are_in(&folder)
+        && !captures.make(&folder, run.lab, &interrupt, talk)?
+    {
+        ended = End::Interrupted;
+    }
     if let (End::Complete, Some(plan)) = (ended, run.stacks) {
         let scratch = Scratch::make()?;
         let ready = Ready::of_run(plan.clone(), &scratch)?;
@@ -84,7 +93,12 @@ fn study_failed(error: handshake::StudyError) -> Failed {
 }
 
 fn lab_options(run: &LabRun<'_>) -> LabOptions {
-    let backend = match run.lab.backend {
+    options_of_lab(run.lab, run.plan.seed)
+}
+
+/// A lab as the command line asks for it.
+pub fn options_of_lab(lab: &LabArgs, seed: u64) -> LabOptions {
+    let backend = match lab.backend {
         LinkBackend::Auto => lab::Backend::Auto,
         LinkBackend::Veth => lab::Backend::Veth,
         LinkBackend::Tap => lab::Backend::Tap,
@@ -94,7 +108,7 @@ fn lab_options(run: &LabRun<'_>) -> LabOptions {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let (pump_cpu, node_cpu) = if processors > 1 { (Some(1), Some(0)) } else { (None, None) };
     let pump = pump::Options { cpu: pump_cpu, ..pump::Options::default() };
-    LabOptions { seed: run.plan.seed, backend, pump, node_cpu }
+    LabOptions { seed, backend, pump, node_cpu }
 }
 
 /// Opens the folder: a new one with a manifest, or the one to resume.
@@ -105,6 +119,9 @@ fn open(
     talk: &Talk,
 ) -> Result<(PathBuf, Finished, Recorder), Failed> {
     let mut plan = json!({ "handshake": run.plan });
+    if let Some(captures) = run.observe {
+        plan["observe"] = captures.described();
+    }
     if let Some(stacks) = run.stacks {
         plan["stacks"] = json!(stacks);
     }
@@ -186,4 +203,9 @@ pub fn plan_of(folder: &Path) -> Result<Plan, Failed> {
         .or_exit(Exit::Results)?;
     plan.check().or_exit(Exit::Results)?;
     Ok(plan)
+}
+
+/// Whether results in a folder were measured by a plan with a part of this name.
+pub fn plan_has(folder: &Path, part: &str) -> bool {
+    record::Run::stream(folder).is_ok_and(|(manifest, _)| manifest.plan.get(part).is_some())
 }

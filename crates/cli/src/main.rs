@@ -19,6 +19,15 @@ mod lab_run;
 mod load;
 mod load_args;
 mod medians;
+mod observe;
+mod observe_args;
+mod observe_lab;
+mod observe_live;
+mod observe_metrics;
+mod observe_query;
+mod observe_results;
+mod observe_sinks;
+mod observe_truth;
 mod output;
 mod probe;
 mod report;
@@ -94,6 +103,7 @@ fn dispatch(cli: Cli, talk: &Talk) -> Outcome {
         Command::Report(args) => report::report(&args, talk),
         Command::Compare(args) => compare::compare(&args, talk),
         Command::Doctor(args) => doctor::doctor(&args, talk),
+        Command::Observe(args) => observe::observe(&args, talk),
         Command::Probe(args) => probe::probe(&args, talk),
         Command::Stacks(args) => stacks::stacks(&args, talk),
         Command::Load(args) => load::load(&args, talk),

@@ -15,6 +15,7 @@ use crate::args::ReportArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{quoted, read_text};
 use crate::medians::medians;
+use crate::observe_truth::Truth;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
 
@@ -66,13 +67,16 @@ pub struct Results {
     pub stacks: stacks_study::Summary,
     /// What the samples of `wiretax stacks haproxy` say.
     pub haproxy: haproxy::Summary,
+    /// What the observe study made of clients of whom all is known.
+    pub truth: Option<Truth>,
 }
 
 impl Results {
     /// Reads a folder and summarises its samples.
     pub fn read(folder: &Path, seed: u64, talk: &Talk) -> Result<Results, Failed> {
         let run = Run::open(folder).or_exit(Exit::Results)?;
-        if run.samples.is_empty() {
+        let truth = Truth::read(folder, seed)?;
+        if run.samples.is_empty() && truth.is_none() {
             let shown = folder.display().to_string();
             let again = quoted(&shown);
             let error = anyhow!("{shown}: no samples in it yet; go on with --resume {again}");
@@ -87,7 +91,7 @@ impl Results {
         let stacks = stacks_study::summarise(stacks);
         let haproxy = haproxy::Summary::of(&of_haproxy);
         progress.finish();
-        Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy })
+        Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy, truth })
     }
 
     /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
@@ -106,7 +110,8 @@ impl Results {
         let stacks = (!self.stacks.is_empty())
             .then(|| stacks_study::Findings::new(&self.stacks, question.load, question.seed));
         let haproxy = (!self.haproxy.rows.is_empty()).then_some(&self.haproxy);
-        let findings = Found { handshake, stacks, haproxy };
+        let truth = self.truth.as_ref();
+        let findings = Found { handshake, stacks, haproxy, truth };
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
         let report = assemble(&self.manifest, &findings)?;
         report.write_to(&path).or_exit(Exit::Results)?;
@@ -135,6 +140,10 @@ impl Results {
             summary["needs"] = json!(stacks.needs());
             value["stacks"] = summary;
         }
+        if let Some(truth) = findings.truth {
+            let found = serde_json::to_value(&truth.findings).or_exit(Exit::Results)?;
+            value["observe"] = json!({ "findings": found, "agreement": truth.agreement });
+        }
         if let Some(haproxy) = findings.haproxy {
             value["haproxy"] = serde_json::to_value(haproxy).or_exit(Exit::Results)?;
         }
@@ -152,6 +161,7 @@ struct Found<'a> {
     handshake: Option<Findings<'a>>,
     stacks: Option<stacks_study::Findings<'a>>,
     haproxy: Option<&'a haproxy::Summary>,
+    truth: Option<&'a Truth>,
 }
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
@@ -165,6 +175,9 @@ fn tables(findings: &Found<'_>) -> String {
     }
     if let Some(stacks) = &findings.stacks {
         tables.extend(stacks.tables());
+    }
+    if let Some(truth) = findings.truth {
+        tables.extend(truth.tables());
     }
     if let Some(summary) = findings.haproxy {
         let scenarios = haproxy::Scenario::ALL.iter();
@@ -183,6 +196,10 @@ fn subject(findings: &Found<'_>) -> (&'static str, &'static str) {
         (None, None) if findings.haproxy.is_some() => (
             "HAProxy on TLS libraries",
             "How many connections does HAProxy take on each TLS library, and what does each cost?",
+        ),
+        (None, None) if findings.truth.is_some() => (
+            "How long clients take, and how that is known",
+            "What does a capture say of clients of whom all is known, and is it right?",
         ),
         (None, Some(_)) => (
             "Which TLS library to build on",
@@ -217,6 +234,13 @@ fn assemble(manifest: &Manifest, findings: &Found<'_>) -> Result<Report, Failed>
         report.key_figures = handshake.key_figures();
         report.notes = handshake.cautions();
         report.sections = handshake.sections().or_exit(Exit::Results)?;
+    }
+    if let Some(truth) = findings.truth {
+        if findings.handshake.is_none() {
+            report.answer = truth.answer();
+            report.key_figures = truth.key_figures();
+        }
+        report.sections.extend(truth.sections()?);
     }
     if let Some(stacks) = &findings.stacks {
         report.answer.extend(stacks.answer());

@@ -4,7 +4,8 @@ use handshake::Plan;
 
 use crate::args::RunArgs;
 use crate::exit::{Exit, OrExit, Outcome};
-use crate::lab_run::{LabRun, measure, plan_of};
+use crate::lab_run::{LabRun, measure, plan_has, plan_of};
+use crate::observe_lab::Captures;
 use crate::report::Question;
 use crate::talk::Talk;
 
@@ -26,9 +27,14 @@ pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
         }
     };
     let question = Question::read("tcp+tls12", None, plan.seed)?;
+    // Results from before there was this study are resumed without it: their plan has none of it.
+    let resumed = args.out.resume.as_deref();
+    let observed = resumed.is_none_or(|folder| plan_has(folder, "observe"));
+    let captures = Captures { seed: plan.seed, times: 1 };
     let run = LabRun {
         name: "run",
         plan: &plan,
+        observe: observed.then_some(&captures),
         stacks: stacks.as_ref(),
         out: &args.out,
         lab: &args.lab,

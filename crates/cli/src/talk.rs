@@ -121,6 +121,36 @@ impl Talk {
         }
         Progress { bar, plain: !self.quiet && !terminal, end, began: None, said: None }
     }
+
+    /// A view of several lines that changes in place; hidden when quiet or when stderr is no terminal.
+    pub fn view(&self) -> View {
+        let hidden = self.quiet || !std::io::stderr().is_terminal();
+        let target = match hidden {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(5),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        View(bar)
+    }
+}
+
+/// A view that changes in place.
+pub struct View(ProgressBar);
+
+impl View {
+    /// Shows a text in place of the last one.
+    pub fn show(&self, text: String) {
+        self.0.set_message(text);
+        self.0.tick();
+    }
+
+    /// Takes it away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
 }
 
 /// How far a measurement is. On a terminal a bar; elsewhere a line now and then, if it takes longer

@@ -15,6 +15,7 @@ mod published;
 mod reasons;
 #[cfg(test)]
 mod replay;
+mod round_trips;
 pub mod truth;
 
 pub use change::Change;

@@ -1,0 +1,205 @@
+//! `wiretax observe`: its part of the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use rows::Addresses;
+use units::Delay;
+
+use crate::args::{JsonArg, LabArgs};
+
+/// `wiretax observe`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  wiretax observe trace.pcapng                  how long clients took, by TLS version
+  wiretax observe up.pcap.gz down.pcap.zst --html report.html
+  tcpdump -w - 'port 443' | wiretax observe -
+  wiretax observe trace.pcap --json | jq 'select(.class == \"failed\")'
+  sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
+  wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
+  wiretax observe trace.pcap --parquet records && wiretax observe query records versions
+  wiretax observe lab                           captures with known answers, and what is made of them
+
+Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
+the sizes and the order of encrypted records; connections where that leaves a doubt are counted apart
+(studies/observe/README.md says when).
+
+Exit codes:
+  0    done; a live capture ended by Ctrl-C too
+  2    the command line or an input file is wrong
+  3    this machine cannot do it (`wiretax doctor` says what is missing)
+  4    the results could not be written
+  130  interrupted while reading files: what was read is printed"
+)]
+pub struct ObserveArgs {
+    /// Capture files: pcap or pcapng, also gzip or zstd; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "interface")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub live: LiveArgs,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub picture: PictureArgs,
+    #[command(flatten)]
+    pub results: ResultArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+    #[command(subcommand)]
+    pub command: Option<ObserveCommand>,
+}
+
+/// What else can be done with records.
+#[derive(Debug, Subcommand)]
+pub enum ObserveCommand {
+    /// Make captures with known answers in the lab, and hold the records against them
+    Lab(ObserveLabArgs),
+    /// Ask the records of --parquet a question in SQL
+    Query(QueryArgs),
+}
+
+/// A live capture.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Live capture")]
+pub struct LiveArgs {
+    /// Capture on this interface; may be given several times
+    #[arg(short, long, value_name = "NAME")]
+    pub interface: Vec<String>,
+    /// Only these ports, TCP and UDP [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "PORTS", requires = "interface")]
+    pub port: Vec<u16>,
+    /// Take frames that are for other hosts too
+    #[arg(long, requires = "interface")]
+    pub promiscuous: bool,
+    /// End after this time [default: at Ctrl-C]
+    #[arg(long, value_name = "TIME", requires = "interface")]
+    pub duration: Option<Delay>,
+}
+
+/// How frames become records.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+pub struct ReadingArgs {
+    /// Keys of the sessions, as programs write them to SSLKEYLOGFILE: checks the rule
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_log: Option<PathBuf>,
+    /// Connections followed at once; beyond it the oldest is dropped and counted
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = connections)]
+    pub max_connections: usize,
+}
+
+/// What is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What is shown")]
+pub struct PictureArgs {
+    /// Width of the distributions' bins
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub bin: Delay,
+    /// Client networks: prefix lengths for IPv4 and IPv6
+    #[arg(long, value_name = "V4,V6", default_value = "24,48", value_parser = prefixes)]
+    pub prefix: (u8, u8),
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub struct ResultArgs {
+    /// Write the report there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Write the records as Parquet, a folder an hour
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub parquet: Option<PathBuf>,
+    /// Serve histograms to Prometheus at this address, as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDR")]
+    pub prometheus: Option<SocketAddr>,
+    /// Write the clients' round-trip times, for `wiretax handshake --clients`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub rtt_out: Option<PathBuf>,
+    /// Hide addresses in everything that is written: none, truncate, truncate:24/48, or hash (under
+    /// a key, common prefixes stay common)
+    #[arg(long, value_name = "HOW", default_value = "none", num_args = 0..=1, default_missing_value = "truncate", require_equals = true)]
+    pub anonymise: Addresses,
+    /// Hide host names too, as tokens under the key
+    #[arg(long)]
+    pub anonymise_names: bool,
+    /// The key: 64 hexadecimal digits; without it a new one is drawn, and forgotten
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub anonymise_key: Option<PathBuf>,
+}
+
+/// `wiretax observe lab`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax observe lab
+  wiretax observe lab --repeat 5 --out results/truth")]
+pub struct ObserveLabArgs {
+    /// How often each kind of connection is made, in units of the quick plan (some 220 connections)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder for the results; a new one under ./results if not given
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub lab: LabArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+/// `wiretax observe query`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax observe query records                 the standard questions
+  wiretax observe query records versions
+  wiretax observe query records \"select sni, count(*) from connections group by sni\"
+  wiretax observe query records versions --json")]
+pub struct QueryArgs {
+    /// The folder that --parquet wrote
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub records: PathBuf,
+    /// A standard question's name, or SQL over the tables `connections` and `endings`
+    #[arg(value_name = "QUESTION|SQL")]
+    pub question: Option<String>,
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err("it is no count of at least 1; hint: try 1000000".to_owned()),
+    }
+}
+
+fn prefixes(text: &str) -> Result<(u8, u8), String> {
+    let wrong = || "it is no pair like 24,48; hint: at most 32 and 128".to_owned();
+    let (v4, v6) = text.split_once(',').ok_or_else(wrong)?;
+    match (v4.trim().parse(), v6.trim().parse()) {
+        (Ok(v4 @ 0..=32), Ok(v6 @ 0..=128)) => Ok((v4, v6)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_pairs_within_bounds() {
+        assert_eq!(prefixes("16,32"), Ok((16, 32)));
+        for wrong in ["", "24", "33,48", "24,129", "a,b", "24,48,1"] {
+            assert!(prefixes(wrong).is_err(), "{wrong}");
+        }
+        assert!(connections("0").is_err() && connections("-1").is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! `wiretax observe query`: SQL over the records of `--parquet`, where the program was built with it.
+
+use crate::exit::Outcome;
+use crate::observe_args::QueryArgs;
+use crate::talk::Talk;
+
+/// Answers.
+#[cfg(feature = "query")]
+pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
+    use crate::exit::{Exit, OrExit};
+    use query::{Error, Format, QUESTIONS};
+
+    let Some(question) = &args.question else {
+        let mut text = String::from("Questions:\n");
+        for question in QUESTIONS {
+            text += &format!("  {:18} {}\n", question.name, question.about());
+        }
+        crate::output::say(&text)?;
+        talk.advice("give one of these names, or SQL over the tables `connections` and `endings`");
+        return Ok(Exit::Done);
+    };
+    let format = if args.json.json { Format::Json } else { Format::Table };
+    let answered = query::run(&args.records, question, format, &mut std::io::stdout());
+    let usage = |error: &Error| {
+        matches!(error, Error::NoDataSet(_) | Error::NoQuestion(_) | Error::Query(_))
+    };
+    match answered {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) if usage(&error) => Err(error).or_exit(Exit::Usage),
+        Err(error) => Err(error).or_exit(Exit::Results),
+    }
+}
+
+/// Says how to have it.
+#[cfg(not(feature = "query"))]
+pub fn query(args: &QueryArgs, _talk: &Talk) -> Outcome {
+    use crate::exit::{Exit, Failed};
+
+    let error = anyhow::anyhow!(
+        "this program was built without its SQL engine; hint: build it with `cargo build --release \
+         -p cli --features query`, or ask {} with any engine that reads Parquet",
+        args.records.display()
+    );
+    Err(Failed { exit: Exit::Machine, error })
+}

@@ -1,0 +1,206 @@
+//! What `wiretax observe` prints and writes when it has seen all.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use observe::Counters;
+use observe_study::{Findings, findings};
+use report::{Cell, Column, Row, Table};
+
+use crate::exit::{Exit, Failed, OrExit};
+use crate::observe_args::ObserveArgs;
+use crate::observe_sinks::{LISTED, Sinks};
+use crate::output::{say, terminal_width};
+use crate::talk::Talk;
+
+/// Files that are written at the end: claimed at the beginning, so that one that cannot be written is
+/// known before time is spent.
+pub struct Late {
+    html: Option<(PathBuf, Option<File>)>,
+    rtt: Option<(PathBuf, Option<File>)>,
+}
+
+impl Late {
+    /// Looks whether the files can be written. `keep_open`: rights are given up before they are, so
+    /// they are opened now.
+    pub fn open(args: &ObserveArgs, keep_open: bool) -> Result<Late, Failed> {
+        let claim = |path: &Option<PathBuf>| -> Result<_, Failed> {
+            let Some(path) = path else { return Ok(None) };
+            let was_there = path.exists();
+            let file = File::options().write(true).create(true).truncate(keep_open).open(path);
+            let file = file
+                .with_context(|| {
+                    format!("{} cannot be written; hint: name another file", path.display())
+                })
+                .or_exit(Exit::Results)?;
+            if keep_open {
+                return Ok(Some((path.clone(), Some(file))));
+            }
+            if !was_there {
+                // Nothing half-written is left if the program is killed.
+                let _ = std::fs::remove_file(path);
+            }
+            Ok(Some((path.clone(), None)))
+        };
+        Ok(Late { html: claim(&args.results.html)?, rtt: claim(&args.results.rtt_out)? })
+    }
+}
+
+/// Gives a folder of root's to whom the process will run as: the owner of the folder above.
+pub fn hand_over(folder: &Path) -> Result<(), Failed> {
+    let failed = || format!("{} cannot be given to the user who called", folder.display());
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    let owner = std::fs::metadata(folder).with_context(failed).or_exit(Exit::Results)?.uid();
+    if owner != 0 {
+        return Ok(());
+    }
+    let identity = number("SUDO_UID").zip(number("SUDO_GID"));
+    let (user, group) = identity.unwrap_or((65_534, 65_534));
+    for entry in ["", "connections", "endings"] {
+        let path = folder.join(entry);
+        if path.exists() {
+            chown(&path, Some(user), Some(group)).with_context(failed).or_exit(Exit::Results)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints and writes what the records say.
+pub fn publish(
+    args: &ObserveArgs,
+    sinks: Sinks,
+    counters: &Counters,
+    late: Late,
+    talk: &Talk,
+) -> Result<(), Failed> {
+    let findings = findings(&sinks.digest);
+    if !args.json.json && !sinks.unread {
+        let mut text = String::new();
+        if !sinks.listed.is_empty() && sinks.listed.len() <= LISTED {
+            text += &connections(&sinks.listed).to_text(terminal_width());
+            text.push('\n');
+        }
+        text += &findings.text(terminal_width());
+        say(&text)?;
+    }
+    if sinks.listed.len() > LISTED && !args.json.json {
+        talk.advice("--json prints every connection");
+    }
+    if counters.dropped > 0 {
+        talk.warning(format!(
+            "{} connections were dropped because there were more than {} at once",
+            counters.dropped, args.reading.max_connections
+        ));
+        talk.advice("give a larger --max-connections");
+    }
+    if let Some((path, file)) = late.html {
+        write_report(&findings, &path, file)?;
+        talk.note(format!("report: {}", path.display()));
+    }
+    if let Some((path, file)) = late.rtt {
+        write_round_trips(&sinks, &path, file)?;
+        talk.note(format!("round-trip times: {}", path.display()));
+    }
+    Ok(())
+}
+
+fn write_report(findings: &Findings, path: &Path, file: Option<File>) -> Result<(), Failed> {
+    let mut report = findings.report().or_exit(Exit::Results)?;
+    report.command = std::env::args().collect::<Vec<_>>().join(" ");
+    match file {
+        None => report.write_to(path).map(|_| ()).or_exit(Exit::Results),
+        Some(mut file) => write_text(&mut file, &report::render(&report), path),
+    }
+}
+
+fn write_round_trips(sinks: &Sinks, path: &Path, file: Option<File>) -> Result<(), Failed> {
+    let text = sinks.digest.round_trips_text();
+    match file {
+        None => replace(path, &text),
+        Some(mut file) => write_text(&mut file, &text, path),
+    }
+}
+
+fn write_text(file: &mut File, text: &str, path: &Path) -> Result<(), Failed> {
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("{} cannot be written", path.display()))
+        .or_exit(Exit::Results)
+}
+
+/// Writes a file whole or not at all.
+fn replace(path: &Path, text: &str) -> Result<(), Failed> {
+    let failed = || format!("{} cannot be written", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let write = || -> anyhow::Result<()> {
+        let mut new = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
+        new.write_all(text.as_bytes()).with_context(failed)?;
+        new.persist(path).with_context(failed)?;
+        Ok(())
+    };
+    write().or_exit(Exit::Results)
+}
+
+/// Each connection in a line.
+fn connections(rows: &[rows::Row]) -> Table {
+    let columns = vec![
+        Column::new("Client"),
+        Column::new("Server"),
+        Column::new("Version"),
+        Column::new("Suite"),
+        Column::new("Class"),
+        Column::new("handshake").unit("ms"),
+        Column::new("think").unit("ms"),
+        Column::new("RTT").unit("ms"),
+        Column::new("round trips"),
+        Column::new("Remarks"),
+    ];
+    let mut table = Table::new("Connections with TLS", columns);
+    for row in rows {
+        let ms = |nanos: Option<u64>| match nanos {
+            Some(nanos) => Cell::number(nanos as f64 / 1e6, 3),
+            None => Cell::text("-"),
+        };
+        let text = |text: &Option<String>| Cell::text(text.clone().unwrap_or_else(|| "-".to_owned()));
+        let server = match &row.sni {
+            Some(name) => format!("{name}:{}", row.server_port),
+            None => format!("{}:{}", row.server, row.server_port),
+        };
+        table.push(Row::new(vec![
+            Cell::text(format!("{}:{}", row.client, row.client_port)),
+            Cell::text(server),
+            text(&row.version),
+            text(&row.cipher_suite),
+            text(&row.class),
+            ms(row.tls_handshake),
+            ms(row.think),
+            ms(row.round_trip),
+            row.tls_round_trips.map_or_else(|| Cell::text("-"), |n| Cell::number(n, 2)),
+            Cell::text(remarks(row)),
+        ]));
+    }
+    table
+}
+
+fn remarks(row: &rows::Row) -> String {
+    let mut remarks = Vec::new();
+    if row.transport == "quic" {
+        remarks.push("QUIC".to_owned());
+    }
+    if let (Some(alert), Some(from)) = (&row.alert, &row.alert_from) {
+        remarks.push(format!("alert of the {from}: {alert}"));
+    }
+    if let Some(early) = row.early_data.as_deref().filter(|early| *early != "not_offered") {
+        remarks.push(format!("early data {early}"));
+    }
+    if row.ended == "reset" {
+        remarks.push("reset".to_owned());
+    }
+    if !row.uncertain.is_empty() {
+        remarks.push(format!("uncertain: {}", row.uncertain.join(", ")));
+    }
+    remarks.join("; ")
+}
