@@ -349,7 +349,8 @@ impl Fragments {
 fn refuse(fragment: &Fragment<'_>) -> Option<Refusal> {
     let end = fragment.offset.saturating_add(fragment.payload_len);
     // RFC 8200 §4.5: only the last one's length is free.
-    let odd = fragment.more && (fragment.payload_len % 8 != 0 || fragment.payload_len == 0);
+    let odd =
+        fragment.more && (!fragment.payload_len.is_multiple_of(8) || fragment.payload_len == 0);
     if odd || end > MAX_LEN {
         return Some(Refusal::Malformed);
     }

@@ -14,7 +14,7 @@ use crate::flow::{Flow, FlowContent};
 use crate::fragments::Fragments;
 use crate::record::{Connection, Output, Traffic};
 use crate::side::Sender;
-use crate::table::{Activity, Key, Table};
+use crate::table::{Activity, Table};
 use crate::tcp::Input;
 use crate::tls::Mark;
 
@@ -207,9 +207,9 @@ impl Tracker {
     /// Reads a layer of `frames` and what is inside, past no more headers than `left`.
     fn handle_layer(&mut self, at: Time, layer: Layer<'_>, mut left: u8, frames: Traffic) {
         match decode(layer, &mut left) {
-            Content::Transport(packet) => self.handle_transport(at, &packet, frames),
-            Content::Other => add(&mut self.counters.other, frames),
-            Content::Fragment(fragment) => {
+            Some(Content::Transport(packet)) => self.handle_transport(at, &packet, frames),
+            None => add(&mut self.counters.other, frames),
+            Some(Content::Fragment(fragment)) => {
                 add(&mut self.counters.fragments, frames);
                 let whole = self.fragments.insert(self.now, &fragment, frames);
                 if let Some(whole) = &whole {
@@ -244,14 +244,12 @@ impl Tracker {
                 }
             }
         }
-        let (key, from_low) = Key::new(packet.source, packet.destination, tcp);
-        let found = self
-            .table
-            .find(&key)
-            .filter(|place| !(tcp && self.superseded(*place, packet, from_low)));
+        let from_low = packet.from_low;
+        let found =
+            self.table.find(&packet.key).filter(|place| !(tcp && self.superseded(*place, packet)));
         let place = match found {
             Some(place) => place,
-            None => match self.begin(at, packet, (key, from_low)) {
+            None => match self.begin(at, packet) {
                 Some(flow) => self.add(flow),
                 None => {
                     add(&mut self.counters.stray, frames);
@@ -303,13 +301,13 @@ impl Tracker {
     }
 
     /// Gives out the connection at a place if the segment begins another between the same ports.
-    fn superseded(&mut self, place: u32, packet: &Decoded<'_>, from_low: bool) -> bool {
+    fn superseded(&mut self, place: u32, packet: &Decoded<'_>) -> bool {
         let Transport::Tcp { segment, .. } = &packet.transport else { return false };
         if !segment.flags().has(Flags::SYN) {
             return false;
         }
         let flow = self.table.get(place);
-        let superseded = flow.is_some_and(|flow| flow.is_superseded_by(segment, from_low));
+        let superseded = flow.is_some_and(|flow| flow.is_superseded_by(segment, packet.from_low));
         if superseded {
             self.give_out(place, false);
         }
@@ -332,9 +330,9 @@ impl Tracker {
     }
 
     /// The connection that a packet begins, if it does.
-    fn begin(&mut self, at: Time, packet: &Decoded<'_>, key: (Key, bool)) -> Option<Flow> {
+    fn begin(&mut self, at: Time, packet: &Decoded<'_>) -> Option<Flow> {
         let number = self.counters.connections;
-        Flow::begin(number, at, packet, key, self.limits.stream_bytes, &mut self.scratch)
+        Flow::begin(number, at, packet, self.limits.stream_bytes, &mut self.scratch)
     }
 
     /// Gives out what has been silent for long enough: looked at once a millisecond of the
