@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use observe::{HandOut, Limits, LinkType, Tracker};
+use observe::{HandOut, Limits, LinkType, Packet, Tracker};
 use units::Time;
 
 /// The thread's time on the processor.
@@ -135,6 +135,24 @@ fn established(criterion: &mut Criterion<OwnTime>) {
                         frame[..HEADERS].copy_from_slice(header);
                         frame[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
                         tracker.handle_packet(at, LinkType::Ethernet, black_box(&frame), len);
+                    }
+                });
+            });
+            // Frames together, as a reader's buffer has them.
+            let mut frames = vec![frame; 64];
+            group.bench_function(format!("{name}_together"), |bencher| {
+                bencher.iter(|| {
+                    for headers in load.headers.chunks(64) {
+                        for (frame, header) in frames.iter_mut().zip(headers) {
+                            frame[..HEADERS].copy_from_slice(header);
+                            frame[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
+                        }
+                        let link_type = LinkType::Ethernet;
+                        let packets: [Packet<'_>; 64] = std::array::from_fn(|number| {
+                            at += Duration::from_nanos(300);
+                            Packet { at, link_type, bytes: &frames[number], original_len: len }
+                        });
+                        tracker.handle_packets(black_box(&packets[..headers.len()]));
                     }
                 });
             });

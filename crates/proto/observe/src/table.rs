@@ -292,14 +292,30 @@ impl<T: Entry> Table<T> {
         self.index.len
     }
 
-    fn slot_of(&self, key: &Key) -> Option<(usize, u32)> {
-        let is_it = |place| self.look(place).is_some_and(|entry| entry.key() == key);
-        self.index.find(self.keyed.hash(key), is_it)
+    /// A key's hash.
+    pub(crate) fn hash(&self, key: &Key) -> u32 {
+        self.keyed.hash(key)
     }
 
-    /// Where a key's entry is.
-    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        self.slot_of(key).map(|(_, place)| place)
+    fn slot_of(&self, hash: u32, key: &Key) -> Option<(usize, u32)> {
+        let is_it = |place| self.look(place).is_some_and(|entry| entry.key() == key);
+        self.index.find(hash, is_it)
+    }
+
+    /// Where the entry of a key with this hash is.
+    pub(crate) fn find(&self, hash: u32, key: &Key) -> Option<u32> {
+        self.slot_of(hash, key).map(|(_, place)| place)
+    }
+
+    /// Where the entry of a key with this hash is, if no other key has it: looks at the index
+    /// alone.
+    pub(crate) fn guess(&self, hash: u32) -> Option<u32> {
+        self.index.find(hash, |_| true).map(|(_, place)| place)
+    }
+
+    /// Reads an entry, so that it is in the cache when it is needed; gives what it read.
+    pub(crate) fn warm(&self, place: u32) -> u64 {
+        self.look(place).map_or(0, |entry| entry.last().as_nanos() ^ u64::from(entry.key().kind))
     }
 
     fn list(&mut self, list: Activity) -> &mut List {
@@ -387,7 +403,7 @@ impl<T: Entry> Table<T> {
     /// Takes an entry out.
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
         let key = *self.look(at)?.key();
-        let (slot, _) = self.slot_of(&key)?;
+        let (slot, _) = self.slot_of(self.keyed.hash(&key), &key)?;
         self.index.remove(slot);
         self.unlink(at);
         self.free.push(at);

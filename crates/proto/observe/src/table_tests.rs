@@ -69,7 +69,7 @@ proptest! {
         let mut table = Table::new(7, 0);
         let mut model: [Vec<u16>; 2] = [Vec::new(), Vec::new()];
         for (port, action) in steps {
-            match (table.find(&key(port)), action) {
+            match (table.find(table.hash(&key(port)), &key(port)), action) {
                 (None, _) => {
                     table.insert(one(port, Time::ZERO), Time::ZERO);
                     model[0].push(port);
@@ -106,7 +106,7 @@ proptest! {
         let mut now = Time::ZERO;
         for (port, step) in steps {
             now += std::time::Duration::from_nanos(step);
-            match table.find(&key(port)) {
+            match table.find(table.hash(&key(port)), &key(port)) {
                 None => {
                     table.insert(one(port, now), now);
                 }
