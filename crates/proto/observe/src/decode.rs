@@ -1,11 +1,13 @@
 //! From a captured frame to the transport in it, through the headers around it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use wire::ethernet::{EtherType, Frame};
 use wire::tcp::Segment;
 use wire::udp::Datagram;
 use wire::{cooked, gre, ipv4, ipv6, mpls, pppoe, tcp, udp, vlan, vxlan};
+
+use crate::table::Key;
 
 /// Headers outside of the transport's that are passed at most. Tags of one frame, labels of one
 /// stack, and IPv6 with its extension headers, each bounded by itself, count once.
@@ -56,11 +58,12 @@ impl LinkType {
     }
 }
 
-/// A transport packet and its addresses: the innermost, where it came through tunnels.
+/// A transport packet and its two ends: the innermost, where it came through tunnels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decoded<'a> {
-    pub(crate) source: SocketAddr,
-    pub(crate) destination: SocketAddr,
+    pub(crate) key: Key,
+    /// Whether the low end of the key sent it.
+    pub(crate) from_low: bool,
     pub(crate) transport: Transport<'a>,
 }
 
@@ -80,8 +83,6 @@ pub(crate) enum Content<'a> {
     Transport(Decoded<'a>),
     /// An IP fragment that is not a whole packet.
     Fragment(Fragment<'a>),
-    /// Anything else.
-    Other,
 }
 
 /// An IP fragment.
@@ -123,12 +124,6 @@ pub(crate) enum Layer<'a> {
     Upper(Upper<'a>),
 }
 
-/// What a header led to.
-enum Step<'a> {
-    Into(Layer<'a>),
-    Found(Content<'a>),
-}
-
 impl<'a> Layer<'a> {
     /// The first header of a frame, a cooked one passed.
     pub(crate) fn of_frame(link: LinkType, bytes: &'a [u8]) -> Option<Self> {
@@ -163,119 +158,132 @@ impl<'a> Layer<'a> {
             _ => None,
         }
     }
-
-    /// Reads one header.
-    fn step(self) -> Option<Step<'a>> {
-        let next = match self {
-            Layer::Ethernet(bytes) => {
-                let frame = Frame::new_checked(bytes).ok()?;
-                Layer::of_ether_type(frame.ether_type(), frame.payload())?
-            }
-            Layer::Ipv4(bytes) => return read_ipv4(bytes),
-            Layer::Ipv6(bytes) => return read_ipv6(bytes),
-            Layer::Mpls(bytes) => match mpls::strip(bytes)? {
-                mpls::Payload::Ipv4(packet) => Layer::Ipv4(packet),
-                mpls::Payload::Ipv6(packet) => Layer::Ipv6(packet),
-                mpls::Payload::Ethernet(frame) => Layer::Ethernet(frame),
-            },
-            Layer::Pppoe(bytes) => {
-                let packet = pppoe::Session::new_captured(bytes).ok()?;
-                Layer::of_ether_type(packet.ether_type()?, packet.payload())?
-            }
-            Layer::Upper(upper) => return upper.read(),
-        };
-        Some(Step::Into(next))
-    }
 }
 
 /// Reads on from a layer until the transport, passing as many headers as `left` allows and
-/// counting it down.
-pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Content<'a> {
-    while let Some(fewer) = left.checked_sub(1) {
-        *left = fewer;
-        match layer.step() {
-            Some(Step::Into(next)) => layer = next,
-            Some(Step::Found(content)) => return content,
-            None => break,
-        }
-    }
-    Content::Other
-}
-
-fn read_ipv4(bytes: &[u8]) -> Option<Step<'_>> {
-    let packet = ipv4::Packet::new_captured(bytes).ok()?;
-    let (source, destination) = (packet.source().into(), packet.destination().into());
-    let (protocol, payload) = (packet.protocol(), packet.payload());
-    let payload_len = packet.payload_len();
-    if packet.is_fragment() {
-        return Some(Step::Found(Content::Fragment(Fragment {
-            source,
-            destination,
-            protocol,
-            identification: packet.identification().into(),
-            offset: packet.fragment_offset(),
-            more: packet.more_fragments(),
-            payload,
-            payload_len,
-        })));
-    }
-    Upper { source, destination, protocol, payload, payload_len }.read()
-}
-
-fn read_ipv6(bytes: &[u8]) -> Option<Step<'_>> {
-    let packet = ipv6::Packet::new_captured(bytes).ok()?;
-    let ipv6::Upper { protocol, payload, payload_len, fragment } = packet.upper().ok()?;
-    let (source, destination) = (packet.source().into(), packet.destination().into());
-    match fragment {
-        Some(header) if !header.is_atomic() => Some(Step::Found(Content::Fragment(Fragment {
-            source,
-            destination,
-            protocol,
-            identification: header.identification,
-            offset: header.offset,
-            more: header.more,
-            payload,
-            payload_len,
-        }))),
-        _ => Upper { source, destination, protocol, payload, payload_len }.read(),
-    }
-}
-
-impl<'a> Upper<'a> {
-    fn read(self) -> Option<Step<'a>> {
-        let bytes = self.payload;
-        let (ports, transport) = match self.protocol {
-            tcp::PROTOCOL => {
-                let segment = Segment::new_checked(bytes).ok()?;
-                let payload_len = self.payload_len.saturating_sub(segment.header_len());
-                let payload = segment.payload();
-                let transport = Transport::Tcp { segment, payload, payload_len };
-                ((segment.source_port(), segment.destination_port()), transport)
+/// counting it down. `None` where there is neither TCP nor UDP, or something is malformed.
+pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<'a>> {
+    loop {
+        *left = left.checked_sub(1)?;
+        let upper = match layer {
+            Layer::Ethernet(bytes) => {
+                let frame = Frame::new_checked(bytes).ok()?;
+                layer = Layer::of_ether_type(frame.ether_type(), frame.payload())?;
+                continue;
             }
-            udp::PROTOCOL => {
-                let datagram = Datagram::new_captured(bytes).ok()?;
-                let ports = (datagram.source_port(), datagram.destination_port());
-                let (payload, payload_len) = (datagram.payload(), datagram.payload_len());
-                if ports.1 == vxlan::PORT
-                    && let Ok(packet) = vxlan::Packet::new_checked(payload)
-                {
-                    return Some(Step::Into(Layer::Ethernet(packet.payload())));
+            Layer::Mpls(bytes) => {
+                layer = match mpls::strip(bytes)? {
+                    mpls::Payload::Ipv4(packet) => Layer::Ipv4(packet),
+                    mpls::Payload::Ipv6(packet) => Layer::Ipv6(packet),
+                    mpls::Payload::Ethernet(frame) => Layer::Ethernet(frame),
+                };
+                continue;
+            }
+            Layer::Pppoe(bytes) => {
+                let packet = pppoe::Session::new_captured(bytes).ok()?;
+                layer = Layer::of_ether_type(packet.ether_type()?, packet.payload())?;
+                continue;
+            }
+            Layer::Ipv4(bytes) => {
+                let packet = ipv4::Packet::new_captured(bytes).ok()?;
+                if packet.is_fragment() {
+                    return Some(Content::Fragment(fragment_v4(&packet)));
                 }
-                (ports, Transport::Udp { payload, payload_len })
+                Upper {
+                    source: packet.source().into(),
+                    destination: packet.destination().into(),
+                    protocol: packet.protocol(),
+                    payload: packet.payload(),
+                    payload_len: packet.payload_len(),
+                }
             }
-            IPV4_IN_IP => return Some(Step::Into(Layer::Ipv4(bytes))),
-            IPV6_IN_IP => return Some(Step::Into(Layer::Ipv6(bytes))),
+            Layer::Ipv6(bytes) => {
+                let packet = ipv6::Packet::new_captured(bytes).ok()?;
+                let inner = packet.upper().ok()?;
+                if inner.fragment.is_some_and(|header| !header.is_atomic()) {
+                    return Some(Content::Fragment(fragment_v6(&packet, &inner)?));
+                }
+                Upper {
+                    source: packet.source().into(),
+                    destination: packet.destination().into(),
+                    protocol: inner.protocol,
+                    payload: inner.payload,
+                    payload_len: inner.payload_len,
+                }
+            }
+            Layer::Upper(upper) => upper,
+        };
+        layer = match upper.protocol {
+            tcp::PROTOCOL => return upper.read_tcp(),
+            udp::PROTOCOL => {
+                let datagram = Datagram::new_captured(upper.payload).ok()?;
+                match tunnelled(&datagram) {
+                    Some(frame) => Layer::Ethernet(frame),
+                    None => return Some(upper.read_udp(&datagram)),
+                }
+            }
+            IPV4_IN_IP => Layer::Ipv4(upper.payload),
+            IPV6_IN_IP => Layer::Ipv6(upper.payload),
             gre::PROTOCOL => {
-                let packet = gre::Packet::new_checked(bytes).ok()?;
-                let inner = Layer::of_ether_type(packet.ether_type(), packet.payload())?;
-                return Some(Step::Into(inner));
+                let packet = gre::Packet::new_checked(upper.payload).ok()?;
+                Layer::of_ether_type(packet.ether_type(), packet.payload())?
             }
             _ => return None,
         };
-        Some(Step::Found(Content::Transport(Decoded {
-            source: SocketAddr::new(self.source, ports.0),
-            destination: SocketAddr::new(self.destination, ports.1),
-            transport,
-        })))
+    }
+}
+
+fn fragment_v4<'a>(packet: &ipv4::Packet<'a>) -> Fragment<'a> {
+    Fragment {
+        source: packet.source().into(),
+        destination: packet.destination().into(),
+        protocol: packet.protocol(),
+        identification: packet.identification().into(),
+        offset: packet.fragment_offset(),
+        more: packet.more_fragments(),
+        payload: packet.payload(),
+        payload_len: packet.payload_len(),
+    }
+}
+
+fn fragment_v6<'a>(packet: &ipv6::Packet<'a>, inner: &ipv6::Upper<'a>) -> Option<Fragment<'a>> {
+    let header = inner.fragment?;
+    Some(Fragment {
+        source: packet.source().into(),
+        destination: packet.destination().into(),
+        protocol: inner.protocol,
+        identification: header.identification,
+        offset: header.offset,
+        more: header.more,
+        payload: inner.payload,
+        payload_len: inner.payload_len,
+    })
+}
+
+/// The Ethernet frame in a datagram, if it is of VXLAN.
+fn tunnelled<'a>(datagram: &Datagram<'a>) -> Option<&'a [u8]> {
+    if datagram.destination_port() != vxlan::PORT {
+        return None;
+    }
+    Some(vxlan::Packet::new_checked(datagram.payload()).ok()?.payload())
+}
+
+impl<'a> Upper<'a> {
+    fn read_tcp(&self) -> Option<Content<'a>> {
+        let segment = Segment::new_checked(self.payload).ok()?;
+        let payload_len = self.payload_len.saturating_sub(segment.header_len());
+        let payload = segment.payload();
+        let ports = [segment.source_port(), segment.destination_port()];
+        let (key, from_low) = Key::new([self.source, self.destination], ports, true);
+        let transport = Transport::Tcp { segment, payload, payload_len };
+        Some(Content::Transport(Decoded { key, from_low, transport }))
+    }
+
+    fn read_udp(&self, datagram: &Datagram<'a>) -> Content<'a> {
+        let (payload, payload_len) = (datagram.payload(), datagram.payload_len());
+        let ports = [datagram.source_port(), datagram.destination_port()];
+        let (key, from_low) = Key::new([self.source, self.destination], ports, false);
+        let transport = Transport::Udp { payload, payload_len };
+        Content::Transport(Decoded { key, from_low, transport })
     }
 }

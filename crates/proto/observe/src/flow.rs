@@ -22,7 +22,7 @@ const ROLES_KNOWN: u8 = 2;
 
 /// A connection.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Flow {
     links: Links,
     number: u64,
@@ -76,13 +76,11 @@ impl Entry for Flow {
 }
 
 impl Flow {
-    /// The connection number `number` that a packet begins, if it does; `from_low` says that the
-    /// low end of its key sent it.
+    /// The connection number `number` that a packet begins, if it does.
     pub(crate) fn begin(
         number: u64,
         at: Time,
         packet: &Decoded<'_>,
-        (key, from_low): (Key, bool),
         stream_bytes: u64,
         scratch: &mut Vec<u8>,
     ) -> Option<Self> {
@@ -97,7 +95,7 @@ impl Flow {
                 (true, true, FlowContent::Quic(Box::new(flow)))
             }
         };
-        let client_is_low = if client_first == from_low { CLIENT_IS_LOW } else { 0 };
+        let client_is_low = if client_first == packet.from_low { CLIENT_IS_LOW } else { 0 };
         let roles_known = if roles_known { ROLES_KNOWN } else { 0 };
         Some(Flow {
             links: Links::NONE,
@@ -106,7 +104,7 @@ impl Flow {
             last_frame: at,
             traffic: Pair::default(),
             content,
-            key,
+            key: packet.key,
             list: Activity::Open,
             flags: client_is_low | roles_known,
         })
@@ -262,6 +260,8 @@ fn tcp_start(
     }
     // A ClientHello at the front of a segment: the capture began between SYN and it.
     let hello = matches!(payload, [22, 3, _, _, _, 1, ..]);
-    let from_client = hello || packet.source.port() > packet.destination.port();
+    let [low, high] = packet.key.ports();
+    let (source, destination) = if packet.from_low { (low, high) } else { (high, low) };
+    let from_client = hello || source > destination;
     Some(Start { from_client, roles_known: hello, mid_stream: true })
 }

@@ -36,6 +36,29 @@
 //! and whether the server sent 1-RTT packets before the client's Finished. Without a chosen key
 //! early data is rejected; with one it is `likely` at best.
 //!
+//! # Around the transport
+//! VLAN and QinQ tags, MPLS labels and pseudowires, PPPoE, GRE, VXLAN, and IP in IP are passed, up
+//! to eight headers in all; a connection's addresses are the innermost. Linux cooked captures and
+//! BSD loopback are read beside Ethernet and raw IP ([`LinkType`]). IP fragments are put together,
+//! bounded in number, bytes and time; where they overlap the datagram is dropped (RFC 5722). A
+//! datagram's frames all count for the connection that it belongs to. DTLS is recognised and passed
+//! over; DTLS 1.3's encrypted records, which nothing tells from other datagrams, count as
+//! strays. [`Counters`] says of every frame what became of it.
+//!
+//! # Early records
+//! With [`HandOut::AfterHandshake`] a record leaves once both sides have sent application data; how
+//! the connection ends follows as an [`Ending`]. What is kept between them is 128 bytes, with the
+//! index 139 to 160 a connection, as `tests/memory.rs` counts them. Streams that are no TLS leave
+//! once both sides have sent, or one has sent 16 KiB; a handshake that goes nowhere stays until its
+//! end.
+//!
+//! # Speed
+//! A packet of a connection whose record is out takes about 110 to 150 ns of one core of a busy
+//! 2.8 GHz machine, among 10,000 connections, whatever its length: its payload is not looked at.
+//! Most of that is waiting for the two cache lines of the
+//! connection and the one of the index; [`Tracker::handle_packets`] asks for those of several
+//! packets at once. `benches/established.rs` measures it.
+//!
 //! # Bounds
 //! Connections are bounded by [`Limits::connections`]. What came out of order is bounded by
 //! [`Limits::stream_bytes`] a direction and [`Limits::held_bytes`] in all; a hello that is cut in
@@ -73,3 +96,4 @@ pub use record::{
 };
 pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{HandOut, Limits, Tracker};
+pub use tracker::{HandOut, Limits, Packet, Tracker};

@@ -8,7 +8,7 @@
 //! its neighbours' lines.
 
 use std::hash::{BuildHasher, Hasher};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use siphasher::sip::SipHasher13;
 use units::Time;
@@ -28,20 +28,22 @@ const TCP: u8 = 1;
 const IPV6: u8 = 2;
 
 impl Key {
-    /// The key of a packet from `a` to `b`, and whether `a` is the low one.
-    pub(crate) fn new(a: SocketAddr, b: SocketAddr, tcp: bool) -> (Self, bool) {
+    /// The key of a packet from the first address and port to the second, and whether the first
+    /// is the low end.
+    #[inline]
+    pub(crate) fn new(addresses: [IpAddr; 2], [from, to]: [u16; 2], tcp: bool) -> (Self, bool) {
         let tcp = if tcp { TCP } else { 0 };
-        let (source, destination, kind) = match (a.ip(), b.ip()) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => (wide(a.octets()), wide(b.octets()), tcp),
-            (a, b) => (octets(a), octets(b), tcp | IPV6),
+        let (source, destination, kind) = match addresses {
+            [IpAddr::V4(a), IpAddr::V4(b)] => (wide(a), wide(b), tcp),
+            [a, b] => (octets(a), octets(b), tcp | IPV6),
         };
-        let (from, to) =
-            ((u128::from_be_bytes(source), a.port()), (u128::from_be_bytes(destination), b.port()));
-        if from <= to {
-            (Key { low: source, high: destination, ports: [from.1, to.1], kind }, true)
+        let from_low = (source, from) <= (destination, to);
+        let (low, high, ports) = if from_low {
+            (source, destination, [from, to])
         } else {
-            (Key { low: destination, high: source, ports: [to.1, from.1], kind }, false)
-        }
+            (destination, source, [to, from])
+        };
+        (Key { low: low.to_le_bytes(), high: high.to_le_bytes(), ports, kind }, from_low)
     }
 
     /// The low end and the high one.
@@ -54,25 +56,30 @@ impl Key {
         [SocketAddr::new(address(&self.low), low), SocketAddr::new(address(&self.high), high)]
     }
 
+    /// The ports of the low end and of the high one.
+    pub(crate) const fn ports(&self) -> [u16; 2] {
+        self.ports
+    }
+
     /// Whether it is of TCP.
     pub(crate) const fn is_tcp(&self) -> bool {
         self.kind & TCP != 0
     }
 }
 
-const fn wide([a, b, c, d]: [u8; 4]) -> [u8; 16] {
-    [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+fn wide(address: Ipv4Addr) -> u128 {
+    u32::from_le_bytes(address.octets()).into()
 }
 
-fn octets(address: IpAddr) -> [u8; 16] {
+fn octets(address: IpAddr) -> u128 {
     match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
+        IpAddr::V4(v4) => u128::from_le_bytes(v4.to_ipv6_mapped().octets()),
+        IpAddr::V6(v6) => u128::from_le_bytes(v6.octets()),
     }
 }
 
 /// Keyed, so that who sends packets cannot choose keys that collide. SipHash-1-3 is a
-/// pseudorandom function as far as is known; over the 13 bytes of an IPv4 key it costs less than
+/// pseudorandom function as far as is known; over the 16 bytes of an IPv4 key it costs less than
 /// one wait for memory, so nothing weaker is worth its risk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keyed(SipHasher13);
@@ -83,22 +90,18 @@ impl Keyed {
     }
 
     fn hash(&self, key: &Key) -> u32 {
-        let ([a, b], [c, d]) = (key.ports.map(u16::to_ne_bytes)).into();
-        let ports = [a, b, c, d];
-        if key.kind & IPV6 == 0 {
-            let mut bytes = [0; 13];
-            let (low, high) = (key.low.first_chunk::<4>(), key.high.first_chunk::<4>());
-            for (to, from) in bytes.chunks_mut(4).zip([low, high, Some(&ports)]) {
-                to.copy_from_slice(from.unwrap_or(&[0; 4]));
-            }
-            bytes[12] = key.kind;
-            return self.0.hash(&bytes) as u32;
-        }
+        let [low, high] = key.ports.map(u64::from);
+        let last = low | high << 16 | u64::from(key.kind) << 32;
+        let (low, high) = (u128::from_le_bytes(key.low), u128::from_le_bytes(key.high));
         let mut hasher = self.0;
+        if key.kind & IPV6 == 0 {
+            let first = low as u64 | (high as u64) << 32;
+            let both = u128::from(first) | u128::from(last) << 64;
+            return self.0.hash(&both.to_le_bytes()) as u32;
+        }
         hasher.write(&key.low);
         hasher.write(&key.high);
-        hasher.write(&ports);
-        hasher.write(&[key.kind]);
+        hasher.write_u64(last);
         hasher.finish() as u32
     }
 }
@@ -289,14 +292,30 @@ impl<T: Entry> Table<T> {
         self.index.len
     }
 
-    fn slot_of(&self, key: &Key) -> Option<(usize, u32)> {
-        let is_it = |place| self.look(place).is_some_and(|entry| entry.key() == key);
-        self.index.find(self.keyed.hash(key), is_it)
+    /// A key's hash.
+    pub(crate) fn hash(&self, key: &Key) -> u32 {
+        self.keyed.hash(key)
     }
 
-    /// Where a key's entry is.
-    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        self.slot_of(key).map(|(_, place)| place)
+    fn slot_of(&self, hash: u32, key: &Key) -> Option<(usize, u32)> {
+        let is_it = |place| self.look(place).is_some_and(|entry| entry.key() == key);
+        self.index.find(hash, is_it)
+    }
+
+    /// Where the entry of a key with this hash is.
+    pub(crate) fn find(&self, hash: u32, key: &Key) -> Option<u32> {
+        self.slot_of(hash, key).map(|(_, place)| place)
+    }
+
+    /// Where the entry of a key with this hash is, if no other key has it: looks at the index
+    /// alone.
+    pub(crate) fn guess(&self, hash: u32) -> Option<u32> {
+        self.index.find(hash, |_| true).map(|(_, place)| place)
+    }
+
+    /// Reads an entry, so that it is in the cache when it is needed; gives what it read.
+    pub(crate) fn warm(&self, place: u32) -> u64 {
+        self.look(place).map_or(0, |entry| entry.last().as_nanos() ^ u64::from(entry.key().kind))
     }
 
     fn list(&mut self, list: Activity) -> &mut List {
@@ -384,7 +403,7 @@ impl<T: Entry> Table<T> {
     /// Takes an entry out.
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
         let key = *self.look(at)?.key();
-        let (slot, _) = self.slot_of(&key)?;
+        let (slot, _) = self.slot_of(self.keyed.hash(&key), &key)?;
         self.index.remove(slot);
         self.unlink(at);
         self.free.push(at);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::frames;
 use observe::{
-    Connection, Counters, End, Ending, HandOut, Limits, LinkType, Output, Tracker, Traffic,
+    Connection, Counters, End, Ending, HandOut, Limits, LinkType, Output, Packet, Tracker, Traffic,
 };
 use talk::{Talk, client_hello, encrypted, hello_13, talk_with};
 use units::Time;
@@ -106,6 +106,29 @@ fn the_handshake_is_told_early_and_the_end_later_and_together_they_are_the_same(
     }
     // All but those that never had data of both sides.
     assert_eq!(early, 12);
+}
+
+#[test]
+fn frames_taken_together_give_what_they_give_one_by_one() {
+    for name in NAMES {
+        let frames = frames(name);
+        let packets: Vec<Packet<'_>> = frames
+            .iter()
+            .map(|(at, bytes, len)| Packet {
+                at: *at,
+                link_type: LinkType::Ethernet,
+                bytes,
+                original_len: *len,
+            })
+            .collect();
+        for size in [1, 5, 16, 100] {
+            let mut tracker = Tracker::new(limits());
+            packets.chunks(size).for_each(|some| tracker.handle_packets(some));
+            tracker.close();
+            let expected = observe(limits(), name);
+            assert_eq!((outputs(&mut tracker), *tracker.counters()), expected);
+        }
+    }
 }
 
 fn opened(port: u16, t: &mut Talk) {

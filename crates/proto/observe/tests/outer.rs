@@ -6,7 +6,7 @@ mod common;
 mod wrap;
 
 use common::{Frame, frames};
-use observe::{Connection, Counters, Limits, LinkType, Tracker, Traffic};
+use observe::{Connection, Counters, Limits, LinkType, Tracker};
 use proptest::prelude::*;
 use wire::ethernet::EtherType;
 
@@ -32,15 +32,10 @@ fn packet(frame: &[u8]) -> &[u8] {
 /// What is left when bytes on the link, which encapsulations change, are taken off.
 fn bare(mut all: Vec<Connection>) -> Vec<Connection> {
     for c in &mut all {
-        for traffic in [
-            Some(&mut c.up),
-            Some(&mut c.down),
-            c.up_to_response.as_mut(),
-            c.down_to_response.as_mut(),
-        ] {
-            if let Some(Traffic { bytes, .. }) = traffic {
-                *bytes = 0;
-            }
+        let responses = [c.up_to_response.as_mut(), c.down_to_response.as_mut()];
+        let traffic = [&mut c.up, &mut c.down];
+        for traffic in traffic.into_iter().chain(responses.into_iter().flatten()) {
+            traffic.bytes = 0;
         }
     }
     all

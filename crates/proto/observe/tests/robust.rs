@@ -124,9 +124,12 @@ fn ending_at_every_byte_of_every_frame() {
     }
 }
 
+/// A packet with its number, as one frame or several.
+type Wrap<'a> = &'a dyn Fn(usize, &[u8]) -> Vec<Vec<u8>>;
+
 /// The same frames through tunnels and in fragments.
 fn ways(original: &[Frame]) -> Vec<(LinkType, Vec<Frame>)> {
-    let map = |wrap: &dyn Fn(usize, &[u8]) -> Vec<Vec<u8>>| -> Vec<Frame> {
+    let map = |wrap: Wrap<'_>| -> Vec<Frame> {
         let all = original.iter().enumerate().flat_map(|(number, (at, bytes, _))| {
             let total = usize::from(u16::from_be_bytes([bytes[16], bytes[17]]));
             let packet = &bytes[14..(14 + total).min(bytes.len())];
