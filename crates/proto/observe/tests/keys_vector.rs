@@ -131,3 +131,27 @@ fn openssl_as_tshark_decrypts_it() {
         assert_eq!(tls.certificate_requested, asked, "{mode}");
     }
 }
+
+/// Whatever comes, keys or not: nothing panics, and what does not open leaves the rule.
+#[test]
+fn damaged_captures_with_keys_do_no_harm() {
+    let original = frames("openssl-3.0-keys.pcap");
+    for step in 1..400 {
+        let mut damaged = original.clone();
+        for (number, (_, bytes, _)) in damaged.iter_mut().enumerate() {
+            // Behind the addresses, another place in each frame.
+            let place = 47 + (number * 31 + step * 17) % bytes.len().saturating_sub(47).max(1);
+            if number % 3 == step % 3
+                && let Some(byte) = bytes.get_mut(place)
+            {
+                *byte ^= 1 << (step % 8);
+            }
+        }
+        for c in observe(&damaged, Some(LOG)) {
+            let tls = c.tls.as_ref();
+            assert!(tls.is_none_or(|tls| tls.decrypted.is_some() == (tls.keys == KeyUse::Fit)));
+        }
+        damaged.truncate(step % original.len());
+        observe(&damaged, Some(LOG));
+    }
+}
