@@ -136,7 +136,10 @@ impl Content {
         if *first == HANDSHAKE_RECORD || first & 0x80 != 0 {
             // A byte with the highest bit may begin a hello of SSL 2.0.
             self.hand_on(Sender::Client, bytes, mark);
-        } else if NEVER_TLS.iter().any(|never| bytes.starts_with(never)) {
+        } else if matches!(bytes, [20..=24, 3, 0..=4, ..])
+            || NEVER_TLS.iter().any(|never| bytes.starts_with(never))
+        {
+            // A record, but no handshake: the capture began in the midst of TLS.
             self.state = State::Plain;
         } else {
             self.state = State::Watched(Probe::default());
@@ -283,6 +286,25 @@ mod tests {
             assert_eq!(may_begin_client_hello(&other), may, "{record:?}");
         }
         assert!(!may_begin_client_hello(b"STARTTLS\r\n"));
+    }
+
+    #[test]
+    fn first_bytes_tell_what_needs_no_watching() {
+        let done = |bytes: &[u8]| {
+            let mut content = Content::new();
+            content.deliver(Sender::Client, bytes, Mark::default());
+            content.is_done()
+        };
+        for never in
+            [&b"GET / HTTP/1.1"[..], b"SSH-2.0-x", &[23, 3, 3, 1, 0, 9], &[0x80, 1, 9, 9, 9]]
+        {
+            assert!(done(never), "{never:?}");
+        }
+        for watched in
+            [&b"EHLO x"[..], b"CONNECT x", &[5, 1, 0], &[22], &[22, 3, 1], &HELLO, &[0x80]]
+        {
+            assert!(!done(watched), "{watched:?}");
+        }
     }
 
     #[test]

@@ -154,8 +154,8 @@ impl Tracker {
         }
     }
 
-    /// Gives it the secrets of TLS 1.3 connections over TCP; those count that begin from now on. A log
-    /// that grows may be given again.
+    /// Gives it the secrets of TLS 1.3 connections over TCP; they serve connections that begin from
+    /// now on. A longer log may take the place of one given before.
     pub fn set_key_log(&mut self, key_log: Arc<KeyLog>) {
         self.key_log = Some(key_log);
     }

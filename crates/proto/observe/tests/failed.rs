@@ -240,6 +240,26 @@ fn a_certificate_asked_for_after_the_handshake_changes_nothing_before_it() {
 }
 
 #[test]
+fn close_notify_of_any_level_is_no_failure() {
+    for (level, description, class) in
+        [(2, 0, Class::Full), (1, 0, Class::Full), (1, 90, Class::Full), (2, 40, Class::Failed)]
+    {
+        let mut t = tls_12(false);
+        t.at(30).send(0, &[message(16, 9), finished_12()].concat()).at(40).send(1, &finished_12());
+        // In the clear, as a server that lost its state may send it.
+        let mut c = t.finish();
+        let alert = record(21, &[level, description]);
+        let mut t = tls_12(false);
+        t.at(25).send(1, &alert);
+        t.at(30).send(0, &[message(16, 9), finished_12()].concat()).at(40).send(1, &finished_12());
+        let alerted = t.finish();
+        assert_eq!((c.class(), alerted.class()), (Some(Class::Full), Some(class)));
+        c.tls = None;
+        assert_eq!(c.class(), None);
+    }
+}
+
+#[test]
 fn a_round_trip_without_its_first_syn_is_not_told() {
     let mut t = talk();
     t.syn().at(1000).syn().at(1010).syn_ack().ack();

@@ -263,6 +263,11 @@ fn a_full_handshake_in_both_versions() {
         assert_eq!((quic.version, quic.undecryptable), (version.0, 0));
         assert_eq!((tls.client_hello, tls.client_hello_end), (ms(1), ms(1)));
         assert_eq!(tls.server_name.as_deref(), Some("example.org"));
+        assert!(tls.ja4.unwrap().starts_with("q13d") && tls.ja3.is_some());
+        assert_eq!(
+            (tls.legacy_version.map(|v| v.0), tls.certificate_requested),
+            (Some(0x303), None)
+        );
         assert_eq!((quic.client_handshake, tls.client_finished), (ms(21), ms(22)));
         assert_eq!((quic.client_one_rtt, quic.server_one_rtt), (ms(22), ms(20)));
         assert_eq!((c.client_data, c.server_data), (ms(22), ms(42)));

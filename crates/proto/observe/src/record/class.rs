@@ -128,7 +128,10 @@ impl Connection {
 
     /// Whether the handshake failed, if that can be told.
     fn has_failed(&self, tls: &TlsFacts) -> Option<bool> {
-        if tls.alerts.iter().any(|alert| alert.level == Some(2)) && self.server_data.is_none() {
+        // close_notify (0) ends a connection in order, whatever level it is sent with.
+        let mut alerts = tls.alerts.iter();
+        let fatal = alerts.any(|alert| alert.level == Some(2) && alert.description != Some(0));
+        if fatal && self.server_data.is_none() {
             return Some(true);
         }
         let blind = tls.client_hello.is_none()
