@@ -161,8 +161,8 @@ impl Source {
             Head::Frame(record) => Some(Event::Frame(Frame {
                 at: record.at,
                 link: record.link,
-                bytes: part(record.start, record.captured),
-                original_len: record.original_len,
+                bytes: part(record.start as usize, record.captured as usize),
+                original_len: record.original_len as usize,
                 interface: record.interface,
                 source: self.number,
             })),
@@ -186,7 +186,7 @@ impl Source {
     pub(crate) fn advance(&mut self) -> Result<(), Error> {
         match self.head {
             Head::Frame(record) => {
-                self.window.advance(record.used);
+                self.window.advance(record.used as usize);
                 self.last = record.at;
             }
             Head::KeyLog { used, .. } => self.window.advance(used),
@@ -204,6 +204,7 @@ impl Source {
     }
 
     /// Reads on from `step` until there is a frame, a key log or the end.
+    #[cold]
     fn search(&mut self, mut step: Result<Step, Problem>) -> Result<(), Error> {
         let mut record_goes_on = false;
         self.head = Head::End;

@@ -27,13 +27,13 @@ pub struct Record {
     /// Number of the interface: 0 is the capture's first. Those of a later section go on counting.
     pub interface: u32,
     /// Where the frame's bytes begin.
-    pub start: usize,
+    pub start: u32,
     /// How many of them are there.
-    pub captured: usize,
+    pub captured: u32,
     /// How many it had on the link; never less than what was captured.
-    pub original_len: usize,
+    pub original_len: u32,
     /// Where the next record begins.
-    pub used: usize,
+    pub used: u32,
 }
 
 /// What stands at the reader's place.
@@ -156,7 +156,8 @@ impl Reader {
     ///
     /// # Errors
     /// Any [`Problem`]: nothing that follows can be read.
-    #[inline]
+    // Inlined, so that a frame's record never goes through memory.
+    #[inline(always)]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         match self {
             Reader::Pcap(reader) => reader.step(bytes),
@@ -207,6 +208,15 @@ impl Order {
         match self {
             Order::Little => u32::from_le_bytes(bytes),
             Order::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// 32-bit numbers that were read as little endian ones.
+    #[inline(always)]
+    pub(crate) fn of_little<const N: usize>(self, numbers: [u32; N]) -> [u32; N] {
+        match self {
+            Order::Little => numbers,
+            Order::Big => numbers.map(u32::swap_bytes),
         }
     }
 

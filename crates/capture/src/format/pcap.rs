@@ -40,32 +40,35 @@ impl Reader {
     ///
     /// # Errors
     /// [`Problem::Version`], [`Problem::FrameLength`].
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         let Some(link) = self.link else { return self.file_header(bytes) };
         let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
             return Ok(Step::Need(RECORD_HEADER));
         };
         let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *header;
-        let captured = self.order.u32([c0, c1, c2, c3]);
+        let [seconds, fraction, captured, original_len] = self.order.of_little([
+            u32::from_le_bytes([s0, s1, s2, s3]),
+            u32::from_le_bytes([f0, f1, f2, f3]),
+            u32::from_le_bytes([c0, c1, c2, c3]),
+            u32::from_le_bytes([o0, o1, o2, o3]),
+        ]);
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
         }
-        let captured = captured as usize;
-        let used = RECORD_HEADER + captured;
-        if bytes.len() < used {
-            return Ok(Step::Need(used));
+        let used = RECORD_HEADER as u32 + captured;
+        if bytes.len() < used as usize {
+            return Ok(Step::Need(used as usize));
         }
-        let seconds = u64::from(self.order.u32([s0, s1, s2, s3]));
         // A fraction of a second or more is added as it is, as libpcap does.
-        let fraction = u64::from(self.order.u32([f0, f1, f2, f3]));
+        let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
         Ok(Step::Frame(Record {
-            at: Time::from_nanos(seconds * 1_000_000_000 + fraction * self.unit),
+            at: Time::from_nanos(nanos),
             link,
             interface: 0,
-            start: RECORD_HEADER,
+            start: RECORD_HEADER as u32,
             captured,
-            original_len: (self.order.u32([o0, o1, o2, o3]) as usize).max(captured),
+            original_len: original_len.max(captured),
             used,
         }))
     }
@@ -118,8 +121,9 @@ mod tests {
                 let Ok(Step::Frame(found)) = reader.step(&record) else { panic!() };
                 assert_eq!(found.at.as_nanos(), u64::from(u32::MAX) * 1_000_000_000 + nanos);
                 assert_eq!((found.link, found.original_len), (101, 60));
-                assert_eq!(&record[found.start..found.start + found.captured], b"frame");
-                assert_eq!(found.used, record.len());
+                assert_eq!(&record[found.start as usize..found.used as usize], b"frame");
+                assert_eq!(found.captured, 5);
+                assert_eq!(found.used as usize, record.len());
                 for cut in 0..record.len() {
                     let Ok(Step::Need(need)) = reader.step(&record[..cut]) else { panic!() };
                     assert!(need > cut && need <= record.len());
