@@ -156,12 +156,20 @@ impl Reader {
     ///
     /// # Errors
     /// Any [`Problem`]: nothing that follows can be read.
-    // Inlined, so that a frame's record never goes through memory.
-    #[inline(always)]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         match self {
             Reader::Pcap(reader) => reader.step(bytes),
             Reader::PcapNg(reader) => reader.step(bytes),
+        }
+    }
+
+    /// What [`Reader::step`] says if it is a whole frame; if it is not, nothing has happened.
+    // Inlined, so that the record stays in registers.
+    #[inline(always)]
+    pub(crate) fn frame(&mut self, bytes: &[u8]) -> Option<Record> {
+        match self {
+            Reader::Pcap(reader) => reader.frame(bytes),
+            Reader::PcapNg(reader) => reader.frame(bytes),
         }
     }
 }
@@ -183,6 +191,16 @@ fn foreign(magic: [u8; 4]) -> Problem {
         [0x04, 0x22, 0x4d, 0x18] => Problem::Compression("lz4"),
         _ => Problem::Unknown,
     }
+}
+
+/// The 32-bit numbers of a header, as if they were little endian. `M` is `N / 4`.
+#[inline(always)]
+pub(crate) fn words<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u32; M] {
+    let mut words = [0; M];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
 }
 
 /// Byte order of a file or a section.

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{MAX_CAPTURED, Order, Problem, Record, Step};
+use super::{MAX_CAPTURED, Order, Problem, Record, Step, words};
 
 /// Bytes of the file's header.
 const FILE_HEADER: usize = 24;
@@ -36,33 +36,22 @@ impl Reader {
         }
     }
 
-    /// See [`super::Reader::step`].
-    ///
-    /// # Errors
-    /// [`Problem::Version`], [`Problem::FrameLength`].
+    /// See [`super::Reader::frame`].
     #[inline(always)]
-    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
-        let Some(link) = self.link else { return self.file_header(bytes) };
-        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
-            return Ok(Step::Need(RECORD_HEADER));
-        };
-        let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *header;
-        let [seconds, fraction, captured, original_len] = self.order.of_little([
-            u32::from_le_bytes([s0, s1, s2, s3]),
-            u32::from_le_bytes([f0, f1, f2, f3]),
-            u32::from_le_bytes([c0, c1, c2, c3]),
-            u32::from_le_bytes([o0, o1, o2, o3]),
-        ]);
+    pub(super) fn frame(&self, bytes: &[u8]) -> Option<Record> {
+        let link = self.link?;
+        let header = bytes.first_chunk::<RECORD_HEADER>()?;
+        let [seconds, fraction, captured, original_len] = self.order.of_little(words(header));
         if captured > MAX_CAPTURED {
-            return Err(Problem::FrameLength(captured));
+            return None;
         }
         let used = RECORD_HEADER as u32 + captured;
         if bytes.len() < used as usize {
-            return Ok(Step::Need(used as usize));
+            return None;
         }
         // A fraction of a second or more is added as it is, as libpcap does.
         let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
-        Ok(Step::Frame(Record {
+        Some(Record {
             at: Time::from_nanos(nanos),
             link,
             interface: 0,
@@ -70,7 +59,27 @@ impl Reader {
             captured,
             original_len: original_len.max(captured),
             used,
-        }))
+        })
+    }
+
+    /// See [`super::Reader::step`].
+    ///
+    /// # Errors
+    /// [`Problem::Version`], [`Problem::FrameLength`].
+    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
+        if self.link.is_none() {
+            return self.file_header(bytes);
+        }
+        if let Some(record) = self.frame(bytes) {
+            return Ok(Step::Frame(record));
+        }
+        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
+            return Ok(Step::Need(RECORD_HEADER));
+        };
+        match self.order.u32_at(header, 8).unwrap_or(0) {
+            captured if captured > MAX_CAPTURED => Err(Problem::FrameLength(captured)),
+            captured => Ok(Step::Need(RECORD_HEADER + captured as usize)),
+        }
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{MAX_CAPTURED, Order, Problem, Record, Step};
+use super::{MAX_CAPTURED, Order, Problem, Record, Step, words};
 
 /// Type of the Section Header Block, the same in both byte orders (§4.1).
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -29,16 +29,6 @@ const IF_TSOFFSET: u16 = 14;
 
 /// Bytes of a packet block before its frame.
 const PACKET_HEADER: usize = 28;
-
-/// The first 32-bit numbers of a packet block, as if they were little endian.
-#[inline(always)]
-fn words(bytes: &[u8; PACKET_HEADER]) -> [u32; PACKET_HEADER / 4] {
-    let mut words = [0; PACKET_HEADER / 4];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
-        *word = u32::from_le_bytes(*bytes);
-    }
-    words
-}
 
 /// How an interface's stamps become nanoseconds since 1970. What is finer than a nanosecond is cut
 /// off: exact for resolutions of powers of ten down to a nanosecond; else right to the nanosecond
@@ -148,26 +138,29 @@ impl Reader {
         }
     }
 
+    /// See [`super::Reader::frame`]: nearly every block is an Enhanced Packet Block.
+    #[inline(always)]
+    pub(super) fn frame(&mut self, bytes: &[u8]) -> Option<Record> {
+        if self.tail.is_some() {
+            return None;
+        }
+        let header: [u32; 7] = self.order.of_little(words(bytes.first_chunk::<PACKET_HEADER>()?));
+        let [kind, len, ..] = header;
+        if kind != ENHANCED_PACKET || !(32..=MAX_BLOCK).contains(&len) {
+            return None;
+        }
+        self.packet(bytes.get(..len as usize)?, header).ok()
+    }
+
     /// See [`super::Reader::step`].
     ///
     /// # Errors
     /// Any [`Problem`] of a block.
-    #[inline(always)]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
-        // Nearly every block is an Enhanced Packet Block that is all there.
-        if self.tail.is_none()
-            && let Some(header) = bytes.first_chunk::<PACKET_HEADER>()
-        {
-            let header = self.order.of_little(words(header));
-            let [kind, len, ..] = header;
-            if kind == ENHANCED_PACKET
-                && (32..=MAX_BLOCK).contains(&len)
-                && let Some(block) = bytes.get(..len as usize)
-            {
-                return self.packet(block, header);
-            }
+        match self.frame(bytes) {
+            Some(record) => Ok(Step::Frame(record)),
+            None => self.block(bytes),
         }
-        self.block(bytes)
     }
 
     /// Any block.
@@ -214,11 +207,11 @@ impl Reader {
                 let Some(header) = block.first_chunk::<PACKET_HEADER>() else {
                     return Err(Problem::BlockLength { kind, len });
                 };
-                let mut header = self.order.of_little(words(header));
+                let mut header: [u32; 7] = self.order.of_little(words(header));
                 if kind == PACKET {
                     header[2] = u32::from(self.order.u16_at(block, 8).unwrap_or(0));
                 }
-                self.packet(block, header)
+                self.packet(block, header).map(Step::Frame)
             }
             SIMPLE_PACKET => self.simple_packet(block, len),
             _ => self.secrets(block, len),
@@ -304,7 +297,7 @@ impl Reader {
 
     // §4.3, and appendix A: an obsolete block has 16 bits for the interface, and 16 for drops.
     #[inline(always)]
-    fn packet(&mut self, block: &[u8], header: [u32; 7]) -> Result<Step, Problem> {
+    fn packet(&mut self, block: &[u8], header: [u32; 7]) -> Result<Record, Problem> {
         let [kind, len, number, high, low, captured, original_len] = header;
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
@@ -317,7 +310,7 @@ impl Reader {
         let interface = self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
         let at = interface.clock.time(u64::from(high) << 32 | u64::from(low))?;
         self.last = at;
-        Ok(Step::Frame(Record {
+        Ok(Record {
             at,
             link: interface.link,
             interface: self.interfaces_before.saturating_add(number),
@@ -325,7 +318,7 @@ impl Reader {
             captured,
             original_len: original_len.max(captured),
             used: len,
-        }))
+        })
     }
 
     // §4.4: of the section's first interface, cut by that one's snap length.
