@@ -23,10 +23,10 @@ fn frames(bytes: &[u8], more: usize) -> (Vec<(usize, Record)>, bool) {
                 continue;
             }
             Ok(Step::Frame(record)) => {
-                assert!(record.captured <= MAX_CAPTURED as usize);
+                assert!(record.captured <= MAX_CAPTURED);
                 assert!(record.original_len >= record.captured);
                 assert!(record.start + record.captured <= record.used);
-                assert!(record.used <= view.len());
+                assert!(record.used as usize <= view.len());
                 frames.push((at, record));
                 record.used as u64
             }

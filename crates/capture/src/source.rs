@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use units::Time;
 
-use crate::format::{Problem, RECOGNISED_BY, Reader, Record, Step};
+use crate::format::{RECOGNISED_BY, Reader, Record, Step};
 use crate::input::{Input, decompress};
 use crate::window::Window;
 use crate::{Cut, Error, Event, Frame, Progress};
@@ -161,8 +161,8 @@ impl Source {
             Head::Frame(record) => Some(Event::Frame(Frame {
                 at: record.at,
                 link: record.link,
-                bytes: part(record.start, record.captured),
-                original_len: record.original_len,
+                bytes: part(record.start as usize, record.captured as usize),
+                original_len: record.original_len as usize,
                 interface: record.interface,
                 source: self.number,
             })),
@@ -185,35 +185,36 @@ impl Source {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<(), Error> {
         match self.head {
-            Head::Frame(record) => {
-                self.window.advance(record.used);
-                self.last = record.at;
-            }
+            Head::Frame(record) => self.window.advance(record.used as usize),
             Head::KeyLog { used, .. } => self.window.advance(used),
             Head::Unread => {}
             Head::End => return Ok(()),
         }
-        self.record_at = self.window.offset();
-        match self.reader.step(self.window.bytes()) {
-            Ok(Step::Frame(record)) => {
+        match self.reader.frame(self.window.bytes()) {
+            Some(record) => {
                 self.head = Head::Frame(record);
                 Ok(())
             }
-            step => self.search(step),
+            None => self.search(),
         }
     }
 
-    /// Reads on from `step` until there is a frame, a key log or the end.
-    fn search(&mut self, mut step: Result<Step, Problem>) -> Result<(), Error> {
+    /// Reads on until there is a frame, a key log or the end.
+    #[cold]
+    fn search(&mut self) -> Result<(), Error> {
         let mut record_goes_on = false;
+        self.record_at = self.window.offset();
+        if let Head::Frame(record) = self.head {
+            self.last = record.at;
+        }
         self.head = Head::End;
         loop {
-            let found = step.map_err(|problem| Error::Format {
+            let step = self.reader.step(self.window.bytes()).map_err(|problem| Error::Format {
                 name: self.name.clone(),
                 offset: self.record_at,
                 problem,
             })?;
-            let (whole, goes_on) = match found {
+            let (whole, goes_on) = match step {
                 Step::Frame(record) => {
                     self.head = Head::Frame(record);
                     return Ok(());
@@ -238,7 +239,6 @@ impl Source {
             if !record_goes_on {
                 self.record_at = self.window.offset();
             }
-            step = self.reader.step(self.window.bytes());
         }
     }
 

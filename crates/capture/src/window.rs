@@ -12,8 +12,8 @@ pub(crate) struct Window {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `start` is in the stream.
-    offset: u64,
+    /// Where the buffer begins in the stream.
+    base: u64,
     ended: bool,
     /// The stream ended where its compression says that there is more.
     truncated: bool,
@@ -26,7 +26,7 @@ impl Window {
             buffer: vec![0; BUFFER],
             start: 0,
             end: 0,
-            offset: 0,
+            base: 0,
             ended: false,
             truncated: false,
         }
@@ -41,7 +41,7 @@ impl Window {
     /// Where in the stream the window stands.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
-        self.offset
+        self.base + self.start as u64
     }
 
     pub(crate) fn is_truncated(&self) -> bool {
@@ -51,9 +51,7 @@ impl Window {
     /// Goes on by `count` bytes, which must be there.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
-        let count = count.min(self.end - self.start);
-        self.start += count;
-        self.offset += count as u64;
+        self.start = self.end.min(self.start + count);
     }
 
     /// Goes on by `count` bytes, there or not; false if the stream ends before.
@@ -77,6 +75,7 @@ impl Window {
     #[cold]
     pub(crate) fn fill(&mut self, need: usize) -> io::Result<bool> {
         self.buffer.copy_within(self.start..self.end, 0);
+        self.base += self.start as u64;
         self.end -= self.start;
         self.start = 0;
         if need > self.buffer.len() {

@@ -15,6 +15,7 @@ use lab::{CaptureOptions, Lab, LabOptions, Node, OwnedFrame};
 use linkmodel::Path;
 use units::Time;
 
+type Test = (&'static str, fn() -> TestResult);
 type TestResult = Result<(), Box<dyn Error>>;
 
 const PORT: u16 = 4433;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         println!("SKIPPED: no lab here: {error}");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn() -> TestResult); 4] = [
+    let tests: [Test; 4] = [
         ("a_connection_is_seen_frame_by_frame", connection),
         ("only_what_the_filter_names_is_seen", filtered),
         ("frames_are_cut_to_the_snap_length", cut),

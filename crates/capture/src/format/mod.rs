@@ -27,13 +27,13 @@ pub struct Record {
     /// Number of the interface: 0 is the capture's first. Those of a later section go on counting.
     pub interface: u32,
     /// Where the frame's bytes begin.
-    pub start: usize,
+    pub start: u32,
     /// How many of them are there.
-    pub captured: usize,
+    pub captured: u32,
     /// How many it had on the link; never less than what was captured.
-    pub original_len: usize,
+    pub original_len: u32,
     /// Where the next record begins.
-    pub used: usize,
+    pub used: u32,
 }
 
 /// What stands at the reader's place.
@@ -156,11 +156,20 @@ impl Reader {
     ///
     /// # Errors
     /// Any [`Problem`]: nothing that follows can be read.
-    #[inline]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         match self {
             Reader::Pcap(reader) => reader.step(bytes),
             Reader::PcapNg(reader) => reader.step(bytes),
+        }
+    }
+
+    /// What [`Reader::step`] says if it is a whole frame; if it is not, nothing has happened.
+    // Inlined, so that the record stays in registers.
+    #[inline(always)]
+    pub(crate) fn frame(&mut self, bytes: &[u8]) -> Option<Record> {
+        match self {
+            Reader::Pcap(reader) => reader.frame(bytes),
+            Reader::PcapNg(reader) => reader.frame(bytes),
         }
     }
 }
@@ -182,6 +191,16 @@ fn foreign(magic: [u8; 4]) -> Problem {
         [0x04, 0x22, 0x4d, 0x18] => Problem::Compression("lz4"),
         _ => Problem::Unknown,
     }
+}
+
+/// The 32-bit numbers of a header, as if they were little endian. `M` is `N / 4`.
+#[inline(always)]
+pub(crate) fn words<const N: usize, const M: usize>(bytes: &[u8; N]) -> [u32; M] {
+    let mut words = [0; M];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
 }
 
 /// Byte order of a file or a section.
@@ -207,6 +226,15 @@ impl Order {
         match self {
             Order::Little => u32::from_le_bytes(bytes),
             Order::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// 32-bit numbers that were read as little endian ones.
+    #[inline(always)]
+    pub(crate) fn of_little<const N: usize>(self, numbers: [u32; N]) -> [u32; N] {
+        match self {
+            Order::Little => numbers,
+            Order::Big => numbers.map(u32::swap_bytes),
         }
     }
 

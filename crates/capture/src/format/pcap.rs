@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{MAX_CAPTURED, Order, Problem, Record, Step};
+use super::{MAX_CAPTURED, Order, Problem, Record, Step, words};
 
 /// Bytes of the file's header.
 const FILE_HEADER: usize = 24;
@@ -36,38 +36,50 @@ impl Reader {
         }
     }
 
+    /// See [`super::Reader::frame`].
+    #[inline(always)]
+    pub(super) fn frame(&self, bytes: &[u8]) -> Option<Record> {
+        let link = self.link?;
+        let header = bytes.first_chunk::<RECORD_HEADER>()?;
+        let [seconds, fraction, captured, original_len] = self.order.of_little(words(header));
+        if captured > MAX_CAPTURED {
+            return None;
+        }
+        let used = RECORD_HEADER as u32 + captured;
+        if bytes.len() < used as usize {
+            return None;
+        }
+        // A fraction of a second or more is added as it is, as libpcap does.
+        let nanos = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * self.unit;
+        Some(Record {
+            at: Time::from_nanos(nanos),
+            link,
+            interface: 0,
+            start: RECORD_HEADER as u32,
+            captured,
+            original_len: original_len.max(captured),
+            used,
+        })
+    }
+
     /// See [`super::Reader::step`].
     ///
     /// # Errors
     /// [`Problem::Version`], [`Problem::FrameLength`].
-    #[inline]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
-        let Some(link) = self.link else { return self.file_header(bytes) };
+        if self.link.is_none() {
+            return self.file_header(bytes);
+        }
+        if let Some(record) = self.frame(bytes) {
+            return Ok(Step::Frame(record));
+        }
         let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
             return Ok(Step::Need(RECORD_HEADER));
         };
-        let [s0, s1, s2, s3, f0, f1, f2, f3, c0, c1, c2, c3, o0, o1, o2, o3] = *header;
-        let captured = self.order.u32([c0, c1, c2, c3]);
-        if captured > MAX_CAPTURED {
-            return Err(Problem::FrameLength(captured));
+        match self.order.u32_at(header, 8).unwrap_or(0) {
+            captured if captured > MAX_CAPTURED => Err(Problem::FrameLength(captured)),
+            captured => Ok(Step::Need(RECORD_HEADER + captured as usize)),
         }
-        let captured = captured as usize;
-        let used = RECORD_HEADER + captured;
-        if bytes.len() < used {
-            return Ok(Step::Need(used));
-        }
-        let seconds = u64::from(self.order.u32([s0, s1, s2, s3]));
-        // A fraction of a second or more is added as it is, as libpcap does.
-        let fraction = u64::from(self.order.u32([f0, f1, f2, f3]));
-        Ok(Step::Frame(Record {
-            at: Time::from_nanos(seconds * 1_000_000_000 + fraction * self.unit),
-            link,
-            interface: 0,
-            start: RECORD_HEADER,
-            captured,
-            original_len: (self.order.u32([o0, o1, o2, o3]) as usize).max(captured),
-            used,
-        }))
     }
 
     #[cold]
@@ -118,8 +130,9 @@ mod tests {
                 let Ok(Step::Frame(found)) = reader.step(&record) else { panic!() };
                 assert_eq!(found.at.as_nanos(), u64::from(u32::MAX) * 1_000_000_000 + nanos);
                 assert_eq!((found.link, found.original_len), (101, 60));
-                assert_eq!(&record[found.start..found.start + found.captured], b"frame");
-                assert_eq!(found.used, record.len());
+                assert_eq!(&record[found.start as usize..found.used as usize], b"frame");
+                assert_eq!(found.captured, 5);
+                assert_eq!(found.used as usize, record.len());
                 for cut in 0..record.len() {
                     let Ok(Step::Need(need)) = reader.step(&record[..cut]) else { panic!() };
                     assert!(need > cut && need <= record.len());

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{MAX_CAPTURED, Order, Problem, Record, Step};
+use super::{MAX_CAPTURED, Order, Problem, Record, Step, words};
 
 /// Type of the Section Header Block, the same in both byte orders (§4.1).
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -26,6 +26,9 @@ const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+
+/// Bytes of a packet block before its frame.
+const PACKET_HEADER: usize = 28;
 
 /// How an interface's stamps become nanoseconds since 1970. What is finer than a nanosecond is cut
 /// off: exact for resolutions of powers of ten down to a nanosecond; else right to the nanosecond
@@ -54,7 +57,7 @@ impl Clock {
     /// Microseconds, as where nothing is said.
     const DEFAULT: Clock = Clock { unit: Unit::Nanos(1_000), offset: 0 };
 
-    #[inline]
+    #[inline(always)]
     fn time(self, stamp: u64) -> Result<Time, Problem> {
         if self.offset == 0
             && let Unit::Nanos(nanos) = self.unit
@@ -64,6 +67,7 @@ impl Clock {
         self.time_slowly(stamp)
     }
 
+    #[cold]
     fn time_slowly(self, stamp: u64) -> Result<Time, Problem> {
         let stamp = u128::from(stamp);
         let nanos = match self.unit {
@@ -134,29 +138,33 @@ impl Reader {
         }
     }
 
+    /// See [`super::Reader::frame`]: nearly every block is an Enhanced Packet Block.
+    #[inline(always)]
+    pub(super) fn frame(&mut self, bytes: &[u8]) -> Option<Record> {
+        if self.tail.is_some() {
+            return None;
+        }
+        let header: [u32; 7] = self.order.of_little(words(bytes.first_chunk::<PACKET_HEADER>()?));
+        let [kind, len, ..] = header;
+        if kind != ENHANCED_PACKET || !(32..=MAX_BLOCK).contains(&len) {
+            return None;
+        }
+        self.packet(bytes.get(..len as usize)?, header).ok()
+    }
+
     /// See [`super::Reader::step`].
     ///
     /// # Errors
     /// Any [`Problem`] of a block.
-    #[inline]
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
-        // Nearly every block is an Enhanced Packet Block that is all there.
-        if self.tail.is_none()
-            && let Some(header) = bytes.first_chunk::<8>()
-        {
-            let [k0, k1, k2, k3, l0, l1, l2, l3] = *header;
-            let len = self.order.u32([l0, l1, l2, l3]);
-            if self.order.u32([k0, k1, k2, k3]) == ENHANCED_PACKET
-                && (32..=MAX_BLOCK).contains(&len)
-                && let Some(block) = bytes.get(..len as usize)
-            {
-                return self.enhanced_packet(block, len);
-            }
+        match self.frame(bytes) {
+            Some(record) => Ok(Step::Frame(record)),
+            None => self.block(bytes),
         }
-        self.block(bytes)
     }
 
     /// Any block.
+    #[inline(never)]
     fn block(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         if let Some(first) = self.tail {
             let Some(last) = self.order.u32_at(bytes, 0) else { return Ok(Step::Need(4)) };
@@ -195,15 +203,23 @@ impl Reader {
         let Some(block) = bytes.get(..len as usize) else { return Ok(Step::Need(len as usize)) };
         match kind {
             INTERFACE_DESCRIPTION => self.interface_description(block, len),
-            ENHANCED_PACKET => self.enhanced_packet(block, len),
-            PACKET => self.obsolete_packet(block, len),
+            ENHANCED_PACKET | PACKET => {
+                let Some(header) = block.first_chunk::<PACKET_HEADER>() else {
+                    return Err(Problem::BlockLength { kind, len });
+                };
+                let mut header: [u32; 7] = self.order.of_little(words(header));
+                if kind == PACKET {
+                    header[2] = u32::from(self.order.u16_at(block, 8).unwrap_or(0));
+                }
+                self.packet(block, header).map(Step::Frame)
+            }
             SIMPLE_PACKET => self.simple_packet(block, len),
             _ => self.secrets(block, len),
         }
     }
 
     /// Holds the length at the block's end against that at its beginning.
-    #[inline]
+    #[inline(always)]
     fn check_ends(&self, block: &[u8], first: u32) -> Result<(), Problem> {
         match block.last_chunk().map(|chunk| self.order.u32(*chunk)) {
             Some(last) if last == first => Ok(()),
@@ -279,68 +295,40 @@ impl Reader {
         Ok(clock)
     }
 
-    // §4.3.
-    #[inline]
-    fn enhanced_packet(&mut self, block: &[u8], len: u32) -> Result<Step, Problem> {
-        let Some(header) = block.first_chunk::<28>() else {
-            return Err(Problem::BlockLength { kind: ENHANCED_PACKET, len });
-        };
-        let number = self.order.u32_at(header, 8).unwrap_or(0);
-        self.packet(block, header, len, number)
-    }
-
-    // Appendix A: as the Enhanced Packet Block, but for 16 bits of drops beside the interface.
-    fn obsolete_packet(&mut self, block: &[u8], len: u32) -> Result<Step, Problem> {
-        let Some(header) = block.first_chunk::<28>() else {
-            return Err(Problem::BlockLength { kind: PACKET, len });
-        };
-        let number = self.order.u16_at(header, 8).unwrap_or(0);
-        self.packet(block, header, len, u32::from(number))
-    }
-
-    #[inline]
-    fn packet(
-        &mut self,
-        block: &[u8],
-        header: &[u8; 28],
-        len: u32,
-        number: u32,
-    ) -> Result<Step, Problem> {
-        const START: usize = 28;
-        let field = |offset| self.order.u32_at(header, offset).unwrap_or(0);
-        let (high, low) = (u64::from(field(12)), u64::from(field(16)));
-        let (captured, original_len) = (field(20), field(24));
+    // §4.3, and appendix A: an obsolete block has 16 bits for the interface, and 16 for drops.
+    #[inline(always)]
+    fn packet(&mut self, block: &[u8], header: [u32; 7]) -> Result<Record, Problem> {
+        let [kind, len, number, high, low, captured, original_len] = header;
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
         }
-        let captured = captured as usize;
         // With the length at the end behind it.
-        if len % 4 != 0 || START + captured.next_multiple_of(4) + 4 > len as usize {
-            return Err(Problem::BlockLength { kind: ENHANCED_PACKET, len });
+        if len % 4 != 0 || PACKET_HEADER as u32 + captured.next_multiple_of(4) + 4 > len {
+            return Err(Problem::BlockLength { kind, len });
         }
         self.check_ends(block, len)?;
-        let interface = *self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
-        let at = interface.clock.time(high << 32 | low)?;
+        let interface = self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
+        let at = interface.clock.time(u64::from(high) << 32 | u64::from(low))?;
         self.last = at;
-        Ok(Step::Frame(Record {
+        Ok(Record {
             at,
             link: interface.link,
             interface: self.interfaces_before.saturating_add(number),
-            start: START,
+            start: PACKET_HEADER as u32,
             captured,
-            original_len: (original_len as usize).max(captured),
-            used: len as usize,
-        }))
+            original_len: original_len.max(captured),
+            used: len,
+        })
     }
 
     // §4.4: of the section's first interface, cut by that one's snap length.
     fn simple_packet(&mut self, block: &[u8], len: u32) -> Result<Step, Problem> {
-        const START: usize = 12;
+        const START: u32 = 12;
         self.check_ends(block, len)?;
         let interface = *self.interfaces.first().ok_or(Problem::Interface(0))?;
         let original = self.order.u32_at(block, 8).unwrap_or(0);
         let snap = if interface.snap_len == 0 { u32::MAX } else { interface.snap_len };
-        let captured = original.min(snap).min(len.saturating_sub(START as u32 + 4));
+        let captured = original.min(snap).min(len.saturating_sub(START + 4));
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
         }
@@ -349,9 +337,9 @@ impl Reader {
             link: interface.link,
             interface: self.interfaces_before,
             start: START,
-            captured: captured as usize,
-            original_len: original as usize,
-            used: len as usize,
+            captured,
+            original_len: original,
+            used: len,
         }))
     }
 
