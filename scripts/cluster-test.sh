@@ -10,9 +10,10 @@ cd "$(dirname "$0")/.."
 
 minutes=${1:-35}
 case $minutes in
-    '' | *[!0-9]*) echo "usage: scripts/cluster-test.sh [MINUTES]" >&2; exit 2 ;;
+    '' | 0 | *[!0-9]*) echo "usage: scripts/cluster-test.sh [MINUTES]" >&2; exit 2 ;;
 esac
 
+cargo fmt --manifest-path cluster/Cargo.toml --package cluster --package query --check
 test=(cargo test --manifest-path cluster/Cargo.toml --workspace --locked)
 status=0
 timeout --kill-after=10 "${minutes}m" "${test[@]}" --no-run || status=$?
