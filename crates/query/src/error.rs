@@ -1,0 +1,51 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+
+use crate::questions::QUESTIONS;
+
+/// What can go wrong with a query.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller's folder holds no data set.
+    #[error("{} holds no data set; hint: `wiretax observe --parquet DIR` makes one", .0.display())]
+    NoDataSet(PathBuf),
+    /// The caller's word is no standard question.
+    #[error("there is no question `{0}`; hint: write SQL, or one of {names}", names = names())]
+    NoQuestion(String),
+    /// The caller's word is no format.
+    #[error("there is no format `{0}`; hint: table, json or csv")]
+    Format(String),
+    /// The query is wrong, or cannot be answered.
+    #[error("{0}")]
+    Query(Box<DataFusionError>),
+    /// What was found cannot be printed.
+    #[error("cannot print the answer: {0}")]
+    Print(ArrowError),
+    /// The answer cannot be written, or no thread be started.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+}
+
+impl Error {
+    pub(crate) fn query(error: DataFusionError) -> Self {
+        Error::Query(Box::new(error))
+    }
+
+    /// A failed write is one, whatever it is wrapped in.
+    pub(crate) fn print(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, error) => Error::Io(error),
+            other => Error::Print(other),
+        }
+    }
+}
+
+fn names() -> String {
+    QUESTIONS.map(|question| question.name).join(", ")
+}

@@ -1,0 +1,15 @@
+-- How long did it take from ClientHello to the client's first application data, by version?
+-- Handshake and think time together, as the document measured; in bins of 10 ms, as share of that
+-- version's connections. Connections of which something is uncertain are left out.
+SELECT
+    version,
+    bin * 10 AS from_ms,
+    count(*) AS connections,
+    CAST(count(*) AS DOUBLE) / sum(count(*)) OVER (PARTITION BY version) AS share
+FROM (
+    SELECT version, hello_to_data / 10000000 AS bin
+    FROM connections
+    WHERE hello_to_data IS NOT NULL AND tls_handshake IS NOT NULL AND uncertain = ''
+) AS handshakes
+GROUP BY version, bin
+ORDER BY version, bin
