@@ -15,6 +15,7 @@ mod published;
 mod reasons;
 #[cfg(test)]
 mod replay;
+pub mod rtt_out;
 pub mod truth;
 
 pub use change::Change;
@@ -24,3 +25,4 @@ pub use findings::{
     findings,
 };
 pub use published::{Published, SOURCE, published};
+pub use rtt_out::{ClientRtts, RttError};

@@ -45,8 +45,8 @@ pub struct Digest {
     pub(crate) frames: Frames,
     pub(crate) connections: u64,
     pub(crate) without_tls: u64,
-    /// TLS of which no ClientHello was seen.
-    pub(crate) without_hello: u64,
+    /// TLS of which too little was captured to tell how it went.
+    pub(crate) untold: u64,
     pub(crate) cells: BTreeMap<(Kind, Class), Cell>,
     pub(crate) offers: Offers,
     pub(crate) uncertain: BTreeMap<String, u64>,
@@ -148,7 +148,7 @@ impl Digest {
             frames: Frames::default(),
             connections: 0,
             without_tls: 0,
-            without_hello: 0,
+            untold: 0,
             cells: BTreeMap::new(),
             offers: Offers::default(),
             uncertain: BTreeMap::new(),
@@ -209,7 +209,7 @@ impl Digest {
         };
         let doubtful = self.count_uncertain(connection);
         let (Some(class), Some(hello)) = (connection.class(), tls.client_hello) else {
-            self.without_hello += 1;
+            self.untold += 1;
             return;
         };
         let kind = self.kind(Kind::of(connection, tls), class);
@@ -246,7 +246,7 @@ impl Digest {
         self.frames.add(&other.frames);
         self.connections += other.connections;
         self.without_tls += other.without_tls;
-        self.without_hello += other.without_hello;
+        self.untold += other.untold;
         for ((kind, class), theirs) in other.cells {
             let kind = self.kind(kind, class);
             let (mould, kept) = (&self.mould, self.options.kept);
