@@ -48,6 +48,10 @@ fn records_agree_with_the_logs() -> TestResult {
         let other = agreement.round_trips[1 - at].known_ms;
         assert!((mode - round_trip.known_ms).abs() < (mode - other).abs(), "{round_trip:?}");
     }
+    let (findings, again) = truth::again(&truth.samples, plan.digest.clone())?.unwrap();
+    assert_eq!(&again, agreement);
+    assert_eq!(findings.handshakes, truth.findings.handshakes);
+    assert_eq!(findings.difference.all.handshakes, truth.findings.difference.all.handshakes);
     // What came first in the logs cannot have come later on the wire.
     for time in agreement.times.iter().take(4) {
         assert!(time.count > 0, "{time:?}");

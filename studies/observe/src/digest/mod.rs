@@ -12,15 +12,17 @@ mod tests;
 mod top;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use observe::{Class, Connection, EarlyData, Resumption, TlsFacts, Uncertain};
+use units::Time;
 use wire::tls::Version;
 
 pub use names::Kind;
 pub use options::{Options, OptionsError};
 pub use tallies::{Frames, Offers};
 
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, Measured};
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use top::{Entry, Top};
@@ -29,6 +31,21 @@ use names::{alert_name, bounded, failure, network, offers_tls13, resumption_in_v
 use over_time::OverTime;
 use spread::Mould;
 use top::Add;
+
+/// Reasons that leave QUIC's times standing.
+const OF_QUIC: [&str; 2] = ["quic_data", "quic_early_data"];
+
+/// What is taken of a handshake whose class is known.
+pub(crate) struct Taken<'a> {
+    pub kind: Kind,
+    pub class: Class,
+    pub client: SocketAddr,
+    /// The ClientHello's time, or about that.
+    pub began: Time,
+    pub server_name: &'a str,
+    pub reasons: &'a [String],
+    pub measured: Measured,
+}
 
 /// Transports and versions with curves of their own; what else a stranger makes up is one.
 const KINDS: usize = 24;
@@ -207,28 +224,55 @@ impl Digest {
             self.without_tls += 1;
             return;
         };
-        let doubtful = self.count_uncertain(connection);
+        let reasons: Vec<String> =
+            connection.uncertain.iter().map(|reason| reason_name(*reason)).collect();
         let (Some(class), Some(hello)) = (connection.class(), tls.client_hello) else {
+            self.count_uncertain(&reasons);
             self.untold += 1;
             return;
         };
-        let kind = self.kind(Kind::of(connection, tls), class);
-        let draw = kept::draw(self.options.seed, connection);
-        let (mould, kept) = (&self.mould, self.options.kept);
-        let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
-        cell.take(connection, doubtful, draw);
+        let kind = Kind::of(connection, tls);
         self.count_offers(tls, class);
         if class == Class::Failed {
             self.failures.count(failure(connection, tls));
         }
-        let network = network(connection.client.ip(), self.options.prefix4, self.options.prefix6);
+        let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
-        let name = tls.server_name.as_deref().map_or_else(String::new, bounded);
+        self.take_handshake(&Taken {
+            kind,
+            class,
+            client: connection.client,
+            began: hello,
+            server_name: tls.server_name.as_deref().unwrap_or_default(),
+            reasons: &reasons,
+            measured: Measured::of(connection),
+        });
+    }
+
+    /// Takes what a sample keeps of a record.
+    pub(crate) fn take_parts(&mut self, taken: &Taken<'_>) {
+        self.connections += 1;
+        self.take_handshake(taken);
+    }
+
+    fn take_handshake(&mut self, taken: &Taken<'_>) {
+        let doubtful = self.count_uncertain(taken.reasons);
+        let (kind, class) = (self.kind(taken.kind, taken.class), taken.class);
+        let draw = kept::draw(self.options.seed, taken.began, taken.client);
+        let (mould, kept, times) = (&self.mould, self.options.kept, &taken.measured);
+        let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
+        cell.take(times, doubtful, draw);
         let sure = !doubtful;
-        self.server_names.count(name).value.take(connection, kind, class, sure);
-        self.networks.count(network).value.take(connection, kind, class, sure);
-        self.over_time.at(hello).take(connection, kind, class, sure);
+        let network = self.network(taken.client);
+        let name = bounded(taken.server_name);
+        self.server_names.count(name).value.take(times, kind, class, sure);
+        self.networks.count(network).value.take(times, kind, class, sure);
+        self.over_time.at(taken.began).take(times, kind, class, sure);
+    }
+
+    fn network(&self, client: SocketAddr) -> String {
+        network(client.ip(), self.options.prefix4, self.options.prefix6)
     }
 
     /// Adds what another digest has taken.
@@ -283,17 +327,15 @@ impl Digest {
 
     /// Counts the reasons for doubt; whether the times are among what is doubtful. Of QUIC they never
     /// are: what cannot be seen there is whether a packet holds application data, which its class says.
-    fn count_uncertain(&mut self, connection: &Connection) -> bool {
-        if connection.uncertain.is_empty() {
+    fn count_uncertain(&mut self, reasons: &[String]) -> bool {
+        if reasons.is_empty() {
             return false;
         }
         self.uncertain_records += 1;
-        for reason in &connection.uncertain {
-            *self.uncertain.entry(reason_name(*reason)).or_default() += 1;
+        for reason in reasons {
+            *self.uncertain.entry(reason.clone()).or_default() += 1;
         }
-        let of_quic =
-            |reason: &Uncertain| matches!(reason, Uncertain::QuicData | Uncertain::QuicEarlyData);
-        let doubtful = !connection.uncertain.iter().all(of_quic);
+        let doubtful = !reasons.iter().all(|reason| OF_QUIC.contains(&reason.as_str()));
         self.doubtful_records += u64::from(doubtful);
         doubtful
     }
