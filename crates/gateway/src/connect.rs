@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics_page::{MetricsServer, Page};
 use sslmtcp::{Carried, Embedding, SslmTcpStream};
 use tls::{EarlyData, Ticket};
 use tokio::io::AsyncReadExt;
@@ -17,7 +18,6 @@ use crate::complaints::Complaints;
 use crate::device::{Device, Purpose};
 use crate::early::{First, MAX_HEAD, look};
 use crate::figures;
-use crate::http::{MetricsServer, Page};
 use crate::metrics::{Failure, Metrics};
 use crate::options::ConnectOptions;
 use crate::relay::{Carriage, relay};
@@ -50,7 +50,10 @@ pub async fn connect(
     let listening = listener.local_addr();
     let listening = listening.map_err(|source| Error::listen(options.listen, source))?;
     let metrics_server = match options.common.metrics {
-        Some(address) => Some(MetricsServer::bind(address).await?),
+        Some(address) => {
+            let server = MetricsServer::bind(address).await;
+            Some(server.map_err(|source| Error::listen(address, source))?)
+        }
         None => None,
     };
     let mut device = Device::open(&options.common, Purpose::Connect(options.to)).await?;

@@ -14,7 +14,6 @@ mod device;
 mod early;
 mod error;
 mod figures;
-mod http;
 mod machine;
 pub mod metrics;
 mod options;

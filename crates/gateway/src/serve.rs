@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics_page::{MetricsServer, Page};
 use sslmtcp::{SslmTcpListener, SslmTcpStream};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 use crate::complaints::Complaints;
 use crate::device::{Device, Purpose};
 use crate::figures;
-use crate::http::{MetricsServer, Page};
 use crate::metrics::{Failure, Metrics};
 use crate::options::ServeOptions;
 use crate::relay::{Broken, Carriage, Side, relay};
@@ -42,7 +42,10 @@ pub async fn serve(
     ready: impl FnOnce(),
 ) -> Result<Summary, Error> {
     let metrics_server = match options.common.metrics {
-        Some(address) => Some(MetricsServer::bind(address).await?),
+        Some(address) => {
+            let server = MetricsServer::bind(address).await;
+            Some(server.map_err(|source| Error::listen(address, source))?)
+        }
         None => None,
     };
     let mut device = Device::open(&options.common, Purpose::Listen(options.listen)).await?;

@@ -59,6 +59,15 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
+    /// The environment's fault: a right could not be given up.
+    #[error(
+        "this process still has {what}, which was to be given up; do that before any thread is \
+         started"
+    )]
+    RightsKept {
+        /// What it has.
+        what: &'static str,
+    },
     /// Any other call that the kernel refused.
     #[error("{doing} failed: {source}")]
     System {

@@ -7,6 +7,8 @@
 //! | to | use |
 //! |---|---|
 //! | receive many frames, with the kernel's time of arrival | [`RxRing`] |
+//! | observe an interface, some milliseconds late | [`BlockRing`] |
+//! | give up the rights that opening needed | [`privileges`] |
 //! | send many frames by one system call | [`SendBatch`] on a [`PacketSocket`] |
 //! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
 //! | be all that lies behind an interface, by IP packets | [`Tun`], [`receive`], [`send`] |
@@ -15,11 +17,13 @@
 //! | be scheduled in time | [`thread`] |
 
 mod batch;
+mod block_ring;
 pub mod capture;
 pub mod clock;
 mod error;
 pub mod offload;
 mod poller;
+pub mod privileges;
 mod ring;
 mod socket;
 mod stamp;
@@ -30,6 +34,7 @@ mod tun;
 pub mod vnet;
 
 pub use batch::{SendBatch, receive, send};
+pub use block_ring::{BlockFrame, BlockRing, BlockRingOptions, FilterInstruction};
 pub use error::Error;
 pub use poller::{Poller, Readiness};
 pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};

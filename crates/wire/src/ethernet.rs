@@ -44,6 +44,14 @@ impl EtherType {
     pub const QINQ: EtherType = EtherType(0x88a8);
     /// The service tag that equipment used before 802.1ad.
     pub const QINQ_OLD: EtherType = EtherType(0x9100);
+    /// MPLS (RFC 5332 §3).
+    pub const MPLS: EtherType = EtherType(0x8847);
+    /// MPLS with a label that the sender's side assigned (RFC 5332 §3).
+    pub const MPLS_UPSTREAM: EtherType = EtherType(0x8848);
+    /// A PPPoE session (RFC 2516 §4).
+    pub const PPPOE_SESSION: EtherType = EtherType(0x8864);
+    /// An Ethernet frame inside GRE (RFC 1701).
+    pub const BRIDGED: EtherType = EtherType(0x6558);
     /// IEEE 802 local experimental EtherType 1, which calibration frames may use.
     pub const EXPERIMENTAL: EtherType = EtherType(0x88b5);
 

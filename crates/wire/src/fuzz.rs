@@ -4,7 +4,10 @@
 use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
-use crate::{arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, quic, tcp, tls, udp, vlan};
+use crate::{
+    arp, cooked, dtls, ethernet, gre, icmpv4, icmpv6, ipv4, ipv6, mpls, pppoe, quic, tcp, tls, udp,
+    vlan, vxlan,
+};
 
 /// Any bytes as an Ethernet frame.
 pub fn ethernet(bytes: &[u8]) {
@@ -20,6 +23,51 @@ pub fn vlan(bytes: &[u8]) {
         black_box((vlan::Repr::parse(&tag), tag.payload()));
     }
     black_box(vlan::strip(ethernet::EtherType::QINQ, bytes));
+}
+
+/// Any bytes as an MPLS label stack.
+pub fn mpls(bytes: &[u8]) {
+    if let Ok(entry) = mpls::Entry::new_checked(bytes) {
+        black_box((mpls::Repr::parse(&entry), entry.payload()));
+    }
+    black_box(mpls::strip(bytes));
+    black_box(mpls::strip(&[&[0, 1, 1, 64][..], bytes].concat()).is_some());
+}
+
+/// Any bytes as a PPPoE session packet.
+pub fn pppoe(bytes: &[u8]) {
+    if let Ok(packet) = pppoe::Session::new_captured(bytes) {
+        black_box((pppoe::Repr::parse(&packet), packet.ether_type(), packet.payload()));
+    }
+}
+
+/// Any bytes as a GRE packet.
+pub fn gre(bytes: &[u8]) {
+    if let Ok(packet) = gre::Packet::new_checked(bytes) {
+        black_box((gre::Repr::parse(&packet), packet.payload()));
+    }
+}
+
+/// Any bytes as a VXLAN packet.
+pub fn vxlan(bytes: &[u8]) {
+    if let Ok(packet) = vxlan::Packet::new_checked(bytes) {
+        black_box((vxlan::Repr::parse(&packet), packet.payload()));
+    }
+}
+
+/// Any bytes as headers of Linux cooked captures and of BSD loopback.
+pub fn cooked(bytes: &[u8]) {
+    black_box((cooked::Repr::parse_v1(bytes).is_ok(), cooked::Repr::parse_v2(bytes).is_ok()));
+    black_box(cooked::strip_loopback(bytes).is_ok());
+}
+
+/// Any bytes as a DTLS record.
+pub fn dtls(bytes: &[u8]) {
+    for whole in [bytes.len(), 65_535] {
+        if let Ok(record) = dtls::Record::new_captured(bytes, whole) {
+            black_box((record.begins_handshake(), record.payload));
+        }
+    }
 }
 
 /// Any bytes as an ARP packet.
@@ -60,6 +108,9 @@ pub fn ipv6(bytes: &[u8]) {
     black_box(ipv6::Packet::new_checked(bytes).is_ok());
     if let Ok(packet) = ipv6::Packet::new_captured(bytes) {
         black_box((ipv6::Repr::parse(&packet), packet.upper().is_ok(), packet.payload()));
+    }
+    if let Some((first, rest)) = bytes.split_first() {
+        black_box(ipv6::walk(*first, rest, rest.len()).is_ok());
     }
 }
 
@@ -102,13 +153,22 @@ pub fn tls_messages(bytes: &[u8]) {
     }
 }
 
-/// Any bytes as a ClientHello's body.
+/// Any bytes as a ClientHello's body, and as one of SSL 2.0.
 pub fn tls_client_hello(bytes: &[u8]) {
+    if let Ok(hello) = tls::Ssl2ClientHello::new_checked(bytes) {
+        black_box((hello.version().to_string(), hello.cipher_suites().count()));
+        black_box((hello.session_id(), hello.challenge()));
+    }
+    black_box(tls::ssl2_server_version(bytes).is_ok());
+    if let Some(first) = bytes.first_chunk() {
+        black_box(tls::begins_ssl2_client_hello(first));
+    }
     if let Ok(hello) = ClientHello::new_checked(bytes) {
         black_box((hello.legacy_version(), hello.random(), hello.session_id()));
         black_box((hello.cipher_suites().count(), hello.compression_methods()));
         black_box((hello.extensions().iter().count(), hello.server_name(), hello.alpn().count()));
         black_box((hello.versions().map(|version| version.to_string().len()).sum::<usize>(),));
+        black_box((hello.ec_point_formats(), hello.signature_algorithms().count()));
         black_box((hello.groups().count(), hello.key_shares().count(), hello.pre_shared_key()));
         black_box((hello.psk_key_exchange_modes(), hello.early_data(), hello.session_ticket()));
         black_box((hello.encrypted_client_hello(), tls::ClientHelloRepr::parse(&hello)));

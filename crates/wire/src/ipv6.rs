@@ -136,57 +136,55 @@ impl<'a> Packet<'a> {
         self.payload
     }
 
-    /// Walks the extension headers: at most [`MAX_EXTENSIONS`], and no further than a fragment
-    /// that is not the packet's first.
+    /// Walks the extension headers: see [`walk`].
     pub fn upper(&self) -> Result<Upper<'a>, Error> {
-        let mut protocol = self.next_header();
-        let mut reader = Reader::new("IPv6 extension header", self.payload);
-        let mut fragment = None;
-        for _ in 0..=MAX_EXTENSIONS {
-            match protocol {
-                // Hop-by-hop options, routing, destination options (RFC 8200 §4.3, 4.4, 4.6),
-                // mobility, HIP, shim6: the length counts 8 bytes beyond the first 8.
-                0 | 43 | 60 | 135 | 139 | 140 => {
-                    let [next, length] = *reader.array::<2>()?;
-                    reader.take(usize::from(length).saturating_mul(8).saturating_add(6))?;
-                    protocol = next;
-                }
-                // Authentication (RFC 4302 §2.2): 4 bytes, beyond the first 8.
-                51 => {
-                    let [next, length] = *reader.array::<2>()?;
-                    reader.take(usize::from(length).saturating_mul(4).saturating_add(6))?;
-                    protocol = next;
-                }
-                44 => {
-                    let [next, _, high, low, a, b, c, d] = *reader.array::<8>()?;
-                    let field = u16::from_be_bytes([high, low]);
-                    let header = Fragment {
-                        offset: usize::from(field & 0xfff8),
-                        more: field & 1 != 0,
-                        identification: u32::from_be_bytes([a, b, c, d]),
-                    };
-                    fragment = Some(header);
-                    protocol = next;
-                    if header.offset != 0 {
-                        return Ok(self.upper_at(protocol, reader.rest(), fragment));
-                    }
-                }
-                _ => return Ok(self.upper_at(protocol, reader.rest(), fragment)),
-            }
-        }
-        Err(Error::malformed(FORMAT, "more extension headers than the protocol has"))
+        walk(self.next_header(), self.payload, self.payload_len)
     }
+}
 
-    const fn upper_at(
-        &self,
-        protocol: u8,
-        rest: &'a [u8],
-        fragment: Option<Fragment>,
-    ) -> Upper<'a> {
-        let passed = self.payload.len().saturating_sub(rest.len());
-        let payload_len = self.payload_len.saturating_sub(passed);
-        Upper { protocol, payload: rest, payload_len, fragment }
+/// Walks the extension headers at the front of `payload`, of which the first is a `protocol` and
+/// which had `payload_len` bytes before the capture cut it: at most [`MAX_EXTENSIONS`], and no
+/// further than the fragment header of a packet in parts. What stands behind that one, extension
+/// headers or not, is walked when the parts are together.
+pub fn walk(mut protocol: u8, payload: &[u8], payload_len: usize) -> Result<Upper<'_>, Error> {
+    let mut reader = Reader::new("IPv6 extension header", payload);
+    let mut fragment = None;
+    let upper = |protocol, rest: &'_ [u8]| {
+        let passed = payload.len().saturating_sub(rest.len());
+        (protocol, payload_len.saturating_sub(passed))
+    };
+    for _ in 0..=MAX_EXTENSIONS {
+        let [next, length] = match protocol {
+            // Hop-by-hop options, routing, destination options (RFC 8200 §4.3, 4.4, 4.6),
+            // mobility, HIP, shim6: the length counts 8 bytes beyond the first 8.
+            // Authentication (RFC 4302 §2.2): 4 bytes, beyond the first 8.
+            0 | 43 | 60 | 135 | 139 | 140 | 51 => *reader.array::<2>()?,
+            44 => {
+                let [next, _, high, low, a, b, c, d] = *reader.array::<8>()?;
+                let field = u16::from_be_bytes([high, low]);
+                let header = Fragment {
+                    offset: usize::from(field & 0xfff8),
+                    more: field & 1 != 0,
+                    identification: u32::from_be_bytes([a, b, c, d]),
+                };
+                fragment = Some(header);
+                protocol = next;
+                if header.is_atomic() {
+                    continue;
+                }
+                let (protocol, payload_len) = upper(protocol, reader.rest());
+                return Ok(Upper { protocol, payload: reader.rest(), payload_len, fragment });
+            }
+            _ => {
+                let (protocol, payload_len) = upper(protocol, reader.rest());
+                return Ok(Upper { protocol, payload: reader.rest(), payload_len, fragment });
+            }
+        };
+        let unit = if protocol == 51 { 4 } else { 8 };
+        reader.take(usize::from(length).saturating_mul(unit).saturating_add(6))?;
+        protocol = next;
     }
+    Err(Error::malformed(FORMAT, "more extension headers than the protocol has"))
 }
 
 /// A header without extension headers.
@@ -319,6 +317,18 @@ mod tests {
         let fragment = Fragment { offset: 1448, more: true, identification: 7 };
         assert_eq!(upper.fragment, Some(fragment));
         assert!(!fragment.is_atomic());
+    }
+
+    #[test]
+    fn the_first_fragment_is_not_walked_beyond_its_header() {
+        // Destination options behind the fragment header may go on in the next fragment.
+        let payload = [60, 0, 0, 1, 0, 0, 0, 7, 6, 0, 1, 4, 0, 0, 0, 0];
+        let bytes = packet_with(44, &payload);
+        let upper = Packet::new_checked(&bytes).unwrap().upper().unwrap();
+        assert_eq!((upper.protocol, upper.payload, upper.payload_len), (60, &payload[8..], 8));
+        let joined = [6, 0, 1, 4, 0, 0, 0, 0, 9, 9];
+        let upper = walk(60, &joined, joined.len()).unwrap();
+        assert_eq!((upper.protocol, upper.payload, upper.fragment), (6, &[9, 9][..], None));
     }
 
     #[test]

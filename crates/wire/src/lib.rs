@@ -8,12 +8,18 @@
 //! |---|---|---|
 //! | [`ethernet`] | Ethernet II and LLC frames | IEEE 802.3 §3 |
 //! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
+//! | [`mpls`] | MPLS label stacks, and what they carry | RFC 3032, 4385 |
+//! | [`pppoe`] | PPPoE sessions | RFC 2516 |
+//! | [`gre`] | GRE | RFC 2784, 2890 |
+//! | [`vxlan`] | VXLAN | RFC 7348 |
+//! | [`cooked`] | Linux cooked captures, BSD loopback | libpcap's LINKTYPE_ 113, 276, 0, 108 |
 //! | [`ipv4`] | IPv4 | RFC 791 |
 //! | [`ipv6`] | IPv6 and its extension headers | RFC 8200 |
 //! | [`arp`] | ARP for IPv4 over Ethernet | RFC 826 |
 //! | [`icmpv4`], [`icmpv6`], [`icmp`] | packets too big for a link, neighbour discovery | RFC 792, 1191, 4443, 4861 |
 //! | [`tcp`] | TCP and its options | RFC 9293, 7323, 2018, 7413 |
 //! | [`udp`] | UDP | RFC 768 |
+//! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
 //! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
 #![cfg_attr(
@@ -23,20 +29,26 @@
 
 pub mod arp;
 pub mod checksum;
+pub mod cooked;
+pub mod dtls;
 mod error;
 pub mod ethernet;
 pub mod fuzz;
+pub mod gre;
 pub mod icmp;
 pub mod icmpv4;
 pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mpls;
+pub mod pppoe;
 pub mod quic;
 mod reader;
 pub mod tcp;
 pub mod tls;
 pub mod udp;
 pub mod vlan;
+pub mod vxlan;
 
 pub use error::Error;
 pub use reader::Reader;

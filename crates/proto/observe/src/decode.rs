@@ -1,11 +1,20 @@
-//! From a captured frame to the transport in it.
+//! From a captured frame to the transport in it, through the headers around it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use wire::ethernet::{EtherType, Frame};
 use wire::tcp::Segment;
 use wire::udp::Datagram;
-use wire::{ipv4, ipv6, tcp, udp, vlan};
+use wire::{cooked, gre, ipv4, ipv6, mpls, pppoe, tcp, udp, vlan, vxlan};
+
+/// Headers outside of the transport's that are passed at most. Tags of one frame, labels of one
+/// stack, and IPv6 with its extension headers, each bounded by itself, count once.
+pub(crate) const MAX_HEADERS: u8 = 8;
+
+/// IPv4 in IP (RFC 2003).
+const IPV4_IN_IP: u8 = 4;
+/// IPv6 in IP (RFC 4213).
+const IPV6_IN_IP: u8 = 41;
 
 /// What a capture's frames begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,23 +22,41 @@ use wire::{ipv4, ipv6, tcp, udp, vlan};
 pub enum LinkType {
     /// Ethernet: LINKTYPE_ETHERNET, 1.
     Ethernet,
-    /// IPv4 or IPv6 without a link header: LINKTYPE_RAW, 101, and 228, 229.
+    /// IPv4 or IPv6 without a link header: LINKTYPE_RAW, 101, and 12, 228, 229.
     RawIp,
+    /// A Linux cooked capture: LINKTYPE_LINUX_SLL, 113.
+    LinuxCooked,
+    /// Its second version: LINKTYPE_LINUX_SLL2, 276.
+    LinuxCooked2,
+    /// BSD loopback: LINKTYPE_NULL, 0, and LINKTYPE_LOOP, 108.
+    Loopback,
 }
 
 impl LinkType {
+    /// All of them.
+    pub const ALL: [LinkType; 5] = [
+        LinkType::Ethernet,
+        LinkType::RawIp,
+        LinkType::LinuxCooked,
+        LinkType::LinuxCooked2,
+        LinkType::Loopback,
+    ];
+
     /// The link type with this number in a pcap or pcapng file, if Wiretax reads it.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(LinkType::Ethernet),
             12 | 101 | 228 | 229 => Some(LinkType::RawIp),
+            113 => Some(LinkType::LinuxCooked),
+            276 => Some(LinkType::LinuxCooked2),
+            0 | 108 => Some(LinkType::Loopback),
             _ => None,
         }
     }
 }
 
-/// A transport packet and its addresses.
+/// A transport packet and its addresses: the innermost, where it came through tunnels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Decoded<'a> {
     pub(crate) source: SocketAddr,
@@ -42,8 +69,8 @@ pub(crate) struct Decoded<'a> {
 pub(crate) enum Transport<'a> {
     /// A segment, its payload as far as captured, and the payload's length by the IP header.
     Tcp { segment: Segment<'a>, payload: &'a [u8], payload_len: usize },
-    /// A datagram's payload.
-    Udp(&'a [u8]),
+    /// A datagram's payload as far as captured, and its length by the UDP header.
+    Udp { payload: &'a [u8], payload_len: usize },
 }
 
 /// What a frame is to the tracker.
@@ -52,78 +79,203 @@ pub(crate) enum Content<'a> {
     /// A transport packet.
     Transport(Decoded<'a>),
     /// An IP fragment that is not a whole packet.
-    Fragment,
+    Fragment(Fragment<'a>),
     /// Anything else.
     Other,
 }
 
-/// Reads a frame.
-pub(crate) fn decode(link: LinkType, bytes: &[u8]) -> Content<'_> {
-    read(link, bytes).unwrap_or(Content::Other)
+/// An IP fragment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fragment<'a> {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    /// What the whole datagram carries; of IPv6 only the first fragment's counts (RFC 8200 §4.5).
+    pub(crate) protocol: u8,
+    pub(crate) identification: u32,
+    /// Where the payload stands in the whole datagram, bytes.
+    pub(crate) offset: usize,
+    /// Whether fragments follow this one.
+    pub(crate) more: bool,
+    /// As far as captured.
+    pub(crate) payload: &'a [u8],
+    /// The payload's length by the IP header.
+    pub(crate) payload_len: usize,
 }
 
-fn read(link: LinkType, bytes: &[u8]) -> Option<Content<'_>> {
-    match link {
-        LinkType::Ethernet => {
-            let frame = Frame::new_checked(bytes).ok()?;
-            match vlan::strip(frame.ether_type(), frame.payload())? {
-                (EtherType::IPV4, packet) => read_ipv4(packet),
-                (EtherType::IPV6, packet) => read_ipv6(packet),
-                _ => None,
+/// What an IP packet carries: whole, whether it came so or was put together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Upper<'a> {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    pub(crate) protocol: u8,
+    pub(crate) payload: &'a [u8],
+    pub(crate) payload_len: usize,
+}
+
+/// What is to be read next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Layer<'a> {
+    Ethernet(&'a [u8]),
+    Ipv4(&'a [u8]),
+    Ipv6(&'a [u8]),
+    Mpls(&'a [u8]),
+    Pppoe(&'a [u8]),
+    Upper(Upper<'a>),
+}
+
+/// What a header led to.
+enum Step<'a> {
+    Into(Layer<'a>),
+    Found(Content<'a>),
+}
+
+impl<'a> Layer<'a> {
+    /// The first header of a frame, a cooked one passed.
+    pub(crate) fn of_frame(link: LinkType, bytes: &'a [u8]) -> Option<Self> {
+        let (ether_type, payload) = match link {
+            LinkType::Ethernet => return Some(Layer::Ethernet(bytes)),
+            LinkType::RawIp => match bytes.first()? >> 4 {
+                4 => (EtherType::IPV4, bytes),
+                6 => (EtherType::IPV6, bytes),
+                _ => return None,
+            },
+            LinkType::LinuxCooked => {
+                let (header, payload) = cooked::Repr::parse_v1(bytes).ok()?;
+                (header.ether_type, payload)
             }
-        }
-        LinkType::RawIp => match bytes.first()? >> 4 {
-            4 => read_ipv4(bytes),
-            6 => read_ipv6(bytes),
+            LinkType::LinuxCooked2 => {
+                let (header, payload) = cooked::Repr::parse_v2(bytes).ok()?;
+                (header.ether_type, payload)
+            }
+            LinkType::Loopback => cooked::strip_loopback(bytes).ok()?,
+        };
+        Layer::of_ether_type(ether_type, payload)
+    }
+
+    /// What an EtherType announces, behind the VLAN tags.
+    fn of_ether_type(ether_type: EtherType, payload: &'a [u8]) -> Option<Self> {
+        match vlan::strip(ether_type, payload)? {
+            (EtherType::IPV4, packet) => Some(Layer::Ipv4(packet)),
+            (EtherType::IPV6, packet) => Some(Layer::Ipv6(packet)),
+            (EtherType::MPLS | EtherType::MPLS_UPSTREAM, stack) => Some(Layer::Mpls(stack)),
+            (EtherType::PPPOE_SESSION, packet) => Some(Layer::Pppoe(packet)),
+            (EtherType::BRIDGED, frame) => Some(Layer::Ethernet(frame)),
             _ => None,
-        },
+        }
+    }
+
+    /// Reads one header.
+    fn step(self) -> Option<Step<'a>> {
+        let next = match self {
+            Layer::Ethernet(bytes) => {
+                let frame = Frame::new_checked(bytes).ok()?;
+                Layer::of_ether_type(frame.ether_type(), frame.payload())?
+            }
+            Layer::Ipv4(bytes) => return read_ipv4(bytes),
+            Layer::Ipv6(bytes) => return read_ipv6(bytes),
+            Layer::Mpls(bytes) => match mpls::strip(bytes)? {
+                mpls::Payload::Ipv4(packet) => Layer::Ipv4(packet),
+                mpls::Payload::Ipv6(packet) => Layer::Ipv6(packet),
+                mpls::Payload::Ethernet(frame) => Layer::Ethernet(frame),
+            },
+            Layer::Pppoe(bytes) => {
+                let packet = pppoe::Session::new_captured(bytes).ok()?;
+                Layer::of_ether_type(packet.ether_type()?, packet.payload())?
+            }
+            Layer::Upper(upper) => return upper.read(),
+        };
+        Some(Step::Into(next))
     }
 }
 
-fn read_ipv4(bytes: &[u8]) -> Option<Content<'_>> {
+/// Reads on from a layer until the transport, passing as many headers as `left` allows and
+/// counting it down.
+pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Content<'a> {
+    while let Some(fewer) = left.checked_sub(1) {
+        *left = fewer;
+        match layer.step() {
+            Some(Step::Into(next)) => layer = next,
+            Some(Step::Found(content)) => return content,
+            None => break,
+        }
+    }
+    Content::Other
+}
+
+fn read_ipv4(bytes: &[u8]) -> Option<Step<'_>> {
     let packet = ipv4::Packet::new_captured(bytes).ok()?;
+    let (source, destination) = (packet.source().into(), packet.destination().into());
+    let (protocol, payload) = (packet.protocol(), packet.payload());
+    let payload_len = packet.payload_len();
     if packet.is_fragment() {
-        return Some(Content::Fragment);
+        return Some(Step::Found(Content::Fragment(Fragment {
+            source,
+            destination,
+            protocol,
+            identification: packet.identification().into(),
+            offset: packet.fragment_offset(),
+            more: packet.more_fragments(),
+            payload,
+            payload_len,
+        })));
     }
-    let (source, destination) = (packet.source().into(), packet.destination().into());
-    upper(source, destination, packet.protocol(), packet.payload(), packet.payload_len())
+    Upper { source, destination, protocol, payload, payload_len }.read()
 }
 
-fn read_ipv6(bytes: &[u8]) -> Option<Content<'_>> {
+fn read_ipv6(bytes: &[u8]) -> Option<Step<'_>> {
     let packet = ipv6::Packet::new_captured(bytes).ok()?;
-    let next = packet.upper().ok()?;
-    if next.fragment.is_some_and(|fragment| !fragment.is_atomic()) {
-        return Some(Content::Fragment);
-    }
+    let ipv6::Upper { protocol, payload, payload_len, fragment } = packet.upper().ok()?;
     let (source, destination) = (packet.source().into(), packet.destination().into());
-    upper(source, destination, next.protocol, next.payload, next.payload_len)
+    match fragment {
+        Some(header) if !header.is_atomic() => Some(Step::Found(Content::Fragment(Fragment {
+            source,
+            destination,
+            protocol,
+            identification: header.identification,
+            offset: header.offset,
+            more: header.more,
+            payload,
+            payload_len,
+        }))),
+        _ => Upper { source, destination, protocol, payload, payload_len }.read(),
+    }
 }
 
-fn upper(
-    source: IpAddr,
-    destination: IpAddr,
-    protocol: u8,
-    bytes: &[u8],
-    len: usize,
-) -> Option<Content<'_>> {
-    let (ports, transport) = match protocol {
-        tcp::PROTOCOL => {
-            let segment = Segment::new_checked(bytes).ok()?;
-            let payload_len = len.saturating_sub(segment.header_len());
-            let payload = segment.payload();
-            let transport = Transport::Tcp { segment, payload, payload_len };
-            ((segment.source_port(), segment.destination_port()), transport)
-        }
-        udp::PROTOCOL => {
-            let datagram = Datagram::new_captured(bytes).ok()?;
-            let ports = (datagram.source_port(), datagram.destination_port());
-            (ports, Transport::Udp(datagram.payload()))
-        }
-        _ => return None,
-    };
-    Some(Content::Transport(Decoded {
-        source: SocketAddr::new(source, ports.0),
-        destination: SocketAddr::new(destination, ports.1),
-        transport,
-    }))
+impl<'a> Upper<'a> {
+    fn read(self) -> Option<Step<'a>> {
+        let bytes = self.payload;
+        let (ports, transport) = match self.protocol {
+            tcp::PROTOCOL => {
+                let segment = Segment::new_checked(bytes).ok()?;
+                let payload_len = self.payload_len.saturating_sub(segment.header_len());
+                let payload = segment.payload();
+                let transport = Transport::Tcp { segment, payload, payload_len };
+                ((segment.source_port(), segment.destination_port()), transport)
+            }
+            udp::PROTOCOL => {
+                let datagram = Datagram::new_captured(bytes).ok()?;
+                let ports = (datagram.source_port(), datagram.destination_port());
+                let (payload, payload_len) = (datagram.payload(), datagram.payload_len());
+                if ports.1 == vxlan::PORT
+                    && let Ok(packet) = vxlan::Packet::new_checked(payload)
+                {
+                    return Some(Step::Into(Layer::Ethernet(packet.payload())));
+                }
+                (ports, Transport::Udp { payload, payload_len })
+            }
+            IPV4_IN_IP => return Some(Step::Into(Layer::Ipv4(bytes))),
+            IPV6_IN_IP => return Some(Step::Into(Layer::Ipv6(bytes))),
+            gre::PROTOCOL => {
+                let packet = gre::Packet::new_checked(bytes).ok()?;
+                let inner = Layer::of_ether_type(packet.ether_type(), packet.payload())?;
+                return Some(Step::Into(inner));
+            }
+            _ => return None,
+        };
+        Some(Step::Found(Content::Transport(Decoded {
+            source: SocketAddr::new(self.source, ports.0),
+            destination: SocketAddr::new(self.destination, ports.1),
+            transport,
+        })))
+    }
 }

@@ -16,11 +16,19 @@
 //! streams. Where the records of these are wrapped in envelopes, which [`TcpFacts::enveloped`] tells,
 //! the facts of TLS are those of the records inside.
 //!
-//! # What is told without keys
-//! Nothing of TCP's payload is decrypted. Of TLS 1.3, records are told apart by the sizes that the
-//! suite fixes, by order and by TCP's acknowledgments; `tls/rule13.rs` states the rule and where it
-//! is wrong. Where it cannot decide, [`Connection::uncertain`] says why. Of QUIC, Initial packets
+//! # What is told without keys, and with them
+//! Of TLS 1.3, records are told apart by the sizes that the suite fixes, by order and by TCP's
+//! acknowledgments; `tls/rule13.rs` states the rule and where it is wrong. Where it cannot decide,
+//! [`Connection::uncertain`] says why. Where a [`KeyLog`] has a connection's secrets, its records over
+//! TCP are opened until both sides' first application data: what they hold takes the place of what the
+//! rule found, and [`Decrypted::rule_agrees`] says whether that was the same. Of QUIC, Initial packets
 //! are opened, whose keys are public; the other packets are counted and timed only.
+//!
+//! # Where TLS begins
+//! With the first byte of the client, in the format of TLS or of SSL 2.0's greeting; or behind up to
+//! 16 KiB of another protocol, as STARTTLS, PostgreSQL, a proxy's CONNECT and others have it: with a
+//! ClientHello at the front of a segment or of a line. Plain HTTP requests and SSH are not looked
+//! into.
 //!
 //! Early data over TCP is proven accepted by EndOfEarlyData, which a client sends only then
 //! (RFC 8446 §4.5). QUIC has no such message (RFC 9001 §8.3), and the server's answer is
@@ -37,9 +45,14 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod content;
+mod counters;
 mod decode;
 mod envelope;
+mod flow;
+mod fragments;
 pub mod fuzz;
+mod keylog;
 mod quic;
 mod reassembly;
 mod record;
@@ -50,9 +63,13 @@ mod tcp;
 mod tls;
 mod tracker;
 
+pub use counters::Counters;
 pub use decode::LinkType;
+pub use fragments::FragmentDrops;
+pub use keylog::{KeyLog, KeyLogCounters};
 pub use record::{
-    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, Output,
-    QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
+    AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
+    Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
-pub use tracker::{Counters, HandOut, Limits, Tracker};
+pub use tls::{ja3, ja3_text, ja4};
+pub use tracker::{HandOut, Limits, Tracker};

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use units::Time;
 
 pub use class::Class;
-pub use tls::{AlertFacts, Decrypted, EarlyData, Resumption, TlsFacts};
+pub use tls::{AlertFacts, Decrypted, EarlyData, KeyUse, Resumption, TlsFacts};
 
 /// One TCP or QUIC connection.
 #[derive(Debug, Clone, PartialEq, Serialize)]

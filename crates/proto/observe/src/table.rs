@@ -1,64 +1,218 @@
 //! Connections by their addresses, in order of activity.
+//!
+//! # What a packet costs
+//! The index is an open-addressed array of eight bytes a slot, of which a search mostly reads one
+//! cache line; the entries, of two cache lines each, lie in chunks that never move. A packet of a
+//! known connection so waits for memory about twice. Its place in the order of activity is written
+//! only if it has not been for a while ([`Table::touch`]): else every packet would also write to
+//! its neighbours' lines.
 
-use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher13;
+use units::Time;
 
 /// The two ends of a connection, whichever sent: ordered, so that both directions have one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
-    low: ([u8; 16], u16),
-    high: ([u8; 16], u16),
-    tcp: bool,
+    /// Addresses; of IPv4 in the first four bytes.
+    low: [u8; 16],
+    high: [u8; 16],
+    ports: [u16; 2],
+    /// Bit 0: TCP. Bit 1: IPv6.
+    kind: u8,
 }
 
+const TCP: u8 = 1;
+const IPV6: u8 = 2;
+
 impl Key {
-    /// The key of a packet from `a` to `b`.
-    pub(crate) fn new(a: SocketAddr, b: SocketAddr, tcp: bool) -> Self {
-        let (a, b) = (end(a), end(b));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        Key { low, high, tcp }
+    /// The key of a packet from `a` to `b`, and whether `a` is the low one.
+    pub(crate) fn new(a: SocketAddr, b: SocketAddr, tcp: bool) -> (Self, bool) {
+        let tcp = if tcp { TCP } else { 0 };
+        let (source, destination, kind) = match (a.ip(), b.ip()) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (wide(a.octets()), wide(b.octets()), tcp),
+            (a, b) => (octets(a), octets(b), tcp | IPV6),
+        };
+        let (from, to) =
+            ((u128::from_be_bytes(source), a.port()), (u128::from_be_bytes(destination), b.port()));
+        if from <= to {
+            (Key { low: source, high: destination, ports: [from.1, to.1], kind }, true)
+        } else {
+            (Key { low: destination, high: source, ports: [to.1, from.1], kind }, false)
+        }
+    }
+
+    /// The low end and the high one.
+    pub(crate) fn ends(&self) -> [SocketAddr; 2] {
+        let address = |octets: &[u8; 16]| match *octets {
+            [a, b, c, d, ..] if self.kind & IPV6 == 0 => IpAddr::from([a, b, c, d]),
+            all => IpAddr::from(all),
+        };
+        let [low, high] = self.ports;
+        [SocketAddr::new(address(&self.low), low), SocketAddr::new(address(&self.high), high)]
+    }
+
+    /// Whether it is of TCP.
+    pub(crate) const fn is_tcp(&self) -> bool {
+        self.kind & TCP != 0
     }
 }
 
-fn end(address: SocketAddr) -> ([u8; 16], u16) {
-    let octets = match address.ip() {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    };
-    (octets, address.port())
+const fn wide([a, b, c, d]: [u8; 4]) -> [u8; 16] {
+    [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// Keyed, so that who sends packets cannot choose keys that collide.
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+/// Keyed, so that who sends packets cannot choose keys that collide. SipHash-1-3 is a
+/// pseudorandom function as far as is known; over the 13 bytes of an IPv4 key it costs less than
+/// one wait for memory, so nothing weaker is worth its risk.
 #[derive(Debug, Clone, Copy)]
-struct Keyed(u64);
+pub(crate) struct Keyed(SipHasher13);
+
+impl Keyed {
+    pub(crate) fn new(seed: u64) -> Self {
+        Keyed(SipHasher13::new_with_keys(seed, !seed))
+    }
+
+    fn hash(&self, key: &Key) -> u32 {
+        let ([a, b], [c, d]) = (key.ports.map(u16::to_ne_bytes)).into();
+        let ports = [a, b, c, d];
+        if key.kind & IPV6 == 0 {
+            let mut bytes = [0; 13];
+            let (low, high) = (key.low.first_chunk::<4>(), key.high.first_chunk::<4>());
+            for (to, from) in bytes.chunks_mut(4).zip([low, high, Some(&ports)]) {
+                to.copy_from_slice(from.unwrap_or(&[0; 4]));
+            }
+            bytes[12] = key.kind;
+            return self.0.hash(&bytes) as u32;
+        }
+        let mut hasher = self.0;
+        hasher.write(&key.low);
+        hasher.write(&key.high);
+        hasher.write(&ports);
+        hasher.write(&[key.kind]);
+        hasher.finish() as u32
+    }
+}
 
 impl BuildHasher for Keyed {
     type Hasher = SipHasher13;
     fn build_hasher(&self) -> SipHasher13 {
-        SipHasher13::new_with_keys(self.0, !self.0)
+        self.0
     }
 }
 
-/// Marks the end of a list.
+/// Marks the end of a list and an empty slot.
 const NONE: u32 = u32::MAX;
+
+/// Where entries of one hash are.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    hash: u32,
+    place: u32,
+}
+
+const EMPTY: Slot = Slot { hash: 0, place: NONE };
+
+/// From hashes to places: open addressing with linear probing, at most three quarters full.
+#[derive(Debug)]
+struct Index {
+    /// A power of two of them.
+    slots: Vec<Slot>,
+    len: usize,
+}
+
+impl Index {
+    fn new() -> Self {
+        Index { slots: vec![EMPTY; 16], len: 0 }
+    }
+
+    fn mask(&self) -> usize {
+        self.slots.len().wrapping_sub(1)
+    }
+
+    fn at(&self, slot: usize) -> Slot {
+        self.slots.get(slot & self.mask()).copied().unwrap_or(EMPTY)
+    }
+
+    fn set(&mut self, slot: usize, value: Slot) {
+        let mask = self.mask();
+        if let Some(slot) = self.slots.get_mut(slot & mask) {
+            *slot = value;
+        }
+    }
+
+    /// The place with this hash that `is_it`, and its slot.
+    fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+        let mut slot = hash as usize;
+        loop {
+            let found = self.at(slot);
+            if found.place == NONE {
+                return None;
+            }
+            if found.hash == hash && is_it(found.place) {
+                return Some((slot, found.place));
+            }
+            slot = slot.wrapping_add(1);
+        }
+    }
+
+    fn insert(&mut self, hash: u32, place: u32) {
+        if (self.len + 1) * 4 > self.slots.len() * 3 {
+            let double = self.slots.len() * 2;
+            let old = std::mem::replace(&mut self.slots, vec![EMPTY; double]);
+            for slot in old.into_iter().filter(|slot| slot.place != NONE) {
+                self.put(slot);
+            }
+        }
+        self.len += 1;
+        self.put(Slot { hash, place });
+    }
+
+    fn put(&mut self, value: Slot) {
+        let mut slot = value.hash as usize;
+        while self.at(slot).place != NONE {
+            slot = slot.wrapping_add(1);
+        }
+        self.set(slot, value);
+    }
+
+    /// Empties a slot and closes the gap, so that every search still finds its place before an
+    /// empty slot.
+    fn remove(&mut self, slot: usize) {
+        let (mask, mut gap) = (self.mask(), slot);
+        let mut next = slot.wrapping_add(1);
+        loop {
+            let value = self.at(next);
+            if value.place == NONE {
+                break;
+            }
+            // How far each is from where the value's search begins.
+            let from = |slot: usize| slot.wrapping_sub(value.hash as usize) & mask;
+            if from(gap) < from(next) {
+                self.set(gap, value);
+                gap = next;
+            }
+            next = next.wrapping_add(1);
+        }
+        self.set(gap, EMPTY);
+        self.len = self.len.saturating_sub(1);
+    }
+}
 
 /// A list of entries by activity, the least recent at the front.
 #[derive(Debug, Clone, Copy)]
 struct List {
     front: u32,
     back: u32,
-}
-
-#[derive(Debug)]
-struct Entry<T> {
-    key: Key,
-    value: T,
-    list: Activity,
-    before: u32,
-    after: u32,
 }
 
 /// Which list an entry is in.
@@ -70,36 +224,79 @@ pub(crate) enum Activity {
     Closed,
 }
 
-/// A map from keys to values with two lists by activity: open and closed.
-#[derive(Debug)]
+/// An entry's neighbours, and when it was put between them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Links {
+    before: u32,
+    after: u32,
+    listed_at: Time,
+}
+
+impl Links {
+    /// Of an entry that is in no list yet.
+    pub(crate) const NONE: Links = Links { before: NONE, after: NONE, listed_at: Time::ZERO };
+}
+
+/// What the table keeps: the key and the links are the entry's own, so that nothing is between
+/// them and its other fields.
+pub(crate) trait Entry {
+    fn key(&self) -> &Key;
+    fn links(&mut self) -> &mut Links;
+    /// Which list it is in: the table's to set.
+    fn list(&mut self) -> &mut Activity;
+    /// Time of its last activity.
+    fn last(&self) -> Time;
+}
+
+/// Entries that lie together.
+const CHUNK: usize = 256;
+
+/// Entries that [`Table::stalest`] looks at most.
+const LOOK: usize = 64;
+
+/// A map from keys to entries with two lists by activity: open and closed.
 pub(crate) struct Table<T> {
-    index: HashMap<Key, u32, Keyed>,
-    entries: Vec<Option<Entry<T>>>,
+    keyed: Keyed,
+    index: Index,
+    chunks: Vec<Box<[Option<T>]>>,
+    /// Places that were never used begin here.
+    unused: usize,
     free: Vec<u32>,
     open: List,
     closed: List,
+    /// How long an entry keeps its place in the order, nanoseconds, however active it is.
+    period: u64,
 }
 
-impl<T> Table<T> {
-    /// An empty table; `seed` keys its hashes.
-    pub(crate) fn new(seed: u64) -> Self {
+impl<T: Entry> Table<T> {
+    /// An empty table; `seed` keys its hashes, and the order of activity is kept to `period`
+    /// nanoseconds.
+    pub(crate) fn new(seed: u64, period: u64) -> Self {
         let list = List { front: NONE, back: NONE };
         Table {
-            index: HashMap::with_hasher(Keyed(seed)),
-            entries: Vec::new(),
+            keyed: Keyed::new(seed),
+            index: Index::new(),
+            chunks: Vec::new(),
+            unused: 0,
             free: Vec::new(),
             open: list,
             closed: list,
+            period,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.index.len
+    }
+
+    fn slot_of(&self, key: &Key) -> Option<(usize, u32)> {
+        let is_it = |place| self.look(place).is_some_and(|entry| entry.key() == key);
+        self.index.find(self.keyed.hash(key), is_it)
     }
 
     /// Where a key's entry is.
     pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        self.index.get(key).copied()
+        self.slot_of(key).map(|(_, place)| place)
     }
 
     fn list(&mut self, list: Activity) -> &mut List {
@@ -109,45 +306,53 @@ impl<T> Table<T> {
         }
     }
 
-    fn entry(&mut self, at: u32) -> Option<&mut Entry<T>> {
-        self.entries.get_mut(at as usize)?.as_mut()
+    fn look(&self, place: u32) -> Option<&T> {
+        let (chunk, at) = (place as usize / CHUNK, place as usize % CHUNK);
+        self.chunks.get(chunk)?.get(at)?.as_ref()
     }
 
-    /// The value at a place.
-    pub(crate) fn get(&mut self, at: u32) -> Option<&mut T> {
-        self.entry(at).map(|entry| &mut entry.value)
+    fn place(&mut self, place: u32) -> Option<&mut Option<T>> {
+        let (chunk, at) = (place as usize / CHUNK, place as usize % CHUNK);
+        self.chunks.get_mut(chunk)?.get_mut(at)
     }
 
-    /// Adds a value as the most recent open one.
-    pub(crate) fn insert(&mut self, key: Key, value: T) -> u32 {
-        let entry = Some(Entry { key, value, list: Activity::Open, before: NONE, after: NONE });
-        let at = match self.free.pop() {
-            Some(at) => {
-                if let Some(place) = self.entries.get_mut(at as usize) {
-                    *place = entry;
-                }
-                at
+    /// The entry at a place.
+    pub(crate) fn get(&mut self, place: u32) -> Option<&mut T> {
+        self.place(place)?.as_mut()
+    }
+
+    /// Adds an entry as the most recent open one.
+    pub(crate) fn insert(&mut self, entry: T, now: Time) -> u32 {
+        let at = self.free.pop().unwrap_or(self.unused as u32);
+        if at as usize == self.unused {
+            if self.unused.is_multiple_of(CHUNK) {
+                self.chunks.push((0..CHUNK).map(|_| None).collect());
             }
-            None => {
-                self.entries.push(entry);
-                (self.entries.len() - 1) as u32
-            }
-        };
-        self.index.insert(key, at);
-        self.push_back(at, Activity::Open);
+            self.unused += 1;
+        }
+        let hash = self.keyed.hash(entry.key());
+        if let Some(place) = self.place(at) {
+            *place = Some(entry);
+        }
+        self.index.insert(hash, at);
+        self.push_back(at, Activity::Open, now);
         at
     }
 
-    /// Makes an entry the most recent of a list.
-    pub(crate) fn touch(&mut self, at: u32, list: Activity) {
-        if self.list(list).back == at {
+    /// Notes that an entry was active: makes it the most recent of a list, if it comes from another
+    /// or has not been moved for the table's period.
+    pub(crate) fn touch(&mut self, at: u32, list: Activity, now: Time) {
+        let period = self.period;
+        let Some(entry) = self.get(at) else { return };
+        let listed_at = entry.links().listed_at;
+        if *entry.list() == list && now.as_nanos().saturating_sub(listed_at.as_nanos()) < period {
             return;
         }
         self.unlink(at);
-        self.push_back(at, list);
+        self.push_back(at, list, now);
     }
 
-    /// The least recent entry of a list.
+    /// The entry of a list that was moved least recently.
     pub(crate) fn oldest(&self, list: Activity) -> Option<u32> {
         let list = match list {
             Activity::Open => self.open,
@@ -156,35 +361,57 @@ impl<T> Table<T> {
         Some(list.front).filter(|at| *at != NONE)
     }
 
+    /// The entry of a list that was active least recently: one that was not active since it was
+    /// moved, or the least recent of the first [`LOOK`].
+    pub(crate) fn stalest(&mut self, list: Activity) -> Option<u32> {
+        let mut at = self.oldest(list)?;
+        let mut best = (at, self.look(at)?.last());
+        for _ in 0..LOOK {
+            let Some(entry) = self.get(at) else { break };
+            let (last, links) = (entry.last(), *entry.links());
+            if last < best.1 {
+                best = (at, last);
+            }
+            // Whoever comes behind was active when it was moved, or later.
+            if links.listed_at >= best.1 && at != best.0 {
+                break;
+            }
+            at = links.after;
+        }
+        Some(best.0)
+    }
+
     /// Takes an entry out.
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
+        let key = *self.look(at)?.key();
+        let (slot, _) = self.slot_of(&key)?;
+        self.index.remove(slot);
         self.unlink(at);
-        let entry = self.entries.get_mut(at as usize)?.take()?;
-        self.index.remove(&entry.key);
         self.free.push(at);
-        Some(entry.value)
+        self.place(at)?.take()
     }
 
     fn unlink(&mut self, at: u32) {
-        let Some(entry) = self.entry(at) else { return };
-        let (list, before, after) = (entry.list, entry.before, entry.after);
-        match self.entry(before) {
-            Some(entry) => entry.after = after,
+        let Some(entry) = self.get(at) else { return };
+        let (list, Links { before, after, .. }) = (*entry.list(), *entry.links());
+        match self.get(before) {
+            Some(entry) => entry.links().after = after,
             None => self.list(list).front = after,
         }
-        match self.entry(after) {
-            Some(entry) => entry.before = before,
+        match self.get(after) {
+            Some(entry) => entry.links().before = before,
             None => self.list(list).back = before,
         }
     }
 
-    fn push_back(&mut self, at: u32, list: Activity) {
+    fn push_back(&mut self, at: u32, list: Activity, now: Time) {
         let back = self.list(list).back;
-        if let Some(entry) = self.entry(at) {
-            (entry.list, entry.before, entry.after) = (list, back, NONE);
+        if let Some(entry) = self.get(at) {
+            *entry.links() = Links { before: back, after: NONE, listed_at: now };
+            *entry.list() = list;
         }
-        match self.entry(back) {
-            Some(entry) => entry.after = at,
+        match self.get(back) {
+            Some(entry) => entry.links().after = at,
             None => self.list(list).front = at,
         }
         self.list(list).back = at;
@@ -192,56 +419,5 @@ impl<T> Table<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const LISTS: [Activity; 2] = [Activity::Open, Activity::Closed];
-
-    fn key(port: u16) -> Key {
-        Key::new(([10, 0, 0, 1], port).into(), ([10, 0, 0, 2], 443).into(), true)
-    }
-
-    #[test]
-    fn both_directions_have_one_key() {
-        let (a, b): (SocketAddr, SocketAddr) =
-            (([10, 0, 0, 1], 5).into(), ([10, 0, 0, 1], 4).into());
-        assert_eq!(Key::new(a, b, true), Key::new(b, a, true));
-        assert_ne!(Key::new(a, b, true), Key::new(b, a, false));
-    }
-
-    proptest! {
-        /// Against a plain list of the keys in order of activity.
-        #[test]
-        fn order_of_activity_is_kept(steps in proptest::collection::vec((0u16..12, 0u8..4), 0..200)) {
-            let mut table = Table::new(7);
-            let mut model: [Vec<u16>; 2] = [Vec::new(), Vec::new()];
-            for (port, action) in steps {
-                match (table.find(&key(port)), action) {
-                    (None, _) => {
-                        table.insert(key(port), port);
-                        model[0].push(port);
-                    }
-                    (Some(at), 0) => {
-                        prop_assert_eq!(table.remove(at), Some(port));
-                        model.iter_mut().for_each(|list| list.retain(|p| *p != port));
-                    }
-                    (Some(at), action) => {
-                        let list = usize::from(action == 1);
-                        table.touch(at, LISTS[list]);
-                        model.iter_mut().for_each(|list| list.retain(|p| *p != port));
-                        model[list].push(port);
-                    }
-                }
-                prop_assert_eq!(table.len(), model[0].len() + model[1].len());
-            }
-            for (list, expected) in LISTS.into_iter().zip(&model) {
-                let mut left = Vec::new();
-                while let Some(at) = table.oldest(list) {
-                    left.extend(table.remove(at));
-                }
-                prop_assert_eq!(&left, expected);
-            }
-        }
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

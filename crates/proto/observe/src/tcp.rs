@@ -1,17 +1,20 @@
 //! One TCP connection: sequence numbers, both streams, Fast Open, how it ends.
 
+pub(crate) mod told;
+
+use std::sync::Arc;
+
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};
 
+use crate::content::Content;
 use crate::envelope::{self, Unwrapper};
+use crate::keylog::KeyLog;
 use crate::reassembly::{Kind, Reassembler};
 use crate::record::{Connection, End, TcpFacts, Uncertain};
 use crate::side::{Pair, Sender};
 use crate::syn_data::{SynData, SynDataState};
-use crate::tls::{Handshake, Mark};
-
-/// The first byte of a TLS connection: a handshake record.
-const HANDSHAKE_RECORD: u8 = 22;
+use crate::tls::Mark;
 
 /// Data of the server that are held while no SYN+ACK was captured: an initial window and more.
 const HELD_SEGMENTS: usize = 64;
@@ -45,17 +48,6 @@ impl Side {
         let anchor = base + self.highest as u32;
         (self.highest as i64).saturating_add(i64::from(sequence.distance(anchor)))
     }
-}
-
-/// What the stream is read as.
-#[derive(Debug)]
-enum Content {
-    /// Nothing from the client yet.
-    Unknown,
-    /// TLS, as far as its first byte says.
-    Tls(Box<Handshake>),
-    /// Something else: every payload byte is application data.
-    Plain,
 }
 
 /// A TCP connection being followed.
@@ -97,7 +89,7 @@ impl TcpFlow {
         TcpFlow {
             facts: TcpFacts::default(),
             sides: Pair { client: side(), server: side() },
-            content: Content::Unknown,
+            content: Content::new(),
             syn: SynDataState::default(),
             held: Vec::new(),
             client_goes_on: false,
@@ -111,13 +103,9 @@ impl TcpFlow {
         }
     }
 
-    /// Whether a segment begins another connection between the same ports.
-    pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
-        let flags = segment.flags();
-        let starts = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
-        let first = SeqNumber(segment.sequence()) + 1;
-        starts
-            && (side == Sender::Server || self.sides.client.base.is_some_and(|base| base != first))
+    /// Gives it keys, before its first segment.
+    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
+        self.content.set_key_log(key_log);
     }
 
     /// Whether both sides are through.
@@ -350,30 +338,14 @@ impl TcpFlow {
 
     fn deliver(&mut self, side: Sender, start: u64, payload: &[u8], mark: Mark) -> Kind {
         let (content, envelopes) = (&mut self.content, &mut self.envelopes);
-        let kind = self.sides[side].stream.insert(start, payload, |bytes| {
-            if let (Content::Unknown, Sender::Client) = (&*content, side) {
-                let tls = envelopes.is_some() || bytes.first() == Some(&HANDSHAKE_RECORD);
-                *content = match tls {
-                    true => Content::Tls(Box::new(Handshake::new())),
-                    false => Content::Plain,
-                };
-            }
-            if let Content::Tls(handshake) = content {
-                match envelopes {
-                    None => handshake.deliver(side, bytes, mark),
-                    Some(envelopes) => unwrap(envelopes, handshake, side, bytes, mark),
-                }
-                if handshake.is_not_tls() {
-                    *content = Content::Plain;
-                }
+        let kind = self.sides[side].stream.insert(start, payload, |bytes| match envelopes {
+            None => content.deliver(side, bytes, mark),
+            Some(envelopes) => {
+                content.begin_tls();
+                unwrap(envelopes, content, side, bytes, mark);
             }
         });
-        let done = match &self.content {
-            Content::Unknown => false,
-            Content::Plain => true,
-            Content::Tls(handshake) => handshake.is_done(),
-        };
-        if done {
+        if self.content.is_done() {
             self.finish_streams();
         }
         kind
@@ -385,9 +357,7 @@ impl TcpFlow {
         self.sides.client.stream.release();
         self.sides.server.stream.release();
         self.syn.release();
-        if let Content::Tls(handshake) = &mut self.content {
-            handshake.release();
-        }
+        self.content.release();
     }
 
     /// Bytes held behind holes in both directions, and data of SYNs.
@@ -439,13 +409,10 @@ impl TcpFlow {
 
     fn application_data(&mut self, connection: &mut Connection) -> (Option<Mark>, Option<Mark>) {
         let one_direction = connection.up.frames == 0 || connection.down.frames == 0;
-        let content = std::mem::replace(&mut self.content, Content::Unknown);
-        let Content::Tls(mut handshake) = content else {
+        let content = std::mem::replace(&mut self.content, Content::new());
+        let Some(mut handshake) = content.into_handshake() else {
             return (self.first.client, self.first.server);
         };
-        if !handshake.is_tls() {
-            return (self.first.client, self.first.server);
-        }
         handshake.close();
         self.facts.enveloped = self.envelopes.is_some();
         if one_direction {
@@ -469,14 +436,14 @@ impl TcpFlow {
 /// Hands on the payload of envelopes. What acknowledges the peer's stream is counted in payload, too.
 fn unwrap(
     envelopes: &mut Pair<Unwrapper>,
-    handshake: &mut Handshake,
+    content: &mut Content,
     side: Sender,
     mut bytes: &[u8],
     mut mark: Mark,
 ) {
     mark.acked = mark.acked.saturating_sub(envelopes[side.peer()].overhead());
     while let Some(payload) = envelopes[side].next(&mut bytes) {
-        handshake.deliver(side, payload, mark);
+        content.deliver(side, payload, mark);
     }
 }
 

@@ -1,19 +1,23 @@
 //! Frames in, connections out.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use units::Time;
-use wire::tcp::{Flags, Segment};
+use wire::dtls;
+use wire::tcp::Flags;
 
-use crate::decode::{Content, Decoded, LinkType, Transport, decode};
-use crate::quic::{self, QuicFlow};
-use crate::record::{Connection, End, Output, Traffic, Transport as Kind};
-use crate::side::{Pair, Sender};
+use crate::counters::Counters;
+use crate::decode::{Content, Decoded, Layer, LinkType, MAX_HEADERS, Transport, decode};
+use crate::flow::{Flow, FlowContent};
+use crate::fragments::Fragments;
+use crate::keylog::KeyLog;
+use crate::record::{Connection, Output, Traffic};
+use crate::side::Sender;
 use crate::table::{Activity, Key, Table};
-use crate::tcp::{Input, TcpFlow};
+use crate::tcp::Input;
 use crate::tls::Mark;
 
 /// What bounds a [`Tracker`].
@@ -65,76 +69,34 @@ impl Default for Limits {
     }
 }
 
-/// What a [`Tracker`] has seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Frames taken.
-    pub frames: u64,
-    /// Frames that are neither TCP nor UDP over IP, or are malformed.
-    pub other: u64,
-    /// IP fragments, which are not put together.
-    pub fragments: u64,
-    /// TCP segments of no connection followed, which do not begin one; UDP datagrams of no QUIC
-    /// connection.
-    pub stray: u64,
-    /// Connections begun.
-    pub connections: u64,
-    /// Connections dropped because there were too many.
-    pub dropped: u64,
-}
+/// How often connections are looked through for silent ones, in the capture's time.
+const EXPIRY_PERIOD: Duration = Duration::from_millis(1);
 
-struct Flow {
-    number: u64,
-    client: SocketAddr,
-    server: SocketAddr,
-    roles_known: bool,
-    first_frame: Time,
-    last_frame: Time,
-    traffic: Pair<Traffic>,
-    content: FlowContent,
-}
-
-impl Flow {
-    fn sender(&self, packet: &Decoded<'_>) -> Sender {
-        if packet.source == self.client { Sender::Client } else { Sender::Server }
-    }
-
-    fn held_bytes(&self) -> usize {
-        match &self.content {
-            FlowContent::Tcp(tcp) => tcp.held_bytes(),
-            FlowContent::Quic(quic) => quic.held_bytes(),
-        }
-    }
-
-    fn give_up(&mut self) {
-        match &mut self.content {
-            FlowContent::Tcp(tcp) => tcp.give_up(),
-            FlowContent::Quic(quic) => quic.give_up(),
-        }
-    }
-}
-
-enum FlowContent {
-    Tcp(Box<TcpFlow>),
-    Quic(Box<QuicFlow>),
-}
+/// The longest that a connection keeps its place in the order of activity while it is active.
+const MAX_LAZINESS: Duration = Duration::from_secs(1);
 
 /// Follows connections through captured frames.
 ///
 /// Call [`Tracker::handle_packet`] for each frame in the capture's order, then
-/// [`Tracker::poll_connection`] until it has none; at the end [`Tracker::finish`]. Memory is bounded
-/// by [`Limits`] as long as finished connections are polled.
+/// [`Tracker::poll_output`] until it has none; at the end [`Tracker::finish`]. Memory is bounded by
+/// [`Limits`] as long as what is given out is polled.
+///
+/// A connection of which only the end is still to come takes 128 bytes, and of the index 11 to 22.
+/// It is looked at once a millisecond whether connections have fallen silent, and one that has may
+/// stay up to a second longer, an eighth of [`Limits::idle`] or [`Limits::linger`] at most.
 pub struct Tracker {
     limits: Limits,
     table: Table<Flow>,
-    ready: VecDeque<Connection>,
+    fragments: Fragments,
+    ready: VecDeque<Output>,
     counters: Counters,
     now: Time,
+    next_expiry: Time,
     /// Bytes that all connections hold.
     held: usize,
     /// Where Initial packets are opened.
     scratch: Vec<u8>,
+    key_log: Option<Arc<KeyLog>>,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -151,15 +113,25 @@ impl Tracker {
     /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
+        let laziness = MAX_LAZINESS.min(limits.idle.min(limits.linger) / 8);
         Tracker {
-            table: Table::new(limits.seed),
+            table: Table::new(limits.seed, laziness.as_nanos() as u64),
+            fragments: Fragments::new(limits.seed),
             limits,
             ready: VecDeque::new(),
             counters: Counters::default(),
             now: Time::ZERO,
+            next_expiry: Time::ZERO,
             held: 0,
             scratch: Vec::new(),
+            key_log: None,
         }
+    }
+
+    /// Gives it the secrets of TLS 1.3 connections over TCP; those count that begin from now on. A log
+    /// that grows may be given again.
+    pub fn set_key_log(&mut self, key_log: Arc<KeyLog>) {
+        self.key_log = Some(key_log);
     }
 
     /// Takes a frame captured at `at`: `bytes` of it were kept, `original_len` it had on the link.
@@ -173,22 +145,28 @@ impl Tracker {
     ) {
         self.counters.frames += 1;
         self.now = self.now.max(at);
-        match decode(link_type, bytes) {
-            Content::Other => self.counters.other += 1,
-            Content::Fragment => self.counters.fragments += 1,
-            Content::Transport(packet) => self.handle_transport(at, &packet, original_len as u64),
+        let frames = Traffic { frames: 1, bytes: original_len as u64 };
+        match Layer::of_frame(link_type, bytes) {
+            Some(layer) => self.handle_layer(at, layer, MAX_HEADERS, frames),
+            None => self.counters.other += 1,
         }
         self.expire();
     }
 
-    /// What is to be given out: with [`HandOut::AfterHandshake`] endings too.
+    /// What is to be given out: records, and with [`HandOut::AfterHandshake`] endings too. The
+    /// ending of a connection comes after its record.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.poll_connection().map(|connection| Output::Connection(Box::new(connection)))
+        self.ready.pop_front()
     }
 
-    /// A connection that has ended, fallen silent or been dropped.
+    /// A connection that has ended, fallen silent or been dropped, or with
+    /// [`HandOut::AfterHandshake`] one of which all is told; endings are passed over.
     pub fn poll_connection(&mut self) -> Option<Connection> {
-        self.ready.pop_front()
+        loop {
+            if let Output::Connection(connection) = self.ready.pop_front()? {
+                return Some(*connection);
+            }
+        }
     }
 
     /// What has been seen so far.
@@ -204,48 +182,121 @@ impl Tracker {
     }
 
     /// All connections not polled yet, in the order of their first frames, those still open too.
+    /// Endings are passed over.
     #[must_use]
     pub fn finish(mut self) -> Vec<Connection> {
+        self.close();
+        let mut all: Vec<Connection> = Vec::new();
+        while let Some(connection) = self.poll_connection() {
+            all.push(connection);
+        }
+        all.sort_by_key(|connection| connection.first_frame);
+        all
+    }
+
+    /// Gives out all connections, as if the capture ended here: poll them. Fragments that wait are
+    /// dropped and counted. Connections come in the order in which they began.
+    pub fn close(&mut self) {
+        let before = self.ready.len();
         for list in [Activity::Closed, Activity::Open] {
             while let Some(oldest) = self.table.oldest(list) {
                 self.give_out(oldest, false);
             }
         }
-        let mut all: Vec<Connection> = self.ready.into();
-        all.sort_by_key(|connection| connection.first_frame);
-        all
+        let number = |output: &Output| match output {
+            Output::Connection(connection) => connection.number,
+            Output::Ending(ending) => ending.number,
+        };
+        if let Some(added) = self.ready.make_contiguous().get_mut(before..) {
+            added.sort_by_key(number);
+        }
+        self.fragments.finish();
+        self.count_fragments();
     }
 
-    fn handle_transport(&mut self, at: Time, packet: &Decoded<'_>, len: u64) {
-        let tcp = matches!(packet.transport, Transport::Tcp { .. });
-        let key = Key::new(packet.source, packet.destination, tcp);
-        let found = self.table.find(&key).filter(|place| !self.superseded(*place, packet));
+    /// Reads a layer of `frames` and what is inside, past no more headers than `left`.
+    fn handle_layer(&mut self, at: Time, layer: Layer<'_>, mut left: u8, frames: Traffic) {
+        match decode(layer, &mut left) {
+            Content::Transport(packet) => self.handle_transport(at, &packet, frames),
+            Content::Other => add(&mut self.counters.other, frames),
+            Content::Fragment(fragment) => {
+                add(&mut self.counters.fragments, frames);
+                let whole = self.fragments.insert(self.now, &fragment, frames);
+                if let Some(whole) = &whole {
+                    self.counters.reassembled = self.counters.reassembled.saturating_add(1);
+                    match whole.layer() {
+                        // As deep as there are headers left.
+                        Some(layer) => self.handle_layer(at, layer, left, whole.frames),
+                        None => add(&mut self.counters.other, whole.frames),
+                    }
+                }
+                self.count_fragments();
+            }
+        }
+    }
+
+    fn count_fragments(&mut self) {
+        self.counters.fragments_waiting = self.fragments.waiting();
+        self.counters.fragments_dropped = *self.fragments.dropped();
+    }
+
+    fn handle_transport(&mut self, at: Time, packet: &Decoded<'_>, frames: Traffic) {
+        let mut tcp = false;
+        match packet.transport {
+            Transport::Tcp { .. } => tcp = true,
+            // Before all else: a record of DTLS begins with no bits of a QUIC connection's first
+            // packet, and is too particular to be one of the later ones (RFC 9443 §2).
+            Transport::Udp { payload, payload_len } => {
+                if let Ok(record) = dtls::Record::new_captured(payload, payload_len) {
+                    add(&mut self.counters.dtls, frames);
+                    self.counters.dtls_handshakes += u64::from(record.begins_handshake());
+                    return;
+                }
+            }
+        }
+        let (key, from_low) = Key::new(packet.source, packet.destination, tcp);
+        let found = self
+            .table
+            .find(&key)
+            .filter(|place| !(tcp && self.superseded(*place, packet, from_low)));
         let place = match found {
             Some(place) => place,
-            None => match self.begin(at, packet) {
-                Some(flow) => self.add(key, flow),
+            None => match self.begin(at, packet, (key, from_low)) {
+                Some(flow) => self.add(flow),
                 None => {
-                    self.counters.stray += 1;
+                    add(&mut self.counters.stray, frames);
                     return;
                 }
             },
         };
+        add(&mut self.counters.followed, frames);
         let Some(flow) = self.table.get(place) else { return };
-        let side = flow.sender(packet);
-        flow.last_frame = flow.last_frame.max(at);
-        let traffic = &mut flow.traffic[side];
-        traffic.frames += 1;
-        traffic.bytes = traffic.bytes.saturating_add(len);
+        let side = flow.sender(from_low);
+        flow.count(at, side, frames);
+        let list = match (&mut flow.content, packet.transport) {
+            (FlowContent::ToldTcp(told), Transport::Tcp { segment, .. }) => {
+                told.handle(&segment, side);
+                if told.is_closed() { Activity::Closed } else { Activity::Open }
+            }
+            (FlowContent::ToldQuic, _) => Activity::Open,
+            _ => self.read(place, at, side, packet.transport),
+        };
+        self.table.touch(place, list, self.now);
+    }
+
+    /// Hands a packet to a connection whose record is not out, and its record out if it can go.
+    fn read(&mut self, place: u32, at: Time, side: Sender, transport: Transport<'_>) -> Activity {
+        let Some(flow) = self.table.get(place) else { return Activity::Open };
         let mark = Mark { at, acked: 0, traffic: flow.traffic };
         let mut list = Activity::Open;
         let before = flow.held_bytes();
-        match (&mut flow.content, packet.transport) {
+        match (&mut flow.content, transport) {
             (FlowContent::Tcp(tcp), Transport::Tcp { segment, payload, payload_len }) => {
                 tcp.handle(&Input { segment, payload, payload_len, side, mark });
                 list = if tcp.is_closed() { Activity::Closed } else { Activity::Open };
             }
-            (FlowContent::Quic(quic), Transport::Udp(datagram)) => {
-                quic.handle(side, datagram, mark, &mut self.scratch);
+            (FlowContent::Quic(quic), Transport::Udp { payload, .. }) => {
+                quic.handle(side, payload, mark, &mut self.scratch);
             }
             _ => {}
         }
@@ -254,68 +305,60 @@ impl Tracker {
             self.held = self.held.saturating_sub(flow.held_bytes());
             flow.give_up();
         }
-        self.table.touch(place, list);
+        if self.limits.hand_out == HandOut::AfterHandshake && flow.is_told() {
+            self.held = self.held.saturating_sub(flow.held_bytes());
+            self.ready.extend(flow.tell());
+        }
+        list
     }
 
-    /// Gives out the connection at a place if the packet begins another between the same ports.
-    fn superseded(&mut self, place: u32, packet: &Decoded<'_>) -> bool {
+    /// Gives out the connection at a place if the segment begins another between the same ports.
+    fn superseded(&mut self, place: u32, packet: &Decoded<'_>, from_low: bool) -> bool {
         let Transport::Tcp { segment, .. } = &packet.transport else { return false };
-        let superseded = self.table.get(place).is_some_and(|flow| {
-            let side = flow.sender(packet);
-            matches!(&flow.content, FlowContent::Tcp(tcp) if tcp.is_superseded_by(segment, side))
-        });
+        if !segment.flags().has(Flags::SYN) {
+            return false;
+        }
+        let flow = self.table.get(place);
+        let superseded = flow.is_some_and(|flow| flow.is_superseded_by(segment, from_low));
         if superseded {
             self.give_out(place, false);
         }
         superseded
     }
 
-    fn add(&mut self, key: Key, flow: Flow) -> u32 {
+    fn add(&mut self, flow: Flow) -> u32 {
         while self.table.len() >= self.limits.connections.max(1) {
-            match self.table.oldest(Activity::Closed).or_else(|| self.table.oldest(Activity::Open))
-            {
-                Some(oldest) => {
+            let closed = self.table.stalest(Activity::Closed);
+            match closed.or_else(|| self.table.stalest(Activity::Open)) {
+                Some(stalest) => {
                     self.counters.dropped += 1;
-                    self.give_out(oldest, true);
+                    self.give_out(stalest, true);
                 }
                 None => break,
             }
         }
         self.counters.connections += 1;
-        self.table.insert(key, flow)
+        self.table.insert(flow, self.now)
     }
 
     /// The connection that a packet begins, if it does.
-    fn begin(&mut self, at: Time, packet: &Decoded<'_>) -> Option<Flow> {
-        let (client_first, roles_known, content) = match packet.transport {
-            Transport::Tcp { segment, payload, payload_len } => {
-                let start = tcp_start(packet, &segment, payload, payload_len)?;
-                let flow = TcpFlow::new(self.limits.stream_bytes, start.mid_stream);
-                (start.from_client, start.roles_known, FlowContent::Tcp(Box::new(flow)))
-            }
-            Transport::Udp(datagram) => {
-                let flow = quic::starts_connection(datagram, &mut self.scratch)?;
-                (true, true, FlowContent::Quic(Box::new(flow)))
-            }
-        };
-        let (client, server) = if client_first {
-            (packet.source, packet.destination)
-        } else {
-            (packet.destination, packet.source)
-        };
-        Some(Flow {
-            number: self.counters.connections,
-            client,
-            server,
-            roles_known,
-            first_frame: at,
-            last_frame: at,
-            traffic: Pair::default(),
-            content,
-        })
+    fn begin(&mut self, at: Time, packet: &Decoded<'_>, key: (Key, bool)) -> Option<Flow> {
+        let number = self.counters.connections;
+        let stream_bytes = self.limits.stream_bytes;
+        let mut flow = Flow::begin(number, at, packet, key, stream_bytes, &mut self.scratch)?;
+        if self.key_log.is_some() {
+            flow.set_key_log(self.key_log.clone());
+        }
+        Some(flow)
     }
 
+    /// Gives out what has been silent for long enough: looked at once a millisecond of the
+    /// capture's time.
     fn expire(&mut self) {
+        if self.now < self.next_expiry {
+            return;
+        }
+        self.next_expiry = self.now + EXPIRY_PERIOD;
         for (list, silence) in
             [(Activity::Closed, self.limits.linger), (Activity::Open, self.limits.idle)]
         {
@@ -328,71 +371,19 @@ impl Tracker {
                 self.give_out(oldest, false);
             }
         }
+        if self.fragments.waiting() > 0 {
+            self.fragments.expire(self.now);
+            self.count_fragments();
+        }
     }
 
     fn give_out(&mut self, place: u32, dropped: bool) {
         let Some(flow) = self.table.remove(place) else { return };
         self.held = self.held.saturating_sub(flow.held_bytes());
-        let Pair { client: up, server: down } = flow.traffic;
-        let mut connection = Connection {
-            number: flow.number,
-            goes_on: false,
-            transport: match flow.content {
-                FlowContent::Tcp(_) => Kind::Tcp,
-                FlowContent::Quic(_) => Kind::Quic,
-            },
-            client: flow.client,
-            server: flow.server,
-            roles_known: flow.roles_known,
-            first_frame: flow.first_frame,
-            last_frame: flow.last_frame,
-            up,
-            down,
-            up_to_response: None,
-            down_to_response: None,
-            client_data: None,
-            server_data: None,
-            tcp: None,
-            quic: None,
-            tls: None,
-            end: End::Open,
-            dropped,
-            uncertain: Vec::new(),
-        };
-        match flow.content {
-            FlowContent::Tcp(tcp) => tcp.close(&mut connection),
-            FlowContent::Quic(quic) => quic.close(&mut connection),
-        }
-        self.ready.push_back(connection);
+        self.ready.push_back(flow.leave(dropped));
     }
 }
 
-/// How a TCP connection comes to be followed.
-struct Start {
-    from_client: bool,
-    roles_known: bool,
-    mid_stream: bool,
-}
-
-fn tcp_start(
-    packet: &Decoded<'_>,
-    segment: &Segment<'_>,
-    payload: &[u8],
-    payload_len: usize,
-) -> Option<Start> {
-    let flags = segment.flags();
-    if flags.has(Flags::RST) {
-        return None;
-    }
-    if flags.has(Flags::SYN) {
-        let from_client = !flags.has(Flags::ACK);
-        return Some(Start { from_client, roles_known: true, mid_stream: !from_client });
-    }
-    if payload_len == 0 {
-        return None;
-    }
-    // A ClientHello at the front of a segment: the capture began between SYN and it.
-    let hello = matches!(payload, [22, 3, _, _, _, 1, ..]);
-    let from_client = hello || packet.source.port() > packet.destination.port();
-    Some(Start { from_client, roles_known: hello, mid_stream: true })
+fn add(counter: &mut u64, frames: Traffic) {
+    *counter = counter.saturating_add(frames.frames);
 }

@@ -12,6 +12,19 @@ proptest! {
     }
 
     #[test]
+    fn any_fragments(
+        pieces in proptest::collection::vec(
+            (any::<u8>(), 0u8..8, 0u8..4, proptest::collection::vec(any::<u8>(), 0..40)), 0..60),
+    ) {
+        let mut bytes = Vec::new();
+        for (control, offset, step, payload) in pieces {
+            bytes.extend([control, offset, step, payload.len() as u8]);
+            bytes.extend(payload);
+        }
+        observe::fuzz::fragments(&bytes);
+    }
+
+    #[test]
     fn any_segments(
         segments in proptest::collection::vec(
             (any::<u8>(), 0x7ff0u16..0x8200, any::<u16>(), proptest::collection::vec(0u8..26, 0..80)), 0..40),
@@ -30,5 +43,10 @@ proptest! {
     #[test]
     fn any_datagrams(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
         observe::fuzz::quic_datagrams(&bytes);
+    }
+
+    #[test]
+    fn any_key_log(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+        observe::fuzz::key_log(&bytes);
     }
 }

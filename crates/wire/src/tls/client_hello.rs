@@ -108,6 +108,19 @@ impl<'a> ClientHello<'a> {
         list16(self.extensions.find(ExtensionKind::SUPPORTED_GROUPS)).filter(|g| !is_grease(*g))
     }
 
+    /// The point formats: one byte each.
+    #[must_use]
+    pub fn ec_point_formats(&self) -> &'a [u8] {
+        let data = self.extensions.find(ExtensionKind::EC_POINT_FORMATS);
+        data.and_then(|data| Reader::new(FORMAT, data).vec8().ok()).unwrap_or(&[])
+    }
+
+    /// The signature algorithms, GREASE left out.
+    pub fn signature_algorithms(&self) -> impl Iterator<Item = u16> + use<'a> {
+        let data = self.extensions.find(ExtensionKind::SIGNATURE_ALGORITHMS);
+        list16(data).filter(|algorithm| !is_grease(*algorithm))
+    }
+
     /// The key shares, GREASE left out.
     pub fn key_shares(&self) -> impl Iterator<Item = KeyShare<'a>> + use<'a> {
         key_shares(self.extensions.key_share()).filter(|share| !is_grease(share.group))

@@ -15,6 +15,10 @@ impl ExtensionKind {
     pub const SERVER_NAME: ExtensionKind = ExtensionKind(0);
     /// supported_groups (RFC 8446 §4.2.7).
     pub const SUPPORTED_GROUPS: ExtensionKind = ExtensionKind(10);
+    /// ec_point_formats (RFC 8422 §5.1.2).
+    pub const EC_POINT_FORMATS: ExtensionKind = ExtensionKind(11);
+    /// signature_algorithms (RFC 8446 §4.2.3).
+    pub const SIGNATURE_ALGORITHMS: ExtensionKind = ExtensionKind(13);
     /// application_layer_protocol_negotiation (RFC 7301).
     pub const ALPN: ExtensionKind = ExtensionKind(16);
     /// session_ticket (RFC 5077).

@@ -2,13 +2,15 @@
 //! that Wiretax reads. Nothing here decrypts.
 //!
 //! [`Records`] cuts a byte stream into records, [`Messages`] a run of handshake bytes into
-//! messages, [`ClientHello`] and [`ServerHello`] view the body of one message.
+//! messages, [`ClientHello`] and [`ServerHello`] view the body of one message, [`Ssl2ClientHello`] its
+//! older form.
 
 mod client_hello;
 mod extension;
 mod names;
 mod record;
 mod server_hello;
+mod ssl2;
 
 pub use client_hello::{ClientHello, ClientHelloRepr};
 pub use extension::{Extension, ExtensionKind, Extensions, KeyShare, PskOffer, body};
@@ -19,4 +21,8 @@ pub use record::{
 };
 pub use server_hello::{
     HELLO_RETRY_REQUEST_RANDOM, HelloRetryRequestDraft, ServerHello, ServerHelloRepr,
+};
+pub use ssl2::{
+    SSL2_HEADER_LEN, Ssl2ClientHello, begins_ssl2_client_hello, ssl2_record_len,
+    ssl2_server_version,
 };

@@ -30,15 +30,36 @@ impl Version {
         if self.0 >> 8 == 0x7f { Some(self.0 as u8) } else { None }
     }
 
-    /// Whether this is TLS 1.3 or a draft of it.
+    /// The draft that a version number of Facebook's stands for: 0xfb00 + number.
+    #[must_use]
+    pub const fn facebook_draft(self) -> Option<u8> {
+        if self.0 >> 8 == 0xfb { Some(self.0 as u8) } else { None }
+    }
+
+    /// The number of an experiment of Google's with TLS 1.3: 0x7e00 + number.
+    #[must_use]
+    pub const fn google_experiment(self) -> Option<u8> {
+        if self.0 >> 8 == 0x7e { Some(self.0 as u8) } else { None }
+    }
+
+    /// Whether this is TLS 1.3, a draft of it, or what a vendor used for one.
     #[must_use]
     pub const fn is_tls13(self) -> bool {
-        self.0 == Version::TLS13.0 || self.draft().is_some()
+        self.0 == Version::TLS13.0
+            || self.draft().is_some()
+            || self.facebook_draft().is_some()
+            || self.google_experiment().is_some()
     }
 }
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(draft) = self.facebook_draft() {
+            return write!(f, "TLS 1.3 fb{draft}");
+        }
+        if let Some(number) = self.google_experiment() {
+            return write!(f, "TLS 1.3 experiment {number}");
+        }
         match (self.0, self.draft()) {
             (0x0002, _) => f.write_str("SSL 2.0"),
             (0x0300, _) => f.write_str("SSL 3.0"),
@@ -169,5 +190,10 @@ mod tests {
         assert_eq!(Version(0x7f17).to_string(), "TLS 1.3 draft 23");
         assert!(Version(0x7f17).is_tls13());
         assert_eq!(Version::TLS12.to_string(), "TLS 1.2");
+        for (code, name) in [(0xfb17, "TLS 1.3 fb23"), (0x7e02, "TLS 1.3 experiment 2")] {
+            assert_eq!(Version(code).to_string(), name);
+            assert!(Version(code).is_tls13());
+        }
+        assert!(!Version(0xfafa).is_tls13() && !Version(0x0002).is_tls13());
     }
 }

@@ -1,6 +1,7 @@
 //! One QUIC connection: which packets went when, and the hellos in its Initial packets.
 
 mod initial;
+mod told;
 
 use units::Time;
 use wire::quic::frame::{Frame, Frames};
@@ -9,7 +10,7 @@ use wire::tls::{Alert, CipherSuite, HandshakeType, MessageHeader};
 
 use self::initial::{InitialKeys, open};
 use crate::reassembly::Reassembler;
-use crate::record::{AlertFacts, Connection, EarlyData, QuicFacts, TlsFacts, Uncertain};
+use crate::record::{AlertFacts, Connection, EarlyData, QuicFacts, TlsFacts, Transport, Uncertain};
 use crate::side::{Pair, Sender};
 use crate::tls::{
     HelloWork, Mark, MessageEvent, MessageReader, ServerSaid, read_client_hello, read_server_hello,
@@ -319,7 +320,9 @@ fn client_hello(
     [begin, end]: [Time; 2],
 ) {
     let second = work.client_hello_seen;
-    if header.kind != HandshakeType::CLIENT_HELLO || !read_client_hello(tls, work, body) {
+    if header.kind != HandshakeType::CLIENT_HELLO
+        || !read_client_hello(tls, work, Transport::Quic, body)
+    {
         return;
     }
     let len = header.length.saturating_add(MessageHeader::LEN as u32);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Connection, EarlyData, Resumption};
+use super::{Connection, EarlyData, End, Resumption, TlsFacts, Uncertain};
 
 /// What kind of handshake it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -19,7 +19,8 @@ pub enum Class {
     ZeroRtt,
     /// The server asked for another ClientHello.
     HelloRetry,
-    /// A ClientHello went, but no Finished of the client came.
+    /// A ClientHello went, but no Finished of the client came; or a fatal alert came before any data
+    /// of the server; or below TLS 1.3 the connection ended without the server's Finished.
     Failed,
 }
 
@@ -106,11 +107,13 @@ impl Connection {
         Some(self.tls_handshake_time()?.as_secs_f64() / round_trip.as_secs_f64())
     }
 
-    /// What kind of handshake it was; `None` without TLS.
+    /// What kind of handshake it was; `None` without TLS, and where too little was captured to tell
+    /// whether it went well: one direction, with bytes missing, without the ClientHello, or of an
+    /// unknown suite.
     #[must_use]
     pub fn class(&self) -> Option<Class> {
         let tls = self.tls.as_ref()?;
-        Some(if tls.client_finished.is_none() {
+        Some(if self.has_failed(tls)? {
             Class::Failed
         } else if tls.hello_retry_request.is_some() {
             Class::HelloRetry
@@ -121,5 +124,24 @@ impl Connection {
         } else {
             Class::Full
         })
+    }
+
+    /// Whether the handshake failed, if that can be told.
+    fn has_failed(&self, tls: &TlsFacts) -> Option<bool> {
+        if tls.alerts.iter().any(|alert| alert.level == Some(2)) && self.server_data.is_none() {
+            return Some(true);
+        }
+        let blind = tls.client_hello.is_none()
+            || self.uncertain.iter().any(|reason| {
+                use Uncertain::{BytesMissing, OneDirection, UnknownSuite};
+                matches!(reason, BytesMissing | OneDirection | UnknownSuite)
+            });
+        if tls.client_finished.is_none() {
+            return (!blind).then_some(true);
+        }
+        // RFC 5246 §7.3: both Finished make the handshake; the server's comes last in a full one.
+        let legacy = tls.version.is_some_and(|version| !version.is_tls13());
+        let unanswered = tls.server_finished.is_none() && self.server_data.is_none();
+        Some(legacy && unanswered && !blind && self.end != End::Open)
     }
 }

@@ -43,7 +43,7 @@ pub struct TlsFacts {
     pub server_name: Option<String>,
     /// The application protocols offered.
     pub alpn_offered: Vec<String>,
-    /// The application protocol chosen, where TLS shows it: below TLS 1.3.
+    /// The application protocol chosen, where TLS shows it: below TLS 1.3, or with keys.
     pub alpn: Option<String>,
     /// The version field of the ClientHello: 0x0303 in TLS 1.3.
     #[serde(serialize_with = "text")]
@@ -89,8 +89,11 @@ pub struct TlsFacts {
     pub session_id_offered: u8,
     /// The server asked for a certificate; `None` where TLS hides it: TLS 1.3 without keys.
     pub certificate_requested: Option<bool>,
-    /// Bytes of another protocol that the client sent before its ClientHello, as STARTTLS has it.
+    /// Bytes of another protocol that the client sent before its ClientHello, as STARTTLS and HTTP's
+    /// CONNECT have it.
     pub preceded_by: u32,
+    /// Whether the session's keys were of use.
+    pub keys: KeyUse,
     /// What the session's keys told, where they were given.
     pub decrypted: Option<Decrypted>,
     /// What the session was resumed by, as the wire proves.
@@ -108,6 +111,22 @@ pub struct TlsFacts {
     pub tickets: u32,
     /// The first four alerts until both sides have sent application data.
     pub alerts: Vec<AlertFacts>,
+}
+
+/// Whether the keys of a session were of use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyUse {
+    /// There were none: none were given, not both of a TLS 1.3 handshake, or it is no TLS 1.3.
+    #[default]
+    None,
+    /// They opened the records: see [`TlsFacts::decrypted`].
+    Fit,
+    /// They did not open a record, because they are wrong, or one of them or a record is missing: the
+    /// rule without keys told this record's facts.
+    DoNotFit,
+    /// Wiretax cannot decrypt this suite (CCM) or draft (before 25): the rule told the facts.
+    NotSupported,
 }
 
 /// By what a session was resumed.

@@ -1,21 +1,34 @@
 //! TLS over TCP: records of both directions in, facts out.
 
-use wire::tls::{Alert, ContentType, HandshakeType, MessageHeader, RecordHeader, Version};
+use std::sync::Arc;
 
-use super::hello::ServerSaid;
+use wire::tls::{
+    Alert, ContentType, HandshakeType, MessageHeader, RecordHeader, Version, ssl2_server_version,
+};
+
+use super::decrypt::{self, Decryption, Start};
+use super::hello::{ServerSaid, read_ssl2_client_hello};
 use super::messages::{MessageEvent, MessageReader};
 use super::records::{RecordEvent, RecordReader};
 use super::rule13::{Found, Settled};
+use super::ssl2::{Ssl2Event, Ssl2Reader};
 use super::{Encrypted, HelloWork, Mark, Rule13, read_client_hello, read_server_hello};
-use crate::record::{AlertFacts, EarlyData, Resumption, TlsFacts, Uncertain};
+use crate::content::begins_tls;
+use crate::keylog::KeyLog;
+use crate::record::{AlertFacts, EarlyData, KeyUse, Resumption, TlsFacts, Transport, Uncertain};
 use crate::side::{Pair, Sender};
 
 /// Alerts that a record keeps at most.
-const MAX_ALERTS: usize = 4;
+pub(super) const MAX_ALERTS: usize = 4;
 
 /// One direction of the record layer.
 #[derive(Debug, Default)]
 struct Side {
+    /// TLS has begun, at this place of the stream.
+    begun: bool,
+    base: u64,
+    /// Gathers a hello of SSL 2.0.
+    ssl2: Option<Ssl2Reader>,
     records: RecordReader,
     messages: MessageReader,
     /// Bytes of the stream taken so far.
@@ -32,18 +45,20 @@ struct Side {
     alert_len: usize,
     /// The bytes are no TLS.
     broken: bool,
+    /// The payload of the current record, where it is to be decrypted.
+    ciphertext: Vec<u8>,
 }
 
 /// How far the handshake is, as the server tells it.
 #[derive(Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// Before the ServerHello; with what early data there was.
     Hellos(Box<Found>),
     /// TLS 1.2 or below.
     Legacy { certificate: bool },
     /// TLS 1.3.
     Rule(Box<Rule13>),
-    /// TLS 1.3 under a suite of unknown sizes.
+    /// TLS 1.3 under a suite of unknown sizes, or SSL 2.0.
     Unknown,
 }
 
@@ -55,12 +70,18 @@ pub(crate) struct Handshake {
     pub(crate) client_data: Option<Mark>,
     pub(crate) server_data: Option<Mark>,
     work: HelloWork,
-    stage: Stage,
+    pub(super) stage: Stage,
     sides: Pair<Side>,
+    /// The client greeted in SSL 2.0's format.
+    ssl2_greeting: bool,
+    key_log: Option<Arc<KeyLog>>,
+    pub(super) decryption: Option<Box<Decryption>>,
 }
 
 impl Handshake {
-    pub(crate) fn new() -> Self {
+    /// A handshake that begins in streams of which so many bytes have passed.
+    pub(crate) fn new(passed: Pair<u64>, key_log: Option<Arc<KeyLog>>) -> Self {
+        let side = |offset| Side { offset, ..Side::default() };
         Handshake {
             facts: TlsFacts::default(),
             uncertain: Vec::new(),
@@ -68,18 +89,21 @@ impl Handshake {
             server_data: None,
             work: HelloWork::default(),
             stage: Stage::Hellos(Box::default()),
-            sides: Pair::default(),
+            sides: Pair { client: side(passed.client), server: side(passed.server) },
+            ssl2_greeting: false,
+            key_log,
+            decryption: None,
         }
     }
 
-    /// Whether the client sent a ClientHello: before that it may not be TLS at all.
+    /// Whether a hello of either side was read: before that it may not be TLS at all.
     pub(crate) const fn is_tls(&self) -> bool {
-        self.work.client_hello_seen
+        self.work.client_hello_seen || self.work.server_hello_seen
     }
 
     /// Whether the client's bytes are no TLS.
     pub(crate) const fn is_not_tls(&self) -> bool {
-        self.sides.client.broken && !self.work.client_hello_seen
+        self.sides.client.broken && !self.is_tls()
     }
 
     /// Whether nothing more is to be found.
@@ -91,14 +115,24 @@ impl Handshake {
                     && self.server_data.is_some()
                     && self.facts.server_finished.is_some()
             }
-            Stage::Rule(rule) => rule.is_done(),
+            Stage::Rule(rule) => {
+                rule.is_done() && self.decryption.as_ref().is_none_or(|keys| keys.is_done())
+            }
             Stage::Unknown => true,
         }
     }
 
     /// Takes bytes in order from one side.
     pub(crate) fn deliver(&mut self, side: Sender, bytes: &[u8], mark: Mark) {
+        if !self.sides[side].begun && !self.begins(side, bytes) {
+            let s = &mut self.sides[side];
+            s.offset = s.offset.saturating_add(bytes.len() as u64);
+            return;
+        }
         let mut input = bytes;
+        if self.sides[side].ssl2.is_some() {
+            self.ssl2(side, &mut input, mark);
+        }
         loop {
             let s = &mut self.sides[side];
             let before = input.len();
@@ -115,6 +149,7 @@ impl Handshake {
                     s.begin = mark;
                     s.begin_offset = (offset + (before - input.len()) as u64).saturating_sub(5);
                     s.alert_len = 0;
+                    s.ciphertext.clear();
                     self.record_begins(side, header);
                 }
                 RecordEvent::Payload(header, payload) => {
@@ -124,6 +159,69 @@ impl Handshake {
                 RecordEvent::NotTls => s.broken = true,
             }
         }
+    }
+
+    /// Whether a side's TLS begins with these bytes; what the server sent before is another
+    /// protocol's.
+    fn begins(&mut self, side: Sender, bytes: &[u8]) -> bool {
+        let ssl2 = bytes.first().is_some_and(|first| first & 0x80 != 0);
+        let begins = match side {
+            Sender::Client => ssl2 || bytes.first() == Some(&ContentType::Handshake.number()),
+            Sender::Server => begins_tls(bytes) || (ssl2 && self.ssl2_greeting),
+        };
+        let s = &mut self.sides[side];
+        if begins {
+            s.begun = true;
+            s.base = s.offset;
+            s.ssl2 = ssl2.then(Ssl2Reader::default);
+            s.message_begin = Mark::default();
+            if side == Sender::Client {
+                self.facts.preceded_by = u32::try_from(s.base).unwrap_or(u32::MAX);
+            }
+        }
+        begins
+    }
+
+    /// Takes the bytes of SSL 2.0 at the front of a stream.
+    fn ssl2(&mut self, side: Sender, input: &mut &[u8], mark: Mark) {
+        let before = input.len();
+        let Some(mut reader) = self.sides[side].ssl2.take() else { return };
+        let s = &mut self.sides[side];
+        if s.offset == s.base {
+            s.begin = mark;
+        }
+        match reader.next(side, input) {
+            Ssl2Event::More => s.ssl2 = Some(reader),
+            Ssl2Event::NotSsl2 => {
+                s.broken = true;
+                *input = &[];
+            }
+            Ssl2Event::Record(record) if side == Sender::Client => {
+                if read_ssl2_client_hello(&mut self.facts, &mut self.work, record) {
+                    self.ssl2_greeting = true;
+                    let len = record.len() as u32;
+                    self.facts.client_hello = Some(s.begin.at);
+                    self.facts.client_hello_end = Some(mark.at);
+                    self.facts.client_hello_len = len;
+                    self.facts.client_hello_records_len = len.saturating_add(2);
+                } else {
+                    s.broken = true;
+                }
+            }
+            Ssl2Event::Record(record) => {
+                if let Ok(version) = ssl2_server_version(record) {
+                    // All that follows is SSL 2.0's own, and soon encrypted.
+                    self.facts.version = Some(version);
+                    self.facts.server_hello = Some(s.begin.at);
+                    self.facts.server_hello_end = Some(mark.at);
+                    self.uncertain.push(Uncertain::UnknownSuite);
+                    self.stage = Stage::Unknown;
+                }
+                *input = &[];
+            }
+        }
+        let s = &mut self.sides[side];
+        s.offset = s.offset.saturating_add((before - input.len()) as u64);
     }
 
     fn record_begins(&mut self, side: Sender, header: RecordHeader) {
@@ -171,6 +269,11 @@ impl Handshake {
                     s.alert_len = s.alert_len.saturating_add(1);
                 }
             }
+            ContentType::ApplicationData
+                if self.decryption.as_ref().is_some_and(|keys| keys.wants(side)) =>
+            {
+                s.ciphertext.extend_from_slice(payload);
+            }
             _ => {}
         }
     }
@@ -187,7 +290,7 @@ impl Handshake {
         match (side, message.kind, body) {
             (Sender::Client, HandshakeType::CLIENT_HELLO, Some(body)) => {
                 let second = self.work.client_hello_seen;
-                if !read_client_hello(&mut self.facts, &mut self.work, body) {
+                if !read_client_hello(&mut self.facts, &mut self.work, Transport::Tcp, body) {
                     self.sides[Sender::Client].broken = true;
                 } else if second {
                     self.facts.second_client_hello_end.get_or_insert(mark.at);
@@ -210,7 +313,13 @@ impl Handshake {
                     *certificate = true;
                 }
             }
+            (Sender::Server, HandshakeType::CERTIFICATE_REQUEST, _) => {
+                if matches!(self.stage, Stage::Legacy { .. }) {
+                    self.facts.certificate_requested = Some(true);
+                }
+            }
             (Sender::Server, HandshakeType::SERVER_HELLO_DONE, _) => {
+                self.facts.certificate_requested.get_or_insert(false);
                 self.facts.server_flight_end.get_or_insert(mark.at);
             }
             (Sender::Server, HandshakeType::NEW_SESSION_TICKET, _) => {
@@ -252,14 +361,23 @@ impl Handshake {
             return;
         };
         let Stage::Hellos(found) = &mut self.stage else { return };
+        let (early_offered, early_records) = (self.work.early_data, found.early_records);
         let settled = Settled {
+            version,
             suite,
             server_hello_end,
             psk_accepted: self.facts.psk_accepted,
-            early_offered: self.work.early_data,
+            early_offered,
             tickets_useful: self.work.tickets_useful,
         };
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
+        let secrets = self.key_log.as_ref().and_then(|log| log.find(&self.work.random));
+        let (Some(secrets), Some(suite)) = (secrets, self.facts.cipher_suite) else { return };
+        match Decryption::begin(secrets, Start { suite, version, early_offered, early_records }) {
+            decrypt::Found::Keys(keys) => self.decryption = Some(keys),
+            decrypt::Found::NotSupported => self.facts.keys = KeyUse::NotSupported,
+            decrypt::Found::None => {}
+        }
     }
 
     fn record_ends(&mut self, side: Sender, header: RecordHeader, mark: Mark) {
@@ -307,14 +425,20 @@ impl Handshake {
         if side == Sender::Client {
             if self.facts.client_finished.is_none() {
                 self.facts.client_finished = Some(mark.at);
-                self.facts.server_flight_len = self.sides[Sender::Server].offset;
+                self.facts.server_flight_len = self.server_bytes();
             }
         } else {
             self.facts.server_finished.get_or_insert(mark.at);
+            self.facts.certificate_requested.get_or_insert(false);
             if self.facts.resumption != Resumption::None {
                 self.facts.server_flight_end.get_or_insert(mark.at);
             }
         }
+    }
+
+    /// Bytes of TLS that the server has sent.
+    const fn server_bytes(&self) -> u64 {
+        self.sides.server.offset.saturating_sub(self.sides.server.base)
     }
 
     fn encrypted(&mut self, side: Sender, header: RecordHeader, mark: Mark) {
@@ -325,21 +449,20 @@ impl Handshake {
             begin_offset: s.begin_offset,
             end_offset: s.offset,
             len: header.length.into(),
+            server_bytes: self.server_bytes(),
         };
-        let server_bytes = self.sides[Sender::Server].offset;
+        if let Some(keys) = &mut self.decryption
+            && keys.wants(side)
+        {
+            keys.record(side, header, record, &mut self.sides[side].ciphertext);
+        }
         match &mut self.stage {
             Stage::Hellos(found)
                 if side == Sender::Client && self.facts.early_data != EarlyData::NotOffered =>
             {
                 found.early(record);
             }
-            Stage::Rule(rule) if side == Sender::Client => {
-                let before = rule.found.client_finished.is_some();
-                rule.client(record);
-                if !before && rule.found.client_finished.is_some() {
-                    self.facts.server_flight_len = server_bytes;
-                }
-            }
+            Stage::Rule(rule) if side == Sender::Client => rule.client(record),
             Stage::Rule(rule) => rule.server(record),
             _ => {}
         }
@@ -347,36 +470,9 @@ impl Handshake {
 
     /// Lets go of what is held for joining.
     pub(crate) fn release(&mut self) {
-        self.sides.client.messages.release();
-        self.sides.server.messages.release();
-    }
-
-    /// Decides what is still open; the facts are then complete.
-    pub(crate) fn close(&mut self) {
-        let found = match &mut self.stage {
-            Stage::Rule(rule) => {
-                rule.close();
-                std::mem::take(&mut rule.found)
-            }
-            Stage::Hellos(found) => std::mem::take(&mut **found),
-            _ => return,
-        };
-        let facts = &mut self.facts;
-        facts.early_data_sent = found.early_first;
-        facts.early_data_records = found.early_records;
-        facts.early_data_bytes = found.early_bytes;
-        if let Some(outcome) = found.early_data {
-            facts.early_data = outcome;
+        for side in [Sender::Client, Sender::Server] {
+            self.sides[side].messages.release();
+            self.sides[side].ciphertext = Vec::new();
         }
-        facts.client_finished = facts.client_finished.or(found.client_finished.map(|r| r.end));
-        facts.server_flight_end = facts.server_flight_end.or(found.server_flight_end);
-        facts.server_finished = facts.server_finished.or(found.server_flight_end);
-        facts.tickets = facts.tickets.saturating_add(found.tickets);
-        let accepted = facts.early_data == EarlyData::Accepted;
-        let early = found.early_first.filter(|_| accepted);
-        let early = early.map(|at| Mark { at, acked: 0, traffic: Pair::default() });
-        self.client_data = early.or(found.client_data.map(|record| record.begin));
-        self.server_data = found.server_data;
-        self.uncertain.extend(found.uncertain);
     }
 }

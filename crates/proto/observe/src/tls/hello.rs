@@ -1,11 +1,17 @@
 //! What the hellos say, over TCP and QUIC alike.
 
-use wire::tls::{ClientHello, Group, HandshakeType, HelloRetryRequestDraft, ServerHello};
+use wire::tls::{
+    CipherSuite, ClientHello, Group, HandshakeType, HelloRetryRequestDraft, ServerHello,
+    Ssl2ClientHello, Version, is_grease,
+};
 
-use crate::record::{EarlyData, Resumption, TlsFacts};
+use super::fingerprint::{ja3, ja4};
+use crate::record::{EarlyData, Resumption, TlsFacts, Transport};
 
 /// Entries of a list that a record keeps at most: a hostile hello can list thousands.
 const MAX_LIST: usize = 64;
+/// Cipher suites that a record keeps at most: old libraries list more than a hundred.
+const MAX_SUITES: usize = 256;
 
 /// What the hellos say beyond the record: what later messages are judged by.
 #[derive(Debug, Default)]
@@ -16,18 +22,33 @@ pub(crate) struct HelloWork {
     pub(crate) early_data: bool,
     /// A ClientHello has been read.
     pub(crate) client_hello_seen: bool,
+    /// The ServerHello proper has been read.
+    pub(crate) server_hello_seen: bool,
+    /// The client's random, by which its keys are found.
+    pub(crate) random: [u8; 32],
 }
 
 /// Takes a ClientHello's body: the first fills the record, a second one answers a
 /// HelloRetryRequest. False if it cannot be read.
-pub(crate) fn read_client_hello(facts: &mut TlsFacts, work: &mut HelloWork, body: &[u8]) -> bool {
+pub(crate) fn read_client_hello(
+    facts: &mut TlsFacts,
+    work: &mut HelloWork,
+    transport: Transport,
+    body: &[u8],
+) -> bool {
     let Ok(hello) = ClientHello::new_checked(body) else { return false };
     if work.client_hello_seen {
         return true;
     }
     work.client_hello_seen = true;
+    work.random = *hello.random();
     work.early_data = hello.early_data();
     work.tickets_useful = hello.psk_key_exchange_modes().is_some_and(|modes| !modes.is_empty());
+    facts.legacy_version = Some(Version(hello.legacy_version()));
+    facts.cipher_suites = suites(hello.cipher_suites());
+    facts.session_id_offered = hello.session_id().len() as u8;
+    facts.ja3 = Some(ja3(&hello));
+    facts.ja4 = Some(ja4(&hello, transport));
     facts.server_name = hello.server_name().map(str::to_owned);
     facts.alpn_offered = hello.alpn().take(MAX_LIST).map(protocol).collect();
     facts.versions_offered = hello.versions().take(MAX_LIST).collect();
@@ -40,6 +61,26 @@ pub(crate) fn read_client_hello(facts: &mut TlsFacts, work: &mut HelloWork, body
         facts.early_data = EarlyData::Offered;
     }
     true
+}
+
+/// Takes an SSL 2.0 record that is a ClientHello. False if it cannot be read.
+pub(crate) fn read_ssl2_client_hello(
+    facts: &mut TlsFacts,
+    work: &mut HelloWork,
+    record: &[u8],
+) -> bool {
+    let Ok(hello) = Ssl2ClientHello::new_checked(record) else { return false };
+    work.client_hello_seen = true;
+    facts.legacy_version = Some(hello.version());
+    facts.versions_offered = vec![hello.version()];
+    facts.cipher_suites = suites(hello.cipher_suites());
+    // 16 bytes in SSL 2.0, up to 32 in what follows it.
+    facts.session_id_offered = hello.session_id().len().min(255) as u8;
+    true
+}
+
+fn suites(codes: impl Iterator<Item = u16>) -> Vec<CipherSuite> {
+    codes.filter(|code| !is_grease(*code)).take(MAX_SUITES).map(CipherSuite).collect()
 }
 
 fn protocol(name: &[u8]) -> String {
@@ -69,18 +110,21 @@ pub(crate) fn read_server_hello(
             return ServerSaid::Nothing;
         };
         facts.version = Some(request.version());
+        facts.retry_group = request.group().map(Group);
         retried(facts, work);
         return ServerSaid::HelloRetryRequest;
     }
     let Ok(hello) = ServerHello::new_checked(body) else { return ServerSaid::Nothing };
     facts.version = Some(hello.version());
     facts.cipher_suite = Some(hello.cipher_suite());
-    facts.group = hello.group().map(Group);
-    facts.alpn = hello.alpn().map(protocol);
     if hello.is_hello_retry_request() {
+        facts.retry_group = hello.group().map(Group);
         retried(facts, work);
         return ServerSaid::HelloRetryRequest;
     }
+    work.server_hello_seen = true;
+    facts.group = hello.group().map(Group);
+    facts.alpn = hello.alpn().map(protocol);
     facts.psk_accepted = facts.psk_offered && hello.selected_psk().is_some();
     if facts.psk_accepted {
         facts.resumption = Resumption::Psk;

@@ -1,5 +1,5 @@
-//! Joins handshake messages across record and segment borders. Only the hellos are kept; of other
-//! messages only type and length.
+//! Joins handshake messages across record and segment borders. Only the hellos and what the server
+//! encrypts of them are kept; of other messages only type and length.
 
 use wire::tls::{HandshakeType, MessageHeader};
 
@@ -32,6 +32,7 @@ fn is_kept(header: MessageHeader) -> bool {
         HandshakeType::CLIENT_HELLO
             | HandshakeType::SERVER_HELLO
             | HandshakeType::HELLO_RETRY_REQUEST_DRAFT
+            | HandshakeType::ENCRYPTED_EXTENSIONS
     );
     hello && header.length as usize <= MAX_HELLO
 }
@@ -115,7 +116,7 @@ mod tests {
             }
             let expected: Vec<_> = messages
                 .into_iter()
-                .map(|(kind, body)| (kind, matches!(kind, 1 | 2 | 6).then_some(body)))
+                .map(|(kind, body)| (kind, matches!(kind, 1 | 2 | 6 | 8).then_some(body)))
                 .collect();
             prop_assert_eq!(read(&bytes, step), expected);
         }

@@ -1,11 +1,16 @@
 //! The TLS handshake, from the bytes of both directions in order.
 
+mod decrypt;
+mod fingerprint;
 mod handshake;
 mod hello;
 mod messages;
+mod outcome;
 mod records;
 mod rule13;
+mod ssl2;
 
+pub use fingerprint::{ja3, ja3_text, ja4};
 pub(crate) use handshake::Handshake;
 pub(crate) use hello::{HelloWork, ServerSaid, read_client_hello, read_server_hello};
 pub(crate) use messages::{MessageEvent, MessageReader};
@@ -40,4 +45,6 @@ pub(crate) struct Encrypted {
     pub(crate) end_offset: u64,
     /// Bytes after its header.
     pub(crate) len: usize,
+    /// Bytes of TLS that the server had sent when it ended.
+    pub(crate) server_bytes: u64,
 }

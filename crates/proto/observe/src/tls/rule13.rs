@@ -5,6 +5,10 @@
 //! * A record is 1 + tag bytes longer than its content. A Finished is 4 + hash bytes (§4.4.4), so
 //!   its record has 53 bytes after its header under SHA-256, 69 under SHA-384. The client's first
 //!   record of that length after the ServerHello is its Finished.
+//! * Some libraries put the client's certificate, its proof and its Finished into one record. Where
+//!   the server goes on after a single such record, this was it. Where it goes on after several, or
+//!   not at all, the first is taken, and the connection counts as uncertain, unless all came at the
+//!   same time.
 //! * EndOfEarlyData is 4 bytes, its record 21 (§4.5). A client sends it if and only if the server
 //!   accepted early data, after the server's Finished and right before its own. So a record of 21
 //!   bytes right before the Finished, in a segment that acknowledges the ServerHello, is the proof
@@ -17,17 +21,33 @@
 //!   server is application data. A client without PSK modes gets no tickets (§4.2.9). A record
 //!   that does not acknowledge the client's application data answers nothing: a ticket, if it is
 //!   short enough. Where a record acknowledges both Finished and request, one or two equal records
-//!   before another one are taken for tickets, and the connection counts as uncertain.
-//! * An alert is 2 bytes, its record 19: application data only if another record follows.
+//!   before another one are taken for tickets, and the connection counts as uncertain; not where all
+//!   came at the same time, which is then known.
+//! * An alert is 2 bytes, its record 19: application data only if another record follows. Before the
+//!   client's Finished nothing else is so short: the handshake has failed.
 //!
-//! The rule is wrong where a peer pads its records (§5.4), and where a KeyUpdate (22 bytes) comes
-//! before application data.
+//! Up to draft 18 EndOfEarlyData was an alert, its record 19 bytes.
+//!
+//! The rule is wrong, and cannot know it, where
+//! * a peer pads its records (§5.4): sizes then say nothing. A padded Finished leaves the client's
+//!   flight without a record of its size, which counts as uncertain;
+//! * a KeyUpdate (22 bytes, §4.6.3) comes before application data: it is taken for that;
+//! * a certificate is asked for after the handshake (§4.6.2): the request is taken for a ticket or for
+//!   data, the client's answer for data. Both come after the client's first data, as a rule;
+//! * a server sends no tickets, and an answer in parts at different times that look like them: two
+//!   equal parts before a third that is too long or too short for a ticket, or one before a second
+//!   that is too short: the answer is then taken to begin with the last of these;
+//! * a certificate's record happens to have a Finished's size;
+//! * a client sends two bytes of data and no more, and the server nothing: they are taken for an
+//!   alert. Where the server's only answer to a request has two bytes, it is taken for an alert, too,
+//!   but counts as uncertain.
 
 use units::Time;
-use wire::tls::SuiteFacts;
+use wire::tls::{SuiteFacts, Version};
 
 use super::{Encrypted, Mark};
 use crate::record::{EarlyData, Uncertain};
+use crate::side::Sender;
 
 /// Shortest NewSessionTicket: header, lifetime, age, empty nonce, ticket of one byte, no extension.
 const TICKET_MIN: usize = 4 + 4 + 4 + 1 + (2 + 1) + 2;
@@ -39,13 +59,14 @@ const RECORD_MAX: usize = 1 << 14;
 const FLIGHT: usize = 8;
 /// Records of the client's flight in which its Finished is looked for: certificate, its proof and
 /// what may be split.
-const CLIENT_FLIGHT: u8 = 4;
+const CLIENT_FLIGHT: usize = 4;
 
 /// The records of one connection after its ServerHello.
 #[derive(Debug)]
 pub(crate) struct Rule13 {
     overhead: usize,
     finished_len: usize,
+    end_of_early_data_len: usize,
     server_hello_end: u64,
     psk_accepted: bool,
     early_offered: bool,
@@ -54,8 +75,10 @@ pub(crate) struct Rule13 {
     flight: [Option<Encrypted>; FLIGHT],
     flight_overflow: bool,
     end_of_early_data: Option<Encrypted>,
-    client_first: Option<Encrypted>,
-    client_records: u8,
+    /// A record of an alert's size before the client's Finished.
+    client_alert: Option<Encrypted>,
+    /// The client's records that may be its certificate, proof and Finished.
+    client_flight: [Option<Encrypted>; CLIENT_FLIGHT],
     /// Up to two records that are tickets or the response.
     held: [Option<Encrypted>; 2],
     client_short: Option<Encrypted>,
@@ -76,7 +99,21 @@ pub(crate) struct Found {
     pub(crate) client_data: Option<Encrypted>,
     pub(crate) server_data: Option<Mark>,
     pub(crate) tickets: u32,
+    /// The last record of the client and that of the server, where it has an alert's size.
+    pub(crate) alerts: [Option<(Time, Sender)>; 2],
     pub(crate) uncertain: Vec<Uncertain>,
+}
+
+/// Whether decryption settles a doubt.
+pub(crate) const fn of_the_rule(reason: Uncertain) -> bool {
+    matches!(
+        reason,
+        Uncertain::ClientFinished
+            | Uncertain::ServerFinished
+            | Uncertain::EndOfEarlyData
+            | Uncertain::TicketOrData
+            | Uncertain::ServerSpeaksFirst
+    )
 }
 
 impl Found {
@@ -97,6 +134,7 @@ impl Found {
 /// What the hellos settled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settled {
+    pub(crate) version: Version,
     pub(crate) suite: SuiteFacts,
     /// Where the ServerHello ends in the server's stream.
     pub(crate) server_hello_end: u64,
@@ -109,9 +147,11 @@ impl Rule13 {
     /// The rule for a connection whose hellos are read; `found` has the early data so far.
     pub(crate) fn new(settled: Settled, found: Found) -> Self {
         let overhead = 1 + settled.suite.tag_len;
+        let alerted = matches!(settled.version.draft(), Some(..19));
         Rule13 {
             overhead,
             finished_len: 4 + settled.suite.hash_len + overhead,
+            end_of_early_data_len: overhead + if alerted { 2 } else { 4 },
             server_hello_end: settled.server_hello_end,
             psk_accepted: settled.psk_accepted,
             early_offered: settled.early_offered,
@@ -119,8 +159,8 @@ impl Rule13 {
             flight: [None; FLIGHT],
             flight_overflow: false,
             end_of_early_data: None,
-            client_first: None,
-            client_records: 0,
+            client_alert: None,
+            client_flight: [None; CLIENT_FLIGHT],
             held: [None; 2],
             client_short: None,
             server_short: None,
@@ -148,30 +188,76 @@ impl Rule13 {
             if let Some(earlier) = self.end_of_early_data.take() {
                 self.found.early(earlier);
             }
-            if record.len == 4 + self.overhead {
+            if record.len == self.end_of_early_data_len {
                 self.end_of_early_data = Some(record);
-            } else {
+            } else if !self.may_be_alert(record) {
                 self.found.early(record);
             }
-        } else {
+        } else if !self.may_be_alert(record) {
             self.client_certificate(record);
         }
+    }
+
+    /// Whether a record before the client's Finished may be an alert: if no other follows.
+    fn may_be_alert(&mut self, record: Encrypted) -> bool {
+        if let Some(earlier) = self.client_alert.take()
+            && self.early_offered
+        {
+            self.found.early(earlier);
+        }
+        let may = record.len == self.overhead + 2;
+        if may {
+            self.client_alert = Some(record);
+        }
+        may
     }
 
     /// A record that is neither early data nor a Finished: a certificate or its proof, perhaps
     /// with the Finished in the same record.
     fn client_certificate(&mut self, record: Encrypted) {
-        self.client_records = self.client_records.saturating_add(1);
-        let first = *self.client_first.get_or_insert(record);
-        if self.client_records > CLIENT_FLIGHT {
-            self.found.doubt(Uncertain::ClientFinished);
-            self.client_finished(first);
+        match self.client_flight.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(record),
+            None => {
+                self.found.doubt(Uncertain::ClientFinished);
+                self.client_joined();
+                self.client_after_finished(record);
+            }
+        }
+    }
+
+    /// The first record of the client's flight has its Finished, too; what follows is data.
+    fn client_joined(&mut self) {
+        let flight = std::mem::take(&mut self.client_flight);
+        let [Some(first), ..] = flight else { return };
+        self.client_finished(first);
+        for record in flight.into_iter().skip(1).flatten() {
             self.client_after_finished(record);
+        }
+    }
+
+    /// What the server sends behind its flight comes after the client's Finished: so it is among the
+    /// client's records that a record of the server acknowledges.
+    fn client_answered(&mut self, record: Encrypted) {
+        let known = |one: &&Encrypted| record.begin.acked >= one.end_offset;
+        let flight = self.client_flight;
+        let acked = flight.iter().flatten().take_while(known).count();
+        if acked > 0 && self.flight.iter().flatten().next().is_some() {
+            let first = flight[0].map(|first| first.begin.at);
+            let elsewhere = |one: &Encrypted| Some(one.begin.at) != first || Some(one.end) != first;
+            if acked > 1 && flight.iter().flatten().take(acked).any(elsewhere) {
+                self.found.doubt(Uncertain::ClientFinished);
+            }
+            self.client_joined();
         }
     }
 
     fn client_finished(&mut self, record: Encrypted) {
         self.found.client_finished = Some(record);
+        if let Some(earlier) = self.client_alert.take()
+            && self.early_offered
+        {
+            self.found.early(earlier);
+        }
         if self.early_offered {
             let accepted = self.end_of_early_data.is_some();
             if accepted && self.found.early_records == 0 {
@@ -237,6 +323,9 @@ impl Rule13 {
 
     /// Takes the server's next encrypted record.
     pub(crate) fn server(&mut self, record: Encrypted) {
+        if self.found.client_finished.is_none() {
+            self.client_answered(record);
+        }
         if self.found.client_finished.is_some() {
             self.server_after_flight(record);
             return;
@@ -293,6 +382,10 @@ impl Rule13 {
         let tickets_before =
             self.found.tickets > 0 && self.found.early_data != Some(EarlyData::Accepted);
         if tickets_before || content > TICKET_MAX {
+            if matches!(self.held, [Some(_), None]) {
+                // A ticket, or the first part of an answer.
+                self.doubt_held(record);
+            }
             self.data(record);
             return;
         }
@@ -300,9 +393,16 @@ impl Rule13 {
             [None, _] => self.held[0] = Some(record),
             [Some(first), None] if first.len == record.len => self.held[1] = Some(record),
             _ => {
-                self.found.doubt(Uncertain::TicketOrData);
+                self.doubt_held(record);
                 self.data(record);
             }
+        }
+    }
+
+    /// What is held could be data as well as `record`: a doubt, unless both came at the same time.
+    fn doubt_held(&mut self, record: Encrypted) {
+        if self.held.iter().flatten().any(|held| held.begin.at != record.begin.at) {
+            self.found.doubt(Uncertain::TicketOrData);
         }
     }
 
@@ -317,11 +417,14 @@ impl Rule13 {
     /// Decides what is still open when the connection ends.
     pub(crate) fn close(&mut self) {
         if self.found.client_finished.is_none()
-            && let Some(first) = self.client_first
+            && self.client_alert.is_none()
+            && self.client_flight[0].is_some()
         {
             self.found.doubt(Uncertain::ClientFinished);
-            self.client_finished(first);
+            self.client_joined();
         }
+        self.short_records();
+        self.alerts();
         if self.found.server_data.is_some() {
             return;
         }
@@ -337,6 +440,40 @@ impl Rule13 {
             }
             _ => {}
         }
+    }
+}
+
+impl Rule13 {
+    /// Judges records of an alert's size that nothing followed by what the other side said.
+    fn short_records(&mut self) {
+        if let (None, Some(short), Some(answer)) =
+            (self.found.client_data, self.client_short, self.found.server_data)
+            && answer.acked > short.begin_offset
+        {
+            // The server answered it: it was a request.
+            self.found.client_data = self.client_short.take();
+        }
+        if let (None, Some(short)) = (self.found.server_data, self.server_short)
+            && self.answers(short)
+            && (self.found.client_data.is_some() || self.found.early_records > 0)
+        {
+            // The only answer to a request: two bytes, or a refusal.
+            self.found.doubt(Uncertain::TicketOrData);
+        }
+    }
+
+    /// Takes for alerts what has the size of one and was followed by nothing.
+    fn alerts(&mut self) {
+        let finished = self.found.client_finished.is_some();
+        let client = if finished { self.client_short } else { self.client_alert };
+        let server = if finished {
+            self.server_short.filter(|_| self.found.server_data.is_none())
+        } else {
+            let last = self.flight.iter().flatten().last().copied();
+            last.filter(|record| record.len == self.overhead + 2)
+        };
+        let alert = |record: Option<Encrypted>, sender| record.map(|record| (record.end, sender));
+        self.found.alerts = [alert(client, Sender::Client), alert(server, Sender::Server)];
     }
 }
 

@@ -13,6 +13,7 @@ struct Case {
 
 fn case(psk_accepted: bool, early_offered: bool) -> Case {
     let settled = Settled {
+        version: Version::TLS13,
         suite: CipherSuite(0x1301).tls13().unwrap(),
         server_hello_end: 127,
         psk_accepted,
@@ -29,7 +30,14 @@ impl Case {
         let begin_offset = self.sent[side];
         self.sent[side] += len as u64 + 5;
         let begin = Mark { at, acked, ..Mark::default() };
-        Encrypted { begin, end: at, begin_offset, end_offset: self.sent[side], len }
+        Encrypted {
+            begin,
+            end: at,
+            begin_offset,
+            end_offset: self.sent[side],
+            len,
+            server_bytes: 0,
+        }
     }
 
     /// A record of the client that acknowledges all that the server sent.

@@ -22,6 +22,8 @@ pub struct Talk {
     pub at: Time,
     /// The next byte of each, relative to its initial sequence number.
     pub next: [u32; 2],
+    /// All frames so far.
+    pub frames: Vec<(Time, Vec<u8>)>,
 }
 
 pub fn talk() -> Talk {
@@ -29,7 +31,7 @@ pub fn talk() -> Talk {
 }
 
 pub fn talk_with(tracker: Tracker) -> Talk {
-    Talk { tracker, port: 50_000, at: Time::ZERO, next: [0, 0] }
+    Talk { tracker, port: 50_000, at: Time::ZERO, next: [0, 0], frames: Vec::new() }
 }
 
 impl Talk {
@@ -81,6 +83,7 @@ impl Talk {
         let (from, to): (IpAddr, IpAddr) = (source.into(), destination.into());
         repr.emit(from, to, data, &mut frame[34..]).unwrap();
         self.tracker.handle_packet(self.at, LinkType::Ethernet, &frame, frame.len());
+        self.frames.push((self.at, frame));
     }
 
     pub fn syn(&mut self) -> &mut Self {

@@ -1,5 +1,7 @@
-//! The metrics page over HTTP/1.1 (RFC 9112): one request a connection, all of it bounded.
+//! The page from which Prometheus reads, over HTTP/1.1 (RFC 9112): one request a connection, all of
+//! it bounded.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +9,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-
-use crate::Error;
 
 /// The longest request head that is read, in bytes.
 const MAX_HEAD: usize = 8 << 10;
@@ -18,29 +18,31 @@ const LIMIT: Duration = Duration::from_secs(5);
 const MAX_CLIENTS: usize = 16;
 
 /// Makes the page.
-pub(crate) type Page = Arc<dyn Fn() -> String + Send + Sync>;
+pub type Page = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Where metrics can be read.
 #[derive(Debug)]
-pub(crate) struct MetricsServer {
+pub struct MetricsServer {
     listener: TcpListener,
 }
 
 impl MetricsServer {
     /// Begins to listen.
-    pub(crate) async fn bind(address: SocketAddr) -> Result<MetricsServer, Error> {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|source| Error::listen(address, source))?;
-        Ok(MetricsServer { listener })
+    ///
+    /// # Errors
+    /// Of `bind`: another program has the port, or this machine has no such address.
+    pub async fn bind(address: SocketAddr) -> io::Result<MetricsServer> {
+        Ok(MetricsServer { listener: TcpListener::bind(address).await? })
     }
 
     /// The address, with the port that was given or chosen.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
         self.listener.local_addr().ok()
     }
 
     /// Serves until it is dropped.
-    pub(crate) async fn serve(self, page: Page) {
+    pub async fn serve(self, page: Page) {
         let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
         loop {
             let accepted = self.listener.accept().await;
@@ -61,11 +63,22 @@ impl MetricsServer {
     }
 }
 
+/// Serves a page on a thread of its own until the program ends. Gives the address, with the port that
+/// was chosen where 0 was given.
+///
+/// # Errors
+/// As [`MetricsServer::bind`]; that no thread can be started.
+pub fn serve_on_thread(address: SocketAddr, page: Page) -> io::Result<SocketAddr> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let server = runtime.block_on(MetricsServer::bind(address))?;
+    let listening = server.address().unwrap_or(address);
+    let serve = move || runtime.block_on(server.serve(page));
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(serve)?;
+    Ok(listening)
+}
+
 /// Reads one request and answers it.
-async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
-    page: &Page,
-) -> std::io::Result<()> {
+async fn answer<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, page: &Page) -> io::Result<()> {
     let response = match read_head(&mut stream).await? {
         Head::Complete(head) => respond(&head, page),
         Head::TooLong => response("431 Request Header Fields Too Large", "", "too long\n", true),
@@ -81,7 +94,7 @@ enum Head {
     Ended,
 }
 
-async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Head> {
+async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Head> {
     let mut head = Vec::with_capacity(1024);
     let mut chunk = [0; 1024];
     loop {

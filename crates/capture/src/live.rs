@@ -1,0 +1,255 @@
+//! Frames as they pass an interface.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use packet::{BlockRing, BlockRingOptions, SocketOptions, interface_index};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::filter::Header;
+use crate::{Error, Filter, Frame};
+
+/// Bytes of a frame that are kept if nothing else is said: hellos, certificate chains and the
+/// records behind, also where the kernel has joined several segments into one.
+const SNAP_LEN: u32 = 16 * 1024;
+
+/// LINKTYPE_ETHERNET.
+const ETHERNET: u32 = 1;
+/// LINKTYPE_RAW.
+const RAW_IP: u32 = 101;
+
+/// How interfaces are listened to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveOptions {
+    /// Which frames.
+    pub filter: Filter,
+    /// Bytes of each that are kept, at most; 262144 and more are as many as there are.
+    pub snap_len: u32,
+    /// Also frames for other stations, where the interface filters them.
+    pub promiscuous: bool,
+    /// Memory between the kernel and us, for each interface.
+    pub ring: BlockRingOptions,
+}
+
+impl Default for LiveOptions {
+    /// All TCP, and UDP that may be QUIC; 16 KiB of each frame; not promiscuous; 32 MiB, 50 ms.
+    fn default() -> Self {
+        LiveOptions {
+            filter: Filter::default(),
+            snap_len: SNAP_LEN,
+            promiscuous: false,
+            ring: BlockRingOptions::default(),
+        }
+    }
+}
+
+/// What was seen since opening, at all interfaces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LiveStatistics {
+    /// Frames that passed the filters, lost ones included.
+    pub frames: u64,
+    /// Frames lost because a ring was full: read faster, or make the ring larger.
+    pub drops: u64,
+    /// Times that an interface went down. Should it come up again, its frames are seen again.
+    pub went_down: u64,
+}
+
+#[derive(Debug)]
+struct Interface {
+    name: String,
+    ring: BlockRing,
+    link: u32,
+}
+
+/// Listening to one or several interfaces.
+///
+/// [`Live::next`] until it has none, then [`Live::wait`], and so on. Both directions are seen; on the
+/// loopback interface, where all that goes out comes in again, once.
+/// Frames of several interfaces come by time as far as they are there; one that its ring still
+/// keeps back ([`BlockRingOptions::retire`]) may be later than those of others.
+///
+/// A VLAN tag that the network device took off is not put back.
+#[derive(Debug)]
+pub struct Live {
+    interfaces: Vec<Interface>,
+    went_down: u64,
+}
+
+impl Live {
+    /// Opens the interfaces, in the calling thread's network namespace. Frames that pass from now
+    /// on are seen. [`crate::drop_privileges`] may follow.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] without CAP_NET_RAW; [`Error::NoInterface`], [`Error::Interface`],
+    /// [`Error::InterfaceKind`], [`Error::TooManyPorts`].
+    pub fn open<S: AsRef<str>>(interfaces: &[S], options: &LiveOptions) -> Result<Live, Error> {
+        if interfaces.is_empty() {
+            return Err(Error::NoInterface);
+        }
+        let interfaces = interfaces
+            .iter()
+            .map(|name| Interface::open(name.as_ref(), options))
+            .collect::<Result<_, _>>()?;
+        Ok(Live { interfaces, went_down: 0 })
+    }
+
+    /// The names of the interfaces, by their numbers ([`Frame::interface`]).
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.interfaces.iter().map(|interface| interface.name.as_str())
+    }
+
+    /// A frame that has passed; `None` if there is none for now. Never waits.
+    // Not an iterator: what it hands out lies in the kernel's ring.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<Frame<'_>> {
+        let (_, number) = self
+            .interfaces
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(number, interface)| Some((interface.ring.next_time()?, number)))
+            .min()?;
+        let interface = self.interfaces.get_mut(number)?;
+        let link = interface.link;
+        let frame = interface.ring.receive()?;
+        Some(Frame {
+            at: frame.at,
+            link,
+            bytes: frame.bytes,
+            original_len: frame.original_len.max(frame.bytes.len()),
+            interface: number as u32,
+            source: 0,
+        })
+    }
+
+    /// Waits until a frame may be there, at most `timeout`; true if one may. A signal ends it early.
+    ///
+    /// # Errors
+    /// [`Error::Wait`], [`Error::Interface`].
+    pub fn wait(&mut self, timeout: Duration) -> Result<bool, Error> {
+        let end = Instant::now() + timeout;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).ok();
+            let mut waited: Vec<_> = self
+                .interfaces
+                .iter()
+                .map(|one| PollFd::from_borrowed_fd(one.ring.as_fd(), PollFlags::IN))
+                .collect();
+            match poll(&mut waited, timeout.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
+                Ok(_) => {}
+                Err(errno) => return Err(Error::Wait(errno.into())),
+            }
+            let events: Vec<_> = waited.iter().map(PollFd::revents).collect();
+            if self.take_errors(&events)? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Takes errors away, which would else end every wait at once; whether there are frames.
+    fn take_errors(&mut self, events: &[PollFlags]) -> Result<bool, Error> {
+        let mut frames = false;
+        for (interface, events) in self.interfaces.iter().zip(events) {
+            frames |= events.contains(PollFlags::IN);
+            if !events.contains(PollFlags::ERR) {
+                continue;
+            }
+            match interface.ring.socket().take_error() {
+                None => {}
+                Some(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::NETDOWN.raw_os_error()) =>
+                {
+                    self.went_down += 1;
+                }
+                Some(source) => return Err(interface.failed("listening", source)),
+            }
+        }
+        Ok(frames)
+    }
+
+    /// Counts since opening. One system call an interface.
+    ///
+    /// # Errors
+    /// [`Error::Interface`].
+    pub fn statistics(&mut self) -> Result<LiveStatistics, Error> {
+        let mut sum = LiveStatistics { went_down: self.went_down, ..LiveStatistics::default() };
+        for interface in &mut self.interfaces {
+            let one = interface
+                .ring
+                .statistics()
+                .map_err(|source| Error::Interface { interface: interface.name.clone(), source })?;
+            sum.frames += one.frames;
+            sum.drops += one.drops;
+        }
+        Ok(sum)
+    }
+}
+
+impl Interface {
+    fn open(name: &str, options: &LiveOptions) -> Result<Interface, Error> {
+        let error = |source| of_interface(name, source);
+        let index = interface_index(name).map_err(error)?;
+        let socket = SocketOptions {
+            ignore_outgoing: false,
+            qdisc_bypass: false,
+            promiscuous: options.promiscuous,
+            ..SocketOptions::default()
+        };
+        let filter = |kind| {
+            let header = kind_of(kind).map(|(header, _)| header);
+            let header = header.ok_or(Opening::Kind(kind))?;
+            options.filter.program(header, options.snap_len).map_err(Opening::Filter)
+        };
+        let ring =
+            BlockRing::open(index, &socket, options.ring, filter).map_err(
+                |failed| match failed {
+                    Opening::Packet(source) => of_interface(name, source),
+                    Opening::Filter(error) => error,
+                    Opening::Kind(kind) => {
+                        Error::InterfaceKind { interface: name.to_owned(), kind }
+                    }
+                },
+            )?;
+        let link = kind_of(ring.hardware_kind()).map_or(ETHERNET, |(_, link)| link);
+        Ok(Interface { name: name.to_owned(), ring, link })
+    }
+
+    fn failed(&self, doing: &'static str, source: io::Error) -> Error {
+        let source = packet::Error::System { doing, source };
+        Error::Interface { interface: self.name.clone(), source }
+    }
+}
+
+/// Why an interface cannot be opened.
+enum Opening {
+    Packet(packet::Error),
+    Filter(Error),
+    Kind(u16),
+}
+
+impl From<packet::Error> for Opening {
+    fn from(error: packet::Error) -> Self {
+        Opening::Packet(error)
+    }
+}
+
+fn of_interface(name: &str, source: packet::Error) -> Error {
+    match source {
+        packet::Error::RawSocketsForbidden { .. } => Error::NotPermitted { source },
+        source => Error::Interface { interface: name.to_owned(), source },
+    }
+}
+
+/// What frames of an interface begin with, by its ARPHRD number, and their LINKTYPE.
+fn kind_of(hardware: u16) -> Option<(Header, u32)> {
+    match hardware {
+        // ARPHRD_ETHER; ARPHRD_LOOPBACK, which has the same header.
+        1 | 772 => Some((Header::Ethernet, ETHERNET)),
+        // ARPHRD_NONE (TUN, WireGuard), PPP, IP in IP in its three kinds.
+        65_534 | 512 | 768 | 769 | 776 => Some((Header::Ip, RAW_IP)),
+        _ => None,
+    }
+}

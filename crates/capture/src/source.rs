@@ -1,0 +1,260 @@
+//! One capture file or pipe.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use units::Time;
+
+use crate::format::{Problem, RECOGNISED_BY, Reader, Record, Step};
+use crate::input::{Input, decompress};
+use crate::window::Window;
+use crate::{Cut, Error, Event, Frame, Progress};
+
+/// The path that means standard input.
+pub const STDIN: &str = "-";
+
+/// What the window stands at.
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    /// Nothing that was looked at yet.
+    Unread,
+    Frame(Record),
+    KeyLog {
+        start: usize,
+        len: usize,
+        used: usize,
+    },
+    /// The end, whole or not.
+    End,
+}
+
+/// A capture file or pipe: its frames in its own order.
+///
+/// [`Source::next`] until there is nothing more, or an error, after which there is nothing more
+/// either; then [`Source::cut`] tells whether the file was whole.
+pub struct Source {
+    name: String,
+    number: usize,
+    window: Window,
+    reader: Reader,
+    head: Head,
+    /// Where the record begins that is read.
+    record_at: u64,
+    last: Time,
+    cut: Option<Cut>,
+    read: Arc<AtomicU64>,
+    total: Option<u64>,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .field("offset", &self.window.offset())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// Opens a file; [`STDIN`] is standard input. Waits for the first bytes of a pipe.
+    ///
+    /// # Errors
+    /// [`Error::Open`]; [`Error::Format`] if it is no capture; [`Error::Read`],
+    /// [`Error::Compressed`].
+    pub fn open(path: &Path) -> Result<Source, Error> {
+        let stdin = path.as_os_str() == STDIN;
+        let name = if stdin { "standard input".to_owned() } else { path.display().to_string() };
+        match if stdin { Input::stdin() } else { Input::open(path) } {
+            Ok(input) => Source::new(name, input),
+            Err(source) => Err(Error::Open { name, source }),
+        }
+    }
+
+    /// Reads a capture from any stream. `name` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn from_reader(
+        name: impl Into<String>,
+        stream: impl Read + Send + 'static,
+    ) -> Result<Source, Error> {
+        Source::new(name.into(), Input::new(stream, None))
+    }
+
+    fn new(name: String, input: Input) -> Result<Source, Error> {
+        let Input { stream, read, total } = input;
+        let opened = || {
+            let mut window = Window::new(stream);
+            window.fill(RECOGNISED_BY)?;
+            let mut window = decompress(window)?;
+            window.fill(RECOGNISED_BY)?;
+            Ok(window)
+        };
+        let window = opened().map_err(|error| read_error(name.clone(), 0, error))?;
+        match Reader::recognise(window.bytes()) {
+            Ok(reader) => Ok(Source {
+                name,
+                number: 0,
+                window,
+                reader,
+                head: Head::Unread,
+                record_at: 0,
+                last: Time::ZERO,
+                cut: None,
+                read,
+                total,
+            }),
+            Err(problem) => Err(Error::Format { name, offset: 0, problem }),
+        }
+    }
+
+    /// The name that errors call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The number that its frames have as [`Frame::source`], from now on.
+    #[must_use]
+    pub fn numbered(mut self, number: usize) -> Source {
+        self.number = number;
+        self
+    }
+
+    /// What comes next; `None` at the end. Waits for a pipe.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where the file is damaged, [`Error::Read`], [`Error::Compressed`]. There
+    /// is nothing more after it.
+    // Not an iterator: what it hands out lies in its buffer.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
+        self.advance()?;
+        Ok(self.current())
+    }
+
+    /// Where the file ends within a record; known at its end.
+    #[must_use]
+    pub fn cut(&self) -> Option<&Cut> {
+        self.cut.as_ref()
+    }
+
+    /// How far it is read.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress { read: self.read.load(Ordering::Relaxed), of: self.total }
+    }
+
+    /// What the source stands at.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<Event<'_>> {
+        let part =
+            |start: usize, len| self.window.bytes().get(start..start + len).unwrap_or_default();
+        match self.head {
+            Head::Frame(record) => Some(Event::Frame(Frame {
+                at: record.at,
+                link: record.link,
+                bytes: part(record.start, record.captured),
+                original_len: record.original_len,
+                interface: record.interface,
+                source: self.number,
+            })),
+            Head::KeyLog { start, len, .. } => Some(Event::KeyLog(part(start, len))),
+            Head::Unread | Head::End => None,
+        }
+    }
+
+    /// The time of what the source stands at: of a key log, that of the frame before.
+    #[inline]
+    pub(crate) fn time(&self) -> Option<Time> {
+        match self.head {
+            Head::Frame(record) => Some(record.at),
+            Head::KeyLog { .. } => Some(self.last),
+            Head::Unread | Head::End => None,
+        }
+    }
+
+    /// Goes on to the next frame or key log, or to the end.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<(), Error> {
+        match self.head {
+            Head::Frame(record) => {
+                self.window.advance(record.used);
+                self.last = record.at;
+            }
+            Head::KeyLog { used, .. } => self.window.advance(used),
+            Head::Unread => {}
+            Head::End => return Ok(()),
+        }
+        self.record_at = self.window.offset();
+        match self.reader.step(self.window.bytes()) {
+            Ok(Step::Frame(record)) => {
+                self.head = Head::Frame(record);
+                Ok(())
+            }
+            step => self.search(step),
+        }
+    }
+
+    /// Reads on from `step` until there is a frame, a key log or the end.
+    fn search(&mut self, mut step: Result<Step, Problem>) -> Result<(), Error> {
+        let mut record_goes_on = false;
+        self.head = Head::End;
+        loop {
+            let found = step.map_err(|problem| Error::Format {
+                name: self.name.clone(),
+                offset: self.record_at,
+                problem,
+            })?;
+            let (whole, goes_on) = match found {
+                Step::Frame(record) => {
+                    self.head = Head::Frame(record);
+                    return Ok(());
+                }
+                Step::KeyLog { start, len, used } => {
+                    self.head = Head::KeyLog { start, len, used };
+                    return Ok(());
+                }
+                Step::Need(need) => (self.window.fill(need), record_goes_on),
+                Step::Pass(count) => (self.window.skip(count), false),
+                Step::Part(count) => (self.window.skip(count), true),
+            };
+            record_goes_on = goes_on;
+            match whole {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.end();
+                    return Ok(());
+                }
+                Err(error) => return Err(read_error(self.name.clone(), self.record_at, error)),
+            }
+            if !record_goes_on {
+                self.record_at = self.window.offset();
+            }
+            step = self.reader.step(self.window.bytes());
+        }
+    }
+
+    /// The stream has ended before what was asked for.
+    fn end(&mut self) {
+        let at_border = self.record_at == self.window.offset() && self.window.bytes().is_empty();
+        if !at_border || self.window.is_truncated() {
+            self.cut = Some(Cut { name: self.name.clone(), offset: self.record_at });
+        }
+    }
+}
+
+fn read_error(name: String, offset: u64, source: io::Error) -> Error {
+    if source.raw_os_error().is_some() {
+        Error::Read { name, offset, source }
+    } else {
+        Error::Compressed { name, offset, source }
+    }
+}

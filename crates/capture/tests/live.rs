@@ -1,0 +1,226 @@
+//! Listening to interfaces, in a network namespace.
+//!
+//! Entering the lab re-executes the program and wants a process without threads, so that libtest
+//! cannot run these: this is a small test program.
+#![allow(missing_docs)]
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use capture::{Filter, Live, LiveOptions};
+use lab::{CaptureOptions, Lab, LabOptions, Node, OwnedFrame};
+use linkmodel::Path;
+use units::Time;
+
+type TestResult = Result<(), Box<dyn Error>>;
+
+const PORT: u16 = 4433;
+/// Bytes that the client sends and the server sends back.
+const TALK: usize = 20_000;
+/// The longest that frames may take to come.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn main() -> ExitCode {
+    if let Err(error) = lab::enter(&lab::EnterOptions::new()) {
+        println!("SKIPPED: no lab here: {error}");
+        return ExitCode::SUCCESS;
+    }
+    let tests: [(&str, fn() -> TestResult); 4] = [
+        ("a_connection_is_seen_frame_by_frame", connection),
+        ("only_what_the_filter_names_is_seen", filtered),
+        ("frames_are_cut_to_the_snap_length", cut),
+        ("loopback_frames_are_seen_once", loopback),
+    ];
+    let mut failed = 0;
+    for (name, test) in tests {
+        match test() {
+            Ok(()) => println!("test {name} ... ok"),
+            Err(error) => {
+                failed += 1;
+                println!("test {name} ... FAILED: {error}");
+            }
+        }
+    }
+    println!("\ntest result: {}. {failed} failed\n", if failed == 0 { "ok" } else { "FAILED" });
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn pair() -> Result<(Lab, Node, Node), lab::Error> {
+    let mut lab = Lab::new(LabOptions { seed: 5, ..LabOptions::default() })?;
+    let client = lab.add_node("client")?;
+    let server = lab.add_node("server")?;
+    lab.connect(&client, &server, &Path::default())?;
+    Ok((lab, client, server))
+}
+
+fn listen(
+    node: &Node,
+    interfaces: &'static [&str],
+    options: LiveOptions,
+) -> Result<Live, Box<dyn Error>> {
+    Ok(node.run(move || Live::open(interfaces, &options))??)
+}
+
+/// A TCP connection whose server sends back what it gets, and some datagrams.
+fn talk(client: &Node, server: &Node) -> TestResult {
+    let address = server.addr4()?;
+    let listener = server.run(move || TcpListener::bind((address, PORT)))??;
+    // The socket stays in its namespace wherever it is used.
+    let echo = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept()?;
+        let mut data = vec![0; TALK];
+        stream.read_exact(&mut data)?;
+        stream.write_all(&data)
+    });
+    let receiver = server.run(move || UdpSocket::bind((address, 443)))??;
+    let stream = client.run(move || {
+        let socket = UdpSocket::bind("0.0.0.0:0")?;
+        // Perhaps QUIC, by its port; not QUIC; perhaps QUIC, by its long header.
+        socket.send_to(&[0x40; 30], (address, 443))?;
+        socket.send_to(&[0x40; 31], (address, 9))?;
+        socket.send_to(&[0xc0; 32], (address, 9))?;
+        TcpStream::connect((address, PORT))
+    })?;
+    let mut stream = stream?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(&vec![7; TALK])?;
+    stream.read_exact(&mut vec![0; TALK])?;
+    drop(stream);
+    echo.join().map_err(|_| "the server panicked")??;
+    drop(receiver);
+    Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    at: Time,
+    link: u32,
+    bytes: Vec<u8>,
+    len: usize,
+    interface: u32,
+}
+
+/// All frames until the last FIN's acknowledgment and a while of silence.
+fn drain(live: &mut Live) -> Result<Vec<Seen>, Box<dyn Error>> {
+    let (mut frames, begun) = (Vec::new(), Instant::now());
+    let mut silent = 0;
+    // Rings hand over within 50 ms; five times that without a frame is the end.
+    while silent < 5 {
+        while let Some(frame) = live.next() {
+            silent = 0;
+            frames.push(Seen {
+                at: frame.at,
+                link: frame.link,
+                bytes: frame.bytes.to_vec(),
+                len: frame.original_len,
+                interface: frame.interface,
+            });
+        }
+        if !live.wait(Duration::from_millis(100))? {
+            silent += 1;
+        }
+        if begun.elapsed() > LIMIT {
+            return Err("frames without end".into());
+        }
+    }
+    Ok(frames)
+}
+
+/// Whether the default filter is to let it through, by another way of reading it.
+fn wanted(frame: &OwnedFrame) -> bool {
+    let bytes = &frame.bytes;
+    if bytes[12..14] != [8, 0] {
+        return false;
+    }
+    match bytes[23] {
+        6 => true,
+        17 => bytes[36..38] == [1, 0xbb] || bytes[42] & 0x80 != 0,
+        _ => false,
+    }
+}
+
+fn check(condition: bool, what: impl FnOnce() -> String) -> TestResult {
+    if condition { Ok(()) } else { Err(what().into()) }
+}
+
+fn connection() -> TestResult {
+    let (_lab, client, server) = pair()?;
+    // The lab's own capture, on another kind of ring, is the judge.
+    let judge = client.capture_channel(&CaptureOptions::default(), 10_000)?;
+    let mut live = listen(&client, &["link1", "lo"], LiveOptions::default())?;
+    let before = packet::clock::realtime();
+    talk(&client, &server)?;
+    let seen = drain(&mut live)?;
+    let after = packet::clock::realtime();
+    judge.0.stop()?;
+    let expected: Vec<OwnedFrame> = judge.1.into_iter().filter(wanted).collect();
+    check(expected.len() > 20, || format!("only {} frames in the talk", expected.len()))?;
+    let slack = Duration::from_millis(1);
+    for (ours, theirs) in seen.iter().zip(&expected) {
+        check(ours.bytes[..] == theirs.bytes[..ours.bytes.len().min(theirs.bytes.len())], || {
+            format!("{ours:?} is not {theirs:?}")
+        })?;
+        check(ours.len == theirs.original_len && ours.bytes.len() == ours.len, || {
+            format!("{} bytes of {}, not {}", ours.bytes.len(), ours.len, theirs.original_len)
+        })?;
+        check((ours.link, ours.interface) == (1, 0), || format!("{ours:?}"))?;
+        check(ours.at + slack >= before && ours.at <= after + slack, || {
+            format!("{} is not between {before} and {after}", ours.at)
+        })?;
+    }
+    check(seen.len() == expected.len(), || {
+        format!("{} frames, not {}", seen.len(), expected.len())
+    })?;
+    check(seen.is_sorted_by_key(|frame| frame.at), || "not in order of time".to_owned())?;
+    let statistics = live.statistics()?;
+    check((statistics.frames, statistics.drops) == (seen.len() as u64, 0), || {
+        format!("{statistics:?} of {} frames", seen.len())
+    })?;
+    // Counters do not start again.
+    check(live.statistics()? == statistics, || "counters started again".to_owned())?;
+    check(live.names().eq(["link1", "lo"]), || "other names".to_owned())
+}
+
+fn filtered() -> TestResult {
+    let (_lab, client, server) = pair()?;
+    let mut options = LiveOptions::default();
+    options.filter = Filter { ports: vec![443], tunnels: false };
+    let mut live = listen(&server, &["link1"], options)?;
+    talk(&client, &server)?;
+    let seen = drain(&mut live)?;
+    check(seen.len() == 1 && seen.iter().all(|frame| frame.len == 14 + 20 + 8 + 30), || {
+        format!("{} frames", seen.len())
+    })
+}
+
+fn cut() -> TestResult {
+    let (_lab, client, server) = pair()?;
+    let mut options = LiveOptions::default();
+    options.snap_len = 100;
+    let mut live = listen(&client, &["link1"], options)?;
+    talk(&client, &server)?;
+    let seen = drain(&mut live)?;
+    check(seen.iter().all(|frame| frame.bytes.len() == frame.len.min(100)), || {
+        "a frame has another length".to_owned()
+    })?;
+    // What IP says stays what it was.
+    check(seen.iter().any(|frame| frame.len > 1000), || "no full frame".to_owned())?;
+    let whole: usize = seen.iter().map(|frame| frame.len).sum();
+    check(whole > 2 * TALK, || format!("{whole} bytes of {}", 2 * TALK))
+}
+
+fn loopback() -> TestResult {
+    let (_lab, client, _server) = pair()?;
+    let mut live = listen(&client, &["lo"], LiveOptions::default())?;
+    let listener = client.run(|| TcpListener::bind("127.0.0.1:0"))??;
+    let address = listener.local_addr()?;
+    let stream = client.run(move || TcpStream::connect(address))??;
+    let seen = drain(&mut live)?;
+    drop(stream);
+    // SYN, SYN+ACK, ACK.
+    let flags: Vec<u8> = seen.iter().map(|frame| frame.bytes[47]).collect();
+    check(flags == [0x02, 0x12, 0x10], || format!("flags {flags:x?}"))
+}

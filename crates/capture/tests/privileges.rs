@@ -1,0 +1,74 @@
+//! Rights are given up for good. This cannot be undone, so that the test is a process of its own.
+#![allow(missing_docs)]
+
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use capture::{Error, Live, LiveOptions, drop_privileges};
+
+const CHILD: &str = "--give-up";
+
+fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == CHILD) {
+        return give_up();
+    }
+    let program = std::env::current_exe().expect("the test program's path");
+    for sudo in [None, Some(("1234", "4321"))] {
+        let mut command = Command::new(&program);
+        command.arg(CHILD).env_remove("SUDO_UID").env_remove("SUDO_GID");
+        if let Some((user, group)) = sudo {
+            command.env("SUDO_UID", user).env("SUDO_GID", group);
+        }
+        let status = command.status().expect("the test program runs");
+        if !status.success() {
+            println!("test rights_are_given_up ... FAILED (sudo: {sudo:?})");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("test rights_are_given_up ... ok");
+    ExitCode::SUCCESS
+}
+
+fn give_up() -> ExitCode {
+    let root = std::fs::metadata("/proc/self")
+        .is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
+    let mut live = match Live::open(&["lo"], &LiveOptions::default()) {
+        Ok(live) => Some(live),
+        Err(Error::NotPermitted { .. }) => None,
+        Err(error) => panic!("{error}"),
+    };
+    let dropped = match drop_privileges() {
+        Ok(dropped) => dropped,
+        // A root that may not become another, as in a container with one user.
+        Err(packet::Error::System { source, .. })
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) =>
+        {
+            println!("SKIPPED: {source}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(dropped.identity.is_some(), root);
+    if let (Ok(user), Some(identity)) = (std::env::var("SUDO_UID"), dropped.identity) {
+        assert_eq!((identity.user.to_string(), identity.group), (user, 4321));
+    }
+    // No second socket can be had, not even by a program started for it.
+    let error = Live::open(&["lo"], &LiveOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
+    assert!(error.to_string().contains("setcap"), "{error}");
+    // Again is no error.
+    assert_eq!(drop_privileges().unwrap().identity, None);
+    // What was opened before goes on.
+    if let Some(live) = &mut live {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let seen = (0..100).any(|_| {
+            live.wait(Duration::from_millis(100)).unwrap();
+            live.next().is_some()
+        });
+        assert!(seen, "no frame after rights were given up");
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,57 @@
+//! What a tracker has seen: every frame is counted in one place.
+
+use serde::Serialize;
+
+use crate::fragments::FragmentDrops;
+
+/// What a [`crate::Tracker`] has seen.
+///
+/// Every frame is counted once: `frames` is the sum of `other`, `stray`, `dtls`, `followed`,
+/// `fragments_waiting` and [`FragmentDrops::total`]. The frames of a datagram that was put together
+/// from fragments are all counted as what the datagram is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Frames taken.
+    pub frames: u64,
+    /// Frames that are neither TCP nor UDP over IP, or are malformed.
+    pub other: u64,
+    /// Frames that held an IP fragment; of a datagram that was in fragments on two levels of a
+    /// tunnel, once each.
+    pub fragments: u64,
+    /// Datagrams put together from fragments.
+    pub reassembled: u64,
+    /// Frames whose datagram is not complete yet.
+    pub fragments_waiting: u64,
+    /// Frames whose datagram came to nothing.
+    pub fragments_dropped: FragmentDrops,
+    /// Frames with DTLS, which is recognised and passed over.
+    pub dtls: u64,
+    /// DTLS handshakes that began: datagrams with the first ClientHello of one. One that was sent
+    /// again counts again, for nothing is remembered.
+    pub dtls_handshakes: u64,
+    /// Frames with TCP segments of no connection followed, which do not begin one, or with UDP
+    /// datagrams of no QUIC connection.
+    pub stray: u64,
+    /// Frames of connections.
+    pub followed: u64,
+    /// Connections begun.
+    pub connections: u64,
+    /// Connections dropped because there were too many.
+    pub dropped: u64,
+}
+
+impl Counters {
+    /// Whether every frame is explained.
+    #[must_use]
+    pub const fn add_up(&self) -> bool {
+        let sum = self
+            .other
+            .saturating_add(self.stray)
+            .saturating_add(self.dtls)
+            .saturating_add(self.followed)
+            .saturating_add(self.fragments_waiting)
+            .saturating_add(self.fragments_dropped.total());
+        self.frames == sum
+    }
+}

@@ -1,0 +1,267 @@
+//! One connection in the table: two cache lines, and what its handshake needs while it lasts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use units::Time;
+use wire::tcp::{Flags, Segment};
+
+use crate::decode::{Decoded, Transport};
+use crate::keylog::KeyLog;
+use crate::quic::{self, QuicFlow};
+use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind};
+use crate::side::{Pair, Sender};
+use crate::table::{Activity, Entry, Key, Links};
+use crate::tcp::TcpFlow;
+use crate::tcp::told::Told;
+
+/// The low end of the key is the client.
+const CLIENT_IS_LOW: u8 = 1;
+/// Client and server are known, not guessed.
+const ROLES_KNOWN: u8 = 2;
+
+/// A connection.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Flow {
+    links: Links,
+    number: u64,
+    first_frame: Time,
+    pub(crate) last_frame: Time,
+    pub(crate) traffic: Pair<Traffic>,
+    pub(crate) content: FlowContent,
+    key: Key,
+    list: Activity,
+    flags: u8,
+}
+
+// Two cache lines; what it shares of the index and of a chunk comes to it.
+const _: () = assert!(size_of::<Option<Flow>>() == 128);
+
+/// What is known of a connection.
+#[derive(Debug)]
+pub(crate) enum FlowContent {
+    /// A TCP connection whose record is not out.
+    Tcp(Box<TcpFlow>),
+    /// A QUIC connection whose record is not out.
+    Quic(Box<QuicFlow>),
+    /// A TCP connection whose record is out.
+    ToldTcp(Told),
+    /// A QUIC connection whose record is out.
+    ToldQuic,
+}
+
+impl FlowContent {
+    fn end(&self) -> End {
+        match self {
+            FlowContent::ToldTcp(told) => told.end(),
+            _ => End::Open,
+        }
+    }
+}
+
+impl Entry for Flow {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+    fn list(&mut self) -> &mut Activity {
+        &mut self.list
+    }
+    fn last(&self) -> Time {
+        self.last_frame
+    }
+}
+
+impl Flow {
+    /// The connection number `number` that a packet begins, if it does; `from_low` says that the
+    /// low end of its key sent it.
+    pub(crate) fn begin(
+        number: u64,
+        at: Time,
+        packet: &Decoded<'_>,
+        (key, from_low): (Key, bool),
+        stream_bytes: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Self> {
+        let (client_first, roles_known, content) = match packet.transport {
+            Transport::Tcp { segment, payload, payload_len } => {
+                let start = tcp_start(packet, &segment, payload, payload_len)?;
+                let flow = TcpFlow::new(stream_bytes, start.mid_stream);
+                (start.from_client, start.roles_known, FlowContent::Tcp(Box::new(flow)))
+            }
+            Transport::Udp { payload, .. } => {
+                let flow = quic::starts_connection(payload, scratch)?;
+                (true, true, FlowContent::Quic(Box::new(flow)))
+            }
+        };
+        let client_is_low = if client_first == from_low { CLIENT_IS_LOW } else { 0 };
+        let roles_known = if roles_known { ROLES_KNOWN } else { 0 };
+        Some(Flow {
+            links: Links::NONE,
+            number,
+            first_frame: at,
+            last_frame: at,
+            traffic: Pair::default(),
+            content,
+            key,
+            list: Activity::Open,
+            flags: client_is_low | roles_known,
+        })
+    }
+
+    /// Gives it keys, before its first packet is read.
+    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
+        if let FlowContent::Tcp(tcp) = &mut self.content {
+            tcp.set_key_log(key_log);
+        }
+    }
+
+    /// Who sent a packet; `from_low` says that the low end of the key did.
+    pub(crate) const fn sender(&self, from_low: bool) -> Sender {
+        if from_low == (self.flags & CLIENT_IS_LOW != 0) { Sender::Client } else { Sender::Server }
+    }
+
+    /// Counts a packet's frames.
+    pub(crate) fn count(&mut self, at: Time, side: Sender, frames: Traffic) {
+        self.last_frame = self.last_frame.max(at);
+        let traffic = &mut self.traffic[side];
+        traffic.frames = traffic.frames.saturating_add(frames.frames);
+        traffic.bytes = traffic.bytes.saturating_add(frames.bytes);
+    }
+
+    /// Whether nothing more will be told of it than how it ends.
+    pub(crate) fn is_told(&self) -> bool {
+        match &self.content {
+            FlowContent::Tcp(tcp) => tcp.is_told(),
+            FlowContent::Quic(quic) => {
+                let Pair { client, server } = &self.traffic;
+                quic.is_told(client.frames.saturating_add(server.frames))
+            }
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => false,
+        }
+    }
+
+    /// Whether a segment begins another connection between the same ports.
+    pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, from_low: bool) -> bool {
+        let side = self.sender(from_low);
+        match &self.content {
+            FlowContent::Tcp(tcp) => tcp.is_superseded_by(segment, side),
+            FlowContent::ToldTcp(told) => told.is_superseded_by(segment, side),
+            FlowContent::Quic(_) | FlowContent::ToldQuic => false,
+        }
+    }
+
+    /// Bytes held behind holes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.content {
+            FlowContent::Tcp(tcp) => tcp.held_bytes(),
+            FlowContent::Quic(quic) => quic.held_bytes(),
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => 0,
+        }
+    }
+
+    /// Gives up what is held, to save memory.
+    pub(crate) fn give_up(&mut self) {
+        match &mut self.content {
+            FlowContent::Tcp(tcp) => tcp.give_up(),
+            FlowContent::Quic(quic) => quic.give_up(),
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => {}
+        }
+    }
+
+    /// The record of a connection that goes on; `None` if it is out already.
+    pub(crate) fn tell(&mut self) -> Option<Output> {
+        let rest = match &self.content {
+            FlowContent::Tcp(tcp) => FlowContent::ToldTcp(tcp.told()),
+            FlowContent::Quic(_) => FlowContent::ToldQuic,
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => return None,
+        };
+        let content = std::mem::replace(&mut self.content, rest);
+        let mut connection = self.connection(content);
+        connection.goes_on = true;
+        Some(Output::Connection(Box::new(connection)))
+    }
+
+    /// What is to be given out when it leaves the table.
+    pub(crate) fn leave(mut self, dropped: bool) -> Output {
+        if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic = self.content {
+            let Pair { client: up, server: down } = self.traffic;
+            let (number, last_frame) = (self.number, self.last_frame);
+            let end = self.content.end();
+            return Output::Ending(Ending { number, last_frame, up, down, end, dropped });
+        }
+        let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic);
+        let mut connection = self.connection(content);
+        connection.dropped = dropped;
+        Output::Connection(Box::new(connection))
+    }
+
+    fn connection(&self, content: FlowContent) -> Connection {
+        let [low, high] = self.key.ends();
+        let client_is_low = self.flags & CLIENT_IS_LOW != 0;
+        let (client, server): (SocketAddr, SocketAddr) =
+            if client_is_low { (low, high) } else { (high, low) };
+        let Pair { client: up, server: down } = self.traffic;
+        let mut connection = Connection {
+            number: self.number,
+            goes_on: false,
+            transport: if self.key.is_tcp() { Kind::Tcp } else { Kind::Quic },
+            client,
+            server,
+            roles_known: self.flags & ROLES_KNOWN != 0,
+            first_frame: self.first_frame,
+            last_frame: self.last_frame,
+            up,
+            down,
+            up_to_response: None,
+            down_to_response: None,
+            client_data: None,
+            server_data: None,
+            tcp: None,
+            quic: None,
+            tls: None,
+            end: End::Open,
+            dropped: false,
+            uncertain: Vec::new(),
+        };
+        match content {
+            FlowContent::Tcp(tcp) => tcp.close(&mut connection),
+            FlowContent::Quic(quic) => quic.close(&mut connection),
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => {}
+        }
+        connection
+    }
+}
+
+/// How a TCP connection comes to be followed.
+struct Start {
+    from_client: bool,
+    roles_known: bool,
+    mid_stream: bool,
+}
+
+fn tcp_start(
+    packet: &Decoded<'_>,
+    segment: &Segment<'_>,
+    payload: &[u8],
+    payload_len: usize,
+) -> Option<Start> {
+    let flags = segment.flags();
+    if flags.has(Flags::RST) {
+        return None;
+    }
+    if flags.has(Flags::SYN) {
+        let from_client = !flags.has(Flags::ACK);
+        return Some(Start { from_client, roles_known: true, mid_stream: !from_client });
+    }
+    if payload_len == 0 {
+        return None;
+    }
+    // A ClientHello at the front of a segment: the capture began between SYN and it.
+    let hello = matches!(payload, [22, 3, _, _, _, 1, ..]);
+    let from_client = hello || packet.source.port() > packet.destination.port();
+    Some(Start { from_client, roles_known: hello, mid_stream: true })
+}
