@@ -5,6 +5,7 @@
 //! [`changes`] what to change, [`Findings`] puts it into a report.
 
 mod advice;
+mod clients;
 mod dial;
 mod embedded;
 mod error;
@@ -23,6 +24,7 @@ mod views;
 mod wire;
 
 pub use advice::{Ingredient, Setting};
+pub use clients::{Clients, ClientsError};
 pub use embedded::{Embedded, Model, Saved, embedded};
 pub use error::StudyError;
 #[doc(hidden)]
@@ -32,6 +34,6 @@ pub use mode::{Mode, Security, Transport, UnknownMode};
 pub use plan::{Cell as PlanCell, Plan, PlanError, Sweep};
 pub use point::{Peer, Point, UnknownValue, Visit};
 pub use present::Findings;
-pub use savings::{Change, Saving, Weighed, changes};
+pub use savings::{Change, Saving, Weighed, WeighedAt, changes};
 pub use spec::{RoundTrips, Sizes, round_trips};
 pub use summary::{Cell, FellBack, N_TOLERANCE, Row, RowKey, Summary, label, summarise, value};

@@ -43,7 +43,26 @@ pub struct Weighed {
     pub today_ms: f64,
     /// Mean of what is saved, in milliseconds.
     pub saved_ms: f64,
+    /// What clients save at the median and beyond: as many as `p` have this round-trip time or less.
+    pub at: [WeighedAt; 3],
 }
+
+/// A saving at a quantile of the clients' round-trip times. Time grows with RTT, so that this is the
+/// quantile of the time, too.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WeighedAt {
+    /// Which: 0.5 is the median.
+    pub p: f64,
+    /// The round-trip time, in milliseconds.
+    pub rtt_ms: f64,
+    /// Time until the first response byte today, in milliseconds.
+    pub today_ms: f64,
+    /// What is saved, in milliseconds.
+    pub saved_ms: f64,
+}
+
+/// The quantiles of the clients' round-trip times at which savings are told.
+const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// Every change of mode from `from` within its sweep, the largest saving first. A mode without
 /// security, one with RSA key exchange and our TCP alone are no advice, and are left out. Empty if `from` was not measured without loss.
@@ -122,7 +141,14 @@ fn savings(today: &Row, row: &Row, seed: u64) -> Result<Vec<Saving>, stats::Erro
 fn weigh(today: &Row, row: &Row, clients: Option<&Distribution>) -> Option<Weighed> {
     let (clients, today, to) = (clients?, today.response.as_ref()?, row.response.as_ref()?);
     let line = |fit: &stats::LineFit, rtt: f64| fit.line().at(rtt);
+    let at = QUANTILES.map(|p| {
+        // Refused outside of 0 to 1 only, where these are not.
+        let rtt_ms = clients.quantile(p).unwrap_or(f64::NAN);
+        let today_ms = line(today, rtt_ms);
+        WeighedAt { p, rtt_ms, today_ms, saved_ms: today_ms - line(to, rtt_ms) }
+    });
     Some(Weighed {
+        at,
         today_ms: clients.expect(|rtt_ms| line(today, rtt_ms)),
         saved_ms: clients.expect(|rtt_ms| line(today, rtt_ms) - line(to, rtt_ms)),
     })

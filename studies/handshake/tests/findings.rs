@@ -209,7 +209,24 @@ fn a_distribution_of_clients_weighs_the_savings() {
     let weighed = changes[0].weighed.unwrap();
     assert!(close(weighed.today_ms, 4.0 * 20.0 + 2.0), "{weighed:?}");
     assert!(close(weighed.saved_ms, 2.0 * 20.0 + 1.0), "{weighed:?}");
-    assert!(page(&summary, "tcp+tls12", Some(&clients)).contains("your clients"));
+    // At the median they are near, beyond three quarters far.
+    let at: Vec<(f64, f64)> = weighed.at.iter().map(|at| (at.rtt_ms, at.saved_ms)).collect();
+    assert!(close(at[0].1, 2.0 * 10.0 + 1.0) && close(at[0].0, 10.0), "{weighed:?}");
+    assert!(close(at[1].1, 2.0 * 50.0 + 1.0) && close(at[2].0, 50.0), "{weighed:?}");
+    let page = page(&summary, "tcp+tls12", Some(&clients));
+    assert!(page.contains("your clients") && page.contains("What your clients save by changing"));
+}
+
+#[test]
+fn what_observe_wrote_weighs_as_lines_do() {
+    let observed = r#"{"format": "wiretax-client-round-trips", "version": 1, "connections": 4,
+        "points": [{"ms": 10, "count": 3}, {"ms": 50, "count": 1}]}"#;
+    let clients = handshake::Clients::parse(observed).unwrap();
+    let summary = summary(samples());
+    let from = "tcp+tls12".parse().unwrap();
+    let changes = changes(&summary, from, Some(clients.weights()), SEED).unwrap();
+    let weighed = changes[0].weighed.unwrap();
+    assert!(close(weighed.saved_ms, 2.0 * 20.0 + 1.0), "{weighed:?}");
 }
 
 #[test]

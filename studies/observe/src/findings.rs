@@ -18,8 +18,8 @@ pub struct Findings {
     pub connections: u64,
     /// Of these without TLS.
     pub without_tls: u64,
-    /// TLS of which the ClientHello was not captured.
-    pub without_hello: u64,
+    /// TLS of which too little was captured to tell how it went: no ClientHello, or one direction.
+    pub untold: u64,
     /// TLS handshakes: all others.
     pub handshakes: u64,
     /// Width of a bin, in ms.
@@ -247,7 +247,7 @@ pub fn findings(digest: &Digest) -> Findings {
     Findings {
         connections: digest.connections,
         without_tls: digest.without_tls,
-        without_hello: digest.without_hello,
+        untold: digest.untold,
         handshakes: digest.cells.values().map(|cell| cell.count).sum(),
         bin_ms: digest.options().bin.as_secs_f64() * 1e3,
         curves: agreed().map(curve).filter(|curve| curve.handshake.count > 0).collect(),

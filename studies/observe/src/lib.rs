@@ -16,6 +16,7 @@ mod reasons;
 #[cfg(test)]
 mod replay;
 mod round_trips;
+pub mod rtt_out;
 pub mod truth;
 
 pub use change::Change;
@@ -25,3 +26,4 @@ pub use findings::{
     findings,
 };
 pub use published::{Published, SOURCE, published};
+pub use rtt_out::{ClientRtts, RttError};

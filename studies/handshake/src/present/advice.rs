@@ -269,6 +269,32 @@ fn percent_table(findings: &Findings<'_>) -> Table {
     table
 }
 
+/// My clients x each mode = ms saved: in the mean, and at quantiles of their round-trip times.
+fn clients_table(findings: &Findings<'_>) -> Option<Table> {
+    let weighed: Vec<_> =
+        ranked(findings).into_iter().filter_map(|change| Some((change, change.weighed?))).collect();
+    let (_, first) = weighed.first()?;
+    let mut columns = vec![Column::new("Change to"), Column::new("takes")];
+    columns.push(Column::new("mean").unit("ms"));
+    for at in &first.at {
+        let of = format!("{:.0} % (RTT {:.1}\u{a0}ms)", 100.0 * at.p, at.rtt_ms);
+        columns.push(Column::new(of).unit("ms"));
+    }
+    let caption = format!(
+        "What your clients save by changing from {}: in the mean, and for as many of them as have this \
+         RTT or less",
+        findings.from
+    );
+    let mut table = Table::new(caption, columns);
+    for (change, weighed) in weighed {
+        let mut cells = name_cells(change);
+        cells.push(Cell::number(weighed.saved_ms, 1));
+        cells.extend(weighed.at.iter().map(|at| Cell::number(at.saved_ms, 1)));
+        table.push(Row::new(cells));
+    }
+    Some(table)
+}
+
 fn name_cells(change: &Change) -> Vec<Cell> {
     vec![Cell::text(change.to.to_string()), Cell::text(Need::of(change.to).text(change.to))]
 }
@@ -337,8 +363,12 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
         section = section.with(percent_table(findings));
     }
     if findings.clients.is_some() {
-        let text = "The means over your clients' RTTs are computed by the fitted lines.";
+        let text = "What your clients save is computed by the fitted lines: the mean over their RTTs \
+                    is n times their mean RTT and c, and a quantile is n times that of their RTTs and c.";
         section = section.with(Note::info(Inline::new().text(text)));
+        if let Some(table) = clients_table(findings) {
+            section = section.with(table);
+        }
     }
     Some(section)
 }

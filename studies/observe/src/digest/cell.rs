@@ -7,6 +7,26 @@ use observe::Connection;
 use super::kept::{Kept, Times};
 use super::spread::{Mould, Spread};
 
+/// The times of one handshake, as its record has them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured {
+    pub handshake: Option<Duration>,
+    pub to_data: Option<Duration>,
+    pub think: Option<Duration>,
+    pub round_trip: Option<Duration>,
+}
+
+impl Measured {
+    pub(crate) fn of(connection: &Connection) -> Measured {
+        Measured {
+            handshake: connection.tls_handshake_time(),
+            to_data: connection.hello_to_data(),
+            think: connection.think_time(),
+            round_trip: connection.round_trip(),
+        }
+    }
+}
+
 /// What is kept of the handshakes of one version and class. Times of doubtful records are not among
 /// them.
 #[derive(Debug, Clone)]
@@ -38,33 +58,33 @@ impl Cell {
         }
     }
 
-    pub(crate) fn take(&mut self, connection: &Connection, doubtful: bool, draw: u64) {
+    pub(crate) fn take(&mut self, times: &Measured, doubtful: bool, draw: u64) {
         self.count += 1;
         if doubtful {
             self.doubtful += 1;
             return;
         }
-        let times = [
-            (&mut self.handshake, connection.tls_handshake_time()),
-            (&mut self.to_data, connection.hello_to_data()),
-            (&mut self.think, connection.think_time()),
-            (&mut self.round_trip, connection.round_trip()),
+        let all = [
+            (&mut self.handshake, times.handshake),
+            (&mut self.to_data, times.to_data),
+            (&mut self.think, times.think),
+            (&mut self.round_trip, times.round_trip),
         ];
-        for (spread, time) in times {
+        for (spread, time) in all {
             if let Some(time) = time {
                 spread.record(time);
             }
         }
-        if let Some(round_trips) = connection.tls_round_trips() {
+        let Some(handshake) = times.handshake else { return };
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let round_trip = times.round_trip.filter(|time| !time.is_zero());
+        if let Some(round_trip) = round_trip {
+            let round_trips = handshake.as_secs_f64() / round_trip.as_secs_f64();
             // A round trip is a nanosecond at least, so the quotient may be large, but is finite.
             self.round_trips.record(Duration::from_micros((round_trips * 1e3) as u64));
         }
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        if let Some(handshake) = connection.tls_handshake_time().map(ms) {
-            let to_data = connection.hello_to_data().map(ms);
-            let round_trip = connection.round_trip().filter(|time| !time.is_zero()).map(ms);
-            self.kept.offer(draw, Times { handshake, to_data, round_trip });
-        }
+        let (to_data, round_trip) = (times.to_data.map(ms), round_trip.map(ms));
+        self.kept.offer(draw, Times { handshake: ms(handshake), to_data, round_trip });
     }
 
     pub(crate) fn merge(&mut self, other: Cell) {

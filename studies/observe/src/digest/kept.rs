@@ -2,9 +2,10 @@
 
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
 
-use observe::Connection;
 use siphasher::sip::SipHasher13;
+use units::Time;
 
 /// The times of one handshake, in ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -79,9 +80,8 @@ impl Kept {
 }
 
 /// The draw of a connection.
-pub(crate) fn draw(seed: u64, connection: &Connection) -> u64 {
+pub(crate) fn draw(seed: u64, began: Time, client: SocketAddr) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(seed, 0x6f62_7365_7276_6521);
-    let nanos = connection.first_frame.as_nanos();
-    (nanos, connection.client, connection.server).hash(&mut hasher);
+    (began.as_nanos(), client).hash(&mut hasher);
     hasher.finish()
 }

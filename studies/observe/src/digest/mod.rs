@@ -12,15 +12,17 @@ mod tests;
 mod top;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use observe::{Class, Connection, EarlyData, Resumption, TlsFacts, Uncertain};
+use units::Time;
 use wire::tls::Version;
 
 pub use names::Kind;
 pub use options::{Options, OptionsError};
 pub use tallies::{Frames, Offers};
 
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, Measured};
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use top::{Entry, Top};
@@ -29,6 +31,21 @@ use names::{alert_name, bounded, failure, network, offers_tls13, resumption_in_v
 use over_time::OverTime;
 use spread::Mould;
 use top::Add;
+
+/// Reasons that leave QUIC's times standing.
+const OF_QUIC: [&str; 2] = ["quic_data", "quic_early_data"];
+
+/// What is taken of a handshake whose class is known.
+pub(crate) struct Taken<'a> {
+    pub kind: Kind,
+    pub class: Class,
+    pub client: SocketAddr,
+    /// The ClientHello's time, or about that.
+    pub began: Time,
+    pub server_name: &'a str,
+    pub reasons: &'a [String],
+    pub measured: Measured,
+}
 
 /// Transports and versions with curves of their own; what else a stranger makes up is one.
 const KINDS: usize = 24;
@@ -45,8 +62,8 @@ pub struct Digest {
     pub(crate) frames: Frames,
     pub(crate) connections: u64,
     pub(crate) without_tls: u64,
-    /// TLS of which no ClientHello was seen.
-    pub(crate) without_hello: u64,
+    /// TLS of which too little was captured to tell how it went.
+    pub(crate) untold: u64,
     pub(crate) cells: BTreeMap<(Kind, Class), Cell>,
     pub(crate) offers: Offers,
     pub(crate) uncertain: BTreeMap<String, u64>,
@@ -148,7 +165,7 @@ impl Digest {
             frames: Frames::default(),
             connections: 0,
             without_tls: 0,
-            without_hello: 0,
+            untold: 0,
             cells: BTreeMap::new(),
             offers: Offers::default(),
             uncertain: BTreeMap::new(),
@@ -207,28 +224,55 @@ impl Digest {
             self.without_tls += 1;
             return;
         };
-        let doubtful = self.count_uncertain(connection);
+        let reasons: Vec<String> =
+            connection.uncertain.iter().map(|reason| reason_name(*reason)).collect();
         let (Some(class), Some(hello)) = (connection.class(), tls.client_hello) else {
-            self.without_hello += 1;
+            self.count_uncertain(&reasons);
+            self.untold += 1;
             return;
         };
-        let kind = self.kind(Kind::of(connection, tls), class);
-        let draw = kept::draw(self.options.seed, connection);
-        let (mould, kept) = (&self.mould, self.options.kept);
-        let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
-        cell.take(connection, doubtful, draw);
+        let kind = Kind::of(connection, tls);
         self.count_offers(tls, class);
         if class == Class::Failed {
             self.failures.count(failure(connection, tls));
         }
-        let network = network(connection.client.ip(), self.options.prefix4, self.options.prefix6);
+        let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
-        let name = tls.server_name.as_deref().map_or_else(String::new, bounded);
+        self.take_handshake(&Taken {
+            kind,
+            class,
+            client: connection.client,
+            began: hello,
+            server_name: tls.server_name.as_deref().unwrap_or_default(),
+            reasons: &reasons,
+            measured: Measured::of(connection),
+        });
+    }
+
+    /// Takes what a sample keeps of a record.
+    pub(crate) fn take_parts(&mut self, taken: &Taken<'_>) {
+        self.connections += 1;
+        self.take_handshake(taken);
+    }
+
+    fn take_handshake(&mut self, taken: &Taken<'_>) {
+        let doubtful = self.count_uncertain(taken.reasons);
+        let (kind, class) = (self.kind(taken.kind, taken.class), taken.class);
+        let draw = kept::draw(self.options.seed, taken.began, taken.client);
+        let (mould, kept, times) = (&self.mould, self.options.kept, &taken.measured);
+        let cell = self.cells.entry((kind, class)).or_insert_with(|| Cell::new(mould, kept));
+        cell.take(times, doubtful, draw);
         let sure = !doubtful;
-        self.server_names.count(name).value.take(connection, kind, class, sure);
-        self.networks.count(network).value.take(connection, kind, class, sure);
-        self.over_time.at(hello).take(connection, kind, class, sure);
+        let network = self.network(taken.client);
+        let name = bounded(taken.server_name);
+        self.server_names.count(name).value.take(times, kind, class, sure);
+        self.networks.count(network).value.take(times, kind, class, sure);
+        self.over_time.at(taken.began).take(times, kind, class, sure);
+    }
+
+    fn network(&self, client: SocketAddr) -> String {
+        network(client.ip(), self.options.prefix4, self.options.prefix6)
     }
 
     /// Adds what another digest has taken.
@@ -246,7 +290,7 @@ impl Digest {
         self.frames.add(&other.frames);
         self.connections += other.connections;
         self.without_tls += other.without_tls;
-        self.without_hello += other.without_hello;
+        self.untold += other.untold;
         for ((kind, class), theirs) in other.cells {
             let kind = self.kind(kind, class);
             let (mould, kept) = (&self.mould, self.options.kept);
@@ -283,17 +327,15 @@ impl Digest {
 
     /// Counts the reasons for doubt; whether the times are among what is doubtful. Of QUIC they never
     /// are: what cannot be seen there is whether a packet holds application data, which its class says.
-    fn count_uncertain(&mut self, connection: &Connection) -> bool {
-        if connection.uncertain.is_empty() {
+    fn count_uncertain(&mut self, reasons: &[String]) -> bool {
+        if reasons.is_empty() {
             return false;
         }
         self.uncertain_records += 1;
-        for reason in &connection.uncertain {
-            *self.uncertain.entry(reason_name(*reason)).or_default() += 1;
+        for reason in reasons {
+            *self.uncertain.entry(reason.clone()).or_default() += 1;
         }
-        let of_quic =
-            |reason: &Uncertain| matches!(reason, Uncertain::QuicData | Uncertain::QuicEarlyData);
-        let doubtful = !connection.uncertain.iter().all(of_quic);
+        let doubtful = !reasons.iter().all(|reason| OF_QUIC.contains(&reason.as_str()));
         self.doubtful_records += u64::from(doubtful);
         doubtful
     }

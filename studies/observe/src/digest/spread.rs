@@ -89,10 +89,11 @@ impl Spread {
         (&self.bins, self.beyond)
     }
 
-    /// The histogram's own steps that hold anything: the greatest time of each in ms, and how many.
+    /// The histogram's own steps that hold anything: the middle of each in ms, and how many.
     pub(crate) fn steps(&self) -> Vec<(f64, u64)> {
+        let middle = |value| self.histogram.median_equivalent(value) as f64 / 1e3;
         let steps = self.histogram.iter_recorded();
-        steps.map(|step| (step.value_iterated_to() as f64 / 1e3, step.count_at_value())).collect()
+        steps.map(|step| (middle(step.value_iterated_to()), step.count_at_value())).collect()
     }
 }
 

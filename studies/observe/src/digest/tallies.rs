@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use observe::{Class, Connection};
+use observe::Class;
 use serde::Serialize;
 
+use super::cell::Measured;
 use super::names::Kind;
 use super::spread::{Mould, Sketch, Spread};
 use super::top::Add;
@@ -22,7 +23,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn take(&mut self, connection: &Connection, kind: Kind, class: Class, sure: bool) {
+    pub(crate) fn take(&mut self, times: &Measured, kind: Kind, class: Class, sure: bool) {
         self.handshakes += 1;
         match class {
             Class::Failed => self.failed += 1,
@@ -37,10 +38,10 @@ impl Tally {
         if !sure {
             return;
         }
-        if let Some(time) = connection.tls_handshake_time() {
+        if let Some(time) = times.handshake {
             self.handshake.record(time);
         }
-        if let Some(time) = connection.round_trip() {
+        if let Some(time) = times.round_trip {
             self.round_trip.record(time);
         }
     }

@@ -46,7 +46,8 @@ fn the_documents_curves_come_out() {
     let (tls12, tls13) = (full(Version::Tls12), full(Version::Tls13));
     let connections = replay(&[(&tls12, populations(200)), (&tls13, populations(300))]);
     assert_eq!(connections.len(), 500);
-    let found = findings(&digest(&connections, &Options::default()));
+    let whole = digest(&connections, &Options::default());
+    let found = findings(&whole);
     assert_eq!((found.handshakes, found.without_tls, found.doubtful_records), (500, 0, 0));
     let of = |kind: Kind| found.curves.iter().find(|curve| curve.kind == kind).unwrap();
     // Three of five are near: one round trip by TLS 1.3, two by TLS 1.2.
@@ -63,6 +64,12 @@ fn the_documents_curves_come_out() {
 
     let modes = found.round_trip_modes.as_ref().unwrap();
     assert_eq!(modes.modes.len(), 2, "{modes:?}");
+    let rtts = whole.client_rtts();
+    assert_eq!(rtts.connections, 500);
+    let weights = rtts.distribution().unwrap();
+    let near: f64 = weights.points().iter().filter(|(ms, _)| *ms < 40.0).map(|(_, w)| w).sum();
+    assert!((near - 0.6).abs() < 1e-9, "{rtts:?}");
+
     let difference = found.difference.all.found.as_ref().unwrap();
     let saved = difference.saved_round_trips.unwrap();
     assert!((saved.value - 1.0).abs() < 1e-6, "{saved:?}");

@@ -109,7 +109,8 @@ fn median_figure(curve: &Curve) -> Option<KeyFigure> {
 
 pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     let mut notes = Vec::new();
-    let doubtful = percent(findings.doubtful_records, findings.handshakes);
+    let all = findings.handshakes + findings.untold;
+    let doubtful = percent(findings.doubtful_records, all);
     if findings.doubtful_records > 0 {
         notes.push(Note::warning(
             format!(

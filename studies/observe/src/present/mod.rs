@@ -3,10 +3,13 @@
 mod answer;
 mod picture;
 mod tables;
+mod truth;
 
 use report::{Inline, KeyFigure, Note, PlotError, Report, Section, Table};
 
 use crate::findings::Findings;
+
+pub(crate) use truth::section as truth_section;
 
 impl Findings {
     /// The answer: how long each version takes, and what lies between.

@@ -365,7 +365,7 @@ pub(super) fn frames(findings: &Findings) -> Table {
         ("of no connection that was followed", frames.stray),
         ("connections dropped, too many at once", frames.dropped_connections),
         ("connections without TLS", findings.without_tls),
-        ("TLS of which no ClientHello was captured", findings.without_hello),
+        ("TLS of which too little was captured to tell", findings.untold),
     ];
     let mut table = Table::new("What was seen", columns(&[("What", ""), ("count", "")]));
     for (name, count) in counts {
@@ -379,7 +379,9 @@ pub(super) fn doubt_section(findings: &Findings) -> Section {
         "{} of {} records have a reason for doubt; the times of {} are left out of every distribution \
          above. Of QUIC it cannot be seen whether a packet holds application data: its times are kept, on \
          curves of their own.",
-        findings.uncertain_records, findings.handshakes, findings.doubtful_records
+        findings.uncertain_records,
+        findings.handshakes + findings.untold,
+        findings.doubtful_records
     );
     let mut section = Section::new("doubt", "What is in doubt, and what was passed over")
         .with(Inline::new().text(text));

@@ -1,17 +1,13 @@
 //! The records beside the logs.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::time::Duration;
 
-use conn::ServerRecord;
-use observe::{Class, Connection, Uncertain};
+use record::{Outcome, Sample};
 use serde::Serialize;
-use units::Time;
 
-use super::dial::Dialled;
-use super::visit::Visit;
+use super::sample::{GAPS, axis, label, value};
 use crate::findings::Findings;
+use crate::present::truth_section;
 
 /// How far records and logs agree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,11 +40,11 @@ pub struct Agreement {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Misclassified {
     /// What was made.
-    pub visit: Visit,
-    /// What the record says; `None` without TLS.
-    pub class: Option<Class>,
+    pub visit: String,
+    /// What the record says: a class, or `none`.
+    pub class: String,
     /// The client's address.
-    pub client: SocketAddr,
+    pub client: String,
 }
 
 /// A step of the handshake in records and logs. The log's time is later: a thread has to wake up first.
@@ -80,6 +76,44 @@ pub struct RoundTripAgreement {
 }
 
 impl Agreement {
+    /// What samples of [`super::run`] say, and the findings of the same.
+    #[must_use]
+    pub fn of(samples: &[Sample], findings: &Findings) -> Agreement {
+        let own: Vec<&Sample> =
+            samples.iter().filter(|sample| sample.study == super::STUDY).collect();
+        let text =
+            |sample: &Sample, name: &str| sample.labels.get(name).cloned().unwrap_or_default();
+        let state = |wanted: &str| {
+            let wanted = wanted.to_owned();
+            own.iter().filter(move |sample| text(sample, label::STATE) == wanted).count()
+        };
+        let recorded: Vec<&&Sample> =
+            own.iter().filter(|sample| text(sample, label::STATE) == label::RECORDED).collect();
+        let wrong = recorded.iter().filter(|s| text(s, label::CLASS) != text(s, label::EXPECTED));
+        let misclassified: Vec<Misclassified> = wrong
+            .map(|sample| Misclassified {
+                visit: sample.point.get(axis::VISIT).cloned().unwrap_or_default(),
+                class: text(sample, label::CLASS),
+                client: text(sample, label::CLIENT),
+            })
+            .collect();
+        let unplanned = own.iter().filter_map(|sample| sample.labels.get(label::UNPLANNED));
+        let logged = recorded.len() + state(label::NOT_CAPTURED);
+        Agreement {
+            made: logged + state(label::NOT_LOGGED),
+            logged,
+            recorded: recorded.len(),
+            classified: recorded.len() - misclassified.len(),
+            misclassified,
+            strangers: state(label::STRANGER),
+            unplanned: unplanned.cloned().collect(),
+            uncertain: uncertain(&recorded, false),
+            uncertain_quic: uncertain(&recorded, true),
+            times: GAPS.iter().filter_map(|(name, step)| times(&own, name, step)).collect(),
+            round_trips: round_trips(&recorded, findings),
+        }
+    }
+
     /// Whether every connection has its record, with the class that the generator knows.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -89,159 +123,73 @@ impl Agreement {
             && self.strangers == 0
             && self.unplanned.is_empty()
     }
-}
 
-/// What is known of one population.
-pub(super) struct Known {
-    pub name: String,
-    pub round_trip: Duration,
-    pub dialled: Vec<Dialled>,
-    pub records: Vec<Connection>,
-}
-
-/// Compares what the clients and servers logged with what the capture shows.
-pub(super) fn compare(
-    populations: &[Known],
-    servers: &[(Visit, ServerRecord)],
-    findings: &Findings,
-) -> Agreement {
-    let all = || populations.iter().flat_map(|population| &population.records);
-    let records: BTreeMap<SocketAddr, &Connection> =
-        all().map(|record| (record.client, record)).collect();
-    let pairs: Vec<(Visit, &ServerRecord, &Connection)> = servers
-        .iter()
-        .filter_map(|(visit, log)| Some((*visit, log, *records.get(&log.peer)?)))
-        .collect();
-    let misclassified =
-        pairs.iter().filter(|(visit, _, record)| record.class() != Some(visit.class()));
-    let misclassified: Vec<Misclassified> = misclassified
-        .map(|(visit, _, record)| Misclassified {
-            visit: *visit,
-            class: record.class(),
-            client: record.client,
-        })
-        .collect();
-    let dialled = || populations.iter().flat_map(|population| &population.dialled);
-    Agreement {
-        made: dialled().count(),
-        logged: servers.len(),
-        recorded: pairs.len(),
-        classified: pairs.len() - misclassified.len(),
-        misclassified,
-        strangers: all().count() - pairs.len().min(all().count()),
-        unplanned: dialled().filter_map(unplanned).collect(),
-        uncertain: uncertain(&pairs, false),
-        uncertain_quic: uncertain(&pairs, true),
-        times: times(populations, &pairs),
-        round_trips: populations.iter().map(|known| round_trip(known, findings)).collect(),
+    /// How far records and logs agree, for a report.
+    #[must_use]
+    pub fn section(&self) -> report::Section {
+        truth_section(self)
     }
 }
 
-/// How a connection did not become what was meant.
-fn unplanned(dialled: &Dialled) -> Option<String> {
-    let visit = dialled.visit;
-    let meant_to_fail = visit.class() == Class::Failed;
-    match (&dialled.failure, &dialled.facts) {
-        (Some(_), _) if meant_to_fail => None,
-        (Some(failure), _) => Some(format!("{visit:?} failed: {failure}")),
-        (None, _) if meant_to_fail => Some(format!("{visit:?} did not fail")),
-        (None, Some(facts)) => {
-            let early = facts.early_data == tls::EarlyData::Accepted;
-            let as_meant = facts.resumed == visit.resumes()
-                && early == visit.early_data()
-                && facts.hello_retry_request == (visit == Visit::Tls13HelloRetry);
-            (!as_meant).then(|| format!("{visit:?} became another: {facts:?}"))
-        }
-        (None, None) => Some(format!("{visit:?} had no TLS")),
-    }
+fn is_quic(sample: &Sample) -> bool {
+    sample.values.get(value::QUIC) == Some(&1.0)
 }
 
-fn uncertain(pairs: &[(Visit, &ServerRecord, &Connection)], quic: bool) -> BTreeMap<String, usize> {
+fn uncertain(recorded: &[&&Sample], quic: bool) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for (visit, _, record) in pairs.iter().filter(|(visit, ..)| visit.is_quic() == quic) {
-        for reason in &record.uncertain {
-            let reason: &Uncertain = reason;
-            *counts
-                .entry(format!("{visit:?}: {}", crate::digest::reason_name(*reason)))
-                .or_default() += 1;
+    for sample in recorded.iter().filter(|sample| is_quic(sample) == quic) {
+        let visit = sample.point.get(axis::VISIT).map_or("", String::as_str);
+        let reasons = sample.labels.get(label::UNCERTAIN).map_or("", String::as_str);
+        for reason in reasons.split(',').filter(|reason| !reason.is_empty()) {
+            *counts.entry(format!("{visit}: {reason}")).or_default() += 1;
         }
     }
     counts
 }
 
-fn times(
-    populations: &[Known],
-    pairs: &[(Visit, &ServerRecord, &Connection)],
-) -> Vec<TimeAgreement> {
-    type Step = (&'static str, fn(&ServerRecord) -> Option<Time>, fn(&Connection) -> Option<Time>);
-    // The ServerHello leaves after the log's time, all others are logged after they came.
-    let steps: [Step; 4] = [
-        (
-            "connection accepted",
-            |log| Some(log.accepted),
-            |record| record.tcp.as_ref()?.handshake_ack,
-        ),
-        ("ClientHello", |log| log.first_bytes, |record| record.tls.as_ref()?.client_hello),
-        (
-            "client's Finished",
-            |log| log.handshake_complete,
-            |record| record.tls.as_ref()?.client_finished,
-        ),
-        ("first request", |log| log.request_received, |record| record.client_data),
-    ];
-    let over_tcp = || pairs.iter().filter(|(visit, ..)| !visit.is_quic());
-    let mut all: Vec<TimeAgreement> = steps
-        .iter()
-        .filter_map(|(step, of_log, of_record)| {
-            let gap = |(_, log, record): &(Visit, &ServerRecord, &Connection)| {
-                Some(of_log(log)?.signed_nanos_since(of_record(record)?))
-            };
-            agreement(step, over_tcp().filter_map(gap).collect())
-        })
-        .collect();
-    all.extend(agreement("ClientHello as the client sent it, less the way", sent(populations)));
-    all
-}
-
-/// How much later a ClientHello was captured than the client sent it and the link held it, taken the
-/// other way round so that it reads as the others do: a late one is negative.
-fn sent(populations: &[Known]) -> Vec<i64> {
-    let mut gaps = Vec::new();
-    for known in populations {
-        let way = i64::try_from(known.round_trip.as_nanos() / 2).unwrap_or(i64::MAX);
-        for dialled in known.dialled.iter().filter(|dialled| !dialled.visit.is_quic()) {
-            let record = known.records.iter().find(|record| Some(record.client) == dialled.local);
-            let seen = record.and_then(|record| record.tls.as_ref()?.client_hello);
-            if let (Some(seen), Some(sent)) = (seen, dialled.timeline.hello_sent) {
-                gaps.push(sent.signed_nanos_since(seen).saturating_add(way));
-            }
-        }
-    }
-    gaps
-}
-
-fn agreement(step: &'static str, mut gaps: Vec<i64>) -> Option<TimeAgreement> {
-    gaps.sort_unstable();
-    let us = |nanos: i64| nanos as f64 / 1e3;
+fn times(samples: &[&Sample], name: &str, step: &'static str) -> Option<TimeAgreement> {
+    let mut gaps: Vec<f64> =
+        samples.iter().filter_map(|sample| sample.values.get(name).copied()).collect();
+    gaps.sort_by(f64::total_cmp);
     let (least, greatest) = (*gaps.first()?, *gaps.last()?);
-    let worst = if least.unsigned_abs() > greatest.unsigned_abs() { least } else { greatest };
     Some(TimeAgreement {
         step,
         count: gaps.len(),
-        median_us: gaps.get(gaps.len() / 2).copied().map(us)?,
-        worst_us: us(worst),
-        record_later: gaps.iter().filter(|gap| **gap < 0).count(),
+        median_us: gaps.get(gaps.len() / 2).copied()?,
+        worst_us: if least.abs() > greatest.abs() { least } else { greatest },
+        record_later: gaps.iter().filter(|gap| **gap < 0.0).count(),
     })
 }
 
-fn round_trip(known: &Known, findings: &Findings) -> RoundTripAgreement {
-    let known_ms = known.round_trip.as_secs_f64() * 1e3;
-    let over_tcp = known.records.iter().filter(|record| record.tcp.is_some());
-    let own: Vec<f64> =
-        over_tcp.filter_map(|r| r.round_trip()).map(|time| time.as_secs_f64() * 1e3).collect();
-    let median_ms = stats::Sample::new(&own).ok().map(|sample| sample.median());
-    let places = findings.round_trip_modes.iter().flat_map(|modes| &modes.modes);
-    let far = |ms: &f64| (ms - known_ms).abs();
-    let mode_ms = places.map(|mode| mode.place_ms.value).min_by(|a, b| far(a).total_cmp(&far(b)));
-    RoundTripAgreement { population: known.name.clone(), known_ms, median_ms, mode_ms }
+fn round_trips(recorded: &[&&Sample], findings: &Findings) -> Vec<RoundTripAgreement> {
+    let mut populations: BTreeMap<&str, (f64, Vec<f64>)> = BTreeMap::new();
+    for sample in recorded.iter().filter(|sample| !is_quic(sample)) {
+        let (Some(population), Some(known)) =
+            (sample.point.get(axis::POPULATION), sample.values.get(value::KNOWN_RTT))
+        else {
+            continue;
+        };
+        let (_, own) = populations.entry(population).or_insert((*known, Vec::new()));
+        own.extend(sample.values.get(value::RTT));
+    }
+    let one = |(population, (known_ms, own)): (&str, (f64, Vec<f64>))| {
+        let places = findings.round_trip_modes.iter().flat_map(|modes| &modes.modes);
+        let far = |ms: &f64| (ms - known_ms).abs();
+        RoundTripAgreement {
+            population: population.to_owned(),
+            known_ms,
+            median_ms: stats::Sample::new(&own).ok().map(|sample| sample.median()),
+            mode_ms: places
+                .map(|mode| mode.place_ms.value)
+                .min_by(|a, b| far(a).total_cmp(&far(b))),
+        }
+    };
+    let mut all: Vec<RoundTripAgreement> = populations.into_iter().map(one).collect();
+    all.sort_by(|a, b| a.known_ms.total_cmp(&b.known_ms));
+    all
+}
+
+/// Whether a sample's connection did what it should.
+pub(super) fn outcome(wrong: Option<String>) -> Outcome {
+    wrong.map_or(Outcome::Completed, |reason| Outcome::Failed { reason })
 }

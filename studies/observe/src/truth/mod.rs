@@ -3,6 +3,7 @@
 
 mod agreement;
 mod dial;
+mod sample;
 mod site;
 mod visit;
 
@@ -14,6 +15,7 @@ use observe::Connection;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use record::Sample;
 use thiserror::Error;
 use units::Delay;
 
@@ -25,6 +27,9 @@ pub use visit::Visit;
 
 use dial::Dialled;
 use site::Site;
+
+/// The study's name in samples.
+pub const STUDY: &str = "observe";
 
 /// Clients that share a way to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub struct Plan {
     pub captures: Option<PathBuf>,
     /// What bounds the digest.
     pub digest: Options,
+    /// The command that makes the samples again.
+    pub command: String,
 }
 
 impl Plan {
@@ -79,6 +86,7 @@ impl Plan {
                 bucket: Duration::from_secs(1),
                 ..Options::default()
             },
+            command: format!("wiretax observe --truth --seed {}", lab.seed),
             lab,
             captures: None,
         }
@@ -105,6 +113,8 @@ pub struct Truth {
     pub records: Vec<Connection>,
     /// What they say together.
     pub findings: Findings,
+    /// A sample for each connection: [`again`] has findings and agreement of them.
+    pub samples: Vec<Sample>,
     /// How far they agree with the logs.
     pub agreement: Agreement,
     /// Whether it was stopped before all connections were made.
@@ -198,15 +208,36 @@ pub fn run(
     }
     let findings = findings(&digest);
     let known = plan.populations.iter().zip(dialled).zip(&records);
-    let known: Vec<agreement::Known> = known
-        .map(|((population, dialled), (records, _))| agreement::Known {
+    let known: Vec<sample::Known> = known
+        .map(|((population, dialled), (records, _))| sample::Known {
             name: population.name.clone(),
             round_trip: population.round_trip.duration(),
             dialled,
             records: records.clone(),
         })
         .collect();
-    let agreement = agreement::compare(&known, &servers, &findings);
+    let samples = sample::samples(plan, &known, &servers);
+    let agreement = Agreement::of(&samples, &findings);
     let records = records.into_iter().flat_map(|(connections, _)| connections).collect();
-    Ok(Truth { records, findings, agreement, stopped })
+    Ok(Truth { records, findings, samples, agreement, stopped })
+}
+
+/// Findings and agreement of recorded samples: the picture, modes, difference and classes are the
+/// same as when they were made; what clients offered is not in samples. Samples of other studies are
+/// passed over. `None` if there are none of this one.
+///
+/// # Errors
+/// The options make no sense.
+pub fn again(
+    samples: &[Sample],
+    options: Options,
+) -> Result<Option<(Findings, Agreement)>, OptionsError> {
+    if !samples.iter().any(|sample| sample.study == STUDY) {
+        return Ok(None);
+    }
+    let mut digest = Digest::new(options)?;
+    sample::digest_again(samples, &mut digest);
+    let findings = findings(&digest);
+    let agreement = Agreement::of(samples, &findings);
+    Ok(Some((findings, agreement)))
 }
