@@ -95,5 +95,4 @@ pub use record::{
     Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
 pub use tls::{ja3, ja3_text, ja4};
-pub use tracker::{HandOut, Limits, Tracker};
 pub use tracker::{HandOut, Limits, Packet, Tracker};
