@@ -156,7 +156,9 @@ fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
     // What was read before a failure is shown too.
     let (sinks, counters, links) = reading.finish()?;
     for (link, frames) in &links.0 {
-        talk.warning(format!("{frames} frames of link type {link} were passed over: it is not read"));
+        talk.warning(format!(
+            "{frames} frames of link type {link} were passed over: it is not read"
+        ));
     }
     publish(args, sinks, &counters, late, talk)?;
     match read {

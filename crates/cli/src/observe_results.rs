@@ -164,7 +164,8 @@ fn connections(rows: &[rows::Row]) -> Table {
             Some(nanos) => Cell::number(nanos as f64 / 1e6, 3),
             None => Cell::text("-"),
         };
-        let text = |text: &Option<String>| Cell::text(text.clone().unwrap_or_else(|| "-".to_owned()));
+        let text =
+            |text: &Option<String>| Cell::text(text.clone().unwrap_or_else(|| "-".to_owned()));
         let server = match &row.sni {
             Some(name) => format!("{name}:{}", row.server_port),
             None => format!("{}:{}", row.server, row.server_port),

@@ -65,7 +65,8 @@ impl Truth {
             return Ok(None);
         }
         let unreadable = || format!("{} cannot be read", logs.display());
-        let text = std::fs::read_to_string(&logs).with_context(unreadable).or_exit(Exit::Results)?;
+        let text =
+            std::fs::read_to_string(&logs).with_context(unreadable).or_exit(Exit::Results)?;
         let agreement = serde_json::from_str(&text).with_context(unreadable);
         let agreement = agreement.or_exit(Exit::Results)?;
         let listed = std::fs::read_dir(&folder)

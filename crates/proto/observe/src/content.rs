@@ -75,16 +75,6 @@ impl Content {
         }
     }
 
-    /// Whether it is TLS.
-    pub(crate) const fn is_tls(&self) -> bool {
-        matches!(self.state, State::Tls(_))
-    }
-
-    /// Whether it is another protocol for good.
-    pub(crate) const fn is_plain(&self) -> bool {
-        matches!(self.state, State::Plain)
-    }
-
     /// Whether nothing more of the streams is wanted.
     pub(crate) fn is_done(&self) -> bool {
         match &self.state {
@@ -92,6 +82,16 @@ impl Content {
             State::Plain => true,
             State::Tls(handshake) => handshake.is_done(),
         }
+    }
+
+    /// Whether the client's first byte is still awaited.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self.state, State::Unknown)
+    }
+
+    /// Whether it is TLS, or may yet come to it.
+    pub(crate) const fn may_be_tls(&self) -> bool {
+        matches!(self.state, State::Watched(_) | State::Tls(_))
     }
 
     /// Lets go of what is held for joining.

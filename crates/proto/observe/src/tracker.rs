@@ -411,12 +411,11 @@ impl Tracker {
     fn begin(&mut self, at: Time, packet: &Decoded<'_>) -> Option<Flow> {
         let number = self.counters.connections;
         let stream_bytes = self.limits.stream_bytes;
-        let mut flow = Flow::begin(number, at, packet, key, stream_bytes, &mut self.scratch)?;
+        let mut flow = Flow::begin(number, at, packet, stream_bytes, &mut self.scratch)?;
         if self.key_log.is_some() {
             flow.set_key_log(self.key_log.clone());
         }
         Some(flow)
-        Flow::begin(number, at, packet, self.limits.stream_bytes, &mut self.scratch)
     }
 
     /// Gives out what has been silent for long enough: looked at once a millisecond of the

@@ -71,14 +71,14 @@ impl TcpFlow {
     pub(crate) fn is_told(&self) -> bool {
         let both = self.first.client.is_some() && self.first.server.is_some();
         let sent = self.sides.client.highest.max(self.sides.server.highest);
-        if self.content.is_tls() {
+        if self.content.is_unknown() {
+            sent >= self.stream_bytes.max(SILENT_PEER)
+        } else if self.content.may_be_tls() {
             // Beyond what is put in order of both streams nothing can be found.
             let least = self.sides.client.highest.min(self.sides.server.highest);
             self.done || least > self.stream_bytes
-        } else if self.content.is_plain() {
-            self.done && (both || sent >= SILENT_PEER)
         } else {
-            sent >= self.stream_bytes.max(SILENT_PEER)
+            self.done && (both || sent >= SILENT_PEER)
         }
     }
 
