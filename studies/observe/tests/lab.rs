@@ -7,6 +7,8 @@ use lab::LabOptions;
 use observe_study::truth::{self, Plan, Visit};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
+/// One test: its name, and what it does.
+type Test = (&'static str, fn() -> TestResult);
 
 /// A lab whose pump sleeps rather than spins, since several run at once.
 fn options(seed: u64) -> LabOptions {
@@ -75,7 +77,7 @@ fn a_stop_leaves_what_was_made() -> TestResult {
 }
 
 fn main() -> ExitCode {
-    let tests: [(&str, fn() -> TestResult); 2] = [
+    let tests: [Test; 2] = [
         ("records_agree_with_the_logs", records_agree_with_the_logs),
         ("a_stop_leaves_what_was_made", a_stop_leaves_what_was_made),
     ];
