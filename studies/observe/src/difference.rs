@@ -135,7 +135,8 @@ mod tests {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let (near, far) = (Normal::new(25.0, 2.0).unwrap(), Normal::new(55.0, 4.0).unwrap());
         let one = |at: usize| {
-            let own: f64 = if at % 2 == 0 { near.sample(&mut rng) } else { far.sample(&mut rng) };
+            let own: f64 =
+                if at.is_multiple_of(2) { near.sample(&mut rng) } else { far.sample(&mut rng) };
             Handshake { to_data: round_trips * own + 1.0, round_trip: Some(own) }
         };
         (0..count).map(one).collect()

@@ -4,6 +4,10 @@
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
 //! [`truth::run`] makes connections in the lab of which all is known, and compares.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
 
 mod change;
 pub mod difference;

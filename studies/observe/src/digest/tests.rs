@@ -252,7 +252,7 @@ fn the_text_answers_first_and_has_no_gaps() {
     let found = findings(&digest(&connections, &Options::default()));
     let text = found.text(110);
     assert!(text.starts_with("TLS 1.3 is sooner than TLS 1.2 by "), "{text}");
-    assert!(text.contains("1.00 round trips (1.00 to 1.00)"), "{text}");
+    assert!(text.contains("1.00 round trips (95 % interval 1.00 to 1.00)"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
     let page = report::render(&found.report().unwrap());
     for part in ["server.wiretax.test", "192.0.0.0/24", "GREE, 2018", "15.7", "Modes"] {

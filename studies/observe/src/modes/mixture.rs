@@ -68,7 +68,8 @@ impl Mixture {
     fn start(values: &[f64], count: usize, rng: &mut Pcg64Mcg) -> Mixture {
         let last = u32::try_from(values.len()).unwrap_or(u32::MAX);
         let first = values.get(rng.random_range(0..last.max(1)) as usize).copied();
-        let mut middles = vec![first.unwrap_or_default()];
+        let first = first.unwrap_or_default();
+        let mut middles = vec![first];
         while middles.len() < count {
             let far: Vec<f64> = values.iter().map(|value| distance2(*value, &middles)).collect();
             let mut left = rng.random::<f64>() * far.iter().sum::<f64>();
@@ -76,7 +77,7 @@ impl Mixture {
                 left -= **far;
                 left <= 0.0
             });
-            middles.push(drawn.map_or_else(|| middles[0], |(value, _)| *value));
+            middles.push(drawn.map_or(first, |(value, _)| *value));
         }
         let spread = deviation(values) / count as f64;
         let weight = 1.0 / count as f64;

@@ -3,7 +3,7 @@
 use report::{Inline, KeyFigure, Note};
 
 use crate::change::Change;
-use crate::difference::{Compared, FEWEST, Found};
+use crate::difference::{Compared, FEWEST, Found, ModeCompared};
 use crate::findings::{Curve, Findings, percent};
 
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
@@ -37,20 +37,43 @@ fn difference(findings: &Findings) -> String {
             findings.handshakes, handshakes.1, handshakes.0
         );
     };
-    let Found { medians_ms, saved_ms, saved_round_trips, .. } = found;
-    let in_round_trips = saved_round_trips.map_or_else(String::new, |saved| {
-        format!(", {:.2} round trips ({:.2} to {:.2})", saved.value, saved.low, saved.high)
-    });
-    let verdict = match (saved_ms.low > 0.0, saved_ms.high < 0.0) {
-        (true, _) => format!("{to} is sooner than {from} by {:.1} ms", saved_ms.value),
-        (_, true) => format!("{to} is later than {from} by {:.1} ms", -saved_ms.value),
-        _ => format!("{to} and {from} cannot be told apart: {:.1} ms lie between", saved_ms.value),
+    let counts = format!("{} and {} full handshakes over TCP", handshakes.1, handshakes.0);
+    // Each handshake by its own round trip, where it is known: clients far and near in one median
+    // would hide what each of them saves.
+    let (saved, unit, decimals) = match found.saved_round_trips {
+        Some(saved) => (saved, "round trips", 2),
+        None => (found.saved_ms, "ms", 1),
     };
-    format!(
-        "{verdict} (95 % interval {:.1} to {:.1} ms){in_round_trips}: medians {:.1} and {:.1} ms of {} and \
-         {} full handshakes over TCP.",
-        saved_ms.low, saved_ms.high, medians_ms.1, medians_ms.0, handshakes.1, handshakes.0
-    )
+    let size = |saved: stats::Estimate| {
+        format!(
+            "{:.decimals$} {unit} (95 % interval {:.decimals$} to {:.decimals$})",
+            saved.value, saved.low, saved.high
+        )
+    };
+    let verdict = if saved.low > 0.0 {
+        format!("{to} is sooner than {from} by {}", size(saved))
+    } else if saved.high < 0.0 {
+        let (low, high) = (-saved.high, -saved.low);
+        let cost = stats::Estimate { value: -saved.value, low, high, ..saved };
+        format!("{to} is later than {from} by {}", size(cost))
+    } else {
+        format!("{to} and {from} cannot be told apart: {} lie between", size(saved))
+    };
+    let where_it_is: Vec<String> = difference.by_mode.iter().filter_map(in_mode).collect();
+    if where_it_is.is_empty() {
+        let Found { medians_ms: (from, to), .. } = found;
+        return format!("{verdict}: medians {to:.1} and {from:.1} ms of {counts}.");
+    }
+    format!("{verdict}: {}; of {counts}.", where_it_is.join(", "))
+}
+
+/// What lies between the versions for the clients of one mode.
+fn in_mode(mode: &ModeCompared) -> Option<String> {
+    let saved = mode.compared.found.as_ref()?.saved_ms;
+    Some(format!(
+        "{:.1} ms ({:.1} to {:.1}) where the RTT is about {:.0} ms",
+        saved.value, saved.low, saved.high, mode.round_trip_ms
+    ))
 }
 
 fn curve_text(curve: &Curve) -> Option<String> {
@@ -76,13 +99,14 @@ fn first_change(change: &Change) -> String {
 pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     let mut figures: Vec<KeyFigure> = findings.curves.iter().filter_map(median_figure).collect();
     figures.truncate(4);
-    if let Some(found) = &findings.difference.all.found {
-        let saved = found.saved_ms;
+    if let Some(saved) =
+        findings.difference.all.found.as_ref().and_then(|found| found.saved_round_trips)
+    {
         figures.push(KeyFigure {
-            value: format!("{:.1}", saved.value),
-            unit: "ms".to_owned(),
+            value: format!("{:.2}", saved.value),
+            unit: "RTT".to_owned(),
             label: format!("sooner by {}", findings.difference.to),
-            detail: format!("95 % interval {:.1} to {:.1} ms", saved.low, saved.high),
+            detail: format!("95 % interval {:.2} to {:.2} round trips", saved.low, saved.high),
         });
     }
     if let Some(modes) = &findings.round_trip_modes {

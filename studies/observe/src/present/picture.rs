@@ -102,18 +102,21 @@ fn beside(findings: &Findings) -> Table {
         let range = format!("{} to {} ms", figure.low_ms, figure.high_ms);
         let (published, here) = match figure.share_percent {
             Some(share) => (format!("{share} %"), share_between(findings, kind, &figure)),
-            None if figure.version == "tls13-tls12" => {
-                let found = findings.difference.all.found.as_ref();
-                let saved = found.map(|found| found.saved_ms);
-                let cell = |s: stats::Estimate| Cell::estimate(s.value, s.low, s.high, 1);
-                (range, saved.map_or(Cell::Empty, cell))
-            }
+            None if figure.version == "tls13-tls12" => (range, saved_by_mode(findings)),
             None => (range, last_mode(findings, kind)),
         };
         let name = format!("{version}: {}", figure.feature);
         table.push(Row::new(vec![Cell::text(name), Cell::text(published), here]));
     }
     table
+}
+
+/// What lies between the versions for each mode of the clients' round-trip times.
+fn saved_by_mode(findings: &Findings) -> Cell {
+    let modes = findings.difference.by_mode.iter();
+    let found = modes.filter_map(|mode| Some(mode.compared.found.as_ref()?.saved_ms.value));
+    let found: Vec<String> = found.map(|ms| format!("{ms:.1}")).collect();
+    if found.is_empty() { Cell::Empty } else { Cell::text(found.join(", ") + " ms") }
 }
 
 fn share_between(findings: &Findings, kind: Kind, figure: &crate::published::Published) -> Cell {
@@ -134,6 +137,6 @@ fn last_mode(findings: &Findings, kind: Kind) -> Cell {
     let last = modes.and_then(|modes| modes.modes.last());
     last.map_or(Cell::Empty, |mode| {
         let place = mode.place_ms;
-        Cell::estimate(place.value, place.low, place.high, 1)
+        Cell::text(format!("{:.1} ms ({:.1} to {:.1})", place.value, place.low, place.high))
     })
 }

@@ -53,9 +53,9 @@ pub(super) mod label {
 pub(super) const GAPS: [(&str, &str); 5] = [
     ("accepted_gap_us", "connection accepted"),
     ("hello_gap_us", "ClientHello"),
-    ("finished_gap_us", "client\'s Finished"),
+    ("finished_gap_us", "client's Finished"),
     ("request_gap_us", "first request"),
-    ("sent_gap_us", "ClientHello as the client sent it, less the link\'s delay"),
+    ("sent_gap_us", "ClientHello as the client sent it, less the link's delay"),
 ];
 
 /// What is known of one population.
@@ -82,9 +82,10 @@ pub(super) fn samples(
             let made = known.dialled.iter().filter(|dialled| dialled.visit == *visit).count();
             let have = logged.iter().filter(|logged| *logged == visit).count();
             for _ in have..made {
-                let sample = maker.sample(known, &format!("{visit:?}"));
-                sample.labels.insert(label::STATE.to_owned(), label::NOT_LOGGED.to_owned());
-                sample.outcome = outcome(Some("it is not in the server\'s log".to_owned()));
+                let lost = |sample: &mut Sample| {
+                    astray(sample, label::NOT_LOGGED, "it is not in the server's log");
+                };
+                maker.sample(known, &format!("{visit:?}"), lost);
             }
         }
     }
@@ -101,16 +102,16 @@ impl Known {
         let mut logged = Vec::new();
         for record in &self.records {
             let Some((visit, log)) = logs.remove(&record.client) else {
-                let sample = maker.sample(self, label::STRANGER);
-                sample.labels.insert(label::STATE.to_owned(), label::STRANGER.to_owned());
-                sample.outcome = outcome(Some("it is in no log".to_owned()));
+                let lost = |sample: &mut Sample| astray(sample, label::STRANGER, "it is in no log");
+                maker.sample(self, label::STRANGER, lost);
                 continue;
             };
             logged.push(visit);
             let dialled = self.dialled.iter().find(|own| own.local == Some(record.client));
-            let sample = maker.sample(self, &format!("{visit:?}"));
-            describe(sample, record, visit);
-            gaps(sample, record, log, dialled, self.round_trip);
+            maker.sample(self, &format!("{visit:?}"), |sample| {
+                describe(sample, record, visit);
+                gaps(sample, record, log, dialled, self.round_trip);
+            });
         }
         for dialled in &self.dialled {
             // Of what failed the port is not known; what did not is found by it.
@@ -128,14 +129,15 @@ impl Known {
                 }
             }
         }
-        // A client\'s address tells its population: what is left of it was not captured.
+        // A client's address tells its population: what is left of it was not captured.
         let own: Vec<SocketAddr> = self.dialled.iter().filter_map(|own| own.local).collect();
         for local in own {
             if let Some((visit, _)) = logs.remove(&local) {
                 logged.push(visit);
-                let sample = maker.sample(self, &format!("{visit:?}"));
-                sample.labels.insert(label::STATE.to_owned(), label::NOT_CAPTURED.to_owned());
-                sample.outcome = outcome(Some("it is not in the capture".to_owned()));
+                let lost = |sample: &mut Sample| {
+                    astray(sample, label::NOT_CAPTURED, "it is not in the capture");
+                };
+                maker.sample(self, &format!("{visit:?}"), lost);
             }
         }
         logged
@@ -149,8 +151,8 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// A new sample, with nothing in it yet.
-    fn sample(&mut self, known: &Known, visit: &str) -> &mut Sample {
+    /// A new sample, filled by `fill`.
+    fn sample(&mut self, known: &Known, visit: &str, fill: impl FnOnce(&mut Sample)) {
         let key = (known.name.clone(), visit.to_owned());
         let next = self.repeats.entry(key).or_default();
         let repeat = *next;
@@ -159,7 +161,7 @@ impl Maker<'_> {
         let known_ms = known.round_trip.as_secs_f64() * 1e3;
         let point = [(axis::POPULATION, known.name.as_str()), (axis::VISIT, visit)];
         let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        self.samples.push(Sample {
+        let mut sample = Sample {
             study: STUDY.to_owned(),
             point: point.into_iter().map(own).collect(),
             repeat,
@@ -169,10 +171,16 @@ impl Maker<'_> {
             values: BTreeMap::from([(value::KNOWN_RTT.to_owned(), known_ms)]),
             labels: BTreeMap::new(),
             command: self.plan.command.clone(),
-        });
-        let last = self.samples.len() - 1;
-        &mut self.samples[last]
+        };
+        fill(&mut sample);
+        self.samples.push(sample);
     }
+}
+
+/// What has no record, or is none of ours.
+fn astray(sample: &mut Sample, state: &str, why: &str) {
+    sample.labels.insert(label::STATE.to_owned(), state.to_owned());
+    sample.outcome = outcome(Some(why.to_owned()));
 }
 
 /// What the record says.

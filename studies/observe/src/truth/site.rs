@@ -76,13 +76,12 @@ impl Site {
     /// A connection of each that resumes, for its ticket.
     pub(super) fn fetch_tickets(&mut self, visits: &[(Visit, u32)]) -> Result<(), TruthError> {
         for (visit, count) in visits.iter().filter(|(visit, _)| visit.resumes()) {
-            let waves: Vec<_> = (0..self.clients.len())
-                .map(|at| {
-                    let dials =
-                        (0..*count).filter_map(|_| self.prepare(at, *visit, true)).collect();
-                    self.start(at, dials)
-                })
-                .collect();
+            let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
+            let dials =
+                |at| (0..*count).filter_map(|_| self.prepare(at, *visit, true)).collect::<Vec<_>>();
+            let dials: Vec<Vec<Dial>> = (0..nodes.len()).map(dials).collect();
+            let waves: Vec<_> =
+                nodes.iter().zip(dials).map(|(node, dials)| start(node, dials)).collect();
             for (clients, wave) in self.clients.iter_mut().zip(waves) {
                 for dialled in wave.join()? {
                     let ticket = dialled.tickets.into_iter().next_back();
@@ -114,23 +113,19 @@ impl Site {
         Some(Dial { visit, server, means, ticket, after: Duration::ZERO, priming })
     }
 
-    fn start(&self, at: usize, dials: Vec<Dial>) -> lab::JoinHandle<Vec<Dialled>> {
-        let node = &self.clients[at].node;
-        node.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await })
-    }
-
     /// Makes a batch of connections for each population, all together.
     pub(super) fn dial(
         &mut self,
         batches: Vec<Vec<(Visit, Duration)>>,
     ) -> Result<Vec<Vec<Dialled>>, TruthError> {
+        let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
         let mut waves = Vec::new();
-        for (at, batch) in batches.into_iter().enumerate() {
+        for ((at, batch), node) in batches.into_iter().enumerate().zip(&nodes) {
             let dials = batch.into_iter().filter_map(|(visit, after)| {
                 self.prepare(at, visit, false).map(|dial| Dial { after, ..dial })
             });
             let dials = dials.collect();
-            waves.push(self.start(at, dials));
+            waves.push(start(node, dials));
         }
         waves.into_iter().map(|wave| Ok(wave.join()?)).collect()
     }
@@ -188,6 +183,11 @@ impl Site {
         }
         Ok((logs, records))
     }
+}
+
+/// Makes connections, all together, at a node.
+fn start(node: &Node, dials: Vec<Dial>) -> lab::JoinHandle<Vec<Dialled>> {
+    node.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await })
 }
 
 fn path(population: &Population) -> Path {
