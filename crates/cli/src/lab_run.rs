@@ -57,7 +57,7 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     let mut ended = ended.map_err(study_failed)?;
     if let (End::Complete, Some(captures)) = (ended, run.observe)
         && !Captures::are_in(&folder)
-        && !captures.make(&folder, run.lab, &interrupt, talk)?
+        && !captures.make(&mut recorder, run.lab, None, &interrupt, talk)?
     {
         ended = End::Interrupted;
     }

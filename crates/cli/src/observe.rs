@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use capture::{Event, Filter, Frame, Live, LiveOptions, Merge};
 use observe::{Counters, HandOut, KeyLog, Limits, LinkType, Tracker};
-use observe_study::{Digest, Options};
 
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::interrupt::Interrupt;
@@ -24,6 +23,8 @@ const BETWEEN_LOOKS: u32 = 4096;
 const KEYS: usize = 1_000_000;
 /// The longest wait for a frame of a live capture.
 const WAIT: Duration = Duration::from_millis(200);
+/// Time between two Parquet files of a live capture at most.
+const BETWEEN_FILES: Duration = Duration::from_secs(300);
 /// Time between two live views.
 const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
 
@@ -142,10 +143,11 @@ fn source_failed(error: capture::Error) -> Failed {
 
 fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
     let late = Late::open(args, false)?;
-    let mut source = Merge::open(&args.files).map_err(source_failed)?;
     let mut reading = Reading::open(args)?;
-    let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, talk)?;
+    let interrupt = Interrupt::listen()?;
+    // A pipe is waited for here.
+    let mut source = Merge::open(&args.files).map_err(source_failed)?;
     let mut progress = talk.progress();
     let read = read_files(&mut source, &mut reading, &interrupt, &mut progress);
     progress.finish();
@@ -260,7 +262,7 @@ fn capture_live(
 ) -> Result<(), Failed> {
     let began = Instant::now();
     let end = args.live.duration.map(|duration| began + duration.duration());
-    let mut viewed = began;
+    let (mut viewed, mut saved) = (began, began);
     while !interrupt.came() && !reading.sinks.unread && end.is_none_or(|end| Instant::now() < end) {
         let mut until_look = BETWEEN_LOOKS;
         while let Some(frame) = source.next() {
@@ -282,6 +284,10 @@ fn capture_live(
             }
             viewed = now;
         }
+        if now - saved >= BETWEEN_FILES {
+            reading.sinks.save()?;
+            saved = now;
+        }
         if until_look > 0 {
             let left = end.map_or(WAIT, |end| end.saturating_duration_since(now).min(WAIT));
             source.wait(left).map_err(source_failed)?;
@@ -289,27 +295,4 @@ fn capture_live(
     }
     reading.lost = source.statistics().map_err(source_failed)?.drops;
     Ok(())
-}
-
-/// What the records of captures say, as with `wiretax observe` without options.
-pub fn digest_of(files: &[std::path::PathBuf], seed: u64) -> Result<Digest, Failed> {
-    let mut source = Merge::open(files).map_err(source_failed)?;
-    let mut tracker = Tracker::new(Limits { connections: 1_000_000, ..Limits::default() });
-    let options = Options { seed, bucket: Duration::from_secs(1), ..Options::default() };
-    let mut digest = Digest::new(options).or_exit(Exit::Usage)?;
-    while let Some(event) = source.next().map_err(source_failed)? {
-        let Event::Frame(frame) = event else { continue };
-        if let Some(link) = LinkType::from_number(frame.link) {
-            tracker.handle_packet(frame.at, link, frame.bytes, frame.original_len);
-        }
-        while let Some(connection) = tracker.poll_connection() {
-            digest.take(&connection);
-        }
-    }
-    tracker.close();
-    while let Some(connection) = tracker.poll_connection() {
-        digest.take(&connection);
-    }
-    digest.count_frames(tracker.counters());
-    Ok(digest)
 }

@@ -139,7 +139,7 @@ pub struct ResultArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wiretax observe lab
-  wiretax observe lab --repeat 5 --out results/truth")]
+  wiretax observe lab --repeat 5 --out results/truth --keep-captures")]
 pub struct ObserveLabArgs {
     /// How often each kind of connection is made, in units of the quick plan (some 220 connections)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -147,6 +147,9 @@ pub struct ObserveLabArgs {
     /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Keep the captures (pcapng) beside the samples
+    #[arg(long, help_heading = "Results")]
+    pub keep_captures: bool,
     /// Folder for the results; a new one under ./results if not given
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
     pub out: Option<PathBuf>,

@@ -16,7 +16,6 @@ use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
 use crate::lab_run::options_of_lab;
 use crate::observe_args::ObserveLabArgs;
-use crate::observe_truth::{FOLDER, LOGS};
 use crate::report::{Question, Results};
 use crate::talk::Talk;
 
@@ -33,8 +32,9 @@ pub fn lab(args: &ObserveLabArgs, talk: &Talk) -> Outcome {
     let what = Captures { seed: args.seed, times: args.repeat };
     let mut manifest = Manifest::new(json!({ "observe": what.described() }), session);
     manifest.libraries = tls::library_versions().into_iter().collect();
-    let recorder = Recorder::create(&folder, manifest).or_exit(Exit::Results)?;
-    let whole = what.make(&folder, &args.lab, &interrupt, talk)?;
+    let mut recorder = Recorder::create(&folder, manifest).or_exit(Exit::Results)?;
+    let keep = args.keep_captures.then(|| folder.join("captures"));
+    let whole = what.make(&mut recorder, &args.lab, keep, &interrupt, talk)?;
     recorder.finish().or_exit(Exit::Results)?;
     let question = Question::read("tcp+tls12", None, args.seed)?;
     let results = Results::read(&folder, args.seed, talk)?;
@@ -61,56 +61,48 @@ impl Captures {
         json!({ "plan": "quick", "seed": self.seed, "times": self.times })
     }
 
-    /// Whether a folder has them already.
+    /// Whether results have them already.
     pub fn are_in(folder: &Path) -> bool {
-        folder.join(FOLDER).join(LOGS).exists()
+        let study = |sample: &record::Sample| sample.study == truth::STUDY;
+        record::Run::open(folder).is_ok_and(|run| run.samples.iter().any(study))
     }
 
-    /// Makes them in a folder of results. False if it was interrupted; what was made until then is
-    /// kept.
+    /// Makes them, and records a sample of each connection. False if it was interrupted; what was
+    /// made until then is recorded.
     pub fn make(
         &self,
-        folder: &Path,
+        recorder: &mut Recorder,
         lab: &LabArgs,
+        keep: Option<PathBuf>,
         interrupt: &Interrupt,
         talk: &Talk,
     ) -> Result<bool, Failed> {
-        let folder = folder.join(FOLDER);
-        // Of a run that was killed, captures without their logs.
-        if folder.exists() {
-            fs::remove_dir_all(&folder)
-                .with_context(|| format!("{} cannot be replaced", folder.display()))
+        if let Some(folder) = &keep {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("the folder {} cannot be made", folder.display()))
                 .or_exit(Exit::Results)?;
         }
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("the folder {} cannot be made", folder.display()))
-            .or_exit(Exit::Results)?;
         let mut plan = Plan::quick(options_of_lab(lab, self.seed));
         for (_, count) in &mut plan.visits {
             *count = count.saturating_mul(self.times);
         }
-        plan.captures = Some(folder.clone());
+        plan.captures = keep;
+        plan.command = format!("wiretax observe lab --repeat {} --seed {}", self.times, self.seed);
         let began = Instant::now();
         let mut progress = talk.progress();
         let mut show = |step: &str, done: usize, total: usize| {
             let each = |count| EACH * u32::try_from(count).unwrap_or(u32::MAX);
-            let done = each(done).min(began.elapsed());
-            progress.show(&format!("clients with known answers: {step}"), done, each(total));
+            let done = each(done).max(began.elapsed().min(each(total)));
+            progress.show(&format!("known clients: {step}"), done, each(total));
         };
         let made = truth::run(&plan, &mut show, &|| interrupt.came());
         progress.finish();
         let truth = made.map_err(failed)?;
-        let text = serde_json::to_string_pretty(&truth.agreement).or_exit(Exit::Results)?;
-        write(&folder.join(LOGS), &text).or_exit(Exit::Results)?;
+        for sample in &truth.samples {
+            recorder.record(sample).or_exit(Exit::Results)?;
+        }
         Ok(!truth.stopped)
     }
-}
-
-fn write(path: &PathBuf, text: &str) -> anyhow::Result<()> {
-    let failed = || format!("{} cannot be written", path.display());
-    let new = path.with_extension("new");
-    fs::write(&new, text).with_context(failed)?;
-    fs::rename(&new, path).with_context(failed)
 }
 
 fn failed(error: TruthError) -> Failed {

@@ -51,6 +51,11 @@ struct Cell {
     uncertain: u64,
 }
 
+/// A family of metrics: its name, its help, and a cell's value of it.
+type Counts = (&'static str, &'static str, fn(&Cell) -> u64);
+/// The same of histograms.
+type Histograms = (&'static str, &'static str, fn(&Cell) -> &Histogram);
+
 #[derive(Debug, Default)]
 struct State {
     cells: BTreeMap<(&'static str, &'static str, Class), Cell>,
@@ -123,7 +128,7 @@ impl Gauges {
             counters.dropped,
         );
         number("wiretax_connections", "gauge", "Connections followed.", state.followed as u64);
-        let counts: [(&str, &str, fn(&Cell) -> u64); 2] = [
+        let counts: [Counts; 2] = [
             ("wiretax_handshakes_total", "TLS handshakes.", |cell| cell.count),
             ("wiretax_handshakes_uncertain_total", "Of these in doubt.", |cell| cell.uncertain),
         ];
@@ -133,7 +138,7 @@ impl Gauges {
                 let _ = writeln!(out, "{name}{{{}}} {}", labels(*key), value(cell));
             }
         }
-        let histograms: [(&str, &str, fn(&Cell) -> &Histogram); 3] = [
+        let histograms: [Histograms; 3] = [
             ("wiretax_tls_handshake_seconds", "ClientHello to client's Finished.", |c| {
                 &c.handshake
             }),

@@ -117,7 +117,7 @@ fn write_report(findings: &Findings, path: &Path, file: Option<File>) -> Result<
 }
 
 fn write_round_trips(sinks: &Sinks, path: &Path, file: Option<File>) -> Result<(), Failed> {
-    let text = sinks.digest.round_trips_text();
+    let text = sinks.digest.client_rtts().to_json().or_exit(Exit::Results)?;
     match file {
         None => replace(path, &text),
         Some(mut file) => write_text(&mut file, &text, path),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use observe::{Connection, Output};
 use observe_study::{Digest, Options};
-use rows::{Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row};
+use rows::{
+    Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row,
+};
 
 use crate::exit::{Exit, Failed, OrExit};
 use crate::files::read_text;
@@ -139,6 +141,14 @@ impl Sinks {
         self.written(flushed)
     }
 
+    /// Writes rows that are gathered for Parquet, so that a live capture that is killed loses few.
+    pub fn save(&mut self) -> Result<(), Failed> {
+        match &mut self.parquet {
+            Some(parquet) => parquet.flush().or_exit(Exit::Results),
+            None => Ok(()),
+        }
+    }
+
     /// Ends what is written a piece at a time.
     pub fn finish(&mut self) -> Result<(), Failed> {
         self.flush()?;
@@ -150,6 +160,10 @@ impl Sinks {
 }
 
 fn anonymiser(args: &ObserveArgs) -> Result<Anonymiser, Failed> {
+    if args.results.anonymise == Addresses::Keep && !args.results.anonymise_names {
+        // To draw a key takes tens of milliseconds.
+        return Ok(Anonymiser::none());
+    }
     let key = match &args.results.anonymise_key {
         Some(file) => {
             let key = read_text(file, "key")?.parse::<Key>();

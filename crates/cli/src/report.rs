@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use handshake::{Findings, Mode, Summary, summarise};
+use handshake::{Clients, Findings, Mode, Summary, summarise};
 use pump::Calibration;
 use record::{Manifest, Run, Sample};
 use report::{Fact, Inline, Note, Report};
@@ -36,8 +36,8 @@ impl Question {
             None => None,
             Some(path) => {
                 let text = read_text(path, "file of round-trip times")?;
-                let parsed = Distribution::parse(&text);
-                Some(parsed.with_context(|| path.display().to_string()).or_exit(Exit::Usage)?)
+                let parsed = Clients::parse(&text).with_context(|| path.display().to_string());
+                Some(parsed.or_exit(Exit::Usage)?.into_weights())
             }
         };
         Ok(Question { from, clients, seed, load: stacks_study::LOAD })
@@ -75,8 +75,7 @@ impl Results {
     /// Reads a folder and summarises its samples.
     pub fn read(folder: &Path, seed: u64, talk: &Talk) -> Result<Results, Failed> {
         let run = Run::open(folder).or_exit(Exit::Results)?;
-        let truth = Truth::read(folder, seed)?;
-        if run.samples.is_empty() && truth.is_none() {
+        if run.samples.is_empty() {
             let shown = folder.display().to_string();
             let again = quoted(&shown);
             let error = anyhow!("{shown}: no samples in it yet; go on with --resume {again}");
@@ -87,11 +86,13 @@ impl Results {
         progress.show("summarising", Duration::ZERO, expected);
         let (stacks, others) = of_study(run.samples, stacks_study::STUDY);
         let (of_haproxy, others) = of_study(others, haproxy::STUDY);
+        let (of_clients, others) = of_study(others, observe_study::truth::STUDY);
+        let truth = Truth::of(&of_clients, seed);
         let summary = summarise(others, seed).or_exit(Exit::Results);
         let stacks = stacks_study::summarise(stacks);
         let haproxy = haproxy::Summary::of(&of_haproxy);
         progress.finish();
-        Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy, truth })
+        Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy, truth: truth? })
     }
 
     /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the

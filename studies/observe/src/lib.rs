@@ -19,7 +19,6 @@ mod published;
 mod reasons;
 #[cfg(test)]
 mod replay;
-mod round_trips;
 pub mod rtt_out;
 pub mod truth;
 

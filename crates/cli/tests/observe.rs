@@ -1,0 +1,187 @@
+//! `wiretax observe` on captures whose answers other tools have given.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{data, run, talk, wait_until, wiretax};
+
+fn capture(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proto/observe/tests/data");
+    folder.join(name).display().to_string()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// The lines of `--json`, those of connections.
+fn connections(output: &std::process::Output) -> Vec<Value> {
+    assert!(output.status.success(), "{}", talk(output));
+    let lines: Vec<Value> =
+        data(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.into_iter().filter(|line| line["kind"] == "connection").collect()
+}
+
+#[test]
+fn each_connection_is_listed_and_the_answer_comes_with_it() {
+    let folder = folder();
+    let output = run(folder.path(), &["observe", &capture("tls13_psk_succesfull.pcap")]);
+    assert!(output.status.success(), "{}", talk(&output));
+    let text = data(&output);
+    for wanted in ["192.168.178.80:54220", "TLS_CHACHA20_POLY1305_SHA256", "resumed", "34.436"] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    assert_eq!(talk(&output), "");
+}
+
+#[test]
+fn rows_say_what_the_wire_does_and_several_files_are_one_capture() {
+    let folder = folder();
+    let (one, other) = (capture("tls1.2.pcap"), capture("tls-13draft19-early-data.pcap"));
+    let rows = connections(&run(folder.path(), &["observe", &other, &one, "--json"]));
+    let versions: Vec<_> = rows.iter().map(|row| row["version"].as_str().unwrap()).collect();
+    assert_eq!(versions, ["TLS 1.2", "TLS 1.3 draft 19", "TLS 1.3 draft 19"], "{rows:?}");
+    let early: Vec<_> = rows.iter().map(|row| row["early_data"].as_str().unwrap()).collect();
+    assert_eq!(early, ["not_offered", "not_offered", "accepted"]);
+    assert!(rows.iter().all(|row| row["uncertain"] == serde_json::json!([])), "{rows:?}");
+}
+
+#[test]
+fn a_capture_may_be_compressed_or_come_by_a_pipe() {
+    let folder = folder();
+    let plain = connections(&run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--json"]));
+    let bytes = std::fs::read(capture("tls1.2.pcap")).unwrap();
+    let gzip = Command::new("gzip").arg("-c").arg(capture("tls1.2.pcap")).output().unwrap();
+    for bytes in [bytes, gzip.stdout] {
+        let mut child = wiretax(folder.path())
+            .args(["observe", "-", "--json"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let rows = connections(&child.wait_with_output().unwrap());
+        let facts =
+            |rows: &[Value]| rows.iter().map(|r| r["tls_handshake"].clone()).collect::<Vec<_>>();
+        assert_eq!(facts(&rows), facts(&plain));
+    }
+}
+
+#[test]
+fn addresses_are_hidden_everywhere() {
+    let folder = folder();
+    let file = capture("tls1.2.pcap");
+    let html = folder.path().join("r.html").display().to_string();
+    for how in ["truncate", "hash"] {
+        let how = format!("--anonymise={how}");
+        let arguments = ["observe", &file, &how, "--anonymise-names", "--html", &html];
+        let output = run(folder.path(), &arguments);
+        assert!(output.status.success(), "{}", talk(&output));
+        let report = std::fs::read_to_string(&html).unwrap();
+        // The report states the command, which names no address.
+        for text in [data(&output), report] {
+            assert!(!text.contains("10.0.0.80") && !text.contains("68.233.76.12"), "{how}");
+        }
+    }
+}
+
+#[test]
+fn the_clients_round_trips_are_weights_for_the_handshake_study() {
+    let folder = folder();
+    let output = run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--rtt-out", "c.json"]);
+    assert!(output.status.success(), "{}", talk(&output));
+    let text = std::fs::read_to_string(folder.path().join("c.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["connections"], 1);
+    let ms = value["points"][0]["ms"].as_f64().unwrap();
+    assert!((36.4..37.3).contains(&ms), "{ms}");
+}
+
+#[test]
+fn parquet_is_partitioned_by_the_hour_of_the_capture() {
+    let folder = folder();
+    let output = run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--parquet", "rows"]);
+    assert!(output.status.success(), "{}", talk(&output));
+    let files = support::files_below(&folder.path().join("rows"));
+    let of = |table: &str| {
+        files.iter().filter(|file| file.starts_with(table) && file.ends_with(".parquet")).count()
+    };
+    assert_eq!((of("connections/date="), of("endings/date=")), (1, 1), "{files:?}");
+}
+
+#[test]
+fn bad_input_is_one_error_and_what_is_whole_is_read() {
+    let folder = folder();
+    let whole = std::fs::read(capture("tls1.2.pcap")).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("cut.pcap"), &whole[..whole.len() - 10]).unwrap();
+    std::fs::write(at("text"), "no capture").unwrap();
+    std::fs::write(at("empty"), "").unwrap();
+    let output = run(folder.path(), &["observe", "cut.pcap", "--json"]);
+    assert_eq!(connections(&output).len(), 1);
+    assert!(talk(&output).contains("ends within a record"), "{}", talk(&output));
+    let expected: BTreeMap<&str, &str> =
+        [("text", "text"), ("missing.pcap", "missing.pcap"), (".", "cannot be")].into();
+    for (file, wanted) in expected {
+        let output = run(folder.path(), &["observe", file]);
+        assert_eq!(output.status.code(), Some(2), "{file}: {}", talk(&output));
+        assert!(talk(&output).contains(wanted), "{file}: {}", talk(&output));
+    }
+    for arguments in [
+        &["observe", "cut.pcap", "--bin", "0ms"][..],
+        &["observe", "cut.pcap", "--prefix", "64,64"],
+        &["observe", "cut.pcap", "--max-connections", "0"],
+        &["observe", "cut.pcap", "--interface", "lo"],
+        &["observe", "cut.pcap", "--anonymise=rot13"],
+        &["observe", "cut.pcap", "--key-log", "text"],
+        &["observe"],
+    ] {
+        let output = run(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", talk(&output));
+    }
+    let output = run(folder.path(), &["observe", "cut.pcap", "--html", "no/where.html"]);
+    assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+}
+
+#[test]
+fn prometheus_reads_histograms_while_a_pipe_is_open() {
+    let folder = folder();
+    let mut child = wiretax(folder.path())
+        .args(["observe", "-", "--prometheus", "127.0.0.1:0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The header alone: the pipe stays open.
+    let bytes = std::fs::read(capture("tls1.2.pcap")).unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&bytes[..24]).unwrap();
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    while !said.contains("/metrics\n") {
+        let mut byte = [0];
+        assert_eq!(stderr.read(&mut byte).unwrap(), 1, "{said}");
+        said.push(char::from(byte[0]));
+    }
+    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let page = || {
+        let mut stream = TcpStream::connect(&address).ok()?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).ok()?;
+        Some(page)
+    };
+    wait_until("a page", || {
+        page().is_some_and(|page| page.contains("# TYPE wiretax_tls_handshake_seconds histogram"))
+    });
+    drop(pipe);
+    assert!(child.wait_with_output().unwrap().status.success());
+}
