@@ -48,7 +48,7 @@ fn rows_say_what_the_wire_does_and_several_files_are_one_capture() {
     let versions: Vec<_> = rows.iter().map(|row| row["version"].as_str().unwrap()).collect();
     assert_eq!(versions, ["TLS 1.2", "TLS 1.3 draft 19", "TLS 1.3 draft 19"], "{rows:?}");
     let early: Vec<_> = rows.iter().map(|row| row["early_data"].as_str().unwrap()).collect();
-    assert_eq!(early, ["not_offered", "not_offered", "accepted"]);
+    assert_eq!(early, ["not_offered", "accepted", "not_offered"]);
     assert!(rows.iter().all(|row| row["uncertain"] == serde_json::json!([])), "{rows:?}");
 }
 
