@@ -283,7 +283,8 @@ pub struct HandshakeArgs {
     /// The mode that you run today: savings are counted from it
     #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
     pub from: String,
-    /// Your clients' round-trip times, one a line (`25ms`, or `25ms 0.7` with a weight)
+    /// Your clients' round-trip times: what `wiretax observe --rtt-out` writes, or one a line (`25ms`, or
+    /// `25ms 0.7` with a weight)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub clients: Option<PathBuf>,
     /// Keep the packet captures (pcapng) beside the samples

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::observe_args::{ObserveArgs, ObserveCommand};
 use crate::observe_live::Now;
 use crate::observe_metrics::Gauges;
-use crate::observe_results::{Late, publish};
+use crate::observe_results::{Late, hand_over, publish};
 use crate::observe_sinks::Sinks;
 use crate::talk::{Progress, Talk};
 
@@ -230,9 +230,10 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
     let mut source = Live::open(&args.live.interface, &options).map_err(source_failed)?;
     // All that needs rights is opened before they are given up, and threads begin after.
     let late = Late::open(args, true)?;
+    let is_new = args.results.parquet.as_ref().is_some_and(|folder| !folder.exists());
     let mut reading = Reading::open(args)?;
     if let Some(folder) = &args.results.parquet {
-        crate::observe_results::hand_over(folder)?;
+        hand_over(folder, is_new)?;
     }
     let dropped = capture::drop_privileges()
         .context("rights that are no longer needed could not be given up")

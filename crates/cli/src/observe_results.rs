@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use observe::Counters;
 use observe_study::{Findings, findings};
 use report::{Cell, Column, Row, Table};
@@ -49,23 +49,40 @@ impl Late {
     }
 }
 
-/// Gives a folder of root's to whom the process will run as: the owner of the folder above.
-pub fn hand_over(folder: &Path) -> Result<(), Failed> {
+/// Gives a folder for rows that root has just made to whom the process will run as. `is_new`: it was not
+/// there before.
+pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Failed> {
     let failed = || format!("{} cannot be given to the user who called", folder.display());
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let owner = std::fs::metadata(folder).with_context(failed).or_exit(Exit::Results)?.uid();
-    if owner != 0 {
+    let owner = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.uid());
+    if !runs_as_root() {
         return Ok(());
     }
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     let identity = number("SUDO_UID").zip(number("SUDO_GID"));
-    let (user, group) = identity.unwrap_or((65_534, 65_534));
+    let (user, group) = identity.unwrap_or(NOBODY);
+    if !is_new && owner(folder).with_context(failed).or_exit(Exit::Results)? == 0 {
+        let shown = folder.display();
+        let error = anyhow!(
+            "{shown} belongs to root, and a capture goes on as user {user}; hint: name a new folder, or \
+             `chown -R {user} {shown}`"
+        );
+        return Err(Failed { exit: Exit::Results, error });
+    }
     for entry in ["", "connections", "endings"] {
         let path = folder.join(entry);
-        if path.exists() {
+        if owner(&path).is_ok_and(|owner| owner == 0) {
             chown(&path, Some(user), Some(group)).with_context(failed).or_exit(Exit::Results)?;
         }
     }
     Ok(())
+}
+
+/// `nobody`, whom root becomes where it was not called by sudo.
+const NOBODY: (u32, u32) = (65_534, 65_534);
+
+fn runs_as_root() -> bool {
+    // The owner of our own entry in /proc is the effective user.
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
 /// Prints and writes what the records say.

@@ -185,3 +185,33 @@ fn prometheus_reads_histograms_while_a_pipe_is_open() {
     drop(pipe);
     assert!(child.wait_with_output().unwrap().status.success());
 }
+
+#[test]
+fn the_labs_known_clients_are_recognised_and_their_report_is_built_again() {
+    let folder = folder();
+    let arguments = ["observe", "lab", "--out", "truth", "--keep-captures", "--json"];
+    let output = run(folder.path(), &arguments);
+    if output.status.code() == Some(3) {
+        eprintln!("SKIPPED: {}", talk(&output));
+        return;
+    }
+    assert!(output.status.success(), "{}", talk(&output));
+    let value: Value = serde_json::from_str(&data(&output)).unwrap();
+    let agreement = &value["observe"]["agreement"];
+    assert!(agreement["made"].as_u64().unwrap() > 200, "{agreement}");
+    assert_eq!(agreement["recorded"], agreement["classified"], "{agreement}");
+    assert_eq!(agreement["uncertain"], serde_json::json!({}), "{agreement}");
+    let again = run(folder.path(), &["report", "truth", "--json"]);
+    assert!(again.status.success(), "{}", talk(&again));
+    let again: Value = serde_json::from_str(&data(&again)).unwrap();
+    assert_eq!(again["observe"], value["observe"]);
+    let captures = support::files_below(&folder.path().join("truth/captures"));
+    assert_eq!(captures, ["cellular.pcapng", "wifi.pcapng"]);
+    // The same records, from the files that were kept.
+    let files = captures.iter().map(|name| format!("truth/captures/{name}"));
+    let arguments: Vec<String> =
+        ["observe".to_owned(), "--json".to_owned()].into_iter().chain(files).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let rows = connections(&run(folder.path(), &arguments));
+    assert_eq!(rows.len() as u64, agreement["recorded"].as_u64().unwrap());
+}

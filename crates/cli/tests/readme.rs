@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    for results in ["docs/results/handshake", "docs/results/stacks"] {
+    for results in ["docs/results/handshake", "docs/results/observe", "docs/results/stacks"] {
         assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
         let output = run(&root(), &["figures", "README.md", results, "--check"]);
         assert!(output.status.success(), "{}", talk(&output));

@@ -1,7 +1,7 @@
 //! The observe study: how long do real clients take to set up TLS, by version, as the packets at the
 //! server show it?
 //!
-//! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings`] says what
+//! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings()`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
 //! [`truth::run`] makes connections in the lab of which all is known, and compares.
 #![cfg_attr(

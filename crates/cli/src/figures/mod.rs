@@ -1,6 +1,7 @@
 //! `wiretax figures`: the figures in the project's README, generated from committed results.
 
 mod handshake;
+mod observe;
 mod stacks;
 
 use std::fs;
@@ -32,6 +33,10 @@ pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
     if !results.stacks.is_empty() {
         let markdown = stacks::markdown(&results.manifest, &results.stacks, &question);
         new = replaced(&new, "stacks", &markdown).or_exit(Exit::Usage)?;
+    }
+    if let Some(truth) = results.truth.as_ref().filter(|_| results.summary.samples == 0) {
+        let markdown = observe::markdown(&results.manifest, truth);
+        new = replaced(&new, "observe", &markdown).or_exit(Exit::Usage)?;
     }
     if args.check {
         let same = new == text;

@@ -53,7 +53,7 @@ const KINDS: usize = 24;
 const OTHER_VERSIONS: Kind = Kind { quic: false, version: Some(Version(0)) };
 
 /// What all records say, in memory that does not grow with them. [`Digest::take`] each record once;
-/// digests of several threads or files are put together by [`Digest::merge`]; [`crate::findings`] says
+/// digests of several threads or files are put together by [`Digest::merge`]; [`crate::findings()`] says
 /// what came out.
 #[derive(Debug, Clone)]
 pub struct Digest {
