@@ -66,15 +66,25 @@ pub(super) struct Known {
     pub records: Vec<Connection>,
 }
 
+/// A connection in a server's log.
+pub(super) struct Logged {
+    /// What the server is for.
+    pub visit: Visit,
+    /// The server's port.
+    pub port: u16,
+    /// What it logged.
+    pub record: ServerRecord,
+}
+
+/// What names a connection: the client's address and the server's port. A client's kernel gives one
+/// port to connections to several servers.
+type Ends = (SocketAddr, u16);
+
 /// The samples of all populations.
-pub(super) fn samples(
-    plan: &Plan,
-    populations: &[Known],
-    servers: &[(Visit, ServerRecord)],
-) -> Vec<Sample> {
+pub(super) fn samples(plan: &Plan, populations: &[Known], servers: &[Logged]) -> Vec<Sample> {
     let mut maker = Maker { plan, repeats: BTreeMap::new(), samples: Vec::new() };
-    let mut logs: BTreeMap<SocketAddr, (Visit, &ServerRecord)> =
-        servers.iter().map(|(visit, log)| (log.peer, (*visit, log))).collect();
+    let mut logs: BTreeMap<Ends, &Logged> =
+        servers.iter().map(|logged| ((logged.record.peer, logged.port), logged)).collect();
     for known in populations {
         let logged: Vec<Visit> = known.take_logged(&mut logs, &mut maker);
         // Whose ports are not known are told by how many are missing.
@@ -94,20 +104,19 @@ pub(super) fn samples(
 
 impl Known {
     /// Samples of the records, and of the connections that were logged but not captured.
-    fn take_logged(
-        &self,
-        logs: &mut BTreeMap<SocketAddr, (Visit, &ServerRecord)>,
-        maker: &mut Maker<'_>,
-    ) -> Vec<Visit> {
+    fn take_logged(&self, logs: &mut BTreeMap<Ends, &Logged>, maker: &mut Maker<'_>) -> Vec<Visit> {
         let mut logged = Vec::new();
         for record in &self.records {
-            let Some((visit, log)) = logs.remove(&record.client) else {
+            let ends = (record.client, record.server.port());
+            let Some(Logged { visit, record: log, .. }) = logs.remove(&ends) else {
                 let lost = |sample: &mut Sample| astray(sample, label::STRANGER, "it is in no log");
                 maker.sample(self, label::STRANGER, lost);
                 continue;
             };
+            let visit = *visit;
             logged.push(visit);
-            let dialled = self.dialled.iter().find(|own| own.local == Some(record.client));
+            let same = |own: &&Dialled| own.local == Some(record.client) && own.visit == visit;
+            let dialled = self.dialled.iter().find(same);
             maker.sample(self, &format!("{visit:?}"), |sample| {
                 describe(sample, record, visit);
                 gaps(sample, record, log, dialled, self.round_trip);
@@ -130,9 +139,13 @@ impl Known {
             }
         }
         // A client's address tells its population: what is left of it was not captured.
-        let own: Vec<SocketAddr> = self.dialled.iter().filter_map(|own| own.local).collect();
-        for local in own {
-            if let Some((visit, _)) = logs.remove(&local) {
+        for own in &self.dialled {
+            let ends = logs
+                .iter()
+                .find(|(ends, logged)| own.local == Some(ends.0) && own.visit == logged.visit);
+            if let Some(ends) = ends.map(|(ends, _)| *ends) {
+                let visit = own.visit;
+                logs.remove(&ends);
                 logged.push(visit);
                 let lost = |sample: &mut Sample| {
                     astray(sample, label::NOT_CAPTURED, "it is not in the capture");

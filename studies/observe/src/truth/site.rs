@@ -6,7 +6,7 @@ use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use conn::{Running, ServerRecord};
+use conn::Running;
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, Link, Node};
 use linkmodel::{Jitter, LinkConfig, Path};
@@ -14,6 +14,7 @@ use observe::{Connection, Counters, Limits, LinkType, Tracker};
 use tls::{Identity, KeyType, Ticket};
 
 use super::dial::{Dial, Dialled, Means};
+use super::sample::Logged;
 use super::visit::{SERVER_NAME, Visit};
 use super::{Plan, Population, TruthError};
 
@@ -156,12 +157,14 @@ impl Site {
     pub(super) fn finish(
         mut self,
         expected: usize,
-    ) -> Result<(Vec<(Visit, ServerRecord)>, Vec<(Vec<Connection>, Counters)>), TruthError> {
+    ) -> Result<(Vec<Logged>, Vec<(Vec<Connection>, Counters)>), TruthError> {
         let until = Instant::now() + RECORD_PATIENCE;
         let mut logs = Vec::new();
         while logs.len() < expected && Instant::now() < until {
             for (visit, running) in &self.servers {
-                logs.extend(running.log().drain().into_iter().map(|record| (*visit, record)));
+                let (visit, port) = (*visit, running.address().port());
+                let logged = running.log().drain().into_iter();
+                logs.extend(logged.map(|record| Logged { visit, port, record }));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
