@@ -27,6 +27,12 @@ pub(crate) struct Start {
     credit: u64,
 }
 
+/// Outages in a row that a frame waits through at most. Outages that repeat in step with a trace cover
+/// all of its opportunities: the frame then waits for longer than any run.
+const MOST_OUTAGES: u32 = 20_000;
+/// A hundred years.
+const BEYOND_ANY_RUN: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 86_400);
+
 impl Transmitter {
     pub(crate) fn new(origin: Time) -> Self {
         Transmitter { origin, free_at: Time::ZERO, next_opportunity: 0, credit: 0 }
@@ -68,7 +74,7 @@ impl Transmitter {
             .first_after(self.origin, since)
             .max(trace.first_at(self.origin, self.free_at))
             .max(self.next_opportunity);
-        loop {
+        for _ in 0..MOST_OUTAGES {
             let at = trace.time_of(self.origin, opportunity);
             let up = self.up_from(config, at);
             if up == at {
@@ -76,6 +82,10 @@ impl Transmitter {
             }
             opportunity = trace.first_at(self.origin, up).max(opportunity.saturating_add(1));
         }
+        let beyond = trace.time_of(self.origin, opportunity) + BEYOND_ANY_RUN;
+        let opportunity = trace.first_at(self.origin, beyond);
+        let at = trace.time_of(self.origin, opportunity);
+        Start { at, opportunity, credit: Trace::OPPORTUNITY }
     }
 
     /// Sends a frame of `len` bytes and says when its last bit leaves.

@@ -381,3 +381,17 @@ fn vectors_are_frames() {
     frame.flip_bit(15);
     assert_eq!(frame, [0x80, 0x01]);
 }
+
+#[test]
+fn outages_in_step_with_a_trace_keep_a_frame_waiting_and_nobody_else() {
+    // Each of the trace's opportunities, every 10 ms, lies in an outage.
+    let link = config(
+        r#"rate = { trace = [10] }
+        outages = [{ start = "9ms", duration = "2ms", every = "10ms" }]"#,
+    );
+    let mut link = Link::new(link, 1).unwrap();
+    assert!(link.handle_frame(Time::ZERO, Token { number: 0, len: 1000 }).is_ok());
+    let year = Duration::from_secs(365 * 86_400);
+    assert!(link.next_event().is_some_and(|event| event > Time::ZERO + 99 * year));
+    assert_eq!(poll(&mut link, Time::ZERO + year), []);
+}
