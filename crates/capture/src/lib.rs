@@ -41,5 +41,5 @@ pub use filter::Filter;
 pub use frame::{Cut, Event, Frame, Progress};
 pub use live::{Live, LiveOptions, LiveStatistics};
 pub use merge::Merge;
-pub use packet::privileges::{Dropped, drop_privileges};
+pub use packet::privileges::{Dropped, Identity, drop_privileges, identity_after};
 pub use source::{STDIN, Source};

@@ -56,7 +56,7 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     drop(bench);
     let mut ended = ended.map_err(study_failed)?;
     if let (End::Complete, Some(captures)) = (ended, run.observe)
-        && !Captures::are_in(&folder)
+        && !finished.has_study(observe_study::truth::STUDY)
         && !captures.make(&mut recorder, run.lab, None, &interrupt, talk)?
     {
         ended = End::Interrupted;

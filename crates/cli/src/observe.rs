@@ -1,5 +1,6 @@
 //! `wiretax observe`: how long clients took, from captures or an interface.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,13 +40,13 @@ pub fn observe(args: &ObserveArgs, talk: &Talk) -> Outcome {
 }
 
 /// What turns frames into records, and where these go.
-pub struct Reading {
+struct Reading {
     tracker: Tracker,
-    pub sinks: Sinks,
+    sinks: Sinks,
     /// Frames of link types that are not read, by number.
-    pub unread_links: std::collections::BTreeMap<u32, u64>,
+    unread_links: BTreeMap<u32, u64>,
     /// Frames that the kernel lost.
-    pub lost: u64,
+    lost: u64,
     key_log: KeyLog,
 }
 
@@ -62,7 +63,7 @@ impl Reading {
         let mut reading = Reading {
             tracker: Tracker::new(limits),
             sinks,
-            unread_links: std::collections::BTreeMap::new(),
+            unread_links: BTreeMap::new(),
             lost: 0,
             key_log: KeyLog::new(KEYS),
         };
@@ -109,8 +110,9 @@ impl Reading {
         }
     }
 
-    /// Gives out what is still open. What the tracker counted in the end.
-    fn finish(mut self) -> Result<(Sinks, Counters, Unread), Failed> {
+    /// Gives out what is still open. Where the records went, what the tracker counted in the end, and
+    /// frames of link types that are not read.
+    fn finish(mut self) -> Result<(Sinks, Counters, BTreeMap<u32, u64>), Failed> {
         self.tracker.close();
         while let Some(output) = self.tracker.poll_output() {
             self.sinks.take(output)?;
@@ -119,12 +121,9 @@ impl Reading {
         self.sinks.digest.count_frames(&counters);
         self.sinks.digest.count_lost(self.lost);
         self.sinks.finish()?;
-        Ok((self.sinks, counters, Unread(self.unread_links)))
+        Ok((self.sinks, counters, self.unread_links))
     }
 }
-
-/// Frames that were not read, by their LINKTYPE.
-pub struct Unread(pub std::collections::BTreeMap<u32, u64>);
 
 /// Differs from run to run: keys hash tables, names the run in rows.
 fn seed_of_run() -> u64 {
@@ -157,7 +156,7 @@ fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
     let unread = reading.sinks.unread;
     // What was read before a failure is shown too.
     let (sinks, counters, links) = reading.finish()?;
-    for (link, frames) in &links.0 {
+    for (link, frames) in &links {
         talk.warning(format!(
             "{frames} frames of link type {link} were passed over: it is not read"
         ));

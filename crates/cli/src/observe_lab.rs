@@ -2,7 +2,7 @@
 //! of them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -59,12 +59,6 @@ impl Captures {
     /// As a manifest has it.
     pub fn described(&self) -> serde_json::Value {
         json!({ "plan": "quick", "seed": self.seed, "times": self.times })
-    }
-
-    /// Whether results have them already.
-    pub fn are_in(folder: &Path) -> bool {
-        let study = |sample: &record::Sample| sample.study == truth::STUDY;
-        record::Run::open(folder).is_ok_and(|run| run.samples.iter().any(study))
     }
 
     /// Makes them, and records a sample of each connection. False if it was interrupted; what was

@@ -48,11 +48,10 @@ impl Now {
     /// Takes a record.
     pub fn take(&mut self, connection: &Connection) {
         let Some(tls) = &connection.tls else { return };
-        let Some(finished) = tls.client_finished else {
+        if tls.client_finished.is_none() {
             self.failed += 1;
             return;
-        };
-        let _ = finished;
+        }
         self.uncertain += u64::from(!connection.uncertain.is_empty());
         let name = tls.version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
         let quic = if connection.quic.is_some() { ", QUIC" } else { "" };

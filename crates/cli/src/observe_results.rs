@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use capture::Identity;
 use observe::Counters;
 use observe_study::{Findings, findings};
 use report::{Cell, Column, Row, Table};
@@ -54,12 +55,7 @@ impl Late {
 pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Failed> {
     let failed = || format!("{} cannot be given to the user who called", folder.display());
     let owner = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.uid());
-    if !runs_as_root() {
-        return Ok(());
-    }
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let identity = number("SUDO_UID").zip(number("SUDO_GID"));
-    let (user, group) = identity.unwrap_or(NOBODY);
+    let Some(Identity { user, group }) = capture::identity_after() else { return Ok(()) };
     if !is_new && owner(folder).with_context(failed).or_exit(Exit::Results)? == 0 {
         let shown = folder.display();
         let error = anyhow!(
@@ -77,14 +73,6 @@ pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Failed> {
     Ok(())
 }
 
-/// `nobody`, whom root becomes where it was not called by sudo.
-const NOBODY: (u32, u32) = (65_534, 65_534);
-
-fn runs_as_root() -> bool {
-    // The owner of our own entry in /proc is the effective user.
-    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
-}
-
 /// Prints and writes what the records say.
 pub fn publish(
     args: &ObserveArgs,
@@ -93,8 +81,10 @@ pub fn publish(
     late: Late,
     talk: &Talk,
 ) -> Result<(), Failed> {
-    let findings = findings(&sinks.digest);
-    if !args.json.json && !sinks.unread {
+    let prints = !args.json.json && !sinks.unread;
+    // Modes and intervals are drawn: nothing to do for a stream of records alone.
+    let found = (prints || late.html.is_some()).then(|| findings(&sinks.digest));
+    if let Some(findings) = found.as_ref().filter(|_| prints) {
         let mut text = String::new();
         if !sinks.listed.is_empty() && sinks.listed.len() <= LISTED {
             text += &connections(&sinks.listed).to_text(terminal_width());
@@ -113,8 +103,8 @@ pub fn publish(
         ));
         talk.advice("give a larger --max-connections");
     }
-    if let Some((path, file)) = late.html {
-        write_report(&findings, &path, file)?;
+    if let (Some((path, file)), Some(findings)) = (late.html, &found) {
+        write_report(findings, &path, file)?;
         talk.note(format!("report: {}", path.display()));
     }
     if let Some((path, file)) = late.rtt {

@@ -4,7 +4,7 @@
 use observe_study::truth::{self, Agreement};
 use observe_study::{Findings, Options};
 use record::Sample;
-use report::{Inline, KeyFigure, Section, Table};
+use report::{Section, Table};
 
 use crate::exit::{Exit, Failed, OrExit};
 
@@ -42,15 +42,5 @@ impl Truth {
         let mut sections = self.findings.sections().or_exit(Exit::Results)?;
         sections.push(self.agreement.section());
         Ok(sections)
-    }
-
-    /// What the first page of a report shows of it.
-    pub fn key_figures(&self) -> Vec<KeyFigure> {
-        self.findings.key_figures()
-    }
-
-    /// The answer's lines.
-    pub fn answer(&self) -> Vec<Inline> {
-        self.findings.answer()
     }
 }

@@ -238,8 +238,8 @@ fn assemble(manifest: &Manifest, findings: &Found<'_>) -> Result<Report, Failed>
     }
     if let Some(truth) = findings.truth {
         if findings.handshake.is_none() {
-            report.answer = truth.answer();
-            report.key_figures = truth.key_figures();
+            report.answer = truth.findings.answer();
+            report.key_figures = truth.findings.key_figures();
         }
         report.sections.extend(truth.sections()?);
     }

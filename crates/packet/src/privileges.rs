@@ -42,7 +42,7 @@ pub struct Dropped {
 /// [`Error::RightsKept`] if some right is still there. The process should then end.
 pub fn drop_privileges() -> Result<Dropped, Error> {
     set_no_new_privs(true).map_err(system("setting no_new_privs"))?;
-    let identity = if rustix::process::geteuid().is_root() { Some(choose()) } else { None };
+    let identity = identity_after();
     if let Some(identity) = identity {
         become_user(identity)?;
     }
@@ -60,6 +60,13 @@ pub fn drop_privileges() -> Result<Dropped, Error> {
 
 fn system(doing: &'static str) -> impl FnOnce(rustix::io::Errno) -> Error {
     move |errno| Error::System { doing, source: errno.into() }
+}
+
+/// Whom the process will run as after [`drop_privileges`], if it runs as root now: what it is to write
+/// later must be that user's.
+#[must_use]
+pub fn identity_after() -> Option<Identity> {
+    rustix::process::geteuid().is_root().then(choose)
 }
 
 /// Who root becomes.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use observe::{
     AlertFacts, Connection, EarlyData, End, Ending, Resumption, TcpFacts, TlsFacts, Transport,
 };
-use serde::Serialize;
 use units::Time;
 
 use crate::anonymise::Anonymiser;
@@ -54,7 +53,7 @@ impl Flattener {
             ended: end(connection.end).to_owned(),
             dropped: connection.dropped,
             goes_on: connection.goes_on,
-            uncertain: connection.uncertain.iter().filter_map(tag).collect(),
+            uncertain: connection.uncertain.iter().map(|reason| reason.name().to_owned()).collect(),
             frames_up: connection.up.frames,
             bytes_up: connection.up.bytes,
             frames_down: connection.down.frames,
@@ -185,13 +184,5 @@ fn early_data(early_data: EarlyData) -> &'static str {
         EarlyData::Rejected => "rejected",
         EarlyData::Likely => "likely",
         EarlyData::Accepted => "accepted",
-    }
-}
-
-/// The name by which an enum of plain variants is serialised.
-fn tag<T: Serialize>(value: &T) -> Option<String> {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(tag)) => Some(tag),
-        _ => None,
     }
 }

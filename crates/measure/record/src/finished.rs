@@ -33,6 +33,16 @@ impl Finished {
         self.count == 0
     }
 
+    /// Whether any sample of a study is recorded.
+    #[must_use]
+    pub fn has_study(&self, study: &str) -> bool {
+        let name = cell_name(study, &BTreeMap::new());
+        let own = |cell: &String| {
+            cell.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.cells.keys().any(own)
+    }
+
     /// Each cell's name ([`Sample::cell`]) with the number of its samples.
     pub fn cells(&self) -> impl Iterator<Item = (&str, usize)> {
         self.cells.iter().map(|(cell, repeats)| (cell.as_str(), repeats.len()))

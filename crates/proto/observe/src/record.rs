@@ -275,6 +275,26 @@ pub enum Uncertain {
     QuicEarlyData,
 }
 
+impl Uncertain {
+    /// Its name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Uncertain::MidStream => "mid_stream",
+            Uncertain::OneDirection => "one_direction",
+            Uncertain::BytesMissing => "bytes_missing",
+            Uncertain::ClientFinished => "client_finished",
+            Uncertain::ServerFinished => "server_finished",
+            Uncertain::EndOfEarlyData => "end_of_early_data",
+            Uncertain::TicketOrData => "ticket_or_data",
+            Uncertain::ServerSpeaksFirst => "server_speaks_first",
+            Uncertain::UnknownSuite => "unknown_suite",
+            Uncertain::QuicData => "quic_data",
+            Uncertain::QuicEarlyData => "quic_early_data",
+        }
+    }
+}
+
 pub(crate) fn text<T: Display, S: Serializer>(
     value: &Option<T>,
     serializer: S,
@@ -290,4 +310,29 @@ pub(crate) fn texts<T: Display, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().map(ToString::to_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_one_name_in_all_results() {
+        let all = [
+            Uncertain::MidStream,
+            Uncertain::OneDirection,
+            Uncertain::BytesMissing,
+            Uncertain::ClientFinished,
+            Uncertain::ServerFinished,
+            Uncertain::EndOfEarlyData,
+            Uncertain::TicketOrData,
+            Uncertain::ServerSpeaksFirst,
+            Uncertain::UnknownSuite,
+            Uncertain::QuicData,
+            Uncertain::QuicEarlyData,
+        ];
+        for reason in all {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.name());
+        }
+    }
 }

@@ -14,7 +14,7 @@ mod top;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use observe::{Class, Connection, EarlyData, Resumption, TlsFacts, Uncertain};
+use observe::{Class, Connection, EarlyData, Resumption, TlsFacts};
 use units::Time;
 use wire::tls::Version;
 
@@ -225,7 +225,7 @@ impl Digest {
             return;
         };
         let reasons: Vec<String> =
-            connection.uncertain.iter().map(|reason| reason_name(*reason)).collect();
+            connection.uncertain.iter().map(|reason| reason.name().to_owned()).collect();
         let (Some(class), Some(hello)) = (connection.class(), tls.client_hello) else {
             self.count_uncertain(&reasons);
             self.untold += 1;
@@ -424,13 +424,5 @@ impl Digest {
             let pair = (set(&tls.key_shares), group);
             changes.retry(pair, &self.mould).take(round_trip);
         }
-    }
-}
-
-/// A reason's name, as the records have it.
-pub(crate) fn reason_name(reason: Uncertain) -> String {
-    match serde_json::to_value(reason) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => "unknown".to_owned(),
     }
 }

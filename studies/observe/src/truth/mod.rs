@@ -86,7 +86,7 @@ impl Plan {
                 bucket: Duration::from_secs(1),
                 ..Options::default()
             },
-            command: format!("wiretax observe --truth --seed {}", lab.seed),
+            command: format!("wiretax observe lab --seed {}", lab.seed),
             lab,
             captures: None,
         }

@@ -14,7 +14,7 @@ use super::agreement::outcome;
 use super::dial::Dialled;
 use super::visit::Visit;
 use super::{Plan, STUDY};
-use crate::digest::{Digest, Kind, Measured, Taken, reason_name};
+use crate::digest::{Digest, Kind, Measured, Taken};
 
 /// Axes of a point.
 pub(super) mod axis {
@@ -199,7 +199,7 @@ fn astray(sample: &mut Sample, state: &str, why: &str) {
 /// What the record says.
 fn describe(sample: &mut Sample, record: &Connection, visit: Visit) {
     let class = record.class().map_or("none", Class::name);
-    let reasons: Vec<String> = record.uncertain.iter().map(|reason| reason_name(*reason)).collect();
+    let reasons: Vec<&str> = record.uncertain.iter().map(|reason| reason.name()).collect();
     let tls = record.tls.as_ref();
     let name = tls.and_then(|tls| tls.server_name.clone()).unwrap_or_default();
     let labels = [
