@@ -5,9 +5,9 @@ use std::path::Path;
 use datafusion::arrow::array::{Array, Float64Array};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
+use export::{DataSet, EndingRow, Options, Row};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
-use rows::{DataSet, EndingRow, Options, Row};
 
 /// 2026-11-21T09:00:00Z.
 const START: u64 = 1_795_251_600_000_000_000;

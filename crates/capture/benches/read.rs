@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use capture::{Event, Source};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use observe::{Limits, LinkType, Tracker};
+use tracker::{Limits, LinkType, Tracker};
 
 /// Bytes of each file.
 const FILE: usize = 128 << 20;

@@ -99,7 +99,7 @@ fn main() {
     let (connections, packets): (usize, usize) =
         (connections.parse().unwrap(), packets.parse().unwrap());
     let payload = if size == "full" { 1448 } else { 16 };
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto/observe/tests/data/");
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto/tracker/tests/data/");
     // Up to the server's first application data.
     let template = template(&format!("{data}tls1.2.pcap"), 19);
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use stacks::builder::{self, BuildError};
-use stacks::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
+use tls_drivers::builder::{self, BuildError};
+use tls_drivers::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
 
 use crate::drivers_args::{DriversArgs, DriversCommand};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
@@ -29,7 +29,7 @@ pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
 
 /// Answers one question on standard input: the host process of a measurement.
 pub fn host() -> Outcome {
-    stacks::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout())
+    tls_drivers::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout())
         .context("a host answers one line of JSON; `wiretax stacks` starts it by itself")
         .or_exit(Exit::Usage)?;
     Ok(Exit::Done)
@@ -48,7 +48,7 @@ pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Failed> {
 
 fn list(catalog: &Catalog, json: bool) -> Outcome {
     if catalog.drivers().is_empty() {
-        let error = stacks::Error::NoSources(catalog.folders().built());
+        let error = tls_drivers::Error::NoSources(catalog.folders().built());
         return Err(Failed { exit: Exit::Machine, error: error.into() });
     }
     let mut text = String::new();

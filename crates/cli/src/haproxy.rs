@@ -11,8 +11,8 @@ use haproxy::{Builder, Built, End, Library, Locks, Plan, Release, Scenario, Watc
 use record::{Finished, Manifest, Recorder, Session, Warning};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use stacks::{Catalog, Folders};
 use tls::{Group, KeyType, Version};
+use tls_drivers::{Catalog, Folders};
 use units::Delay;
 
 use crate::args::{JsonArg, OutArgs};
@@ -235,7 +235,7 @@ fn library(name: &str, args: &HaproxyArgs, catalog: &Catalog) -> Result<Library,
         return Library::at(name, Path::new(folder));
     }
     let driver = catalog.drivers().iter().find(|driver| driver.name == name);
-    let sdk = driver.and_then(stacks::Driver::sdk);
+    let sdk = driver.and_then(tls_drivers::Driver::sdk);
     Library::at(name, &sdk.unwrap_or_default())
 }
 

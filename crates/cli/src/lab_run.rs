@@ -27,7 +27,7 @@ pub struct LabRun<'a> {
     /// The observe study's part.
     pub observe: Option<&'a Captures>,
     /// The stacks study's part, measured after the lab is gone.
-    pub stacks: Option<&'a stacks_study::Plan>,
+    pub stacks: Option<&'a stacks::Plan>,
     pub out: &'a OutArgs,
     pub lab: &'a LabArgs,
     pub json: &'a JsonArg,
@@ -56,7 +56,7 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     drop(bench);
     let mut ended = ended.map_err(study_failed)?;
     if let (End::Complete, Some(captures)) = (ended, run.observe)
-        && !finished.has_study(observe_study::truth::STUDY)
+        && !finished.has_study(observe::truth::STUDY)
         && !captures.make(&mut recorder, run.lab, None, &interrupt, talk)?
     {
         ended = End::Interrupted;
@@ -65,7 +65,7 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
         let scratch = Scratch::make()?;
         let ready = Ready::of_run(plan.clone(), &scratch)?;
         let stacks = ready.measure(scratch, &finished, &mut recorder, &interrupt, talk)?;
-        if stacks.end == stacks_study::End::Interrupted {
+        if stacks.end == stacks::End::Interrupted {
             ended = End::Interrupted;
         }
     }

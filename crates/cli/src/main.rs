@@ -48,6 +48,7 @@ use crate::exit::{Exit, Outcome};
 use crate::talk::Talk;
 
 fn main() -> ExitCode {
+    record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
     let mut parsed = args::command().try_get_matches();
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
         parsed = args::documented().try_get_matches();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use capture::{Event, Filter, Frame, Live, LiveOptions, Merge};
-use observe::{Counters, HandOut, KeyLog, Limits, LinkType, Tracker};
+use tracker::{Counters, HandOut, KeyLog, Limits, LinkType, Tracker};
 
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::interrupt::Interrupt;
@@ -214,7 +214,7 @@ fn serve_metrics(args: &ObserveArgs, reading: &mut Reading, talk: &Talk) -> Resu
     let Some(address) = args.results.prometheus else { return Ok(()) };
     let gauges = Arc::new(Gauges::default());
     let page = Arc::clone(&gauges);
-    let listening = metrics_page::serve_on_thread(address, Arc::new(move || page.page()))
+    let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()))
         .with_context(|| format!("metrics cannot be served at {address}; hint: take another port"))
         .or_exit(Exit::Machine)?;
     talk.note(format!("metrics at http://{listening}/metrics"));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use rows::Addresses;
+use export::Addresses;
 use units::Delay;
 
 use crate::args::{JsonArg, LabArgs};

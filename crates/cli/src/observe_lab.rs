@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use observe_study::truth::{self, Plan, TruthError};
+use observe::truth::{self, Plan, TruthError};
 use record::{Manifest, Recorder, Session};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::time::Duration;
 
-use observe::{Connection, Counters};
+use tracker::{Connection, Counters};
 
 /// Handshakes of each version that the view's medians rest on.
 const RECENT: usize = 1000;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use observe::{Class, Connection, Counters};
+use tracker::{Class, Connection, Counters};
 
 /// Upper bounds of the histograms' buckets, in seconds.
 const BUCKETS: [f64; 14] =

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use capture::Identity;
-use observe::Counters;
-use observe_study::{Findings, findings};
+use observe::{Findings, findings};
 use report::{Cell, Column, Row, Table};
+use tracker::Counters;
 
 use crate::exit::{Exit, Failed, OrExit};
 use crate::observe_args::ObserveArgs;
@@ -152,7 +152,7 @@ fn replace(path: &Path, text: &str) -> Result<(), Failed> {
 }
 
 /// Each connection in a line.
-fn connections(rows: &[rows::Row]) -> Table {
+fn connections(rows: &[export::Row]) -> Table {
     let columns = vec![
         Column::new("Client"),
         Column::new("Server"),
@@ -193,7 +193,7 @@ fn connections(rows: &[rows::Row]) -> Table {
     table
 }
 
-fn remarks(row: &rows::Row) -> String {
+fn remarks(row: &export::Row) -> String {
     let mut remarks = Vec::new();
     if row.transport == "quic" {
         remarks.push("QUIC".to_owned());

@@ -5,11 +5,11 @@ use std::io::Stdout;
 use std::sync::Arc;
 
 use anyhow::Context;
-use observe::{Connection, Output};
-use observe_study::{Digest, Options};
-use rows::{
+use export::{
     Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row,
 };
+use observe::{Digest, Options};
+use tracker::{Connection, Output};
 
 use crate::exit::{Exit, Failed, OrExit};
 use crate::files::read_text;
@@ -49,7 +49,7 @@ impl Sinks {
         let networks = Prefixes::new(prefix4, prefix6).or_exit(Exit::Usage)?;
         let parquet = match &args.results.parquet {
             Some(folder) => {
-                Some(DataSet::open(folder, rows::Options::default()).or_exit(Exit::Results)?)
+                Some(DataSet::open(folder, export::Options::default()).or_exit(Exit::Results)?)
             }
             None => None,
         };

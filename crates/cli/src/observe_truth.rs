@@ -1,8 +1,8 @@
 //! What results have of the observe study: clients of whom all is known, and how far their records agree
 //! with the logs of both ends.
 
-use observe_study::truth::{self, Agreement};
-use observe_study::{Findings, Options};
+use observe::truth::{self, Agreement};
+use observe::{Findings, Options};
 use record::Sample;
 use report::{Section, Table};
 

@@ -40,7 +40,7 @@ impl Question {
                 Some(parsed.or_exit(Exit::Usage)?.into_weights())
             }
         };
-        Ok(Question { from, clients, seed, load: stacks_study::LOAD })
+        Ok(Question { from, clients, seed, load: stacks::LOAD })
     }
 
     pub fn findings<'a>(&'a self, summary: &'a Summary) -> Result<Findings<'a>, Failed> {
@@ -64,7 +64,7 @@ pub struct Results {
     /// What the handshake study's samples say.
     pub summary: Summary,
     /// What the stacks study's samples say.
-    pub stacks: stacks_study::Summary,
+    pub stacks: stacks::Summary,
     /// What the samples of `wiretax stacks haproxy` say.
     pub haproxy: haproxy::Summary,
     /// What the observe study made of clients of whom all is known.
@@ -84,12 +84,12 @@ impl Results {
         let mut progress = talk.progress();
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
-        let (stacks, others) = of_study(run.samples, stacks_study::STUDY);
+        let (stacks, others) = of_study(run.samples, stacks::STUDY);
         let (of_haproxy, others) = of_study(others, haproxy::STUDY);
-        let (of_clients, others) = of_study(others, observe_study::truth::STUDY);
+        let (of_clients, others) = of_study(others, observe::truth::STUDY);
         let truth = Truth::of(&of_clients, seed);
         let summary = summarise(others, seed).or_exit(Exit::Results);
-        let stacks = stacks_study::summarise(stacks);
+        let stacks = stacks::summarise(stacks);
         let haproxy = haproxy::Summary::of(&of_haproxy);
         progress.finish();
         Ok(Results { manifest: run.manifest, summary: summary?, stacks, haproxy, truth: truth? })
@@ -109,7 +109,7 @@ impl Results {
             _ => Some(self.handshake(question)?),
         };
         let stacks = (!self.stacks.is_empty())
-            .then(|| stacks_study::Findings::new(&self.stacks, question.load, question.seed));
+            .then(|| stacks::Findings::new(&self.stacks, question.load, question.seed));
         let haproxy = (!self.haproxy.rows.is_empty()).then_some(&self.haproxy);
         let truth = self.truth.as_ref();
         let findings = Found { handshake, stacks, haproxy, truth };
@@ -160,7 +160,7 @@ fn of_study(samples: Vec<Sample>, study: &str) -> (Vec<Sample>, Vec<Sample>) {
 /// What each study that was run says.
 struct Found<'a> {
     handshake: Option<Findings<'a>>,
-    stacks: Option<stacks_study::Findings<'a>>,
+    stacks: Option<stacks::Findings<'a>>,
     haproxy: Option<&'a haproxy::Summary>,
     truth: Option<&'a Truth>,
 }

@@ -22,8 +22,8 @@ pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
         // Of results from before there was this study nothing of it is resumed.
         (Some(folder), None) => crate::stacks::plan_of(folder).ok(),
         (_, seed) => {
-            let plan = stacks_study::Plan::built_in("quick").or_exit(Exit::Usage)?;
-            Some(stacks_study::Plan { seed: seed.unwrap_or(plan.seed), ..plan })
+            let plan = stacks::Plan::built_in("quick").or_exit(Exit::Usage)?;
+            Some(stacks::Plan { seed: seed.unwrap_or(plan.seed), ..plan })
         }
     };
     let question = Question::read("tcp+tls12", None, plan.seed)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use record::{Finished, Manifest, Recorder, Session};
 use serde_json::json;
-use stacks::{Catalog, Folders, State};
-use stacks_study::{
+use stacks::{
     Bench, Build, End, Ended, Expanded, Fact, Library, NULL, Plan, Roster, StudyError, Tool,
     Watcher,
 };
+use tls_drivers::{Catalog, Folders, State};
 
 use crate::drivers::supervisor;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
@@ -62,7 +62,7 @@ pub fn stacks(args: &StacksArgs, talk: &Talk) -> Outcome {
 
 /// What lives as long as hosts are started.
 pub struct Scratch {
-    supervisor: stacks::Supervisor,
+    supervisor: tls_drivers::Supervisor,
     folder: tempfile::TempDir,
 }
 
@@ -76,7 +76,7 @@ impl Scratch {
     /// The driver without cryptography, which comes with the program.
     fn null(&self) -> Result<Library, Failed> {
         let object = self.folder.path().join("null.so");
-        std::fs::write(&object, stacks::NULL)
+        std::fs::write(&object, tls_drivers::NULL)
             .with_context(|| format!("{} cannot be written", object.display()))
             .or_exit(Exit::Machine)?;
         Ok(Library {
@@ -127,7 +127,7 @@ fn of_catalog(catalog: &Catalog, scratch: &Scratch) -> Result<Roster, Failed> {
     Ok(Roster { libraries })
 }
 
-fn library(driver: &stacks::Driver) -> Library {
+fn library(driver: &tls_drivers::Driver) -> Library {
     let facts = driver.facts.iter().map(|fact| Fact {
         what: fact.what.clone(),
         says: fact.says.clone(),

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use stacks::{Cipher, Contexts, Group, Key, Locks, Version, Wire};
-use stacks_study::{Tool, parse_workload};
+use stacks::{Tool, parse_workload};
+use tls_drivers::{Cipher, Contexts, Group, Key, Locks, Version, Wire};
 
 use crate::args::{JsonArg, OutArgs};
 
@@ -128,8 +128,8 @@ pub struct StacksAxes {
     pub repeat: Option<u32>,
 }
 
-fn workload(text: &str) -> Result<String, stacks_study::UnknownValue> {
-    parse_workload(text).map(stacks_study::workload_name)
+fn workload(text: &str) -> Result<String, stacks::UnknownValue> {
+    parse_workload(text).map(stacks::workload_name)
 }
 
 /// Connections a second: `20000`, `20000/s`.
@@ -165,7 +165,7 @@ impl StacksAxes {
     }
 
     /// Puts what was given into a sweep.
-    pub fn overwrite(&self, sweep: &mut stacks_study::Sweep) {
+    pub fn overwrite(&self, sweep: &mut stacks::Sweep) {
         fn set<T: Clone>(list: &mut Vec<T>, given: &[T]) {
             if !given.is_empty() {
                 *list = given.to_vec();
@@ -205,7 +205,7 @@ mod tests {
             let matches = crate::args::command().try_get_matches_from(line).unwrap();
             let cli = crate::args::Cli::from_arg_matches(&matches).unwrap();
             let crate::args::Command::Stacks(args) = cli.command else { panic!("it is another") };
-            let mut sweep = stacks_study::Plan::single_sweep("cli");
+            let mut sweep = stacks::Plan::single_sweep("cli");
             args.axes.overwrite(&mut sweep);
             (sweep.ms, sweep.connections, sweep.repeat)
         };

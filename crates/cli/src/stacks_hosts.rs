@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use callgrind::{Invocation, Options};
 use locks::Operation;
-use stacks::{
+use stacks::{Contended, Counted, HostFailure, Hosts, ProgramJob};
+use tls_drivers::{
     Described, Extent, HostError, Identity, Job, Key, Locks, Question, Reply, Supervisor,
 };
-use stacks_study::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 
 use programs::Programs;
 pub use programs::libraries as runtimes;

@@ -50,7 +50,7 @@ fn sources(folder: &Path, packages: &[(&str, &str, &str)]) {
         fs::create_dir_all(sources.join(empty)).unwrap();
     }
     fs::create_dir_all(folder.join("bin")).unwrap();
-    fs::write(folder.join("bin/null.so"), stacks::NULL).unwrap();
+    fs::write(folder.join("bin/null.so"), tls_drivers::NULL).unwrap();
     fs::write(folder.join("bin/cargo"), CARGO).unwrap();
     fs::set_permissions(folder.join("bin/cargo"), fs::Permissions::from_mode(0o755)).unwrap();
 }

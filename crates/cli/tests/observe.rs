@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::{data, run, talk, wait_until, wiretax};
 
 fn capture(name: &str) -> String {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proto/observe/tests/data");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data");
     folder.join(name).display().to_string()
 }
 

@@ -1,7 +1,7 @@
-//! SQL over a data set that [`rows::DataSet`] wrote: DataFusion in process.
+//! SQL over a data set that [`export::DataSet`] wrote: DataFusion in process.
 //!
 //! [`run`] answers one of the [`QUESTIONS`], or any other query over the tables `connections` and
-//! `endings`. Their columns are the fields of [`rows::Row`] and [`rows::EndingRow`], and `date` and
+//! `endings`. Their columns are the fields of [`export::Row`] and [`export::EndingRow`], and `date` and
 //! `hour`, by which the files are partitioned: a condition on these reads only the files that it
 //! needs. The same SQL runs on a cluster of Ballista once [`register`] has told it the tables.
 #![cfg_attr(

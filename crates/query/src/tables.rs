@@ -4,7 +4,7 @@ use std::path::Path;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use rows::{EndingRow, Kind, Row, Table};
+use export::{EndingRow, Kind, Row, Table};
 use url::Url;
 
 use crate::error::Error;

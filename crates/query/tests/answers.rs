@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use export::{DataSet, EndingRow, Options, Row};
 use query::{Error, Format, QUESTIONS, run};
-use rows::{DataSet, EndingRow, Options, Row};
 
 const MS: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MS;

@@ -1,6 +1,6 @@
 //! The clients' round-trip times that savings are weighed by.
 
-use observe_study::{ClientRtts, RttError};
+use observe::{ClientRtts, RttError};
 use stats::{Distribution, DistributionError};
 use thiserror::Error;
 

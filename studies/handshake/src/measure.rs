@@ -9,8 +9,8 @@ use conn::{Attempt, ServerRecord};
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
 use linkmodel::{Middlebox, Path};
-use observe::{Connection, Limits, LinkType, Tracker};
 use record::{Finished, Recorder, Sample};
+use tracker::{Connection, Limits, LinkType, Tracker};
 use units::Delay;
 
 use crate::dial::Dial;

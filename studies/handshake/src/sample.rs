@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conn::{Attempt, Failure, Outcome as Connected, ServerRecord};
-use observe::Connection;
 use record::{Outcome, Sample};
+use tracker::Connection;
 
 use crate::mode::{Mode, Transport};
 use crate::point::Point;

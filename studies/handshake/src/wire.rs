@@ -1,7 +1,7 @@
 //! What the capture at the client shows of one connection, as far as the study asks.
 
 use conn::Outcome;
-use observe::{Connection, EarlyData, Resumption, Traffic};
+use tracker::{Connection, EarlyData, Resumption, Traffic};
 use units::Time;
 
 use crate::mode::Mode;

@@ -27,7 +27,7 @@ pub struct Difference {
     /// The quicker one.
     pub to: Kind,
     /// Which handshakes it rests on.
-    pub class: observe::Class,
+    pub class: tracker::Class,
     /// All of them.
     pub all: Compared,
     /// By the mode of the round-trip time that each belongs to.

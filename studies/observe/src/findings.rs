@@ -1,7 +1,7 @@
 //! What the records say, as plain data: for the report, for a terminal, for programs.
 
-use observe::Class;
 use serde::Serialize;
+use tracker::Class;
 use units::Time;
 use wire::tls::Version;
 

@@ -32,6 +32,6 @@ pub(crate) fn meaning(name: &str) -> &'static str {
             "QUIC's 1-RTT packets hide whether they hold application data; the first one was taken"
         }
         "quic_early_data" => "QUIC hides whether early data were accepted: likely is the most",
-        _ => "see `proto/observe`, where the reason is defined",
+        _ => "see `proto/tracker`, where the reason is defined",
     }
 }

@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use observe::{Connection, Limits, LinkType, Tracker};
 use tls::{Group, Identity, KeyType, Library, Session, Ticket, Trust, Version};
+use tracker::{Connection, Limits, LinkType, Tracker};
 use units::Time;
 use wire::ethernet::{self, EtherType};
 use wire::ipv4;

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use lab::LabOptions;
-use observe_study::truth::{self, Plan, Visit};
+use observe::truth::{self, Plan, Visit};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 /// One test: its name, and what it does.

@@ -1,8 +1,8 @@
 //! What to change, with what it saves.
 
 use serde::Serialize;
-use stacks::{Contexts, Group, Key, Locks, Suite, Version, Workload};
 use stats::{Bootstrap, Confidence, Estimate};
+use tls_drivers::{Contexts, Group, Key, Locks, Suite, Version, Workload};
 
 use crate::sample::value;
 use crate::summary::{Cell, Summary, Want};
@@ -67,7 +67,7 @@ pub const MODERN: Suite = Suite {
     version: Version::Tls13,
     key: Key::EcdsaP256,
     group: Group::X25519,
-    cipher: stacks::Cipher::Aes128Gcm,
+    cipher: tls_drivers::Cipher::Aes128Gcm,
 };
 
 /// All changes that the samples can tell of; `seed` is that of the bootstrap.

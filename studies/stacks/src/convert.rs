@@ -1,7 +1,7 @@
 //! Lock counts and memory of a host's answer as values of a sample.
 
 use record::Sample;
-use stacks::{LockCounts, Outcome};
+use tls_drivers::{LockCounts, Outcome};
 
 use crate::sample::{label, put, value};
 

@@ -17,7 +17,7 @@ pub enum StudyError {
     #[error("no certificate with a {key} key could be made: {reason}")]
     Identity {
         /// The key.
-        key: stacks::Key,
+        key: tls_drivers::Key,
         /// Why.
         reason: String,
     },

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stacks::{Described, Job, Reply};
 use thiserror::Error;
+use tls_drivers::{Described, Job, Reply};
 
 use crate::programs::ProgramJob;
 

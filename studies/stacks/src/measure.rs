@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use record::{Finished, Recorder};
-use stacks::{Extent, Identity, Job, Key};
+use tls_drivers::{Extent, Identity, Job, Key};
 
 use crate::about;
 use crate::error::StudyError;

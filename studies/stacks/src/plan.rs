@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stacks::{Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload};
 use thiserror::Error;
+use tls_drivers::{Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload};
 
 use crate::point::{Point, Tool, UnknownValue, parse_workload};
 use crate::roster::{Build, Library, NULL, Roster, UnknownLibrary};

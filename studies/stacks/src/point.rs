@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stacks::{Contexts, Extent, Key, Locks, Suite, Wire, Workload};
 use thiserror::Error;
+use tls_drivers::{Contexts, Extent, Key, Locks, Suite, Wire, Workload};
 
 use crate::programs;
 
@@ -292,7 +292,7 @@ const WARMED: f64 = 1.1;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use stacks::{Cipher, Group, Version};
+    use tls_drivers::{Cipher, Group, Version};
 
     pub(crate) fn point(library: &str) -> Point {
         Point {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stacks::{Contexts, Extent, Identity, Locks, Suite, Version, Wire, Workload};
+use tls_drivers::{Contexts, Extent, Identity, Locks, Suite, Version, Wire, Workload};
 
 use crate::point::{Point, Tool};
 

@@ -89,7 +89,7 @@ mod tests {
         let all = published();
         assert_eq!(all.len(), of(PUBLISHED));
         assert!(all.iter().all(|one| ["full", "resume-chain"].contains(&one.scenario.as_str())));
-        assert!(all.iter().all(|one| one.locks.parse::<stacks::Locks>().is_ok()));
+        assert!(all.iter().all(|one| one.locks.parse::<tls_drivers::Locks>().is_ok()));
         let names: Vec<&str> = lines(TRIAL).map(|fields| fields[0]).collect();
         assert!(names.len() == 13 && names.iter().all(|name| trial(name).is_some()));
         assert_eq!(trial("openssl-3.0.2").unwrap().tls13_ecdsa, (744.0, 744.0));

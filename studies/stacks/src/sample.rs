@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use record::{Outcome, Sample};
-use stacks::{Extent, Locks, Reply, Side, Workload};
+use tls_drivers::{Extent, Locks, Reply, Side, Workload};
 
 use crate::convert;
 use crate::hosts::{Counted, HostFailure};
@@ -198,7 +198,7 @@ pub(crate) fn put<const N: usize>(sample: &mut Sample, values: [(&str, Option<f6
     }
 }
 
-fn done(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdict {
+fn done(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> Verdict {
     let done = outcome.done as f64;
     let wall_s = outcome.wall_ns as f64 / 1e9;
     let each = |ns: u64| (outcome.done > 0).then(|| ns as f64 / 1e3 / done);
@@ -238,7 +238,7 @@ fn done(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdic
     judge(sample, point, outcome)
 }
 
-fn bulk(sample: &mut Sample, outcome: &stacks::Outcome) {
+fn bulk(sample: &mut Sample, outcome: &tls_drivers::Outcome) {
     let gbit = |ns: u64| (ns > 0).then(|| outcome.bytes as f64 * 8.0 / ns as f64);
     put(
         sample,
@@ -265,7 +265,7 @@ fn described(sample: &mut Sample, server: &Side, client: &Side) {
 }
 
 /// Whether what was measured is what was asked for.
-fn judge(sample: &mut Sample, point: &Point, outcome: &stacks::Outcome) -> Verdict {
+fn judge(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> Verdict {
     let name = |what: &str| {
         outcome.failure.as_deref().map_or(String::new(), |why| format!("{what}: {why}"))
     };

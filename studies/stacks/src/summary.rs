@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use record::{Outcome, Sample};
 use serde::{Serialize, Serializer};
-use stacks::{Contexts, Group, Key, Locks, Suite, Version, Wire, Workload};
 use stats::{Confidence, Estimate};
+use tls_drivers::{Contexts, Group, Key, Locks, Suite, Version, Wire, Workload};
 
 use crate::about::{self, About, Machine};
 use crate::point::{Point, Tool};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::{Finished, Manifest, Recorder, Run, Session};
-use stacks::{
+use tls_drivers::{
     Contexts, Described, Extent, Footprint, Identity, Job, Key, LockCounts, Locks, Outcome, Reply,
     Side, Version, Wire, Workload,
 };

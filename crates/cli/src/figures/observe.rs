@@ -1,7 +1,7 @@
 //! The observe study's figures: what captures of known clients said.
 
-use observe_study::truth::Agreement;
-use observe_study::{ClassRow, Findings};
+use observe::truth::Agreement;
+use observe::{ClassRow, Findings};
 use record::Manifest;
 
 use super::provenance;

@@ -1,8 +1,8 @@
 //! The stacks study's figures.
 
 use record::Manifest;
-use stacks::{Key, Locks, Suite, Version, Wire, Workload};
-use stacks_study::{Findings, MODERN, Measured, Summary, Tool, Want, value};
+use stacks::{Findings, MODERN, Measured, Summary, Tool, Want, value};
+use tls_drivers::{Key, Locks, Suite, Version, Wire, Workload};
 
 use super::provenance;
 use crate::report::Question;

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use load::{Close, Control, Options, Report};
-use processes::{ClientPlan, Counts, Error, Pins, Program, Runtime, ServerPlan, Serving};
+use runtimes::{ClientPlan, Counts, Error, Pins, Program, Runtime, ServerPlan, Serving};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use stacks::{Described, Extent, Group, Key, Outcome, Reply, Side, Version, Workload};
-use stacks_study::{Build, Fact, HostFailure, LOAD_CLIENT, Library, ProgramJob};
+use stacks::{Build, Fact, HostFailure, LOAD_CLIENT, Library, ProgramJob};
+use tls_drivers::{Described, Extent, Group, Key, Outcome, Reply, Side, Version, Workload};
 
 /// Connections that each thread of a client keeps going, as the drivers' clients do.
 const ABREAST: usize = 8;
@@ -24,7 +24,7 @@ pub fn libraries() -> Vec<Library> {
     let library = |runtime: &Runtime| {
         let found = runtime.available();
         let version = found.as_ref().map_or("", |toolchain| toolchain.number()).to_owned();
-        let fact = |fact: &processes::Fact| Fact {
+        let fact = |fact: &runtimes::Fact| Fact {
             what: fact.what.to_owned(),
             says: fact.says.to_owned(),
             source: fact.source.to_owned(),
@@ -52,7 +52,7 @@ pub struct Programs {
 
 /// What two jobs must have in common for one server: the workload that it is warm for, the suite,
 /// threads, certificate.
-type Served = (Workload, stacks::Suite, usize, String);
+type Served = (Workload, tls_drivers::Suite, usize, String);
 
 impl Programs {
     /// Those in `cache`.
@@ -165,7 +165,7 @@ fn failure(error: Error) -> HostFailure {
     }
 }
 
-fn described(of: processes::Described) -> Described {
+fn described(of: runtimes::Described) -> Described {
     Described {
         library: of.library,
         version: of.version,
@@ -186,9 +186,9 @@ fn pins(job: &ProgramJob) -> Pins {
     }
 }
 
-fn identity(job: &ProgramJob) -> processes::Identity {
-    let stacks::Identity { chain, key, roots, name } = job.identity.clone();
-    processes::Identity { chain, key, roots, name }
+fn identity(job: &ProgramJob) -> runtimes::Identity {
+    let tls_drivers::Identity { chain, key, roots, name } = job.identity.clone();
+    runtimes::Identity { chain, key, roots, name }
 }
 
 fn server_plan(job: &ProgramJob) -> ServerPlan {
@@ -208,7 +208,7 @@ fn connections(each: u64, job: &ProgramJob) -> u64 {
 
 /// A runtime's client, the server's own or another's.
 fn by_program(server: &Program, client: &Program, job: &ProgramJob) -> Result<Outcome, Failure> {
-    let aes_128 = job.suite.cipher == stacks::Cipher::Aes128Gcm;
+    let aes_128 = job.suite.cipher == tls_drivers::Cipher::Aes128Gcm;
     if client.runtime() == Runtime::Go && job.suite.version == Version::Tls13 && !aes_128 {
         let why = "Go's client cannot pin a suite of TLS 1.3, and asks for AES-128-GCM first";
         return Err(Failure::Unsupported(why));
@@ -219,20 +219,20 @@ fn by_program(server: &Program, client: &Program, job: &ProgramJob) -> Result<Ou
         threads: job.threads,
         at_once: job.threads * ABREAST,
         workload: match job.workload {
-            Workload::Resume => processes::Workload::Resume,
-            _ => processes::Workload::Full,
+            Workload::Resume => runtimes::Workload::Resume,
+            _ => runtimes::Workload::Full,
         },
         warm: job.warm_up,
         extent: match job.extent {
-            Extent::Milliseconds(ms) => processes::Extent::Time(Duration::from_millis(ms)),
+            Extent::Milliseconds(ms) => runtimes::Extent::Time(Duration::from_millis(ms)),
             Extent::Connections(each) => {
                 let all = connections(each, job);
-                processes::Extent::Connections(u32::try_from(all).unwrap_or(u32::MAX))
+                runtimes::Extent::Connections(u32::try_from(all).unwrap_or(u32::MAX))
             }
         },
     };
-    let processes::Measured { server, client, served, made } =
-        processes::measure(server, &server_plan(job), client, &plan)?;
+    let runtimes::Measured { server, client, served, made } =
+        runtimes::measure(server, &server_plan(job), client, &plan)?;
     Ok(Outcome {
         done: made.done,
         // Each side sees failures that the other does not.
@@ -266,7 +266,7 @@ fn share(served: &Counts, done: u64) -> u64 {
     (each * done as f64) as u64
 }
 
-fn side(of: processes::Described, cpu_ns: u64) -> Side {
+fn side(of: runtimes::Described, cpu_ns: u64) -> Side {
     Side { described: described(of), cpu_ns, locks: None, footprint: None }
 }
 
@@ -337,9 +337,9 @@ fn options(serving: &Serving, job: &ProgramJob) -> Result<Options, Failure> {
 /// The cipher suite's registered name.
 fn suite_name(job: &ProgramJob) -> String {
     let cipher = match job.suite.cipher {
-        stacks::Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
-        stacks::Cipher::Aes256Gcm => "AES_256_GCM_SHA384",
-        stacks::Cipher::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA256",
+        tls_drivers::Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
+        tls_drivers::Cipher::Aes256Gcm => "AES_256_GCM_SHA384",
+        tls_drivers::Cipher::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA256",
     };
     match (job.suite.version, job.suite.key) {
         (Version::Tls13, _) => format!("TLS_{cipher}"),
@@ -350,7 +350,7 @@ fn suite_name(job: &ProgramJob) -> String {
 
 fn outcome(
     job: &ProgramJob,
-    server: processes::Described,
+    server: runtimes::Described,
     served: &Counts,
     report: &Report,
 ) -> Result<Outcome, Failure> {
@@ -393,7 +393,7 @@ fn outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stacks::{Cipher, Suite};
+    use tls_drivers::{Cipher, Suite};
 
     fn job(server: &str, client: &str, workload: Workload, version: Version) -> ProgramJob {
         ProgramJob {

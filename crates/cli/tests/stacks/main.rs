@@ -22,7 +22,7 @@ fn stacks(folder: &Path, arguments: &[&str]) -> Output {
 /// A driver of the user's own: the one without cryptography.
 fn own_driver(folder: &Path, name: &str) -> String {
     let path = folder.join(format!("{name}.so"));
-    fs::write(&path, stacks::NULL).unwrap();
+    fs::write(&path, tls_drivers::NULL).unwrap();
     format!("./{name}.so")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -57,13 +58,23 @@ pub struct Tool {
     pub commit: Option<String>,
 }
 
+/// The commit that the program was built from: see [`Tool::built_from`].
+static COMMIT: OnceLock<Option<String>> = OnceLock::new();
+
 impl Tool {
+    /// States the commit that the program was built from, once and before any session begins. Only the
+    /// program's own build script looks at the repository, so that a commit does not build every crate
+    /// anew.
+    pub fn built_from(commit: Option<&str>) {
+        COMMIT.get_or_init(|| commit.map(str::to_owned));
+    }
+
     /// This build.
     #[must_use]
     pub fn current() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("WIRETAX_COMMIT").map(str::to_owned),
+            commit: COMMIT.get().cloned().flatten(),
         }
     }
 }

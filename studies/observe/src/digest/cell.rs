@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use observe::Connection;
+use tracker::Connection;
 
 use super::kept::{Kept, Times};
 use super::spread::{Mould, Spread};

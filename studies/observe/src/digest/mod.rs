@@ -14,7 +14,7 @@ mod top;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use observe::{Class, Connection, EarlyData, Resumption, TlsFacts};
+use tracker::{Class, Connection, EarlyData, Resumption, TlsFacts};
 use units::Time;
 use wire::tls::Version;
 
@@ -201,7 +201,7 @@ impl Digest {
     }
 
     /// Adds what a tracker counted: once, when it has seen all.
-    pub fn count_frames(&mut self, counters: &observe::Counters) {
+    pub fn count_frames(&mut self, counters: &tracker::Counters) {
         self.frames.add(&Frames {
             frames: counters.frames,
             other: counters.other,

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use observe::{Class, Connection, End, TlsFacts};
 use serde::Serialize;
+use tracker::{Class, Connection, End, TlsFacts};
 use wire::tls::Version;
 
 /// A transport and the version agreed over it: a curve of its own in the picture.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use observe::Class;
 use serde::Serialize;
+use tracker::Class;
 
 use super::cell::Measured;
 use super::names::Kind;

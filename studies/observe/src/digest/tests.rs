@@ -1,7 +1,7 @@
 //! Records of real handshakes at exact times, through digest and findings.
 
-use observe::{Class, Connection};
 use tls::Version;
+use tracker::{Class, Connection};
 use units::Time;
 use wire::tls::Version as WireVersion;
 
@@ -232,7 +232,7 @@ fn an_empty_digest_and_odd_records_make_a_report() {
     let _ = report::render(&empty.report().unwrap());
     let flights = full(Version::Tls13);
     let mut odd = replay(&[(&flights, vec![20_000, 0])]);
-    odd[0].uncertain = vec![observe::Uncertain::MidStream, observe::Uncertain::QuicData];
+    odd[0].uncertain = vec![tracker::Uncertain::MidStream, tracker::Uncertain::QuicData];
     odd[0].tls.as_mut().unwrap().server_name = Some("<script>alert(1)</script>\u{1b}[2J".into());
     let mut digest = digest(&odd, &Options::default());
     digest.count_lost(3);

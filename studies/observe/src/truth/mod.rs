@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lab::LabOptions;
-use observe::Connection;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use record::Sample;
 use thiserror::Error;
+use tracker::Connection;
 use units::Delay;
 
 use crate::digest::{Digest, Options, OptionsError};

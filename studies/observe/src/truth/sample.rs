@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conn::ServerRecord;
-use observe::{Class, Connection};
 use record::Sample;
+use tracker::{Class, Connection};
 use units::Time;
 use wire::tls::Version;
 

@@ -10,8 +10,8 @@ use conn::Running;
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, Link, Node};
 use linkmodel::{Jitter, LinkConfig, Path};
-use observe::{Connection, Counters, Limits, LinkType, Tracker};
 use tls::{Identity, KeyType, Ticket};
+use tracker::{Connection, Counters, Limits, LinkType, Tracker};
 
 use super::dial::{Dial, Dialled, Means};
 use super::sample::Logged;

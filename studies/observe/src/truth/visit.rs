@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use observe::Class;
 use serde::Serialize;
 use tls::{Group, Identity, Library, Trust, Version};
+use tracker::Class;
 
 /// The name that the servers' certificate carries.
 pub(super) const SERVER_NAME: &str = "server.wiretax.test";

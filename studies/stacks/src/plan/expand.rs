@@ -10,7 +10,7 @@ use super::{
 };
 use crate::programs::{self, LOAD_CLIENT};
 use crate::scaling::LEAST_COUNTS;
-use stacks::{Contexts, Version};
+use tls_drivers::{Contexts, Version};
 
 /// Libraries that serve as the client beside a server of another: the first that is built. They
 /// take few locks, so that the client does not decide how a server scales.
@@ -282,7 +282,8 @@ fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point
                 sweep.locks.iter().flat_map(|locks| sides.iter().map(move |side| (locks, side)))
             {
                 // Without cryptography there are no locks to replace and nothing to count.
-                if library == NULL && (*locks != stacks::Locks::Pthread || sweep.tool != Tool::Host)
+                if library == NULL
+                    && (*locks != tls_drivers::Locks::Pthread || sweep.tool != Tool::Host)
                 {
                     continue;
                 }

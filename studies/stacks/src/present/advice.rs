@@ -1,7 +1,7 @@
 //! What to change: the answer, and a table of changes.
 
 use report::{Cell, Column, Inline, KeyFigure, Row, Section, Table};
-use stacks::Workload;
+use tls_drivers::Workload;
 
 use super::{Findings, estimate, rate_text, suite_text};
 use crate::advice::{Change, Kind, MODERN, best};

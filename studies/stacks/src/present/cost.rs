@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Note, Plot, PlotError, Row, Section, Series, Table,
 };
-use stacks::{Suite, Wire, Workload};
+use tls_drivers::{Suite, Wire, Workload};
 
 use super::{Findings, estimate, number, suite_text};
 use crate::programs::LOAD_CLIENT;
@@ -18,7 +18,7 @@ pub(super) fn suites(summary: &Summary) -> Vec<Suite> {
     let cells = summary.all(Want { threads: Some(1), ..Want::TIMED });
     let points = cells.map(|cell| &cell.point).filter(|point| {
         point.workload == Workload::Full
-            && point.wire == stacks::Wire::Memory
+            && point.wire == tls_drivers::Wire::Memory
             && point.library != crate::NULL
     });
     let all: BTreeSet<(Suite, &String)> =

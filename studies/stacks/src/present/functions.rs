@@ -1,7 +1,7 @@
 //! The table by function: each cell with its source or test.
 
 use report::{Cell, Column, Inline, Row, Section, Table};
-use stacks::{Group, Version, Workload};
+use tls_drivers::{Group, Version, Workload};
 
 use super::Findings;
 use crate::about::About;

@@ -1,7 +1,7 @@
 //! Locks a handshake: a figure that does not depend on the machine.
 
 use report::{Cell, Column, Inline, Row, Section, Status, Table};
-use stacks::{Key, Locks, Suite, Version, Workload};
+use tls_drivers::{Key, Locks, Suite, Version, Workload};
 
 use super::{Findings, estimate, handshake_text, number};
 use crate::advice::{Kind, MODERN};

@@ -1,7 +1,7 @@
 //! Machines and energy that a load takes.
 
 use report::{Cell, Column, Inline, Row, Section, Table};
-use stacks::{Suite, Workload};
+use tls_drivers::{Suite, Workload};
 
 use super::{Findings, number, rate_text, suite_text};
 use crate::machines::{BUSY, need};

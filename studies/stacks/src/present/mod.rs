@@ -14,8 +14,8 @@ mod scale;
 
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
 use serde::Serialize;
-use stacks::Workload;
 use stats::Estimate;
+use tls_drivers::Workload;
 
 use crate::advice::{Change, MODERN};
 use crate::bound::{Bound, Counts};
@@ -173,39 +173,41 @@ fn rate_text(rate: f64) -> String {
 }
 
 /// A suite for people: `TLS 1.3, ECDSA P-256, X25519`.
-fn suite_text(suite: stacks::Suite) -> String {
+fn suite_text(suite: tls_drivers::Suite) -> String {
     format!("{}, {}", handshake_text(suite), group_text(suite.group))
 }
 
 /// The same without the group.
-fn handshake_text(suite: stacks::Suite) -> String {
+fn handshake_text(suite: tls_drivers::Suite) -> String {
     let version = match suite.version {
-        stacks::Version::Tls12 => "TLS 1.2",
-        stacks::Version::Tls13 => "TLS 1.3",
+        tls_drivers::Version::Tls12 => "TLS 1.2",
+        tls_drivers::Version::Tls13 => "TLS 1.3",
     };
     let key = match suite.key {
-        stacks::Key::Rsa2048 => "RSA-2048",
-        stacks::Key::Rsa4096 => "RSA-4096",
-        stacks::Key::EcdsaP256 => "ECDSA P-256",
+        tls_drivers::Key::Rsa2048 => "RSA-2048",
+        tls_drivers::Key::Rsa4096 => "RSA-4096",
+        tls_drivers::Key::EcdsaP256 => "ECDSA P-256",
     };
     format!("{version}, {key}")
 }
 
-fn group_text(group: stacks::Group) -> &'static str {
+fn group_text(group: tls_drivers::Group) -> &'static str {
     match group {
-        stacks::Group::X25519 => "X25519",
-        stacks::Group::Secp256r1 => "P-256",
-        stacks::Group::X25519MlKem768 => "X25519MLKEM768",
+        tls_drivers::Group::X25519 => "X25519",
+        tls_drivers::Group::Secp256r1 => "P-256",
+        tls_drivers::Group::X25519MlKem768 => "X25519MLKEM768",
     }
 }
 
 /// A workload for people.
-fn workload_text(workload: stacks::Workload) -> String {
+fn workload_text(workload: tls_drivers::Workload) -> String {
     match workload {
-        stacks::Workload::Full => "full handshakes".to_owned(),
-        stacks::Workload::Resume => "resumed handshakes".to_owned(),
-        stacks::Workload::Chain { proxies } => format!("chain of {proxies} proxies, resumed"),
-        stacks::Workload::Bulk { record } => format!("records of {record} bytes"),
-        stacks::Workload::Footprint { connections } => format!("{connections} connections held"),
+        tls_drivers::Workload::Full => "full handshakes".to_owned(),
+        tls_drivers::Workload::Resume => "resumed handshakes".to_owned(),
+        tls_drivers::Workload::Chain { proxies } => format!("chain of {proxies} proxies, resumed"),
+        tls_drivers::Workload::Bulk { record } => format!("records of {record} bytes"),
+        tls_drivers::Workload::Footprint { connections } => {
+            format!("{connections} connections held")
+        }
     }
 }

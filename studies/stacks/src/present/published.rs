@@ -1,7 +1,7 @@
 //! The document's figures beside ours: ratios, since the machines differ.
 
 use report::{Cell, Column, Inline, Note, Row, Section, Table};
-use stacks::{Locks, Workload};
+use tls_drivers::{Locks, Workload};
 
 use super::{Findings, number, rates};
 use crate::published::{Published, SOURCE, published};
@@ -30,7 +30,7 @@ fn ours<'a>(findings: &Findings<'a>, library: &str, line: &Published) -> Option<
             && point.suite == group.suite
             && point.threads == threads
             && point.locks == locks
-            && point.contexts == stacks::Contexts::Shared
+            && point.contexts == tls_drivers::Contexts::Shared
     })
 }
 

@@ -6,7 +6,7 @@ use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Note, Plot, PlotError, Point, Row, Section, Series,
     Table, Uncertainty,
 };
-use stacks::{Suite, Wire, Workload};
+use tls_drivers::{Suite, Wire, Workload};
 
 use super::{Findings, estimate, rate_text, suite_text, workload_text};
 use crate::sample::value;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use report::{Cell, Column, Inline, Row, Section, Table};
-use stacks::{Cipher, Version, Workload};
+use tls_drivers::{Cipher, Version, Workload};
 
 use super::{Findings, estimate, handshake_text, number, workload_text};
 use crate::point::Tool;

@@ -4,7 +4,7 @@ use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Plot, PlotError, Point, Row, Section, Series, Table,
     Uncertainty,
 };
-use stacks::{Suite, Workload};
+use tls_drivers::{Suite, Workload};
 
 use super::{Findings, estimate, handshake_text, number, rates, workload_text};
 use crate::advice::MODERN;

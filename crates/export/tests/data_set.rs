@@ -1,0 +1,238 @@
+//! Data sets written and read back by the Parquet library's own reader.
+#![allow(missing_docs)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use export::{DataSet, EndingRow, Error, Options, Row, SCHEMA_KEY, Table, Value, Written};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+
+const HOUR: u64 = 3_600_000_000_000;
+/// 2026-11-21T13:00:00Z.
+const START: u64 = 1_795_266_000_000_000_000;
+
+/// A row whose every field follows from its number; now and then one is missing.
+fn row(number: u64, at: u64) -> Row {
+    let sometimes = |every: u64| number.is_multiple_of(every);
+    Row {
+        run: "seeded".to_owned(),
+        number,
+        client: format!("192.0.2.{}", number % 251),
+        client_port: (number % 60_000) as u16,
+        client_network: "192.0.2.0/24".to_owned(),
+        sni: sometimes(2).then(|| format!("host-{}.example", number % 7)),
+        alpn_offered: vec!["h2".to_owned(), "a,b%".to_owned()],
+        version: Some("TLS 1.3".to_owned()),
+        version_number: (!sometimes(3)).then_some(0x0304),
+        versions_offered: Vec::new(),
+        psk_offered: sometimes(5).then_some(sometimes(10)),
+        first_frame: at,
+        last_frame: u64::MAX,
+        tls_handshake: sometimes(4).then_some(number * 1_000),
+        tls_round_trips: sometimes(4).then_some(number as f64 / 7.0),
+        ended: "fin".to_owned(),
+        goes_on: sometimes(2),
+        ..Row::default()
+    }
+}
+
+fn ending(number: u64, at: u64) -> EndingRow {
+    EndingRow { run: "seeded".to_owned(), number, last_frame: at, ..EndingRow::default() }
+}
+
+/// All files under `dir`, by their paths in it, sorted.
+fn files(dir: &Path) -> Vec<String> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { walk(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    walk(dir, &mut found);
+    let name = |path: PathBuf| path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+    let mut found: Vec<String> = found.into_iter().map(name).collect();
+    found.sort();
+    found
+}
+
+/// What a value is in Parquet.
+fn field(value: &Value<'_>) -> Field {
+    match value {
+        Value::Null => Field::Null,
+        Value::Bool(value) => Field::Bool(*value),
+        Value::Integer(value) => Field::Long(*value),
+        Value::Float(value) => Field::Double(*value),
+        Value::Text(value) => Field::Str(value.to_string()),
+    }
+}
+
+/// The rows of a file, each field with its column's name.
+fn read(path: &Path) -> Vec<Vec<(String, Field)>> {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let metadata = reader.metadata();
+    assert_eq!(metadata.num_row_groups(), 1);
+    let pairs = metadata.file_metadata().key_value_metadata().unwrap();
+    let schema = pairs.iter().find(|pair| pair.key == SCHEMA_KEY).unwrap();
+    assert_eq!(schema.value.as_deref(), Some("1"));
+    reader.get_row_iter(None).unwrap().map(|row| row.unwrap().into_columns()).collect()
+}
+
+fn expected<R: Table>(rows: &[R]) -> Vec<Vec<(String, Field)>> {
+    let fields = |row: &R| {
+        let mut names = R::COLUMNS.iter().map(|column| column.name.to_owned());
+        let mut fields = Vec::new();
+        row.values(|value| fields.push((names.next().unwrap(), field(&value))));
+        assert_eq!(names.next(), None);
+        fields
+    };
+    rows.iter().map(fields).collect()
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let connections: Vec<Row> = (0..1_000).map(|number| row(number, START + number)).collect();
+    let endings: Vec<EndingRow> = (0..10).map(|number| ending(number, START + HOUR)).collect();
+    let mut data_set = DataSet::open(dir.path(), Options::default()).unwrap();
+    connections.iter().for_each(|row| data_set.connection(row).unwrap());
+    endings.iter().for_each(|row| data_set.ending(row).unwrap());
+    let written = data_set.finish().unwrap();
+    assert_eq!(written, Written { files: 2, connections: 1_000, endings: 10 });
+    let names = [
+        ".lock",
+        "connections/date=2026-11-21/hour=13/part-0000.parquet",
+        "endings/date=2026-11-21/hour=14/part-0000.parquet",
+    ];
+    assert_eq!(files(dir.path()), names);
+    assert_eq!(read(&dir.path().join(names[1])), expected(&connections));
+    assert_eq!(read(&dir.path().join(names[2])), expected(&endings));
+    // A value of each kind, by hand: what `expected` says is not only what the writer says.
+    let read = read(&dir.path().join(names[1]));
+    let of =
+        |row: usize, name: &str| &read[row].iter().find(|(column, _)| column == name).unwrap().1;
+    assert_eq!(of(4, "sni"), &Field::Str("host-4.example".to_owned()));
+    assert_eq!(of(5, "sni"), &Field::Null);
+    assert_eq!(of(4, "version_number"), &Field::Long(0x0304));
+    assert_eq!(of(8, "tls_round_trips"), &Field::Double(8.0 / 7.0));
+    assert_eq!(of(5, "psk_offered"), &Field::Bool(false));
+    assert_eq!(of(4, "alpn_offered"), &Field::Str("h2,a%2Cb%25".to_owned()));
+    assert_eq!(of(4, "versions_offered"), &Field::Str(String::new()));
+    assert_eq!(of(4, "last_frame"), &Field::Long(i64::MAX));
+}
+
+#[test]
+fn files_are_bounded_and_late_rows_open_a_new_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { rows: 100, hours: 2, ..Options::default() };
+    let mut data_set = DataSet::open(dir.path(), options).unwrap();
+    let mut number = 0;
+    let mut add = |data_set: &mut DataSet, hour: u64, rows: u64| {
+        for _ in 0..rows {
+            data_set.connection(&row(number, START + hour * HOUR + number)).unwrap();
+            number += 1;
+        }
+    };
+    add(&mut data_set, 0, 250);
+    add(&mut data_set, 1, 10);
+    // The third hour closes the first one; a late row opens it again and closes the second.
+    add(&mut data_set, 2, 10);
+    add(&mut data_set, 0, 1);
+    let before_the_end = files(dir.path());
+    let written = data_set.finish().unwrap();
+    assert_eq!(written, Written { files: 6, connections: 271, endings: 0 });
+    let folder = |hour: u32, part: u32| {
+        format!("connections/date=2026-11-21/hour={hour}/part-{part:04}.parquet")
+    };
+    let early = [folder(13, 0), folder(13, 1), folder(13, 2), folder(14, 0)];
+    assert_eq!(before_the_end[1..], early);
+    let parts = [(13, 0, 100), (13, 1, 100), (13, 2, 50), (13, 3, 1), (14, 0, 10), (15, 0, 10)];
+    let names: Vec<_> = parts.iter().map(|(hour, part, _)| folder(*hour, *part)).collect();
+    assert_eq!(files(dir.path())[1..], names);
+    for ((.., rows), name) in parts.iter().zip(&names) {
+        assert_eq!(read(&dir.path().join(name)).len(), *rows, "{name}");
+    }
+}
+
+#[test]
+fn much_text_closes_a_file_early() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { text_bytes: 10_000, ..Options::default() };
+    let mut data_set = DataSet::open(dir.path(), options).unwrap();
+    for number in 0..10 {
+        let sni = Some("x".repeat(4_000));
+        data_set.connection(&Row { sni, ..row(number, START) }).unwrap();
+    }
+    assert_eq!(data_set.finish().unwrap().files, 4);
+}
+
+#[test]
+fn a_later_run_adds_to_an_earlier_one_and_removes_what_it_left_half_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("connections/date=2026-11-21/hour=13");
+    for run in 0..2 {
+        let mut data_set = DataSet::open(dir.path(), Options::default()).unwrap();
+        assert!(!folder.join(".writing-part-0009.parquet.tmp").exists());
+        data_set.connection(&row(run, START)).unwrap();
+        data_set.flush().unwrap();
+        // Dropped, not finished: what was flushed stays, what was not is lost.
+        data_set.connection(&row(9, START)).unwrap();
+        fs::write(folder.join(".writing-part-0009.parquet.tmp"), b"PAR1").unwrap();
+        fs::write(folder.join("notes.txt"), b"another's").unwrap();
+    }
+    drop(DataSet::open(dir.path(), Options::default()).unwrap());
+    let names = ["notes.txt", "part-0000.parquet", "part-0001.parquet"];
+    assert_eq!(files(&folder), names);
+    assert_eq!(read(&folder.join(names[1])), expected(&[row(0, START)]));
+    assert_eq!(read(&folder.join(names[2])), expected(&[row(1, START)]));
+}
+
+#[test]
+fn one_process_writes_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = DataSet::open(dir.path(), Options::default()).unwrap();
+    let second = DataSet::open(dir.path(), Options::default());
+    assert!(matches!(second, Err(Error::Busy(busy)) if busy == dir.path()));
+    drop(first);
+    assert!(DataSet::open(dir.path(), Options::default()).is_ok());
+}
+
+/// Writes rows without an end, in the process that the next test kills; nothing by itself.
+#[test]
+fn endless_writer() {
+    let Ok(dir) = std::env::var("ROWS_ENDLESS_WRITER") else { return };
+    let options = Options { rows: 500, ..Options::default() };
+    let mut data_set = DataSet::open(Path::new(&dir), options).unwrap();
+    for number in 0.. {
+        data_set.connection(&row(number, START)).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_whole_files_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("connections/date=2026-11-21/hour=13");
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "endless_writer", "--nocapture"])
+        .env("ROWS_ENDLESS_WRITER", dir.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !folder.join("part-0004.parquet").exists() {
+        assert_eq!(writer.try_wait().unwrap(), None, "the writer gave up");
+        std::thread::yield_now();
+    }
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    let whole = |name: &String| name.ends_with(".parquet") && !name.starts_with('.');
+    let left: Vec<_> = files(&folder).into_iter().filter(whole).collect();
+    assert!(left.len() >= 5);
+    for (part, name) in (0_u64..).zip(&left) {
+        let rows: Vec<_> = (part * 500..(part + 1) * 500).map(|n| row(n, START)).collect();
+        assert_eq!(read(&folder.join(name)), expected(&rows), "{name}");
+    }
+    drop(DataSet::open(dir.path(), Options::default()).unwrap());
+    assert_eq!(files(&folder), left);
+}

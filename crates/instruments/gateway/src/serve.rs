@@ -1,0 +1,255 @@
+//! The serving side: TLS on our TCP, in SYNs or after them, becomes plaintext over the kernel's TCP
+//! to an unmodified server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{MetricsServer, Page};
+use sslmtcp::{SslmTcpListener, SslmTcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::complaints::Complaints;
+use crate::device::{Device, Purpose};
+use crate::figures;
+use crate::metrics::{Failure, Metrics};
+use crate::options::ServeOptions;
+use crate::relay::{Broken, Carriage, Side, relay};
+use crate::shutdown::{Ended, Stage};
+use crate::{Error, Summary};
+
+/// The longest that the server behind may take to accept.
+const BACKEND: Duration = Duration::from_secs(5);
+
+/// What every connection shares.
+struct Shared {
+    options: ServeOptions,
+    metrics: Metrics,
+    complaints: Complaints,
+}
+
+/// Serves until it is asked to end. `ready` is called when peers can come.
+///
+/// # Errors
+/// What keeps it from beginning, or from going on.
+pub async fn serve(
+    options: ServeOptions,
+    mut ended: Ended,
+    ready: impl FnOnce(),
+) -> Result<Summary, Error> {
+    let metrics_server = match options.common.metrics {
+        Some(address) => {
+            let server = MetricsServer::bind(address).await;
+            Some(server.map_err(|source| Error::listen(address, source))?)
+        }
+        None => None,
+    };
+    let mut device = Device::open(&options.common, Purpose::Listen(options.listen)).await?;
+    let listen_options = sslmtcp::ListenOptions {
+        timeout: options.common.handshake,
+        ..sslmtcp::ListenOptions::default()
+    };
+    let tls = options.tls.clone();
+    let listener = SslmTcpListener::bind(&device.stack, options.listen, tls, listen_options)?;
+    let listener = Arc::new(listener);
+    let metrics_at = metrics_server.as_ref().and_then(MetricsServer::address);
+    let to = options.to;
+    let shared =
+        Arc::new(Shared { options, metrics: Metrics::default(), complaints: Complaints::new() });
+    let metrics_task = metrics_server.map(|server| {
+        let (shared, stack) = (Arc::clone(&shared), device.stack.clone());
+        let listener = Arc::downgrade(&listener);
+        let page: Page = Arc::new(move || {
+            if let Some(counters) = listener.upgrade().map(|listener| listener.counters()) {
+                shared.metrics.set_handshakes_failed(counters.failed + counters.timed_out);
+            }
+            shared.metrics.page("serve", &figures::of(&stack))
+        });
+        tokio::spawn(server.serve(page))
+    });
+    tracing::info!(listen = %listener.local_addr(), %to, via = %device.described, "serving");
+    if let Some(address) = metrics_at {
+        tracing::info!("metrics at http://{address}/metrics");
+    }
+    ready();
+
+    let mut tasks = JoinSet::new();
+    let permits = Arc::new(Semaphore::new(shared.options.common.max_connections));
+    let lost = loop {
+        tokio::select! {
+            biased;
+            () = ended.reached(Stage::Draining) => break None,
+            lost = device.lost() => break Some(lost),
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => match Arc::clone(&permits).try_acquire_owned() {
+                    Ok(permit) => {
+                        let shared = Arc::clone(&shared);
+                        tasks.spawn(async move {
+                            let _permit = permit;
+                            carry(&shared, stream).await;
+                        });
+                    }
+                    Err(_) => {
+                        shared.metrics.refused_limit.increment();
+                        stream.abort();
+                    }
+                },
+                // The stack has ended; handshakes that fail are counted, not told.
+                Err(error) => break Some(error.into()),
+            },
+        }
+    };
+    drop(listener);
+    let left = drain(&mut tasks, &mut ended, shared.options.common.drain, lost.is_some()).await;
+    for _ in 0..left {
+        shared.metrics.failed(Failure::CutOff);
+    }
+    device.stack.shutdown().await;
+    if let Some(task) = metrics_task {
+        task.abort();
+    }
+    lost.map_or(Ok(Summary { cut_off: left }), Err)
+}
+
+/// Lets open connections end; how many had to be cut off.
+pub(crate) async fn drain(
+    tasks: &mut JoinSet<()>,
+    ended: &mut Ended,
+    bound: Duration,
+    at_once: bool,
+) -> usize {
+    if !at_once && !tasks.is_empty() {
+        let (open, seconds) = (tasks.len(), bound.as_secs());
+        tracing::info!("no new connections; {open} open ones have {seconds} s to end");
+        let all = async { while tasks.join_next().await.is_some() {} };
+        ended.drained(all, bound).await;
+    }
+    // Those that are done but were not looked at are no loss.
+    while tasks.try_join_next().is_some() {}
+    let left = tasks.len();
+    tasks.shutdown().await;
+    left
+}
+
+/// One connection, from its handshake to its end.
+async fn carry(shared: &Shared, mut peer: SslmTcpStream) {
+    let _open = shared.metrics.open.hold();
+    let report = peer.report();
+    shared.metrics.carried(report.carried);
+    if let Some(took) = report.timeline.since_start(report.timeline.ready) {
+        shared.metrics.handshake.observe(took);
+    }
+    let early = report.facts.early_data == tls::EarlyData::Accepted;
+    if early {
+        shared.metrics.early_accepted.increment();
+    }
+    let with = peer.peer_addr();
+    tracing::debug!(%with, carried = ?report.carried, early, "accepted");
+    let mut local = match open_backend(&shared.options, with).await {
+        Ok(stream) => Local::new(stream),
+        Err(error) => {
+            shared.metrics.failed(Failure::Unreachable);
+            let to = shared.options.to;
+            let why = format!("{error}; hint: is the server at {to} running?");
+            shared.complaints.say(with, "the server behind cannot be reached", &why);
+            peer.abort();
+            return;
+        }
+    };
+    let carriage = Carriage {
+        first: Vec::new(),
+        to_peer: &shared.metrics.bytes_to_peer,
+        from_peer: &shared.metrics.bytes_from_peer,
+        idle: shared.options.common.idle,
+    };
+    match relay(&mut local.stream, &mut peer, carriage, |_| ()).await {
+        Ok(()) => local.whole(),
+        Err(broken) => {
+            broke(&shared.metrics, &shared.complaints, with, &broken);
+            peer.abort();
+        }
+    }
+}
+
+async fn open_backend(options: &ServeOptions, peer: SocketAddr) -> std::io::Result<TcpStream> {
+    let connecting = timeout(BACKEND, TcpStream::connect(options.to));
+    let mut local = connecting.await.map_err(|_| std::io::ErrorKind::TimedOut)??;
+    local.set_nodelay(true)?;
+    if options.proxy_protocol {
+        local.write_all(proxy_line(peer, options.listen).as_bytes()).await?;
+    }
+    Ok(local)
+}
+
+/// The line of the PROXY protocol, version 1 (HAProxy's document, §2.1).
+fn proxy_line(peer: SocketAddr, listen: SocketAddr) -> String {
+    let family = if peer.is_ipv4() { "TCP4" } else { "TCP6" };
+    let (from, to) = (peer.ip(), listen.ip());
+    format!("PROXY {family} {from} {to} {} {}\r\n", peer.port(), listen.port())
+}
+
+/// Counts and logs a connection that broke off. That a peer goes away is not worth a line.
+pub(crate) fn broke(metrics: &Metrics, complaints: &Complaints, with: SocketAddr, broken: &Broken) {
+    match broken {
+        Broken::Connection { side: Side::Peer, source } => {
+            let truncated = source.kind() == std::io::ErrorKind::UnexpectedEof;
+            metrics.failed(if truncated { Failure::Truncated } else { Failure::Broken });
+            tracing::debug!(%with, "{broken}");
+        }
+        _ => {
+            metrics.failed(Failure::Broken);
+            complaints.say(with, "connection cut short", broken);
+        }
+    }
+}
+
+/// A connection over the kernel's TCP. Unless it is [`Local::whole`] when it is dropped, it ends by a
+/// RST, so that its other end does not take a stream that was cut short for a whole one.
+pub(crate) struct Local {
+    pub(crate) stream: TcpStream,
+    whole: bool,
+}
+
+impl Local {
+    pub(crate) fn new(stream: TcpStream) -> Local {
+        Local { stream, whole: false }
+    }
+
+    /// Both directions have ended as they should.
+    pub(crate) fn whole(&mut self) {
+        self.whole = true;
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        if !self.whole {
+            // Without it the connection ends less clearly; there is nothing else to do about it.
+            let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peer_is_named_to_the_server_behind() {
+        let of =
+            |peer: &str, listen: &str| proxy_line(peer.parse().unwrap(), listen.parse().unwrap());
+        assert_eq!(
+            of("198.51.100.7:40000", "192.0.2.10:443"),
+            "PROXY TCP4 198.51.100.7 192.0.2.10 40000 443\r\n"
+        );
+        assert_eq!(
+            of("[2001:db8::7]:1", "[2001:db8::1]:2"),
+            "PROXY TCP6 2001:db8::7 2001:db8::1 1 2\r\n"
+        );
+    }
+}

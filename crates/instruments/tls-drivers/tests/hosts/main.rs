@@ -1,0 +1,214 @@
+//! Hosts in processes of their own: this program is its own host. Drivers that crash, hang or print
+//! rubbish are compiled on the spot. With `--drivers` it tries the drivers that are built (see `matrix`).
+
+mod matrix;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use tls_drivers::{HostError, Supervisor, SupervisorOptions};
+
+/// Where the interface's header is.
+const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers/include");
+
+type Case = (&'static str, fn(&Supervisor, &Path));
+
+const CASES: [Case; 9] = [
+    ("a_driver_describes_itself", describes),
+    ("a_crash_takes_only_the_host", crashes),
+    ("a_driver_that_hangs_is_ended", hangs),
+    ("rubbish_on_its_output_is_told", rubbish),
+    ("a_process_left_behind_is_ended", leaves_a_process),
+    ("a_wish_to_stop_ends_the_host", stops),
+    ("a_lie_about_resumption_is_counted", lies),
+    ("another_interface_is_refused", other_interface),
+    ("connections_weigh_something", weights),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "stacks-host") {
+        let answered =
+            tls_drivers::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout());
+        return if answered.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    if arguments.iter().any(|argument| argument == "--list") {
+        CASES.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let wanted = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let folder = tempfile::tempdir().expect("a folder");
+    let supervisor = Supervisor::new(SupervisorOptions {
+        program: std::env::current_exe().expect("a path"),
+        arguments: vec!["stacks-host".into()],
+        scratch: folder.path().to_path_buf(),
+    })
+    .expect("objects are written");
+    if let Some(at) = arguments.iter().position(|argument| argument == "--drivers") {
+        return matrix::matrix(&supervisor, arguments.get(at + 1..).unwrap_or_default());
+    }
+    for (name, case) in CASES {
+        if wanted.is_none_or(|wanted| name.contains(wanted.as_str())) {
+            case(&supervisor, folder.path());
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// A shared object out of a few lines of C.
+fn object(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, object) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    std::fs::write(&source, text).expect("a file is written");
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-I", INCLUDE, "-o"])
+        .arg(&object)
+        .arg(&source)
+        .status();
+    assert!(status.expect("cc runs").success());
+    object
+}
+
+fn describes(supervisor: &Supervisor, folder: &Path) {
+    let path = folder.join("null.so");
+    std::fs::write(&path, tls_drivers::NULL).expect("a file is written");
+    let described = supervisor.describe(&path).expect("it answers");
+    assert_eq!((described.library.as_str(), described.version.as_str()), ("null", "null 1"));
+}
+
+fn crashes(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <stdio.h>\n#include <stdlib.h>\n\
+                void *wiretax_driver(void) { fputs(\"last words\\n\", stderr); abort(); }";
+    let error = supervisor.describe(&object(folder, "crashes", text)).expect_err("it dies");
+    let told = error.to_string();
+    assert!(matches!(error, HostError::Crashed { .. }), "{told}");
+    assert!(
+        told.contains("crashes.so") && told.contains("signal 6") && told.contains("last words"),
+        "{told}"
+    );
+}
+
+fn hangs(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <unistd.h>\nvoid *wiretax_driver(void) { for (;;) pause(); }";
+    let path = object(folder, "hangs", text);
+    let job = job(&path);
+    let error = supervisor.run(&job, Duration::from_millis(300)).expect_err("it never answers");
+    assert!(matches!(error, HostError::Hung { .. }), "{error}");
+    assert!(error.to_string().contains("hangs.so"), "{error}");
+}
+
+fn rubbish(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <stdio.h>\n#include <unistd.h>\n\
+                void *wiretax_driver(void) { puts(\"{{{\\033[2J\"); fflush(stdout); _exit(0); }";
+    let error = supervisor.describe(&object(folder, "rubbish", text)).expect_err("no answer");
+    let told = error.to_string();
+    assert!(matches!(error, HostError::Rubbish { .. }), "{told}");
+    assert!(told.contains("rubbish.so") && !told.contains('\u{1b}'), "{told}");
+}
+
+fn leaves_a_process(supervisor: &Supervisor, folder: &Path) {
+    let told = folder.join("left");
+    let text = format!(
+        "#include <stdio.h>\n#include <unistd.h>\n\
+         void *wiretax_driver(void) {{ int pid = fork(); if (pid == 0) for (;;) pause();\n\
+         FILE *file = fopen(\"{}\", \"w\"); fprintf(file, \"%d\", pid); fclose(file); _exit(7); }}",
+        told.display()
+    );
+    // It holds the host's output open, so that nothing but its end lets this return.
+    let error = supervisor.describe(&object(folder, "forks", &text)).expect_err("no answer");
+    assert!(error.to_string().contains("forks.so: its host crashed (exit status 7"), "{error}");
+    let pid = std::fs::read_to_string(told).expect("it started a process");
+    // It dies when it is next scheduled, and whoever adopted it may not wait for it at once.
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    for _ in 0..1000 {
+        if !runs() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {pid} still runs");
+}
+
+fn stops(supervisor: &Supervisor, folder: &Path) {
+    let text = "#include <unistd.h>\nvoid *wiretax_driver(void) { for (;;) pause(); }";
+    let job = job(&object(folder, "waits", text));
+    let supervisor = supervisor.clone().stopping_when(|| true);
+    let error = supervisor.run(&job, Duration::from_secs(600)).expect_err("it is ended");
+    assert!(matches!(error, HostError::Stopped { .. }), "{error}");
+}
+
+/// The harness's own driver, which says of every connection that it was resumed.
+fn lies(supervisor: &Supervisor, folder: &Path) {
+    let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
+    let text = format!(
+        "#include \"{drivers}/shim/null.c\"\n\
+         static int lie(wt_conn *conn, struct wt_facts *told) {{\n\
+         int done = facts(conn, told); told->resumed = 1; return done; }}\n\
+         const struct wt_driver *wiretax_driver(void) {{\n\
+         static struct wt_driver lying; lying = driver; lying.facts = lie; return &lying; }}"
+    );
+    let object = object(folder, "lies", &text);
+    let job = tls_drivers::Job { extent: tls_drivers::Extent::Connections(5), ..job(&object) };
+    let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+    let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+    assert!(outcome.lied >= 5 && outcome.resumed == 0, "{outcome:?}");
+}
+
+fn other_interface(supervisor: &Supervisor, folder: &Path) {
+    let text = "static const unsigned table[64] = {77, 256};\n\
+                const void *wiretax_driver(void) { return table; }";
+    let error = supervisor.describe(&object(folder, "newer", text)).expect_err("it is refused");
+    assert!(error.to_string().contains("version 77 of the interface"), "{error}");
+}
+
+/// In a process of its own: the heap is everybody's.
+fn weights(supervisor: &Supervisor, _: &Path) {
+    let object = env!("WIRETAX_TEST_OPENSSL");
+    let made = tls::Identity::generate(tls::KeyType::EcdsaP256, 1, &["server.test"]);
+    let made = made.expect("an identity");
+    let identity = tls_drivers::Identity {
+        chain: made.chain_pem().expect("PEM"),
+        key: made.private_key_pem().expect("PEM").to_string(),
+        roots: made.root_pem().expect("PEM"),
+        name: "server.test".into(),
+    };
+    let workload = tls_drivers::Workload::Footprint { connections: 50 };
+    let job = tls_drivers::Job { workload, identity, ..job(Path::new(object)) };
+    let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+    let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+    for side in [outcome.server, outcome.client] {
+        let footprint = side.footprint.expect("it was weighed");
+        // A connection has buffers of records of 16 KiB at least.
+        assert!(footprint.idle_bytes > 16 << 10, "{footprint:?}");
+        assert!(footprint.handshaking_bytes > 1 << 10, "{footprint:?}");
+    }
+}
+
+fn job(path: &Path) -> tls_drivers::Job {
+    use tls_drivers::{
+        Cipher, Contexts, Extent, Group, Identity, Job, Key, Locks, Suite, Version, Wire, Workload,
+    };
+    let text = String::new;
+    Job {
+        server: path.to_path_buf(),
+        client: path.to_path_buf(),
+        workload: Workload::Full,
+        wire: Wire::Memory,
+        suite: Suite {
+            version: Version::Tls13,
+            key: Key::EcdsaP256,
+            group: Group::X25519,
+            cipher: Cipher::Aes128Gcm,
+        },
+        threads: 1,
+        tickets: 1,
+        contexts: Contexts::Shared,
+        locks: Locks::Pthread,
+        extent: Extent::Connections(1),
+        identity: Identity { chain: text(), key: text(), roots: text(), name: text() },
+    }
+}

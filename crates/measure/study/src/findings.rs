@@ -1,0 +1,62 @@
+//! What a study's samples say.
+
+use fault::Problem;
+use report::{Inline, KeyFigure, Note, Section, Table};
+use serde_json::Value;
+
+use crate::published::Counterpart;
+
+/// What a report is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The title, in a few words.
+    pub title: String,
+    /// The engineer's question.
+    pub question: String,
+}
+
+/// What a study's samples say. A report has the parts in the order in which they stand here.
+pub trait Findings {
+    /// What the report is about.
+    fn subject(&self) -> Subject;
+
+    /// The answer; the first sentence stands alone.
+    fn answer(&self) -> Vec<Inline>;
+
+    /// The few figures that carry the answer.
+    fn key_figures(&self) -> Vec<KeyFigure>;
+
+    /// What a reader must know before believing the answer.
+    fn cautions(&self) -> Vec<Note>;
+
+    /// The evidence, less the published figures.
+    ///
+    /// # Errors
+    /// A plot cannot be drawn honestly.
+    fn sections(&self) -> Result<Vec<Section>, Problem>;
+
+    /// The tables for a terminal, less the published figures. Whatever was measured is in one of them.
+    fn tables(&self) -> Vec<Table>;
+
+    /// What stands beside each published figure, by its key ([`crate::Figure::key`]).
+    fn counterparts(&self) -> Vec<(String, Counterpart)>;
+
+    /// All that was found, for `--json`.
+    ///
+    /// # Errors
+    /// A value cannot be written as JSON.
+    fn json(&self) -> Result<Value, Problem>;
+
+    /// The named texts for Markdown files (`<!-- figures:NAME -->`), which are generated so that prose
+    /// never says other than the results.
+    ///
+    /// # Errors
+    /// The results lack what a text needs.
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem>;
+
+    /// Why nothing was found, if samples are there and none of them says anything: then the command
+    /// fails, after the report is written.
+    fn empty(&self) -> Option<Problem> {
+        None
+    }
+}

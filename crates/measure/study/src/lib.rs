@@ -1,0 +1,143 @@
+//! What every study shares.
+//!
+//! A study is a folder: a plan file, the figures that its document published, and the code of its
+//! metric. It implements [`Study`]; the program keeps a list of them, one line a study, and all that
+//! it does with a study goes through these traits:
+//!
+//! 1. The study adds its options to its command ([`Study::options`], most of them from its [`Axes`])
+//!    and makes a [`Plan`] of what the user gave, or of what a folder of results was measured by.
+//! 2. The plan is measured in a [`Session`], which records each sample as it ends, knows what was
+//!    measured before, tells the user how far it is, and says when to stop.
+//! 3. A [`Question`] makes [`Findings`] of the samples: the answer, its evidence, JSON and Markdown.
+#![forbid(unsafe_code)]
+
+mod axis;
+mod findings;
+mod options;
+mod plan_file;
+mod published;
+mod session;
+mod sweep;
+
+pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
+pub use findings::{Findings, Subject};
+pub use options::Options;
+pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
+pub use published::{Counterpart, Figure, PublishedError, beside, figures};
+pub use session::{End, Expected, Session, Watcher};
+pub use sweep::{Number, Sweep};
+
+use std::time::Duration;
+
+use fault::Problem;
+use record::{Manifest, Sample};
+use serde_json::Value;
+
+/// A study: what it asks, how it measures, and what its samples say.
+pub trait Study: Sync {
+    /// Its name: in samples, in the plan of a manifest, in JSON.
+    fn name(&self) -> &'static str;
+
+    /// The words of its command: `["handshake"]`, `["observe", "lab"]`.
+    fn command(&self) -> &'static [&'static str];
+
+    /// What it measures in one line, for the list of commands.
+    fn about(&self) -> &'static str;
+
+    /// What stands behind its help: examples.
+    fn examples(&self) -> String;
+
+    /// Adds the options that say what to measure: the axes, and what else makes the plan.
+    fn options(&self, command: clap::Command) -> clap::Command;
+
+    /// Adds the options that say how to measure: where programs lie, what is kept beside the samples.
+    /// They are no part of the plan.
+    fn means(&self, command: clap::Command) -> clap::Command {
+        command
+    }
+
+    /// Adds the options that say what is asked of the samples; `wiretax report` has them too.
+    fn asks(&self, command: clap::Command) -> clap::Command {
+        command
+    }
+
+    /// The plan that the options ask for.
+    ///
+    /// # Errors
+    /// The options ask for what cannot be, or name a file that cannot be read.
+    fn plan(&self, options: &Options<'_>) -> Result<Box<dyn Plan>, Problem>;
+
+    /// The plan by which results were measured, from their manifest.
+    ///
+    /// # Errors
+    /// It cannot be read, or this machine lacks what it needs.
+    fn recorded_plan(&self, plan: &Value, options: &Options<'_>) -> Result<Box<dyn Plan>, Problem>;
+
+    /// What is asked of the samples.
+    ///
+    /// # Errors
+    /// The options ask what makes no sense, or name a file that cannot be read.
+    fn question(&self, options: &Options<'_>) -> Result<Box<dyn Question>, Problem>;
+
+    /// The figures that its document published, and what stands beside each: see [`figures`].
+    fn published(&self) -> &'static str;
+}
+
+/// What is to be measured, ready to be.
+pub trait Plan {
+    /// As the manifest has it. [`Study::recorded_plan`] reads it back.
+    fn value(&self) -> Value;
+
+    /// How long it takes on this machine, about, when nothing of it is measured yet.
+    fn expected(&self) -> Duration;
+
+    /// The time that it keeps to, if it has such a limit: what does not fit is left out, and said.
+    fn budget(&self) -> Option<Duration>;
+
+    /// Whether it measures over the lab's links: then the process enters namespaces of its own first,
+    /// and the lab measures itself.
+    fn needs_lab(&self) -> bool;
+
+    /// The seed of its random draws.
+    fn seed(&self) -> u64;
+
+    /// What can be prepared before the process enters the lab (building a server, say). Not called
+    /// where the plan is measured with others by `wiretax run`.
+    ///
+    /// # Errors
+    /// Nothing that the plan asks for can be measured here.
+    fn prepare(&mut self, watcher: &mut dyn Watcher) -> Result<End, Problem> {
+        let _ = watcher;
+        Ok(End::Complete)
+    }
+
+    /// Puts into a new manifest what the plan is measured with: libraries, and what is missing.
+    fn describe(&self, manifest: &mut Manifest) {
+        let _ = manifest;
+    }
+
+    /// Measures what is not measured yet.
+    ///
+    /// # Errors
+    /// The measurement could not go on; samples recorded until then are kept. What fails in a way that
+    /// the study asks about is a sample, not an error.
+    fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem>;
+
+    /// The options that a command must repeat to go on with this plan in a folder.
+    fn to_resume(&self) -> String {
+        String::new()
+    }
+}
+
+/// What is asked of samples.
+pub trait Question {
+    /// What the study's samples say; `None` if there are none of it.
+    ///
+    /// # Errors
+    /// The samples cannot be what the study recorded.
+    fn findings(
+        &self,
+        samples: Vec<Sample>,
+        manifest: &Manifest,
+    ) -> Result<Option<Box<dyn Findings>>, Problem>;
+}

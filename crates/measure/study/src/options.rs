@@ -1,0 +1,128 @@
+//! What the user gave on the command line.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use fault::{Fault, Problem};
+
+/// Most bytes of a plan, a distribution or a certificate file.
+const LARGEST: u64 = 16 << 20;
+
+/// The options of a command. An option that the command does not have reads as not given, so that a
+/// study can be asked by several commands.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a>(Option<&'a ArgMatches>);
+
+impl<'a> Options<'a> {
+    /// The options that were parsed.
+    #[must_use]
+    pub fn new(matches: &'a ArgMatches) -> Options<'a> {
+        Options(Some(matches))
+    }
+
+    /// None: everything has its default.
+    #[must_use]
+    pub fn none() -> Options<'static> {
+        Options(None)
+    }
+
+    /// The value of an option, its default included.
+    #[must_use]
+    pub fn get<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Option<T> {
+        self.0?.try_get_one::<T>(name).ok().flatten().cloned()
+    }
+
+    /// All values of an option.
+    #[must_use]
+    pub fn all<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Vec<T> {
+        let values = self.0.and_then(|matches| matches.try_get_many::<T>(name).ok().flatten());
+        values.map(|values| values.cloned().collect()).unwrap_or_default()
+    }
+
+    /// Whether a flag is set.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.get::<bool>(name).unwrap_or(false)
+    }
+
+    /// Whether the user gave an option: its default does not count.
+    #[must_use]
+    pub fn given(&self, name: &str) -> bool {
+        let known = |matches: &&ArgMatches| matches.try_contains_id(name).is_ok();
+        self.0.filter(known).and_then(|matches| matches.value_source(name))
+            == Some(ValueSource::CommandLine)
+    }
+
+    /// The text of a file that an option names. `what` says what it should be: "plan".
+    ///
+    /// # Errors
+    /// It cannot be read, is too large, or is no text.
+    pub fn text_of(&self, path: &Path, what: &str) -> Result<String, Problem> {
+        let shown = path.display();
+        let unreadable = |error: std::io::Error| {
+            Problem::of(Fault::Caller, error)
+                .while_doing(format!("the {what} {shown} cannot be read"))
+                .with_remedy("name a file that you may read")
+        };
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(unreadable)?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        let wrong = |is: &str| {
+            Problem::new(Fault::Caller, format!("the {what} {shown} is {is}"))
+                .with_remedy("check that it is the right file")
+        };
+        if bytes.len() as u64 > LARGEST {
+            return Err(wrong(&format!("larger than {} MiB", LARGEST >> 20)));
+        }
+        String::from_utf8(bytes).map_err(|_| wrong("not text"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, ArgAction, Command, value_parser};
+
+    fn matches(line: &[&str]) -> ArgMatches {
+        Command::new("x")
+            .arg(Arg::new("seed").long("seed").value_parser(value_parser!(u64)))
+            .arg(Arg::new("mode").long("mode").value_delimiter(',').default_value("tcp"))
+            .arg(Arg::new("keep").long("keep").action(ArgAction::SetTrue))
+            .get_matches_from(std::iter::once(&"x").chain(line))
+    }
+
+    #[test]
+    fn a_default_is_a_value_and_not_given() {
+        let matches = matches(&["--seed", "7"]);
+        let options = Options::new(&matches);
+        assert_eq!(options.get::<u64>("seed"), Some(7));
+        assert!(options.given("seed") && !options.given("mode") && !options.given("keep"));
+        assert_eq!(options.all::<String>("mode"), ["tcp"]);
+        assert!(!options.flag("keep"));
+    }
+
+    #[test]
+    fn what_a_command_does_not_have_is_not_given() {
+        let matches = matches(&["--mode", "a,b"]);
+        let options = Options::new(&matches);
+        assert_eq!(options.all::<String>("mode"), ["a", "b"]);
+        assert!(!options.given("rtt") && !options.flag("rtt"));
+        assert_eq!(options.get::<String>("rtt"), None);
+        assert!(!Options::none().given("mode") && Options::none().all::<String>("mode").is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_the_callers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        let problem = Options::none().text_of(&path, "plan").unwrap_err();
+        assert_eq!(problem.fault(), Fault::Caller);
+        assert!(problem.to_string().ends_with("is not text"), "{problem}");
+        let none = Options::none().text_of(&folder.path().join("none"), "plan").unwrap_err();
+        assert!(none.to_string().contains("cannot be read"), "{none}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Plan files: sweeps by scale, and the time that a scale keeps to.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use fault::{Explain, Fault};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::axis::{Axes, UnknownValue};
+use crate::sweep::{Number, Sweep};
+
+/// A plan that cannot be carried out. The caller's fault.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The file is not a plan.
+    #[error("this is not a plan: {0}")]
+    NotAPlan(#[from] toml::de::Error),
+    /// A plan in a manifest does not read.
+    #[error("the plan in the manifest cannot be read")]
+    NotRecorded,
+    /// No such scale.
+    #[error("no scale is called `{name}`; there are: {known}")]
+    UnknownScale {
+        /// The name as given.
+        name: String,
+        /// The names that the plan has.
+        known: String,
+    },
+    /// A word is no value of its axis.
+    #[error(transparent)]
+    Value(#[from] UnknownValue),
+    /// A sweep without a name.
+    #[error("a sweep of the plan has no name")]
+    NoName,
+    /// A sweep has what the study does not know.
+    #[error("sweep `{sweep}`: there is no `{key}`; there are: name, {known}")]
+    UnknownKey {
+        /// The sweep's name.
+        sweep: String,
+        /// What it has.
+        key: String,
+        /// What there is.
+        known: String,
+    },
+    /// A list of a sweep is empty.
+    #[error("sweep `{sweep}` measures nothing: its list `{list}` is empty")]
+    Empty {
+        /// The sweep's name.
+        sweep: String,
+        /// The empty list.
+        list: &'static str,
+    },
+    /// A number lies outside what is allowed.
+    #[error("sweep `{sweep}`: {what}")]
+    OutOfRange {
+        /// The sweep's name.
+        sweep: String,
+        /// What is wrong, and what is allowed.
+        what: String,
+    },
+    /// Two sweeps have one name.
+    #[error("two sweeps are called `{0}`")]
+    Twice(String),
+    /// No sweep.
+    #[error("the plan has no sweep")]
+    NoSweep,
+    /// Nothing that can be measured is left.
+    #[error("the plan measures nothing: every combination in it is impossible ({0})")]
+    NothingLeft(String),
+}
+
+impl Explain for PlanError {
+    fn fault(&self) -> Fault {
+        match self {
+            PlanError::NotRecorded => Fault::Results,
+            _ => Fault::Caller,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            PlanError::NotAPlan(_) => Some("see plan.toml of the study for the form".into()),
+            PlanError::Twice(_) => Some("give each sweep a name of its own".into()),
+            PlanError::NoName => Some("write name = \"…\" into each sweep".into()),
+            _ => None,
+        }
+    }
+}
+
+/// One scale of a plan file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// The time that it keeps to, if it has such a limit.
+    pub budget: Option<Duration>,
+    /// Its sweeps, in order.
+    pub sweeps: Vec<Sweep>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    scale: BTreeMap<String, ScaleOfFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScaleOfFile {
+    #[serde(default)]
+    seconds: Option<u64>,
+    sweep: Vec<Map<String, Value>>,
+}
+
+/// Reads a scale of a plan file:
+///
+/// ```toml
+/// [scale.quick]
+/// seconds = 60            # what it keeps to; may be left out
+/// sweep = [{ name = "modes", mode = ["tcp"], rtt = ["20ms"], repeat = 3 }]
+/// ```
+///
+/// # Errors
+/// The text is no plan, has no such scale, or names what the study does not know. Words are not read
+/// yet: see [`Axes::points`].
+pub fn read_scale<P>(
+    text: &str,
+    scale: &str,
+    axes: &Axes<P>,
+    numbers: &[Number],
+) -> Result<Scale, PlanError> {
+    let mut file: PlanFile = toml::from_str(text)?;
+    let Some(found) = file.scale.remove(scale) else {
+        let known = file.scale.into_keys().collect::<Vec<_>>().join(", ");
+        return Err(PlanError::UnknownScale { name: scale.to_owned(), known });
+    };
+    let sweeps = found.sweep.iter().map(|fields| Sweep::read(fields, axes, numbers));
+    let sweeps = checked(sweeps.collect::<Result<_, _>>()?)?;
+    Ok(Scale { budget: found.seconds.map(Duration::from_secs), sweeps })
+}
+
+/// Reads the sweeps of a plan in a manifest.
+///
+/// # Errors
+/// They do not read.
+pub fn sweeps_of<P>(
+    plan: &Value,
+    axes: &Axes<P>,
+    numbers: &[Number],
+) -> Result<Vec<Sweep>, PlanError> {
+    let sweeps = plan.get("sweeps").and_then(Value::as_array).ok_or(PlanError::NotRecorded)?;
+    let read = |value: &Value| {
+        Sweep::read(value.as_object().ok_or(PlanError::NotRecorded)?, axes, numbers)
+    };
+    checked(sweeps.iter().map(read).collect::<Result<_, _>>()?)
+}
+
+/// Sweeps as a manifest has them: under `sweeps` of the study's plan.
+#[must_use]
+pub fn sweeps_value(sweeps: &[Sweep]) -> Value {
+    sweeps.iter().map(Sweep::value).collect()
+}
+
+fn checked(sweeps: Vec<Sweep>) -> Result<Vec<Sweep>, PlanError> {
+    if sweeps.is_empty() {
+        return Err(PlanError::NoSweep);
+    }
+    let mut names = BTreeSet::new();
+    match sweeps.iter().find(|sweep| !names.insert(&sweep.name)) {
+        Some(twice) => Err(PlanError::Twice(twice.name.clone())),
+        None => Ok(sweeps),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::axis;
+
+    #[derive(Debug, Clone, PartialEq, Default)]
+    struct Point {
+        mode: String,
+        chain: u32,
+    }
+
+    const AXES: Axes<Point> = Axes {
+        axes: &[
+            axis!("mode", mode, "", "MODES", "Modes"),
+            axis!("chain", chain, "1", "COUNTS", "Certificates"),
+        ],
+        canonical: |point| point,
+        impossible: |_| None,
+    };
+    const NUMBERS: &[Number] =
+        &[Number { name: "repeat", help: "Times", default: Some(3), least: 1, most: 1000 }];
+
+    fn read(text: &str) -> Result<Scale, PlanError> {
+        read_scale(text, "quick", &AXES, NUMBERS)
+    }
+
+    #[test]
+    fn a_scale_has_sweeps_and_a_budget() {
+        let text = r#"[scale.quick]
+            seconds = 60
+            sweep = [{ name = "a", mode = ["tcp"], chain = [1, 2], repeat = 5 }, { name = "b", mode = "x" }]"#;
+        let scale = read(text).unwrap();
+        assert_eq!(scale.budget, Some(Duration::from_secs(60)));
+        assert_eq!(scale.sweeps[0].lists["chain"], ["1", "2"]);
+        assert_eq!((scale.sweeps[0].repeat(), scale.sweeps[1].repeat()), (5, 3));
+        assert_eq!(scale.sweeps[1].lists["mode"], ["x"]);
+    }
+
+    #[test]
+    fn a_plan_in_a_manifest_reads_back() {
+        let text = r#"[scale.quick]
+            sweep = [{ name = "a", mode = ["tcp"], chain = [1, 2], repeat = 5 }]"#;
+        let sweeps = read(text).unwrap().sweeps;
+        let plan = serde_json::json!({ "sweeps": sweeps_value(&sweeps), "seed": 1 });
+        assert_eq!(sweeps_of(&plan, &AXES, NUMBERS).unwrap(), sweeps);
+        assert!(matches!(sweeps_of(&Value::Null, &AXES, NUMBERS), Err(PlanError::NotRecorded)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_there_is() {
+        let sweep = |fields: &str| read(&format!("[scale.quick]\nsweep = [{{ {fields} }}]"));
+        let text = |fields: &str| sweep(fields).unwrap_err().to_string();
+        assert_eq!(text("mode = [\"a\"]"), "a sweep of the plan has no name");
+        let unknown = text("name = \"a\", mode = [\"a\"], colour = 1");
+        assert_eq!(
+            unknown,
+            "sweep `a`: there is no `colour`; there are: name, mode, chain, repeat"
+        );
+        let zero = text("name = \"a\", mode = [\"a\"], repeat = 0");
+        assert_eq!(zero, "sweep `a`: repeat is 0; expected an integer from 1 to 1000");
+        assert!(text("name = \"a\"").contains("its list `mode` is empty"));
+        assert!(text("name = \"a\", mode = [true]").contains("no list of words"));
+        let other = read("[scale.full]\nsweep = []").unwrap_err().to_string();
+        assert_eq!(other, "no scale is called `quick`; there are: full");
+        assert!(matches!(read("[scale.quick]\nsweep = []"), Err(PlanError::NoSweep)));
+        let twice = "[scale.quick]\nsweep = [{ name = \"a\", mode = [\"a\"] }, { name = \"a\", mode = [\"a\"] }]";
+        assert!(matches!(read(twice), Err(PlanError::Twice(_))));
+        assert!(matches!(read("?"), Err(PlanError::NotAPlan(_))));
+    }
+}

@@ -1,0 +1,220 @@
+//! One study being measured: what it records, what it knows, and who follows it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use fault::{Fault, OrProblem, Problem};
+use lab::LabOptions;
+use record::{Finished, Manifest, Recorder, Sample};
+
+/// Who follows the measuring, and may stop it.
+pub trait Watcher {
+    /// `step` is under way; `done` of `total` expected time has passed.
+    fn progress(&mut self, step: &str, done: Duration, total: Duration);
+    /// Whether to stop. Asked before each measurement.
+    fn interrupted(&self) -> bool;
+    /// Something makes the result worth less, and what to do about it.
+    fn warning(&mut self, what: &str, remedy: Option<&str>);
+    /// Something that the user may want to know.
+    fn note(&mut self, what: &str);
+}
+
+/// How measuring a plan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All of it is measured.
+    Complete,
+    /// Its time was used up; the rest is left out.
+    OutOfTime,
+    /// The watcher stopped it; what was measured is recorded.
+    Interrupted,
+}
+
+/// One study being measured.
+pub struct Session<'a> {
+    study: &'static str,
+    recorder: &'a mut Recorder,
+    finished: &'a Finished,
+    watcher: &'a mut dyn Watcher,
+    lab: LabOptions,
+    captures: Option<PathBuf>,
+    until: Option<Instant>,
+}
+
+impl<'a> Session<'a> {
+    /// A session of a study that writes to `recorder` what is not `finished`. Its time is not limited.
+    pub fn new(
+        study: &'static str,
+        recorder: &'a mut Recorder,
+        finished: &'a Finished,
+        watcher: &'a mut dyn Watcher,
+    ) -> Session<'a> {
+        let lab = LabOptions::default();
+        Session { study, recorder, finished, watcher, lab, captures: None, until: None }
+    }
+
+    /// The same in a lab with these options.
+    #[must_use]
+    pub fn in_lab(self, lab: LabOptions) -> Session<'a> {
+        Session { lab, ..self }
+    }
+
+    /// The same with a folder for packet captures; it exists.
+    #[must_use]
+    pub fn keeping_captures(self, folder: Option<PathBuf>) -> Session<'a> {
+        Session { captures: folder, ..self }
+    }
+
+    /// The same with this long to measure, from now.
+    #[must_use]
+    pub fn within(self, budget: Option<Duration>) -> Session<'a> {
+        Session { until: budget.map(|budget| Instant::now() + budget), ..self }
+    }
+
+    /// How the lab is to be made.
+    #[must_use]
+    pub fn lab(&self) -> LabOptions {
+        self.lab
+    }
+
+    /// Where packet captures are to be kept, if they are.
+    #[must_use]
+    pub fn captures(&self) -> Option<&Path> {
+        self.captures.as_deref()
+    }
+
+    /// Whether a repeat at a point was recorded before.
+    #[must_use]
+    pub fn is_finished(&self, point: &BTreeMap<String, String>, repeat: u32) -> bool {
+        self.finished.contains(self.study, point, repeat)
+    }
+
+    /// Records a sample, as soon as its measurement has ended.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn record(&mut self, sample: &Sample) -> Result<(), Problem> {
+        debug_assert_eq!(sample.study, self.study, "a study records its own samples");
+        self.recorder.record(sample).blame(Fault::Results)
+    }
+
+    /// Changes the manifest of the results.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn update_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), Problem> {
+        self.recorder.update_manifest(change).blame(Fault::Results)
+    }
+
+    /// Why to stop now, if there is a reason: asked before each measurement.
+    #[must_use]
+    pub fn stop(&self) -> Option<End> {
+        if self.watcher.interrupted() {
+            return Some(End::Interrupted);
+        }
+        let out_of_time = self.until.is_some_and(|until| Instant::now() >= until);
+        out_of_time.then_some(End::OutOfTime)
+    }
+
+    /// Whether the watcher wants to stop.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        self.watcher.interrupted()
+    }
+
+    /// Who follows.
+    pub fn watcher(&mut self) -> &mut dyn Watcher {
+        self.watcher
+    }
+
+    /// Tells what is under way, and how far the whole is.
+    pub fn progress(&mut self, step: &str, expected: &Expected) {
+        self.watcher.progress(step, expected.done, expected.total);
+    }
+}
+
+/// Expected time, done and in all: for progress, which tells the time left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// What is done.
+    pub done: Duration,
+    /// All of it.
+    pub total: Duration,
+}
+
+impl Expected {
+    /// Nothing done yet.
+    #[must_use]
+    pub fn of(total: Duration) -> Expected {
+        Expected { done: Duration::ZERO, total }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Outcome;
+    use serde_json::json;
+
+    #[derive(Default)]
+    struct Silent {
+        stop: bool,
+    }
+
+    impl Watcher for Silent {
+        fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+        fn interrupted(&self) -> bool {
+            self.stop
+        }
+        fn warning(&mut self, _: &str, _: Option<&str>) {}
+        fn note(&mut self, _: &str) {}
+    }
+
+    fn sample(repeat: u32) -> Sample {
+        Sample {
+            study: "demo".to_owned(),
+            point: [("mode".to_owned(), "a".to_owned())].into(),
+            repeat,
+            seed: 1,
+            at_unix_ms: 0,
+            outcome: Outcome::Completed,
+            values: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            command: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_session_recorded_another_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("results");
+        let begin = || record::Session::begin(false);
+        let mut recorder =
+            Recorder::create(&folder, Manifest::new(json!({ "demo": 1 }), begin())).unwrap();
+        let (finished, mut silent) = (Finished::default(), Silent::default());
+        let mut session = Session::new("demo", &mut recorder, &finished, &mut silent);
+        session.record(&sample(0)).unwrap();
+        recorder.finish().unwrap();
+        let resumed = Recorder::resume(&folder, &json!({ "demo": 1 }), begin()).unwrap();
+        let (mut recorder, finished) = (resumed.recorder, resumed.finished);
+        let session = Session::new("demo", &mut recorder, &finished, &mut silent);
+        assert!(session.is_finished(&sample(0).point, 0));
+        assert!(!session.is_finished(&sample(0).point, 1));
+    }
+
+    #[test]
+    fn a_wish_to_stop_goes_before_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = Manifest::new(json!({}), record::Session::begin(false));
+        let mut recorder = Recorder::create(folder.path().join("r"), manifest).unwrap();
+        let finished = Finished::default();
+        let mut watcher = Silent { stop: true };
+        let session = Session::new("demo", &mut recorder, &finished, &mut watcher);
+        assert_eq!(session.within(Some(Duration::ZERO)).stop(), Some(End::Interrupted));
+        let mut watcher = Silent::default();
+        let session = Session::new("demo", &mut recorder, &finished, &mut watcher);
+        assert_eq!(session.stop(), None);
+        assert_eq!(session.within(Some(Duration::ZERO)).stop(), Some(End::OutOfTime));
+    }
+}

@@ -1,0 +1,245 @@
+//! Captures wrapped in each encapsulation, and in fragments: the same records as bare.
+#![allow(missing_docs)]
+
+mod common;
+#[path = "common/wrap.rs"]
+mod wrap;
+
+use common::{Frame, frames};
+use proptest::prelude::*;
+use tracker::{Connection, Counters, Limits, LinkType, Tracker};
+use wire::ethernet::EtherType;
+
+const NAMES: [&str; 3] = ["tls1.2.pcap", "openssl-3.0-modes.pcap", "tls13_psk_succesfull.pcap"];
+
+fn observe(link: LinkType, frames: &[Frame]) -> (Vec<Connection>, Counters) {
+    let mut tracker = Tracker::new(Limits::default());
+    for (at, bytes, len) in frames {
+        tracker.handle_packet(*at, link, bytes, *len);
+    }
+    tracker.close();
+    let counters = *tracker.counters();
+    assert!(counters.add_up(), "{counters:?}");
+    (tracker.finish(), counters)
+}
+
+/// The IP packet in a frame, without padding.
+fn packet(frame: &[u8]) -> &[u8] {
+    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    &frame[14..(14 + total).min(frame.len())]
+}
+
+/// What is left when bytes on the link, which encapsulations change, are taken off.
+fn bare(mut all: Vec<Connection>) -> Vec<Connection> {
+    for c in &mut all {
+        let responses = [c.up_to_response.as_mut(), c.down_to_response.as_mut()];
+        let traffic = [&mut c.up, &mut c.down];
+        for traffic in traffic.into_iter().chain(responses.into_iter().flatten()) {
+            traffic.bytes = 0;
+        }
+    }
+    all
+}
+
+fn same_as_bare(link: LinkType, what: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
+    for name in NAMES {
+        let original = frames(name);
+        let wrapped: Vec<Frame> = original
+            .iter()
+            .map(|(at, bytes, _)| {
+                let bytes = wrap(bytes);
+                let len = bytes.len();
+                (*at, bytes, len)
+            })
+            .collect();
+        let (expected, _) = observe(LinkType::Ethernet, &original);
+        let (found, counters) = observe(link, &wrapped);
+        assert_eq!(bare(found), bare(expected), "{what}: {name}");
+        assert_eq!(counters.followed, original.len() as u64, "{what}: {name}");
+    }
+}
+
+#[test]
+fn each_encapsulation_gives_the_same_records() {
+    use wrap::{datagram, ethernet, gre, ipv4, ipv6, labelled, pppoe, tagged, vxlan};
+    let (v4, v6) = (EtherType::IPV4, EtherType::IPV6);
+    type Wrap = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+    let all: Vec<(&str, Wrap)> = vec![
+        ("VLAN", Box::new(|f| tagged(f, &[EtherType::VLAN]))),
+        ("QinQ", Box::new(|f| tagged(f, &[EtherType::QINQ, EtherType::VLAN]))),
+        ("MPLS", Box::new(|f| labelled(packet(f), 1))),
+        ("eight labels", Box::new(|f| labelled(packet(f), 8))),
+        ("pseudowire", Box::new(|f| labelled(f, 2))),
+        ("control word", Box::new(|f| labelled(&[&[0; 4], f].concat(), 2))),
+        ("PPPoE", Box::new(|f| pppoe(packet(f)))),
+        ("GRE", Box::new(move |f| ethernet(v4, &ipv4(47, &gre(v4, packet(f)))))),
+        ("GRE over IPv6", Box::new(move |f| ethernet(v6, &ipv6(47, &gre(v4, packet(f)))))),
+        ("bridged GRE", Box::new(move |f| ethernet(v4, &ipv4(47, &gre(EtherType::BRIDGED, f))))),
+        (
+            "MPLS in GRE",
+            Box::new(move |f| {
+                ethernet(v4, &ipv4(47, &gre(EtherType::MPLS, &labelled(packet(f), 3)[14..])))
+            }),
+        ),
+        ("VXLAN", Box::new(move |f| ethernet(v4, &ipv4(17, &vxlan(f))))),
+        (
+            "VXLAN with a tag",
+            Box::new(move |f| ethernet(v6, &ipv6(17, &vxlan(&tagged(f, &[EtherType::VLAN]))))),
+        ),
+        ("IPv4 in IPv4", Box::new(move |f| ethernet(v4, &ipv4(4, packet(f))))),
+        ("IPv4 in IPv6 in IPv4", Box::new(move |f| ethernet(v4, &ipv4(41, &ipv6(4, packet(f)))))),
+        (
+            "GRE in VXLAN in PPPoE",
+            Box::new(move |f| {
+                let inner = ethernet(v4, &ipv4(47, &gre(v4, packet(f))));
+                pppoe(&ipv4(17, &vxlan(&inner)))
+            }),
+        ),
+    ];
+    for (what, wrap) in all {
+        same_as_bare(LinkType::Ethernet, what, wrap);
+    }
+    // Not to VXLAN's port, it is a datagram like any other.
+    let inside = ethernet(v4, &ipv4(17, &datagram(1, 2, &vxlan(&frames(NAMES[0])[0].1)[8..])));
+    assert_eq!(observe(LinkType::Ethernet, &[(units::Time::ZERO, inside, 9)]).1.stray, 1);
+}
+
+#[test]
+fn each_link_type_gives_the_same_records() {
+    let numbers = [
+        (0, LinkType::Loopback),
+        (108, LinkType::Loopback),
+        (113, LinkType::LinuxCooked),
+        (276, LinkType::LinuxCooked2),
+        (1, LinkType::Ethernet),
+        (101, LinkType::RawIp),
+    ];
+    for (number, link) in numbers {
+        assert_eq!(LinkType::from_number(number), Some(link));
+    }
+    assert_eq!(LinkType::from_number(105), None);
+    let v4 = EtherType::IPV4;
+    same_as_bare(LinkType::RawIp, "raw", |f| packet(f).to_vec());
+    same_as_bare(LinkType::LinuxCooked, "cooked", |f| wrap::cooked(v4, None, packet(f)));
+    same_as_bare(LinkType::LinuxCooked2, "cooked 2", |f| wrap::cooked(v4, Some(2), packet(f)));
+    same_as_bare(LinkType::LinuxCooked, "cooked with a tag", |f| {
+        let tagged = wrap::tagged(f, &[EtherType::VLAN]);
+        wrap::cooked(EtherType::VLAN, None, &tagged[14..])
+    });
+    for family in [[2, 0, 0, 0], [0, 0, 0, 2]] {
+        same_as_bare(LinkType::Loopback, "loopback", |f| [&family, packet(f)].concat());
+    }
+}
+
+#[test]
+fn tunnels_are_followed_to_a_depth_and_no_further() {
+    let bytes = &frames(NAMES[0])[0].1;
+    for (depth, followed) in [(6, 1), (7, 0), (60, 0)] {
+        let mut inner = packet(bytes).to_vec();
+        for _ in 0..depth {
+            inner = wrap::ipv4(4, &inner);
+        }
+        // Ethernet, the outer headers, and the innermost: eight in all.
+        let frame = wrap::ethernet(EtherType::IPV4, &inner);
+        let counters = observe(LinkType::Ethernet, &[(units::Time::ZERO, frame, 1)]).1;
+        assert_eq!((counters.followed, counters.other), (followed, 1 - followed), "{depth}");
+    }
+}
+
+/// Every packet in fragments, in an order of `turn`.
+fn in_fragments(
+    original: &[Frame],
+    turn: usize,
+    split: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>,
+) -> Vec<Frame> {
+    let mut out = Vec::new();
+    for (number, (at, bytes, _)) in original.iter().enumerate() {
+        let mut pieces = split(number, packet(bytes));
+        let by = turn % pieces.len();
+        pieces.rotate_left(by);
+        out.extend(pieces.into_iter().map(|piece| {
+            let len = piece.len();
+            (*at, piece, len)
+        }));
+    }
+    out
+}
+
+#[test]
+fn fragments_give_the_records_of_the_whole() {
+    for name in NAMES {
+        let original = frames(name);
+        let (expected, _) = observe(LinkType::Ethernet, &original);
+        for turn in 0..3 {
+            for (what, split) in [
+                (
+                    "IPv4",
+                    (|n, p| wrap::fragments_v4(p, n as u16, 128))
+                        as fn(usize, &[u8]) -> Vec<Vec<u8>>,
+                ),
+                ("in a tunnel", |n, p| wrap::fragments_v6(4, p, n as u32, 96)),
+                ("on both levels", |n, p| {
+                    let inner = wrap::fragments_v4(p, n as u16, 200);
+                    let outer = |(k, f): (usize, &Vec<u8>)| {
+                        wrap::fragments_v6(4, f, (n * 64 + k) as u32, 128)
+                    };
+                    inner.iter().enumerate().flat_map(outer).collect()
+                }),
+            ] {
+                let fragmented = in_fragments(&original, turn, split);
+                let (mut found, counters) = observe(LinkType::RawIp, &fragmented);
+                let frames: u64 = found.iter().map(|c| c.up.frames + c.down.frames).sum();
+                assert_eq!(frames, fragmented.len() as u64, "{what}");
+                assert_eq!(counters.fragments_dropped.total(), 0, "{what}: {name}: {counters:?}");
+                assert!(counters.reassembled > 0, "{what}: {name}: {counters:?}");
+                // Each frame is counted; the records agree but for that.
+                for (found, expected) in found.iter_mut().zip(&expected) {
+                    (found.up, found.down) = (expected.up, expected.down);
+                    found.up_to_response = expected.up_to_response;
+                    found.down_to_response = expected.down_to_response;
+                }
+                assert_eq!(found, expected, "{what}: {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn overlapping_fragments_are_dropped_and_counted() {
+    let original = frames(NAMES[0]);
+    let mut pieces = in_fragments(&original[3..4], 0, |n, p| wrap::fragments_v4(p, n as u16, 64));
+    let mut overlap = pieces[1].clone();
+    overlap.1[7] -= 1;
+    pieces.insert(1, overlap);
+    let (found, counters) = observe(LinkType::RawIp, &pieces);
+    assert_eq!((found.len(), counters.reassembled), (0, 0));
+    assert_eq!(counters.fragments_dropped.overlapping, pieces.len() as u64);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Hostile bits in tunnels and fragments: no frame is lost to the counters.
+    #[test]
+    fn flipped_bits_in_tunnels_are_accounted_for(
+        way in 0usize..4,
+        flips in proptest::collection::vec((any::<proptest::sample::Index>(), 0usize..120, 0u8..8), 1..40),
+    ) {
+        let original = frames(NAMES[2]);
+        let v4 = EtherType::IPV4;
+        let mut wrapped: Vec<Frame> = match way {
+            0 => in_fragments(&original, 1, |n, p| wrap::fragments_v4(p, n as u16, 64)),
+            1 => in_fragments(&original, 1, |n, p| wrap::fragments_v6(4, p, n as u32, 64)),
+            2 => in_fragments(&original, 0, |_, p| vec![wrap::ipv4(47, &wrap::gre(v4, p))]),
+            _ => in_fragments(&original, 0, |_, p| {
+                vec![wrap::ipv6(17, &wrap::vxlan(&wrap::labelled(p, 2)))]
+            }),
+        };
+        for (frame, byte, bit) in flips {
+            let frame = frame.get_mut(&mut wrapped[..]);
+            let byte = byte % frame.1.len();
+            frame.1[byte] ^= 1 << bit;
+        }
+        observe(LinkType::RawIp, &wrapped);
+    }
+}
