@@ -69,12 +69,6 @@ pub struct Axis<P> {
 }
 
 impl<P> Axis<P> {
-    /// The same, not named by samples and commands where it has this value.
-    #[must_use]
-    pub const fn unnamed_where(self, usual: &'static str) -> Axis<P> {
-        Axis { usual: Some(usual), ..self }
-    }
-
     fn is_named(&self, point: &P) -> bool {
         self.usual.is_none_or(|usual| (self.write)(point) != usual)
     }
@@ -87,16 +81,23 @@ impl<P> Axis<P> {
 }
 
 /// Declares an axis over a field of a point: `axis!("loss", loss, "0%", "SHARES", "Loss each way")`.
-/// The field's type has [`FromStr`] and [`Display`].
+/// The field's type has [`FromStr`] and [`Display`]. An axis that came later than the first results ends
+/// in `unnamed "VALUE"`: samples and commands do not name it where it has that value.
 #[macro_export]
 macro_rules! axis {
     ($name:literal, $($field:ident).+, $default:expr, $values:literal, $help:expr) => {
+        $crate::axis!(@ $name, $($field).+, $default, $values, $help, None)
+    };
+    ($name:literal, $($field:ident).+, $default:expr, $values:literal, $help:expr, unnamed $usual:literal) => {
+        $crate::axis!(@ $name, $($field).+, $default, $values, $help, Some($usual))
+    };
+    (@ $name:literal, $($field:ident).+, $default:expr, $values:literal, $help:expr, $usual:expr) => {
         $crate::Axis {
             name: $name,
             values: $values,
             help: $help,
             default: $default,
-            usual: None,
+            usual: $usual,
             read: |point, word| {
                 point.$($field).+ = $crate::read_value($name, word)?;
                 Ok(())
@@ -241,7 +242,7 @@ mod tests {
         axes: &[
             axis!("rtt", rtt, "10", "TIMES", "Round-trip times"),
             axis!("mode", mode, "", "MODES", "Modes, or `all`"),
-            axis!("kind", box_.kind, "0", "KINDS", "Kinds").unnamed_where("0"),
+            axis!("kind", box_.kind, "0", "KINDS", "Kinds", unnamed "0"),
         ],
         canonical: |point| match point.mode.as_str() {
             "b" => Point { box_: Inner { kind: 0 }, ..point },
