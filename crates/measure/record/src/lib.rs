@@ -33,6 +33,7 @@ mod plan;
 mod recorder;
 mod run;
 mod sample;
+mod value;
 
 pub use environment::{Environment, Warning};
 pub use error::{Error, LineProblem, Problem};
@@ -44,3 +45,4 @@ pub use plan::{Difference, plan_hash};
 pub use recorder::{Recorder, Resumed};
 pub use run::{Run, Samples, TornLine};
 pub use sample::{Outcome, Sample};
+pub use value::{Better, Clock, ValueKind};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::line::without_place;
-use crate::{Environment, Problem, Warning, plan_hash};
+use crate::{Environment, Problem, ValueKind, Warning, plan_hash};
 
 /// The version of the files' schema, written `1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,6 +144,9 @@ pub struct Manifest {
     /// What makes the result worse than it could be.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// What each value of a sample is, by study and by the value's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, BTreeMap<String, ValueKind>>,
 }
 
 impl Manifest {
@@ -159,6 +162,7 @@ impl Manifest {
             sessions: vec![session],
             libraries: BTreeMap::new(),
             calibration: None,
+            values: BTreeMap::new(),
         }
     }
 

@@ -30,7 +30,7 @@ pub use sweep::{Number, Sweep};
 use std::time::Duration;
 
 use fault::Problem;
-use record::{Manifest, Sample};
+use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
 
 /// A study: what it asks, how it measures, and what its samples say.
@@ -78,6 +78,9 @@ pub trait Study: Sync {
     /// # Errors
     /// The options ask what makes no sense, or name a file that cannot be read.
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn Question>, Problem>;
+
+    /// What each value of its samples is, by the value's name.
+    fn values(&self) -> Vec<(&'static str, ValueKind)>;
 
     /// The figures that its document published, and what stands beside each: see [`figures`].
     fn published(&self) -> &'static str;
