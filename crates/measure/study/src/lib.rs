@@ -15,6 +15,7 @@ mod axis;
 mod findings;
 mod options;
 mod plan_file;
+mod provenance;
 mod published;
 mod session;
 mod sweep;
@@ -23,6 +24,7 @@ pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use findings::{Findings, Subject};
 pub use options::Options;
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
+pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};
 pub use session::{End, Expected, Session, Watcher};
 pub use sweep::{Number, Sweep};
@@ -44,8 +46,19 @@ pub trait Study: Sync {
     /// What it measures in one line, for the list of commands.
     fn about(&self) -> &'static str;
 
-    /// What stands behind its help: examples.
+    /// What stands behind its help: examples. Called when help is shown, and only then.
     fn examples(&self) -> String;
+
+    /// Whether it measures over the lab's links: its command then has the options of the links, and the
+    /// lab measures itself first.
+    fn uses_links(&self) -> bool {
+        true
+    }
+
+    /// Whether `wiretax run` measures it, by the scale `quick` of its plan file.
+    fn in_run(&self) -> bool {
+        true
+    }
 
     /// Adds the options that say what to measure: the axes, and what else makes the plan.
     fn options(&self, command: clap::Command) -> clap::Command;
@@ -79,7 +92,8 @@ pub trait Study: Sync {
     /// The options ask what makes no sense, or name a file that cannot be read.
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn Question>, Problem>;
 
-    /// What each value of its samples is, by the value's name.
+    /// What each value of its samples is, by the value's name. The first is what `wiretax compare`
+    /// compares unless it is told otherwise.
     fn values(&self) -> Vec<(&'static str, ValueKind)>;
 
     /// The figures that its document published, and what stands beside each: see [`figures`].
@@ -97,8 +111,7 @@ pub trait Plan {
     /// The time that it keeps to, if it has such a limit: what does not fit is left out, and said.
     fn budget(&self) -> Option<Duration>;
 
-    /// Whether it measures over the lab's links: then the process enters namespaces of its own first,
-    /// and the lab measures itself.
+    /// Whether it is measured in the lab: the process then enters namespaces of its own first.
     fn needs_lab(&self) -> bool;
 
     /// The seed of its random draws.

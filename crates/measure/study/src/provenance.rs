@@ -1,0 +1,51 @@
+//! Where results come from, for Markdown.
+
+use record::Manifest;
+
+/// Date, machine and command: `Measured 2026-11-21 on … by `wiretax …``.
+#[must_use]
+pub fn provenance(manifest: &Manifest) -> String {
+    let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let session = manifest.sessions.first();
+    let date = manifest.started().map(|time| time.strftime("%Y-%m-%d").to_string());
+    let machine = session.map(|session| &session.environment);
+    format!(
+        "Measured {} on {} ({} processors, Linux {}) by `{}`",
+        known(date),
+        known(machine.and_then(|machine| machine.cpu_model.clone())),
+        known(machine.and_then(|machine| machine.cpus.map(|cpus| cpus.to_string()))),
+        known(machine.and_then(|machine| machine.kernel.clone())),
+        known(session.map(|session| program_name_only(&session.command)))
+    )
+}
+
+/// `3.5.5` of `OpenSSL 3.5.5 27 Jan 2026`.
+#[must_use]
+pub fn version_number<'a>(name: &str, version: &'a str) -> &'a str {
+    let words = version.strip_prefix(name).unwrap_or(version).trim_start();
+    words.split(' ').next().unwrap_or(words)
+}
+
+/// A command without the folder that its program lay in.
+fn program_name_only(command: &str) -> String {
+    let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+    let name = program.rsplit('/').next().unwrap_or(program);
+    format!("{name} {rest}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_no_folder_of_a_machine() {
+        assert_eq!(program_name_only("/x/y/wiretax run --seed 1"), "wiretax run --seed 1");
+        assert_eq!(program_name_only("wiretax"), "wiretax");
+    }
+
+    #[test]
+    fn versions_read_well() {
+        assert_eq!(version_number("OpenSSL", "OpenSSL 3.5.5 27 Jan 2026"), "3.5.5");
+        assert_eq!(version_number("rustls", "0.23.46"), "0.23.46");
+    }
+}
