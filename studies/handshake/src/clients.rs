@@ -1,7 +1,6 @@
 //! The clients' round-trip times that savings are weighed by.
 
-use observe::{ClientRtts, RttError};
-use stats::{Distribution, DistributionError};
+use stats::{ClientRtts, Distribution, DistributionError, RttError};
 use thiserror::Error;
 
 /// The clients' round-trip times, from a file that a user gives: what `wiretax observe --rtt-out`

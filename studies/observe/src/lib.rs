@@ -19,7 +19,6 @@ mod published;
 mod reasons;
 #[cfg(test)]
 mod replay;
-pub mod rtt_out;
 pub mod truth;
 
 pub use change::Change;
@@ -29,4 +28,3 @@ pub use findings::{
     findings,
 };
 pub use published::{Published, SOURCE, published};
-pub use rtt_out::{ClientRtts, RttError};

@@ -11,7 +11,7 @@
 //! | A or B, measured A B A B? | [`compare_paired`] | median difference, ratio, Wilcoxon signed-rank |
 //! | yesterday's run or today's? | [`compare_cells`] | Mann-Whitney, Hodges-Lehmann shift, Benjamini-Hochberg over the cells |
 //! | do more attempts fail? | [`fisher_exact`] | Fisher's exact test |
-//! | what does it mean for my users? | [`Distribution`] | expectation over their RTTs |
+//! | what does it mean for my users? | [`Distribution`], [`ClientRtts`] | expectation over their RTTs; the file of `--rtt-out` |
 //! | how is it drawn? | [`ecdf`], [`histogram`] | bounded numbers of points |
 //!
 //! # Which interval, and why
@@ -31,6 +31,7 @@
 
 mod bootstrap;
 mod cells;
+mod client_rtts;
 mod distribution;
 mod error;
 mod estimate;
@@ -47,6 +48,7 @@ pub use bootstrap::{Bootstrap, bootstrap_medians};
 pub use cells::{
     CellVerdict, CompareOptions, Comparison, Verdict, benjamini_hochberg, compare_cells,
 };
+pub use client_rtts::{ClientRtts, RttError, RttPoint, RttQuantile};
 pub use distribution::{Distribution, DistributionError};
 pub use error::Error;
 pub use estimate::{BoundedEstimate, Confidence, Estimate};

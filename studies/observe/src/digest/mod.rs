@@ -1,6 +1,7 @@
 //! All connections' records in bounded memory.
 
 mod cell;
+mod client_rtts;
 mod kept;
 mod names;
 mod options;

@@ -13,10 +13,9 @@
 //! A round trip is that of the TCP handshake: from the SYN until the SYN+ACK's acknowledgment.
 
 use serde::{Deserialize, Serialize};
-use stats::Distribution;
 use thiserror::Error;
 
-use crate::digest::{Digest, Spread};
+use crate::Distribution;
 
 /// What the file says it is.
 pub const FORMAT: &str = "wiretax-client-round-trips";
@@ -98,36 +97,19 @@ pub enum RttError {
     Empty,
 }
 
-impl Digest {
-    /// The clients' round-trip times, over TCP, of records that are not in doubt.
+impl ClientRtts {
+    /// Of points by time, and some quantiles of the same.
     #[must_use]
-    pub fn client_rtts(&self) -> ClientRtts {
-        let mut all: Option<Spread> = None;
-        for ((kind, _), cell) in &self.cells {
-            match &mut all {
-                _ if kind.quic => {}
-                Some(all) => all.merge(&cell.round_trip),
-                None => all = Some(cell.round_trip.clone()),
-            }
-        }
-        let steps = all.as_ref().map(Spread::steps).unwrap_or_default();
-        let points: Vec<RttPoint> =
-            steps.into_iter().map(|(ms, count)| RttPoint { ms, count }).collect();
-        let quantile = |p: f64| Some(RttQuantile { p, ms: all.as_ref()?.quantile(p)? });
+    pub fn new(points: Vec<RttPoint>, quantiles: Vec<RttQuantile>) -> ClientRtts {
         ClientRtts {
             format: FORMAT.to_owned(),
             version: VERSION,
-            connections: points.iter().map(|point| point.count).sum(),
+            connections: points.iter().map(|point| point.count).fold(0, u64::saturating_add),
             points,
-            quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
-                .into_iter()
-                .filter_map(quantile)
-                .collect(),
+            quantiles,
         }
     }
-}
 
-impl ClientRtts {
     /// As JSON, indented, with a line end.
     ///
     /// # Errors
@@ -186,13 +168,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn rtts(points: &[(f64, u64)]) -> ClientRtts {
-        ClientRtts {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            connections: points.iter().map(|(_, count)| count).sum(),
-            points: points.iter().map(|(ms, count)| RttPoint { ms: *ms, count: *count }).collect(),
-            quantiles: Vec::new(),
-        }
+        let points = points.iter().map(|(ms, count)| RttPoint { ms: *ms, count: *count });
+        ClientRtts::new(points.collect(), Vec::new())
     }
 
     #[test]
@@ -224,13 +201,6 @@ mod tests {
         assert!(matches!(error(&long), RttError::TooLong(_)));
     }
 
-    #[test]
-    fn a_digest_of_nothing_writes_a_file_that_is_refused() {
-        let digest = Digest::new(crate::Options::default()).unwrap();
-        let written = digest.client_rtts().to_json().unwrap();
-        assert!(matches!(ClientRtts::parse(&written), Err(RttError::Empty)));
-    }
-
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,200}") {
@@ -239,10 +209,7 @@ mod tests {
 
         #[test]
         fn counts_of_any_size_are_read(points in prop::collection::vec((0.0f64..1e6, any::<u64>()), 0..9)) {
-            let mut all = rtts(&[]);
-            all.points = points.iter().map(|(ms, count)| RttPoint { ms: *ms, count: *count }).collect();
-            all.connections = points.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
-            if let Ok(read) = ClientRtts::parse(&all.to_json().unwrap()) {
+            if let Ok(read) = ClientRtts::parse(&rtts(&points).to_json().unwrap()) {
                 prop_assert!(read.distribution().is_ok());
             }
         }
