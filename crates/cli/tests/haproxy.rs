@@ -40,6 +40,7 @@ fn results(folder: &Path) {
             outcome,
             values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             labels: owned(&labels),
+            attachments: Vec::new(),
             command: run.cell.command(&plan),
         };
         recorder.record(&sample).unwrap();

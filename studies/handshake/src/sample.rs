@@ -62,6 +62,7 @@ pub(crate) fn sample(
         outcome: Outcome::Completed,
         values: BTreeMap::new(),
         labels: BTreeMap::new(),
+        attachments: Vec::new(),
         command: format!("{}{options}", point.command(seed, repeat + 1)),
     };
     match seen.attempt {

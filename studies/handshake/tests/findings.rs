@@ -50,6 +50,7 @@ fn sample(
             (label::VIEWS.to_owned(), label::AGREE.to_owned()),
             (label::ACTUAL.to_owned(), mode.to_owned()),
         ]),
+        attachments: Vec::new(),
         command: format!("wiretax handshake --mode {mode}"),
     }
 }

@@ -58,6 +58,7 @@ fn blank(axis: &str, name: &str, seed: u64) -> Sample {
         outcome: Outcome::Completed,
         values: BTreeMap::new(),
         labels: BTreeMap::new(),
+        attachments: Vec::new(),
         command: "wiretax drivers list".to_owned(),
     }
 }

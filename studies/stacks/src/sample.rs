@@ -131,6 +131,7 @@ fn empty(point: &Point, extent: Extent, repeat: u32, seed: u64) -> Sample {
         outcome: Outcome::Completed,
         values: BTreeMap::new(),
         labels: BTreeMap::new(),
+        attachments: Vec::new(),
         command: point.command(extent, repeat + 1),
     }
 }

@@ -462,6 +462,7 @@ fn rates(cores: f64, law: crate::scaling::Law, counts: &[usize]) -> Vec<record::
         outcome: record::Outcome::Completed,
         values,
         labels: BTreeMap::new(),
+        attachments: Vec::new(),
         command: "wiretax stacks".to_owned(),
     };
     let mut all = vec![sample(

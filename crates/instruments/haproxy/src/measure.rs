@@ -155,6 +155,7 @@ fn sample(
         },
         values,
         labels: labels(built),
+        attachments: Vec::new(),
         command: run.cell.command(plan),
     }
 }

@@ -228,6 +228,7 @@ pub(crate) mod tests {
                 outcome: Outcome::Completed,
                 values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
                 labels: labels(&built(&run.cell.library)),
+                attachments: Vec::new(),
                 command: run.cell.command(&plan),
             }
         });

@@ -20,6 +20,7 @@ fn sample(repeat: u32) -> Sample {
             .map(|name| (name.to_owned(), 40.123_456_789 + f64::from(repeat)))
             .into(),
         labels: text(&[("cipher_suite", "TLS13_AES_128_GCM_SHA256"), ("group", "X25519")]),
+        attachments: Vec::new(),
         command: "wiretax handshake --rtt 20ms --mode tls13 --repeat 1 --seed 7".into(),
     }
 }

@@ -89,6 +89,12 @@ pub enum Problem {
         /// Where they differ; the first few.
         differences: Vec<Difference>,
     },
+    /// A sample names an attachment that is none. Results.
+    #[error("{file} is not the attachment that a sample names")]
+    NotAttachment {
+        /// Where the sample says that it lies.
+        file: String,
+    },
     /// A sample that cannot be written. Caller.
     #[error("the sample {key} cannot be recorded: {problem}")]
     BadSample {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `manifest.json` | what was measured, where, by which build: [`Manifest`]; replaced atomically |
 //! | `samples.jsonl` | one [`Sample`] a line, only ever appended to |
+//! | `attachments/` | what samples have beside their numbers: [`Attachment`], a file each |
 //! | `lock` | whom to blame while a process writes: [`Recorder`] holds a `flock` on it |
 //!
 //! # What survives what
@@ -22,6 +23,7 @@
 //! major version is refused. Samples that failed or timed out are data: they are kept, and count as
 //! done for a resumed run.
 
+mod attachment;
 mod environment;
 mod error;
 mod export;
@@ -35,6 +37,7 @@ mod run;
 mod sample;
 mod value;
 
+pub use attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT};
 pub use environment::{Environment, Warning};
 pub use error::{Error, LineProblem, Problem};
 pub use export::export_csv;

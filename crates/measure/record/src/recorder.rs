@@ -8,10 +8,14 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::attachment;
 use crate::folder::{Lock, MANIFEST, SAMPLES, read_manifest, write_manifest};
 use crate::line::write_line;
 use crate::plan::differences;
-use crate::{Error, Finished, Manifest, Problem, Run, Sample, Session, TornLine, plan_hash};
+use crate::{
+    Attachment, AttachmentKind, Error, Finished, Manifest, Problem, Run, Sample, Session, TornLine,
+    plan_hash,
+};
 
 /// Writes the samples of a run. Holds the folder's lock until it is dropped.
 #[derive(Debug)]
@@ -122,6 +126,21 @@ impl Recorder {
     pub fn record(&mut self, sample: &Sample) -> Result<(), Error> {
         self.log.append(sample)?;
         self.log.sync_after(Self::SYNC_INTERVAL)
+    }
+
+    /// Writes what `sample` has beside its numbers, whole or not at all; to be put into the sample before
+    /// it is recorded. `name` says what it shows, and is the only one of this sample.
+    ///
+    /// # Errors
+    /// [`Problem::TooLarge`], [`Problem::DiskFull`], [`Problem::Io`].
+    pub fn attach(
+        &mut self,
+        sample: &Sample,
+        name: &str,
+        kind: AttachmentKind,
+        content: &[u8],
+    ) -> Result<Attachment, Error> {
+        attachment::write(&self.dir, &sample.key(), name, kind, content)
     }
 
     /// The manifest as it stands in the folder.

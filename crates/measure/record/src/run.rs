@@ -42,6 +42,18 @@ pub struct Run {
 const MAX_OPEN: u64 = 1 << 30;
 
 impl Run {
+    /// Reads what a sample of the folder has beside its numbers.
+    ///
+    /// # Errors
+    /// [`Problem::NotAttachment`] where the sample names a file that is none, and what can be wrong with
+    /// the file.
+    pub fn attachment(
+        dir: impl AsRef<Path>,
+        attachment: &crate::Attachment,
+    ) -> Result<Vec<u8>, Error> {
+        crate::attachment::read(dir.as_ref(), attachment)
+    }
+
     /// Reads a folder whole; a run may still be writing it.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LineProblem;
+use crate::{Attachment, LineProblem};
 
 /// What one run measured, raw. It is written as it is and never changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Sample {
     /// Facts that are no numbers: `cipher_suite`.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// What it has beside its numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// The command that measures this sample again.
     pub command: String,
 }
@@ -137,6 +140,7 @@ pub(crate) mod tests {
             values: [("ready_ms".to_owned(), 40.123_456_789), ("up_bytes".to_owned(), 517.0)]
                 .into(),
             labels: text(&[("group", "X25519")]),
+            attachments: Vec::new(),
             command: "wiretax handshake --rtt 20ms".into(),
         }
     }

@@ -33,6 +33,7 @@ fn sample(repeat: u32) -> Sample {
         outcome: Outcome::Completed,
         values: [("ready_ms".to_owned(), f64::from(repeat) + 0.1)].into(),
         labels: BTreeMap::new(),
+        attachments: Vec::new(),
         command: "wiretax handshake".into(),
     }
 }

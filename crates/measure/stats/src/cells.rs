@@ -13,21 +13,23 @@ pub struct CompareOptions {
     pub confidence: Confidence,
     /// The change that matters, as a fraction of A's median: 0.05.
     pub threshold: f64,
+    /// Whether a larger value is the better one: a rate. Otherwise a smaller one is: a time, a cost.
+    pub more_is_better: bool,
 }
 
 impl Default for CompareOptions {
     fn default() -> Self {
-        Self { confidence: Confidence::C95, threshold: 0.05 }
+        Self { confidence: Confidence::C95, threshold: 0.05, more_is_better: false }
     }
 }
 
-/// What became of a cell from A to B. Less is better: values are times, bytes, packets, CPU.
+/// What became of a cell from A to B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// B is less than A by the threshold at least, and chance does not explain it.
+    /// B is better than A by the threshold at least, and chance does not explain it.
     Faster,
-    /// B is more than A by the threshold at least, and chance does not explain it.
+    /// B is worse than A by the threshold at least, and chance does not explain it.
     Slower,
     /// Any change is below the threshold: the interval lies inside it, or a change that chance
     /// does not explain is estimated below it.
@@ -166,7 +168,8 @@ fn judge(cell: &CellVerdict, options: CompareOptions) -> Verdict {
         && change.high <= threshold
         && change.confidence >= options.confidence.level();
     let shown = cell.q_value <= options.confidence.alpha();
-    match change.value {
+    let worse = if options.more_is_better { -change.value } else { change.value };
+    match worse {
         value if shown && value >= threshold && value > 0.0 => Verdict::Slower,
         value if shown && value <= -threshold && value < 0.0 => Verdict::Faster,
         _ if inside || shown => Verdict::NoDifference,
@@ -242,6 +245,11 @@ mod tests {
         );
         assert_eq!(comparison.only_a, ["empty", "gone"]);
         assert_eq!(comparison.only_b, ["new"]);
+        let rates = CompareOptions { more_is_better: true, ..CompareOptions::default() };
+        let of_rates = compare_cells(&a, &b, rates).unwrap();
+        assert_eq!(of_rates.with(Verdict::Slower).next().unwrap().key, "faster");
+        assert_eq!(of_rates.with(Verdict::Faster).next().unwrap().key, "slower");
+
         assert_eq!(comparison.with(Verdict::Slower).count(), 1);
         let slower = comparison.with(Verdict::Slower).next().unwrap();
         assert!((slower.shift.value - 20.0).abs() < 1e-9 && slower.q_value < 1e-6);

@@ -55,6 +55,11 @@ pub trait Study: Sync {
         true
     }
 
+    /// Whether it can keep packet captures beside its samples ([`Session::captures`]).
+    fn keeps_captures(&self) -> bool {
+        self.uses_links()
+    }
+
     /// Whether `wiretax run` measures it, by the scale `quick` of its plan file.
     fn in_run(&self) -> bool {
         true

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fault::{Fault, OrProblem, Problem};
 use lab::LabOptions;
-use record::{Finished, Manifest, Recorder, Sample};
+use record::{AttachmentKind, Finished, Manifest, Recorder, Sample};
 
 /// Who follows the measuring, and may stop it.
 pub trait Watcher {
@@ -99,6 +99,23 @@ impl<'a> Session<'a> {
         self.recorder.record(sample).blame(Fault::Results)
     }
 
+    /// Writes what a sample has beside its numbers, and puts it into the sample; before the sample is
+    /// recorded.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn attach(
+        &mut self,
+        sample: &mut Sample,
+        name: &str,
+        kind: AttachmentKind,
+        content: &[u8],
+    ) -> Result<(), Problem> {
+        let attached = self.recorder.attach(sample, name, kind, content).blame(Fault::Results)?;
+        sample.attachments.push(attached);
+        Ok(())
+    }
+
     /// Changes the manifest of the results.
     ///
     /// # Errors
@@ -181,6 +198,7 @@ mod tests {
             outcome: Outcome::Completed,
             values: BTreeMap::new(),
             labels: BTreeMap::new(),
+            attachments: Vec::new(),
             command: String::new(),
         }
     }

@@ -50,6 +50,7 @@ fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
                         (value::SERVER_CRYPTO.to_owned(), 1.1),
                     ]),
                     labels: BTreeMap::from([(label::ACTUAL.to_owned(), actual.to_string())]),
+                    attachments: Vec::new(),
                     command: point.command(1, repeat + 1),
                 });
             }

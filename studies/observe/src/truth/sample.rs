@@ -183,6 +183,7 @@ impl Maker<'_> {
             outcome: outcome(None),
             values: BTreeMap::from([(value::KNOWN_RTT.to_owned(), known_ms)]),
             labels: BTreeMap::new(),
+            attachments: Vec::new(),
             command: self.plan.command.clone(),
         };
         fill(&mut sample);
