@@ -1,25 +1,13 @@
-//! Records of connections in the lab beside what both ends logged. Entering the lab wants a process
-//! without threads, so this is a program of its own. What cannot run here says SKIPPED and why.
+//! Records of connections in the lab beside what both ends logged.
 
-use std::process::ExitCode;
-
-use lab::LabOptions;
+use lab_test::net::sleeping;
+use lab_test::{Test, TestResult};
 use observe::truth::{self, Plan, Visit};
-
-type TestResult = Result<(), Box<dyn std::error::Error>>;
-/// One test: its name, and what it does.
-type Test = (&'static str, fn() -> TestResult);
-
-/// A lab whose pump sleeps rather than spins, since several run at once.
-fn options(seed: u64) -> LabOptions {
-    let pump = pump::Options { timing: pump::Timing::Block, ..pump::Options::default() };
-    LabOptions { seed, backend: lab::Backend::Veth, pump, node_cpu: None }
-}
 
 /// Every connection has a record with the class that was made, in doubt for no reason over TCP, and
 /// the round-trip times are those of the links.
 fn records_agree_with_the_logs() -> TestResult {
-    let mut plan = Plan::one_of_each(options(71));
+    let mut plan = Plan::one_of_each(sleeping(71));
     for (visit, count) in &mut plan.visits {
         // Enough for modes.
         if matches!(visit, Visit::Tls12 | Visit::Tls13) {
@@ -69,7 +57,7 @@ fn records_agree_with_the_logs() -> TestResult {
 
 /// A stop ends it with what was made by then.
 fn a_stop_leaves_what_was_made() -> TestResult {
-    let plan = Plan { concurrent: 4, ..Plan::one_of_each(options(72)) };
+    let plan = Plan { concurrent: 4, ..Plan::one_of_each(sleeping(72)) };
     let asked = std::cell::Cell::new(0);
     let stop = || {
         asked.set(asked.get() + 1);
@@ -83,38 +71,9 @@ fn a_stop_leaves_what_was_made() -> TestResult {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    let tests: [Test; 2] = [
-        ("records_agree_with_the_logs", records_agree_with_the_logs),
-        ("a_stop_leaves_what_was_made", a_stop_leaves_what_was_made),
-    ];
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let filters: Vec<_> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let chosen = tests.iter().filter(|(name, _)| {
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
-    });
-    if arguments.iter().any(|argument| argument == "--list") {
-        chosen.for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    // Nothing is printed before: the program is run a second time, inside.
-    if let Err(error) = lab::enter(&lab::EnterOptions::new()) {
-        chosen.for_each(|(name, _)| {
-            println!("test {name} ... SKIPPED: the lab cannot be entered: {error}");
-        });
-        return ExitCode::SUCCESS;
-    }
-    let mut failed = 0;
-    for (name, test) in chosen {
-        let result = std::panic::catch_unwind(test)
-            .unwrap_or_else(|_| Err("it panicked; the message stands above".into()));
-        match result {
-            Ok(()) => println!("test {name} ... ok"),
-            Err(error) => {
-                failed += 1;
-                println!("test {name} ... FAILED\n{error}");
-            }
-        }
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+fn main() -> std::process::ExitCode {
+    lab_test::main(&[
+        Test::inside("records_agree_with_the_logs", records_agree_with_the_logs),
+        Test::inside("a_stop_leaves_what_was_made", a_stop_leaves_what_was_made),
+    ])
 }

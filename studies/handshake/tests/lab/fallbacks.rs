@@ -4,14 +4,14 @@ use handshake::{Bench, Fault, Plan, label, value};
 use record::{Outcome, Sample};
 use tls::Library;
 
-use crate::common::{
-    Test, TestResult, intended, measure_on, name, nanos, options, sweep, text, textbook,
-};
+use crate::common::{intended, measure_on, name, nanos, sweep, text, textbook};
+use lab_test::net::sleeping;
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        ("a_ticket_that_the_server_does_not_know_makes_a_full_handshake", new_server),
-        ("fast_open_refused_makes_an_ordinary_handshake", no_fast_open),
+        Test::inside("a_ticket_that_the_server_does_not_know_makes_a_full_handshake", new_server),
+        Test::inside("fast_open_refused_makes_an_ordinary_handshake", no_fast_open),
     ]
 }
 
@@ -24,7 +24,7 @@ fn fall_back(fault: Fault, library: Library, modes: &[(&str, &str)]) -> TestResu
     sweep.library = vec![library];
     let mut plan = Plan::new(vec![sweep])?;
     plan.seed = 31;
-    let mut bench = Bench::new(options(plan.seed))?;
+    let mut bench = Bench::new(sleeping(plan.seed))?;
     bench.inject(fault);
     let samples = measure_on(&mut bench, &plan)?;
     assert_eq!(samples.len(), 2 * modes.len());

@@ -5,15 +5,14 @@ use handshake::{Peer, Plan, Sweep, Visit, label, summarise, value};
 use linkmodel::Middlebox;
 use record::{Outcome, Sample};
 
-use crate::common::{
-    Test, TestResult, intended, measure, name, nanos, number, sweep, text, textbook,
-};
+use crate::common::{intended, measure, name, nanos, number, sweep, text, textbook};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        ("stripped_syn_data_cost_no_more_than_ordinary_tcp_and_tls", stripped),
-        ("dropped_syn_data_cost_a_timer_once", dropped),
-        ("an_ordinary_server_is_spoken_to_as_usual", plain_server),
+        Test::inside("stripped_syn_data_cost_no_more_than_ordinary_tcp_and_tls", stripped),
+        Test::inside("dropped_syn_data_cost_a_timer_once", dropped),
+        Test::inside("an_ordinary_server_is_spoken_to_as_usual", plain_server),
     ]
 }
 
@@ -35,7 +34,7 @@ const KERNELS: [(&str, &str); 2] =
 fn fall_back(
     modes: &[(&'static str, &'static str)],
     change: impl Fn(&mut Sweep),
-) -> Result<Vec<(Sample, &'static str)>, Box<dyn std::error::Error>> {
+) -> TestResult<Vec<(Sample, &'static str)>> {
     let names: Vec<&str> = modes.iter().map(|(mode, _)| *mode).collect();
     let mut sweep = sweep(&names, "20ms", 2);
     change(&mut sweep);

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use handshake::{Bench, Plan, label, summarise};
 use record::Outcome;
 
-use crate::common::{
-    Test, TestResult, delay, intended, measure, measure_on, name, options, sweep, text,
-};
+use crate::common::{delay, intended, measure, measure_on, name, sweep, text};
+use lab_test::net::sleeping;
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        ("under_loss_every_attempt_ends_and_counts", all_end),
-        ("the_same_seed_gives_the_same_fates", same_fates),
+        Test::inside("under_loss_every_attempt_ends_and_counts", all_end),
+        Test::inside("the_same_seed_gives_the_same_fates", same_fates),
     ]
 }
 
@@ -70,12 +70,12 @@ fn under_loss(rtt: &str, modes: &[&str]) -> TestResult {
 /// one comes through and is answered, so that with the same seed as many are lost, and the connection ends
 /// alike.
 fn same_fates() -> TestResult {
-    let fates = |seed: u64| -> Result<_, Box<dyn std::error::Error>> {
+    let fates = |seed: u64| -> TestResult<_> {
         let mut sweep = sweep(&["tcp"], "10ms", 1);
         sweep.loss = vec!["50%".parse()?];
         let mut plan = Plan::new(vec![sweep])?;
         (plan.seed, plan.timeout) = (seed, delay("1200ms"));
-        let mut bench = Bench::new(options(seed))?;
+        let mut bench = Bench::new(sleeping(seed))?;
         let samples = measure_on(&mut bench, &plan)?;
         let timed_out = samples[0].outcome != Outcome::Completed;
         let lost = bench.link_stats()?.forward.link.dropped.loss.frames;

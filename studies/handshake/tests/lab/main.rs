@@ -1,13 +1,16 @@
-//! The study on the real kernel: what it says of a connection is what happened.
+//! The study on the real kernel: what it says of a connection is what happened. And outside judges:
+//! tshark reads our captures, OpenSSL's command line is our peer; what they see must be what the
+//! study says.
 
-#[path = "../common/mod.rs"]
 mod common;
 mod fallbacks;
 mod hindered;
 mod loss;
+mod openssl;
 mod resume;
 mod round_trips;
 mod views;
+mod wireshark;
 
 fn main() -> std::process::ExitCode {
     let tests = [
@@ -17,6 +20,8 @@ fn main() -> std::process::ExitCode {
         hindered::tests(),
         loss::tests(),
         resume::tests(),
+        wireshark::tests(),
+        openssl::tests(),
     ];
-    common::run("lab", &tests.concat())
+    lab_test::main(&tests.concat())
 }

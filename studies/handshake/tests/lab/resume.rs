@@ -6,13 +6,15 @@ use std::path::Path;
 use handshake::{Bench, End, Plan};
 use record::Finished;
 
-use crate::common::{Follower, Results, Test, TestResult, options, sweep};
+use crate::common::{Follower, Results, sweep};
+use lab_test::net::sleeping;
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
-    vec![("a_stopped_run_goes_on_with_what_is_missing", goes_on)]
+    vec![Test::inside("a_stopped_run_goes_on_with_what_is_missing", goes_on)]
 }
 
-fn plan() -> Result<Plan, Box<dyn std::error::Error>> {
+fn plan() -> TestResult<Plan> {
     let modes = ["tcp", "tfo+tls13-resumed", "quic-0rtt"];
     let mut plan = Plan::new(vec![sweep(&modes, "2ms", 3), {
         let mut second = sweep(&["tcp+tls13"], "2ms", 2);
@@ -42,7 +44,7 @@ fn goes_on() -> TestResult {
     // Asked once for each of three points prepared, then before each connection: after four.
     let mut recorder = results.recorder()?;
     let mut follower = Follower::stopping_after(3 + 4);
-    let mut bench = Bench::new(options(plan.seed))?;
+    let mut bench = Bench::new(sleeping(plan.seed))?;
     let end = bench.run(&plan, folder(), &Finished::default(), &mut recorder, &mut follower)?;
     assert_eq!(end, End::Interrupted);
     drop((recorder, bench));
@@ -54,7 +56,7 @@ fn goes_on() -> TestResult {
     // Another process would find the same: the folder says what is there.
     let (mut recorder, finished) = results.resume()?;
     assert_eq!(finished.len(), 4);
-    let mut bench = Bench::new(options(plan.seed))?;
+    let mut bench = Bench::new(sleeping(plan.seed))?;
     let end = bench.run(&plan, folder(), &finished, &mut recorder, &mut Follower::default())?;
     assert_eq!(end, End::Complete);
     drop((recorder, bench));
@@ -70,7 +72,7 @@ fn goes_on() -> TestResult {
 
     // All is there: nothing is measured, and nothing captured is lost.
     let (mut recorder, finished) = results.resume()?;
-    let mut bench = Bench::new(options(plan.seed))?;
+    let mut bench = Bench::new(sleeping(plan.seed))?;
     let end = bench.run(&plan, folder(), &finished, &mut recorder, &mut Follower::default())?;
     assert_eq!(end, End::Complete);
     drop(recorder);

@@ -2,18 +2,17 @@
 //! are the round trips that the handshake took. A count, not a speed. (A longer RTT would come near the
 //! first retransmission timers, of 1 s.)
 
-use std::error::Error;
-
 use handshake::{Mode, Plan, Sweep, label, value};
 use record::{Outcome, Sample};
 use tls::{Group, KeyType};
 
-use crate::common::{Test, TestResult, intended, measure, name, nanos, sweep, text, textbook};
+use crate::common::{intended, measure, name, nanos, sweep, text, textbook};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        ("every_mode_takes_its_specified_round_trips", every_mode),
-        ("sizes_cost_the_round_trips_that_they_should", sizes),
+        Test::inside("every_mode_takes_its_specified_round_trips", every_mode),
+        Test::inside("sizes_cost_the_round_trips_that_they_should", sizes),
     ]
 }
 
@@ -21,7 +20,7 @@ const RTT: &str = "600ms";
 const RTT_NANOS: u64 = 600_000_000;
 
 /// Measures each of these sweeps in a lab of its own, all at once.
-fn in_lanes(lanes: Vec<Vec<Sweep>>) -> Result<Vec<Sample>, Box<dyn Error>> {
+fn in_lanes(lanes: Vec<Vec<Sweep>>) -> TestResult<Vec<Sample>> {
     let lane = |(number, sweeps): (usize, Vec<Sweep>)| {
         std::thread::spawn(move || {
             let mut plan = Plan::new(sweeps).map_err(|error| error.to_string())?;

@@ -4,12 +4,13 @@ use handshake::{Plan, label, value};
 use record::{Outcome, Sample};
 use tls::Library;
 
-use crate::common::{Test, TestResult, intended, measure, name, nanos, sweep, text, textbook};
+use crate::common::{intended, measure, name, nanos, sweep, text, textbook};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        ("the_three_views_agree_in_every_mode", every_mode),
-        ("the_three_views_agree_with_rustls", rustls),
+        Test::inside("the_three_views_agree_in_every_mode", every_mode),
+        Test::inside("the_three_views_agree_with_rustls", rustls),
     ]
 }
 

@@ -1,0 +1,46 @@
+//! What the workspace's tests share.
+//!
+//! [`main`] runs tests that libtest cannot: entering the lab re-executes the program and wants a
+//! process without threads, so that each is a process of its own. [`skip`] and [`skip!`] end a test
+//! that cannot run here; what is skipped is reported with its reason, and is a failure where
+//! `WIRETAX_REQUIRE` says that this machine can do it. [`net`] has nodes, peers and streams.
+
+mod need;
+#[cfg(feature = "lab")]
+pub mod net;
+mod runner;
+mod scenario;
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+pub use need::{Need, program, skip, skipped};
+pub use runner::{Test, main};
+pub use scenario::{Ended, Running, Scenario, judge};
+
+/// Why a test failed.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// How a test, or a step of one, ended.
+pub type TestResult<T = ()> = Result<T, Failure>;
+
+/// Looks every few milliseconds until `look` finds something, for a bounded time.
+///
+/// # Errors
+/// It found nothing in time, or `look` failed.
+pub fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> TestResult<Option<T>>,
+) -> TestResult<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("waited {} s in vain for: {what}", limit.as_secs()).into());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
