@@ -1,5 +1,6 @@
 //! The `main` of test programs without libtest: it takes libtest's arguments and prints as it does.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -91,8 +92,13 @@ impl Arguments {
 }
 
 /// Runs what the command line asks for: one scenario, or all tests whose names contain a filter.
+///
+/// # Panics
+/// Two tests have one name.
 #[must_use]
 pub fn main(tests: &[Test]) -> ExitCode {
+    let names: BTreeSet<_> = tests.iter().map(|test| test.name).collect();
+    assert_eq!(names.len(), tests.len(), "two tests have one name");
     let mut words = std::env::args().skip(1).peekable();
     if words.next_if(|word| word == FLAG).is_some() {
         return scenario(tests, &words.next().unwrap_or_default());

@@ -10,7 +10,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         Test::inside("ours_to_ours_by_either_family", either_family),
         Test::inside("ours_to_ours_over_a_lossy_reordering_link", lossy),
-        Test::inside("many_connections_at_once", many),
+        Test::inside("many_connections_of_ours_at_once", many),
         Test::inside("a_spinning_stack_works_the_same", spinning),
         Test::inside("a_runtime_of_several_threads", several_threads),
     ]
