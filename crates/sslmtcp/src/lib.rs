@@ -57,7 +57,7 @@ mod wakers;
 pub use carrier::{Carrier, CarrierError, Plan, SEND_LIMIT};
 pub use connect::ConnectOptions;
 pub use destinations::Destinations;
-pub use embedding::{Embedding, UnknownEmbedding};
+pub use embedding::Embedding;
 pub use engine::Engine;
 pub use error::Error;
 pub use listener::{ListenOptions, ListenerCounters, SslmTcpListener};

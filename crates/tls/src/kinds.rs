@@ -1,128 +1,62 @@
 //! The choices that a handshake is measured by: library, version, key exchange, group, key type.
 
 use core::fmt;
-use core::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-/// A text that names none of the choices.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a {what}: write one of {}", .choices.join(", "))]
-pub struct UnknownName {
-    /// The text as given.
-    pub text: String,
-    /// What was to be named: `library`, `TLS version`, ...
-    pub what: &'static str,
-    /// Every text that works.
-    pub choices: &'static [&'static str],
-}
-
-/// Defines an enum that is printed, parsed and serialised by one name a variant.
-macro_rules! named {
-    (
-        $(#[$meta:meta])* $type:ident, $what:literal;
-        $( $(#[$variant_meta:meta])* $variant:ident = $name:literal $(| $alias:literal)* ),+ $(,)?
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(into = "String", try_from = "String")]
-        pub enum $type { $( $(#[$variant_meta])* $variant ),+ }
-
-        impl $type {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$( Self::$variant ),+];
-
-            /// The name that it is printed, parsed and serialised by.
-            pub const fn name(self) -> &'static str {
-                match self { $( Self::$variant => $name ),+ }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-
-            fn from_str(text: &str) -> Result<Self, UnknownName> {
-                match text.to_ascii_lowercase().as_str() {
-                    $( $name $(| $alias)* => Ok(Self::$variant), )+
-                    _ => Err(UnknownName {
-                        text: text.to_owned(),
-                        what: $what,
-                        choices: &[$( $name ),+],
-                    }),
-                }
-            }
-        }
-
-        impl From<$type> for String {
-            fn from(value: $type) -> String {
-                value.name().to_owned()
-            }
-        }
-
-        impl TryFrom<String> for $type {
-            type Error = UnknownName;
-
-            fn try_from(text: String) -> Result<Self, UnknownName> {
-                text.parse()
-            }
-        }
-    };
-}
+use serde::Serialize;
+use units::named;
 
 named! {
     /// The TLS library that an endpoint runs.
-    Library, "TLS library";
-    /// rustls over aws-lc-rs.
-    Rustls = "rustls",
-    /// OpenSSL 3.5 LTS, linked statically.
-    OpenSsl = "openssl",
+    pub enum Library: "TLS library" {
+        /// rustls over aws-lc-rs.
+        Rustls = "rustls",
+        /// OpenSSL 3.5 LTS, linked statically.
+        OpenSsl = "openssl",
+    }
 }
 
 named! {
     /// The protocol version.
-    Version, "TLS version";
-    /// TLS 1.2, RFC 5246.
-    Tls12 = "tls1.2" | "1.2" | "tls12" | "tlsv1.2",
-    /// TLS 1.3, RFC 8446.
-    Tls13 = "tls1.3" | "1.3" | "tls13" | "tlsv1.3",
+    pub enum Version: "TLS version" {
+        /// TLS 1.2, RFC 5246.
+        Tls12 = "tls1.2" | "1.2" | "tls12" | "tlsv1.2",
+        /// TLS 1.3, RFC 8446.
+        Tls13 = "tls1.3" | "1.3" | "tls13" | "tlsv1.3",
+    }
 }
 
 named! {
     /// How TLS 1.2 agrees on the premaster secret. TLS 1.3 is always (EC)DHE.
-    KeyExchange, "key exchange";
-    /// The client encrypts the premaster secret to the server's RSA key (RFC 5246 §7.4.7.1). No
-    /// forward secrecy; OpenSSL only.
-    Rsa = "rsa",
-    /// Ephemeral elliptic curve Diffie-Hellman (RFC 8422).
-    Ecdhe = "ecdhe",
+    pub enum KeyExchange: "key exchange" {
+        /// The client encrypts the premaster secret to the server's RSA key (RFC 5246 §7.4.7.1). No
+        /// forward secrecy; OpenSSL only.
+        Rsa = "rsa",
+        /// Ephemeral elliptic curve Diffie-Hellman (RFC 8422).
+        Ecdhe = "ecdhe",
+    }
 }
 
 named! {
     /// The group of the ephemeral key exchange (IANA TLS Supported Groups).
-    Group, "group";
-    /// Curve25519, RFC 7748.
-    X25519 = "x25519",
-    /// NIST P-256.
-    Secp256r1 = "secp256r1" | "p-256" | "p256" | "prime256v1",
-    /// The hybrid of ML-KEM-768 and X25519 (draft-ietf-tls-ecdhe-mlkem). TLS 1.3 only.
-    X25519MlKem768 = "x25519mlkem768",
+    pub enum Group: "group" {
+        /// Curve25519, RFC 7748.
+        X25519 = "x25519",
+        /// NIST P-256.
+        Secp256r1 = "secp256r1" | "p-256" | "p256" | "prime256v1",
+        /// The hybrid of ML-KEM-768 and X25519 (draft-ietf-tls-ecdhe-mlkem). TLS 1.3 only.
+        X25519MlKem768 = "x25519mlkem768",
+    }
 }
 
 named! {
     /// The type of the server's key, and of every key above it in the chain.
-    KeyType, "key type";
-    /// RSA, 2048 bits.
-    Rsa2048 = "rsa2048" | "rsa-2048",
-    /// RSA, 4096 bits.
-    Rsa4096 = "rsa4096" | "rsa-4096",
-    /// ECDSA over NIST P-256.
-    EcdsaP256 = "ecdsa-p256" | "ecdsap256" | "p256" | "p-256",
+    pub enum KeyType: "key type" {
+        /// RSA, 2048 bits.
+        Rsa2048 = "rsa2048" | "rsa-2048",
+        /// RSA, 4096 bits.
+        Rsa4096 = "rsa4096" | "rsa-4096",
+        /// ECDSA over NIST P-256.
+        EcdsaP256 = "ecdsa-p256" | "ecdsap256" | "p256" | "p-256",
+    }
 }
 
 impl Group {
@@ -193,31 +127,6 @@ impl fmt::Display for CipherSuite {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check<T>(all: &[T])
-    where
-        T: Copy + PartialEq + fmt::Debug + fmt::Display + FromStr<Err = UnknownName>,
-        T: Serialize + for<'de> Deserialize<'de> + Into<String>,
-    {
-        for &value in all {
-            let name: String = value.into();
-            assert_eq!(name.parse(), Ok(value));
-            assert_eq!(name.to_uppercase().parse(), Ok(value));
-            assert_eq!(value.to_string(), name);
-        }
-        let error = "nonsense".parse::<T>().unwrap_err();
-        assert!(error.to_string().starts_with("`nonsense` is not a "), "{error}");
-        assert!(error.to_string().contains(&all[0].to_string()), "{error}");
-    }
-
-    #[test]
-    fn names_are_parsed_as_printed() {
-        check(Library::ALL);
-        check(Version::ALL);
-        check(KeyExchange::ALL);
-        check(Group::ALL);
-        check(KeyType::ALL);
-    }
 
     #[test]
     fn code_points_are_iana_s() {

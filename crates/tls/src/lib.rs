@@ -51,7 +51,7 @@ pub use client::Client;
 pub use config::{ClientConfig, KeyLog, ServerConfig, Trust};
 pub use error::{CallerError, CertificateError, CertificateFault, Error, PeerError};
 pub use identity::{Identity, MAX_CHAIN, Validity};
-pub use kinds::{CipherSuite, Group, KeyExchange, KeyType, Library, UnknownName, Version};
+pub use kinds::{CipherSuite, Group, KeyExchange, KeyType, Library, Version};
 pub use rustls_engine::AcceptAnyCertificate;
 pub use server::Server;
 pub use session::{EarlyData, Facts, MAX_BUFFERED, Session};

@@ -61,7 +61,9 @@ impl Programs {
     }
 
     fn program(&self, name: &str) -> Result<Program, HostFailure> {
-        let runtime: Runtime = name.parse().map_err(failure)?;
+        let runtime: Runtime = name
+            .parse()
+            .map_err(|error: units::UnknownName| HostFailure::Other(error.to_string()))?;
         if let Some(program) = self.built.borrow().get(&runtime) {
             return Ok(program.clone());
         }

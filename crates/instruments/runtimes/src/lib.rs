@@ -19,64 +19,29 @@ mod peer;
 mod toolchain;
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use units::named;
 
 pub use about::Fact;
 pub use peer::{Measured, Moment, Program, Serving, measure};
 pub use toolchain::Toolchain;
 
-/// A runtime with a TLS library of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Runtime {
-    /// Go's crypto/tls.
-    Go,
-    /// Java's JSSE.
-    Java,
-}
-
-impl Runtime {
-    /// All that there are.
-    pub const ALL: &[Self] = &[Self::Go, Self::Java];
-
-    /// The name that people write.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Go => "go",
-            Self::Java => "java",
-        }
-    }
-}
-
-impl fmt::Display for Runtime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Runtime {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let known = Self::ALL.iter().copied().find(|one| one.name().eq_ignore_ascii_case(text));
-        known.ok_or_else(|| Error::Unknown { given: text.to_owned() })
+named! {
+    /// A runtime with a TLS library of its own.
+    pub enum Runtime: "runtime" {
+        /// Go's crypto/tls.
+        Go = "go",
+        /// Java's JSSE.
+        Java = "java",
     }
 }
 
 /// What went wrong, by the runtime's name.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The caller's: no such runtime.
-    #[error("unknown runtime `{given}`; there are go and java")]
-    Unknown {
-        /// What was asked for.
-        given: String,
-    },
     /// The environment's: the toolchain is not on the machine.
     #[error("{runtime} is not here: {why}; {hint}")]
     NotHere {

@@ -3,39 +3,39 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use units::named;
 
-use crate::suite::{Suite, named};
-use crate::{Footprint, LockCounts};
+use crate::{Footprint, LockCounts, Suite};
 
 named! {
-    /// How the bytes go between the two sides; the number means nothing.
-    Wire, "way" {
+    /// How the bytes go between the two sides.
+    pub enum Wire: "way" {
         /// Through memory: the libraries alone.
-        Memory = "memory", 0;
+        Memory = "memory",
         /// Over TCP on loopback: with the kernel, epoll and SO_REUSEPORT.
-        Loopback = "loopback", 1;
+        Loopback = "loopback",
     }
 }
 
 named! {
-    /// Who uses a context; the number means nothing.
-    Contexts, "contexts" {
+    /// Who uses a context.
+    pub enum Contexts: "contexts" {
         /// One for all threads, as servers usually have it.
-        Shared = "shared", 0;
+        Shared = "shared",
         /// One a thread.
-        PerThread = "per-thread", 1;
+        PerThread = "per-thread",
     }
 }
 
 named! {
-    /// What stands under the libraries' locks; the number means nothing.
-    Locks, "locks" {
+    /// What stands under the libraries' locks.
+    pub enum Locks: "locks" {
         /// The C library's, as built.
-        Pthread = "pthread", 0;
+        Pthread = "pthread",
         /// Our small ones in their place.
-        Light = "light", 1;
+        Light = "light",
         /// The C library's, counted. What is timed then means nothing.
-        Count = "count", 2;
+        Count = "count",
     }
 }
 

@@ -3,98 +3,98 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-/// Defines an enumeration whose members have a name that people write and a number that IANA gave.
-macro_rules! named {
-    ($(#[$about:meta])* $type:ident, $kind:literal { $($(#[$doc:meta])* $member:ident = $name:literal, $number:literal;)+ }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $type { $($(#[$doc])* #[serde(rename = $name)] $member,)+ }
-
-        impl $type {
-            /// All that there are.
-            pub const ALL: &[Self] = &[$(Self::$member),+];
-
-            /// The name that people write.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$member => $name),+ }
-            }
-
-            /// The number in IANA's registry.
-            #[must_use]
-            pub const fn number(self) -> u32 {
-                match self { $(Self::$member => $number),+ }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl std::str::FromStr for $type {
-            type Err = $crate::Error;
-
-            fn from_str(text: &str) -> Result<Self, $crate::Error> {
-                Self::ALL.iter().copied().find(|one| one.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
-                    $crate::Error::Unknown {
-                        kind: $kind,
-                        given: text.to_owned(),
-                        known: Self::ALL.iter().map(|one| one.name().to_owned()).collect(),
-                    }
-                })
-            }
-        }
-    };
-}
-
-pub(crate) use named;
+use units::named;
 
 named! {
     /// A version of TLS; the number as on the wire.
-    Version, "TLS version" {
+    pub enum Version: "TLS version" {
         /// RFC 5246.
-        Tls12 = "tls1.2", 0x0303;
+        Tls12 = "tls1.2",
         /// RFC 8446.
-        Tls13 = "tls1.3", 0x0304;
+        Tls13 = "tls1.3",
+    }
+}
+
+impl Version {
+    /// The number in IANA's registry.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Version::Tls12 => 0x0303,
+            Version::Tls13 => 0x0304,
+        }
     }
 }
 
 named! {
     /// The key of the server's certificate; the number is that of its signature scheme in TLS 1.3.
-    Key, "key" {
+    pub enum Key: "key" {
         /// RSA with 2048 bits.
-        Rsa2048 = "rsa-2048", 0x0804;
+        Rsa2048 = "rsa-2048",
         /// RSA with 4096 bits.
-        Rsa4096 = "rsa-4096", 0x0804;
+        Rsa4096 = "rsa-4096",
         /// ECDSA on P-256.
-        EcdsaP256 = "ecdsa-p256", 0x0403;
+        EcdsaP256 = "ecdsa-p256",
+    }
+}
+
+impl Key {
+    /// The number in IANA's registry.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Key::Rsa2048 => 0x0804,
+            Key::Rsa4096 => 0x0804,
+            Key::EcdsaP256 => 0x0403,
+        }
     }
 }
 
 named! {
     /// The group of the key exchange.
-    Group, "group" {
+    pub enum Group: "group" {
         /// RFC 7748.
-        X25519 = "x25519", 29;
+        X25519 = "x25519",
         /// P-256.
-        Secp256r1 = "secp256r1", 23;
+        Secp256r1 = "secp256r1",
         /// The hybrid with ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem); TLS 1.3 only.
-        X25519MlKem768 = "x25519mlkem768", 0x11ec;
+        X25519MlKem768 = "x25519mlkem768",
+    }
+}
+
+impl Group {
+    /// The number in IANA's registry.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Group::X25519 => 29,
+            Group::Secp256r1 => 23,
+            Group::X25519MlKem768 => 0x11ec,
+        }
     }
 }
 
 named! {
     /// The record cipher; the number is that of its TLS 1.3 suite.
-    Cipher, "cipher" {
+    pub enum Cipher: "cipher" {
         /// AES-128-GCM with SHA-256.
-        Aes128Gcm = "aes-128-gcm", 0x1301;
+        Aes128Gcm = "aes-128-gcm",
         /// AES-256-GCM with SHA-384.
-        Aes256Gcm = "aes-256-gcm", 0x1302;
+        Aes256Gcm = "aes-256-gcm",
         /// ChaCha20-Poly1305 with SHA-256.
-        ChaCha20Poly1305 = "chacha20-poly1305", 0x1303;
+        ChaCha20Poly1305 = "chacha20-poly1305",
+    }
+}
+
+impl Cipher {
+    /// The number in IANA's registry.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Cipher::Aes128Gcm => 0x1301,
+            Cipher::Aes256Gcm => 0x1302,
+            Cipher::ChaCha20Poly1305 => 0x1303,
+        }
     }
 }
 

@@ -90,7 +90,7 @@ pub use frame::{DropCause, Dropped, Frame, Output};
 pub use jitter::{DelayTable, Jitter, Normal, Pareto};
 pub use link::Link;
 pub use loss::{GilbertElliott, Loss};
-pub use middlebox::{Middlebox, UnknownMiddlebox};
+pub use middlebox::Middlebox;
 pub use path::Path;
 pub use profile::{Profile, ProfileError, UnknownProfile, profile, profiles};
 pub use seed::mix;

@@ -4,12 +4,9 @@
 //! are middleboxes that drop such segments, and some that pass the segment on without its data
 //! (RFC 7413 §7.1).
 
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use units::named;
 use wire::checksum::Sum;
 use wire::ethernet::{self, EtherType};
 use wire::tcp::{Flags, Segment};
@@ -17,53 +14,18 @@ use wire::{ipv4, ipv6, tcp};
 
 use crate::frame::Frame;
 
-/// What a middlebox does with TCP segments that have SYN set and carry data, SYN and SYN+ACK alike.
-/// Everything else passes as it is, fragments and VLAN frames too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Middlebox {
-    /// There is none.
-    #[default]
-    None,
-    /// It drops them.
-    DropSynData,
-    /// It takes the data out, and mends lengths and checksums.
-    StripSynData,
-}
-
-/// No middlebox has this name. The caller's fault.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no middlebox is called `{0}`; there are: none, drop-syn-data, strip-syn-data")]
-pub struct UnknownMiddlebox(String);
-
-impl Middlebox {
-    /// Every kind.
-    pub const ALL: [Middlebox; 3] =
-        [Middlebox::None, Middlebox::DropSynData, Middlebox::StripSynData];
-
-    /// The name as a configuration has it: `drop-syn-data`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Middlebox::None => "none",
-            Middlebox::DropSynData => "drop-syn-data",
-            Middlebox::StripSynData => "strip-syn-data",
-        }
-    }
-}
-
-impl fmt::Display for Middlebox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Middlebox {
-    type Err = UnknownMiddlebox;
-
-    fn from_str(text: &str) -> Result<Self, UnknownMiddlebox> {
-        let found = Middlebox::ALL.into_iter().find(|one| one.name() == text);
-        found.ok_or_else(|| UnknownMiddlebox(text.to_owned()))
+named! {
+    /// What a middlebox does with TCP segments that have SYN set and carry data, SYN and SYN+ACK
+    /// alike. Everything else passes as it is, fragments and VLAN frames too.
+    #[derive(Default)]
+    pub enum Middlebox: "middlebox" {
+        /// There is none.
+        #[default]
+        None = "none",
+        /// It drops them.
+        DropSynData = "drop-syn-data",
+        /// It takes the data out, and mends lengths and checksums.
+        StripSynData = "strip-syn-data",
     }
 }
 
@@ -78,9 +40,9 @@ pub(crate) enum Verdict {
     Stripped(usize),
 }
 
-/// Where the parts of a loaded SYN are, in bytes from the frame's begin.
+/// Where the parts of a SYN with data are, in bytes from the frame's begin.
 #[derive(Debug, Clone, Copy)]
-struct LoadedSyn {
+struct SynWithData {
     source: IpAddr,
     destination: IpAddr,
     /// The IP header.
@@ -112,7 +74,7 @@ pub(crate) fn apply<F: Frame>(middlebox: Middlebox, frame: &mut F) -> Verdict {
 }
 
 /// Finds a SYN with data. What is cut short or malformed is none.
-fn find(bytes: &[u8], link_header: usize) -> Option<LoadedSyn> {
+fn find(bytes: &[u8], link_header: usize) -> Option<SynWithData> {
     let packet = if link_header == 0 {
         bytes
     } else {
@@ -150,11 +112,11 @@ fn find(bytes: &[u8], link_header: usize) -> Option<LoadedSyn> {
     let ip = bytes.len().checked_sub(packet.len())?;
     let tcp = ip.checked_add(ip_header)?;
     let data = tcp.checked_add(segment.header_len())?;
-    Some(LoadedSyn { source, destination, ip, tcp, data })
+    Some(SynWithData { source, destination, ip, tcp, data })
 }
 
 /// Mends the lengths and checksums of a frame that ends where its data began.
-fn mend(frame: &mut [u8], found: &LoadedSyn) -> Option<()> {
+fn mend(frame: &mut [u8], found: &SynWithData) -> Option<()> {
     let (_, packet) = frame.split_at_mut_checked(found.ip)?;
     let total = packet.len();
     let (ip, segment) = packet.split_at_mut_checked(found.tcp.checked_sub(found.ip)?)?;

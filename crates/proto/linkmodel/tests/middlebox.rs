@@ -97,7 +97,7 @@ fn what_has_no_syn_or_no_data_passes_unchanged() {
         vec![0; 60],
         Vec::new(),
     ];
-    for middlebox in Middlebox::ALL {
+    for &middlebox in Middlebox::ALL {
         let mut link = link(middlebox);
         for frame in &frames {
             link.handle_frame(Time::ZERO, frame.clone()).unwrap();
@@ -117,7 +117,7 @@ fn it_stands_before_the_loss() {
 
 #[test]
 fn a_frame_without_bytes_passes() {
-    for middlebox in Middlebox::ALL {
+    for &middlebox in Middlebox::ALL {
         let config = LinkConfig { middlebox, ..LinkConfig::default() };
         let mut link = Link::new(config, 1).unwrap();
         assert!(link.handle_frame(Time::ZERO, Token { number: 1, len: 1500 }).is_ok());
@@ -126,7 +126,7 @@ fn a_frame_without_bytes_passes() {
 
 #[test]
 fn names_are_the_same_in_text_and_in_a_configuration() {
-    for middlebox in Middlebox::ALL {
+    for &middlebox in Middlebox::ALL {
         assert_eq!(middlebox.to_string().parse(), Ok(middlebox));
         assert_eq!(config(&format!("middlebox = \"{middlebox}\"")).middlebox, middlebox);
         let path = Path::default().with_middlebox(middlebox);

@@ -95,7 +95,7 @@ fn outages() -> impl Strategy<Value = Vec<Outage>> {
 fn config(ordered: bool) -> impl Strategy<Value = LinkConfig> {
     let reorder = (probability(), delay(20_000))
         .prop_map(|(probability, delay)| Reorder { probability, delay });
-    let middlebox = proptest::sample::select(&Middlebox::ALL[..]);
+    let middlebox = proptest::sample::select(Middlebox::ALL);
     let fates = (loss(), probability(), probability(), reorder, any::<bool>(), middlebox);
     let times = (delay(20_000), jitter(), option::of(rate()), queue(), outages());
     (fates, times).prop_map(move |(fates, (delay, jitter, rate, queue, outages))| {
