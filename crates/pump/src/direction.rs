@@ -26,6 +26,8 @@ pub(crate) struct Direction {
     /// Frames to be sent by the next system call, with their due times.
     outbox: Vec<(Buffer, Time)>,
     errors: Histogram<u64>,
+    /// Since when the link is connected; frames that came before are lost. `None` while it is not.
+    connected: Option<Time>,
 }
 
 /// What one turn did.
@@ -42,7 +44,8 @@ pub(crate) struct Turn {
 
 impl Sink for Link<Buffer> {
     #[inline]
-    fn frame(&mut self, arrival: Time, frame: Buffer) {
+    fn frame(&mut self, arrival: Time, mut frame: Buffer) {
+        frame.entered = arrival;
         // A dropped frame is counted by the link; its buffer goes back to the pool here.
         let _ = self.handle_frame(arrival, frame);
     }
@@ -56,7 +59,13 @@ impl Direction {
             horizon: now,
             outbox: Vec::with_capacity(BATCH),
             errors: new_histogram(),
+            connected: Some(now),
         }
+    }
+
+    /// Connects both ports, or takes them apart: what is under way then is lost.
+    pub(crate) fn connect(&mut self, since: Option<Time>) {
+        self.connected = since;
     }
 
     /// Takes frames from `from`, and sends to `to` what is due by `now`.
@@ -79,6 +88,11 @@ impl Direction {
         self.counters.no_buffer_for_copy += lost_copies;
         for _ in 0..TURN {
             match self.link.poll(self.horizon) {
+                Some(Output::Deliver { frame, .. })
+                    if self.connected.is_none_or(|since| frame.entered < since) =>
+                {
+                    self.counters.refused += 1;
+                }
                 Some(Output::Deliver { frame, due }) => {
                     self.outbox.push((frame, due));
                     if self.outbox.len() == BATCH {

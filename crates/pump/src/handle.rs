@@ -11,7 +11,7 @@ use linkmodel::Path;
 use packet::vnet;
 use rustix::event::EventfdFlags;
 
-use crate::pool::Pool;
+use crate::pool::Pools;
 use crate::port::OpenPort;
 use crate::worker::{Command, Mailbox, OpenLink, Worker};
 use crate::{Error, FinalStats, Mode, Options, Port, Realtime, Stats, ThreadStats, Timing};
@@ -36,11 +36,21 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// Opens both ports in the calling thread's namespace.
-fn open(options: &Options, a: Port, b: Port, path: &Path, seed: u64) -> Result<OpenLink, Error> {
+/// Bytes that a frame of a link carries if nothing else is said.
+const MTU: u32 = 1500;
+
+/// Opens both ports in the calling thread's namespace, for frames that carry at most `mtu` bytes.
+fn open(
+    options: &Options,
+    [a, b]: [Port; 2],
+    mtu: u32,
+    path: &Path,
+    seed: u64,
+) -> Result<OpenLink, Error> {
     path.validate()?;
-    let (a, b) = (OpenPort::open(a, options)?, OpenPort::open(b, options)?);
-    Ok(OpenLink { a, b, path: path.clone(), seed })
+    let size = options.size_for(mtu);
+    let (a, b) = (OpenPort::open(a, options, size)?, OpenPort::open(b, options, size)?);
+    Ok(OpenLink { a, b, size, path: path.clone(), seed })
 }
 
 impl Builder {
@@ -57,7 +67,7 @@ impl Builder {
     /// # Errors
     /// [`Error::Config`], [`Error::Port`], [`Error::OffloadMismatch`].
     pub fn add_link(&mut self, a: Port, b: Port, path: &Path, seed: u64) -> Result<LinkId, Error> {
-        self.links.push(open(&self.options, a, b, path, seed)?);
+        self.links.push(open(&self.options, [a, b], MTU, path, seed)?);
         Ok(LinkId(self.links.len() - 1))
     }
 
@@ -78,9 +88,9 @@ impl Builder {
         let thread = thread::Builder::new()
             .name("wiretax-pump".to_owned())
             .spawn(move || match prepare(&options) {
-                Ok((pool, mode)) => {
+                Ok((pools, mode)) => {
                     let _ = ready.send(Ok(mode));
-                    Worker::new(mailbox, pool, mode).run()
+                    Worker::new(mailbox, pools, mode).run()
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -105,7 +115,7 @@ impl Builder {
 }
 
 /// Sets the calling thread up as the pump's: processor, scheduling, buffers.
-fn prepare(options: &Options) -> Result<(std::rc::Rc<Pool>, Mode), Error> {
+fn prepare(options: &Options) -> Result<(Pools, Mode), Error> {
     let cpus = packet::thread::allowed_cpus().len();
     if let Some(cpu) = options.cpu {
         packet::thread::pin(cpu)?;
@@ -125,10 +135,10 @@ fn prepare(options: &Options) -> Result<(std::rc::Rc<Pool>, Mode), Error> {
     }
     packet::thread::set_timer_slack(Duration::from_nanos(1))?;
     let header = if options.offload { vnet::HEADER_LEN } else { 0 };
-    let pool = Pool::new(options.buffers, options.frame_bytes(), header)
-        .map_err(|source| Error::NoMemory { buffers: options.buffers, source })?;
+    let mut pools = Pools::new(header);
+    pools.of(options.size_for(MTU))?;
     let spins = may_spin(options.timing, realtime, cpus);
-    Ok((pool, Mode { spins, realtime, offload: options.offload, cpus }))
+    Ok((pools, Mode { spins, realtime, offload: options.offload, cpus }))
 }
 
 /// Spinning on the only processor would keep the nodes from sending what is waited for, and
@@ -171,7 +181,22 @@ impl Handle {
     /// # Errors
     /// As [`Builder::add_link`]; [`Error::Stopped`].
     pub fn add_link(&self, a: Port, b: Port, path: &Path, seed: u64) -> Result<LinkId, Error> {
-        self.add_open(open(&self.options, a, b, path, seed)?)
+        self.add_link_with_mtu([a, b], MTU, path, seed)
+    }
+
+    /// As [`Handle::add_link`], for frames that carry at most `mtu` bytes. Longer ones than
+    /// [`Options::frame_bytes`] have buffers of their own, as many as the same memory holds.
+    ///
+    /// # Errors
+    /// As [`Handle::add_link`]; [`Error::NoMemory`].
+    pub fn add_link_with_mtu(
+        &self,
+        ports: [Port; 2],
+        mtu: u32,
+        path: &Path,
+        seed: u64,
+    ) -> Result<LinkId, Error> {
+        self.add_open(open(&self.options, ports, mtu, path, seed)?)
     }
 
     fn add_open(&self, link: OpenLink) -> Result<LinkId, Error> {
@@ -195,6 +220,15 @@ impl Handle {
     pub fn set_path(&self, id: LinkId, path: &Path) -> Result<(), Error> {
         path.validate()?;
         self.ask(|reply| Command::SetPath(id.0, Box::new(path.clone()), reply))?
+    }
+
+    /// Connects a link's ports, or takes them apart: frames under way then are lost, and counted as
+    /// [`crate::PumpCounters::refused`]. In force when this returns.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchLink`], [`Error::Stopped`].
+    pub fn set_connected(&self, id: LinkId, connected: bool) -> Result<(), Error> {
+        self.ask(|reply| Command::SetConnected(id.0, connected, reply))?
     }
 
     /// What a link and the pump have done so far.

@@ -4,6 +4,11 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::rc::Rc;
 
+use units::Time;
+
+use crate::Error;
+use crate::options::Size;
+
 /// Bytes in front of a frame, for its `virtio_net_hdr` in offload mode.
 pub(crate) const HEADROOM: usize = 16;
 
@@ -40,7 +45,13 @@ impl Pool {
     #[inline]
     pub(crate) fn take(self: &Rc<Self>) -> Option<Buffer> {
         let index = self.free.borrow_mut().pop()?;
-        Some(Buffer { pool: Rc::clone(self), index, start: HEADROOM as u16, len: 0 })
+        Some(Buffer {
+            pool: Rc::clone(self),
+            index,
+            start: HEADROOM as u16,
+            len: 0,
+            entered: Time::ZERO,
+        })
     }
 
     /// Length of the vnet header before each frame.
@@ -66,6 +77,33 @@ impl Pool {
     }
 }
 
+/// The pools of a pump, one for each size of frames.
+pub(crate) struct Pools {
+    header: usize,
+    made: Vec<(Size, Rc<Pool>)>,
+}
+
+impl Pools {
+    /// None yet; their frames will have a vnet header of `header` bytes (perhaps none) before them.
+    pub(crate) fn new(header: usize) -> Pools {
+        Pools { header, made: Vec::new() }
+    }
+
+    /// The pool for frames of this size, made when it is first asked for.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub(crate) fn of(&mut self, size: Size) -> Result<Rc<Pool>, Error> {
+        if let Some((_, pool)) = self.made.iter().find(|(made, _)| *made == size) {
+            return Ok(Rc::clone(pool));
+        }
+        let pool = Pool::new(size.buffers, size.frame_bytes, self.header)
+            .map_err(|source| Error::NoMemory { buffers: size.buffers, source })?;
+        self.made.push((size, Rc::clone(&pool)));
+        Ok(pool)
+    }
+}
+
 /// A frame in a buffer of the pool, to which it returns when dropped.
 pub(crate) struct Buffer {
     pool: Rc<Pool>,
@@ -74,6 +112,8 @@ pub(crate) struct Buffer {
     start: u16,
     /// Length of the Ethernet frame.
     len: u32,
+    /// When it came to the link that it is on.
+    pub(crate) entered: Time,
 }
 
 impl Buffer {
@@ -150,6 +190,7 @@ impl linkmodel::Frame for Buffer {
             return None;
         };
         let header = HEADROOM - usize::from(self.start);
+        copy.entered = self.entered;
         copy.fill(header, &[self.wire_bytes()]).then_some(copy)
     }
 

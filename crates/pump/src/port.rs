@@ -9,6 +9,7 @@ use packet::clock::{self, RealtimeOffset};
 use packet::{RingOptions, RxRing, SocketOptions, vnet};
 use units::Time;
 
+use crate::options::Size;
 use crate::pool::{Buffer, Pool};
 use crate::stats::PumpCounters;
 use crate::{Error, Options};
@@ -56,7 +57,7 @@ pub(crate) struct Taken {
 
 impl OpenPort {
     /// Opens `port` in the calling thread's network namespace.
-    pub(crate) fn open(port: Port, options: &Options) -> Result<Self, Error> {
+    pub(crate) fn open(port: Port, options: &Options, size: Size) -> Result<Self, Error> {
         match port {
             Port::Packet { interface } => {
                 let socket = SocketOptions {
@@ -64,8 +65,7 @@ impl OpenPort {
                     send_buffer: Some(4 << 20),
                     ..SocketOptions::default()
                 };
-                let ring =
-                    RingOptions { frames: options.ring_frames, frame_bytes: options.frame_bytes() };
+                let ring = RingOptions { frames: size.ring_frames, frame_bytes: size.frame_bytes };
                 Ok(OpenPort::Packet(RxRing::open(interface, &socket, ring)?))
             }
             Port::Tap(fd) => {

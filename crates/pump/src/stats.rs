@@ -56,8 +56,8 @@ pub struct PumpCounters {
     pub no_buffer: u64,
     /// Copies that the link wanted to make and that found no buffer.
     pub no_buffer_for_copy: u64,
-    /// Dropped because the kernel refused to send them: the far interface is down, or its queue is
-    /// full.
+    /// Dropped because the kernel refused to send them (the far interface is down, or its queue is
+    /// full), or because the link was taken apart while they were under way.
     pub refused: u64,
     /// Passed on with an unfinished checksum, which the receiver will find wrong: turn tx checksum
     /// offload off at the sending interface ([`packet::offload::disable`]), or use offload mode.

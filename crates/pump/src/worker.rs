@@ -13,8 +13,9 @@ use packet::{Poller, SendBatch};
 use units::Time;
 
 use crate::direction::{Direction, Turn};
+use crate::options::Size;
 use crate::pace::{Pacer, Wait};
-use crate::pool::Pool;
+use crate::pool::{Pool, Pools};
 use crate::port::{BATCH, OpenPort};
 use crate::stats::{Mode, Stats, ThreadStats};
 use crate::{Error, FinalStats};
@@ -23,6 +24,7 @@ use crate::{Error, FinalStats};
 pub(crate) struct OpenLink {
     pub(crate) a: OpenPort,
     pub(crate) b: OpenPort,
+    pub(crate) size: Size,
     pub(crate) path: Path,
     pub(crate) seed: u64,
 }
@@ -31,6 +33,7 @@ pub(crate) struct OpenLink {
 pub(crate) enum Command {
     Add(Box<OpenLink>, Sender<Result<(), Error>>),
     SetPath(usize, Box<Path>, Sender<Result<(), Error>>),
+    SetConnected(usize, bool, Sender<Result<(), Error>>),
     Stats(usize, Sender<Result<Stats, Error>>),
     ClearErrors(usize, Sender<Result<(), Error>>),
     Remove(usize, Sender<Result<Stats, Error>>),
@@ -53,6 +56,7 @@ const WAKE: usize = 0;
 struct LiveLink {
     ports: [OpenPort; 2],
     directions: [Direction; 2],
+    pool: Rc<Pool>,
     /// Places of the two ports in the poll set.
     places: [usize; 2],
     broken: [bool; 2],
@@ -66,7 +70,7 @@ enum Slot {
 
 pub(crate) struct Worker {
     slots: Vec<Slot>,
-    pool: Rc<Pool>,
+    pools: Pools,
     pacer: Pacer,
     poller: Poller,
     batch: SendBatch,
@@ -84,11 +88,11 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 const TAP_GLANCE: Duration = Duration::from_micros(5);
 
 impl Worker {
-    pub(crate) fn new(mailbox: Mailbox, pool: Rc<Pool>, mode: Mode) -> Self {
+    pub(crate) fn new(mailbox: Mailbox, pools: Pools, mode: Mode) -> Self {
         let now = clock::monotonic();
         let mut worker = Worker {
             slots: Vec::new(),
-            pool,
+            pools,
             pacer: Pacer::new(mode.spins, mode.realtime, now),
             poller: Poller::new(),
             batch: SendBatch::new(BATCH),
@@ -127,7 +131,7 @@ impl Worker {
             let Slot::Live(link) = slot else { continue };
             let [a, b] = &mut link.ports;
             let [forward, backward] = &mut link.directions;
-            let (offset, pool, batch) = (self.offset, &self.pool, &mut self.batch);
+            let (offset, pool, batch) = (self.offset, &link.pool, &mut self.batch);
             let there = forward.turn(a, b, now, offset, pool, batch);
             let back = backward.turn(b, a, now, offset, pool, batch);
             for event in [forward.next_event(), backward.next_event()].into_iter().flatten() {
@@ -252,6 +256,9 @@ impl Worker {
             match command {
                 Command::Add(link, reply) => drop(reply.send(self.add(*link))),
                 Command::SetPath(id, path, reply) => drop(reply.send(self.set_path(id, *path))),
+                Command::SetConnected(id, connected, reply) => {
+                    drop(reply.send(self.set_connected(id, connected)));
+                }
                 Command::Stats(id, reply) => drop(reply.send(self.stats(id))),
                 Command::ClearErrors(id, reply) => drop(reply.send(self.clear_errors(id))),
                 Command::Remove(id, reply) => drop(reply.send(self.remove(id))),
@@ -264,17 +271,19 @@ impl Worker {
 
     fn add(&mut self, link: OpenLink) -> Result<(), Error> {
         let now = clock::monotonic();
-        let opened = link.path.open(now, link.seed);
-        let (forward, backward) = match opened {
-            Ok(links) => links,
+        let opened = link.path.open(now, link.seed).map_err(Error::from);
+        let opened = opened.and_then(|links| Ok((links, self.pools.of(link.size)?)));
+        let ((forward, backward), pool) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 self.slots.push(Slot::Gone(Box::default()));
-                return Err(error.into());
+                return Err(error);
             }
         };
         self.slots.push(Slot::Live(Box::new(LiveLink {
             ports: [link.a, link.b],
             directions: [Direction::new(forward, now), Direction::new(backward, now)],
+            pool,
             places: [0; 2],
             broken: [false; 2],
         })));
@@ -313,6 +322,12 @@ impl Worker {
         let [forward, backward] = &mut self.live(id)?.directions;
         forward.set_config(now, path.forward)?;
         backward.set_config(now, path.backward)?;
+        Ok(())
+    }
+
+    fn set_connected(&mut self, id: usize, connected: bool) -> Result<(), Error> {
+        let since = connected.then(clock::monotonic);
+        self.live(id)?.directions.iter_mut().for_each(|direction| direction.connect(since));
         Ok(())
     }
 
