@@ -6,8 +6,8 @@ use std::time::Duration;
 use packet::{PacketSocket, SocketOptions};
 use pump::{Calibration, CalibrationOptions, CalibrationRig};
 
-use crate::lab::Joint;
-use crate::{Backend, Error, Lab, LabOptions, Node};
+use crate::wiring::Joint;
+use crate::{Backend, Error, Lab, LabOptions, LinkOptions, Node};
 
 /// How often the calling thread looks whether the calibration has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -27,8 +27,9 @@ pub fn calibrate(
         return Err(Error::NoStats);
     }
     let (a, b) = (lab.add_node("calibrate-a")?, lab.add_node("calibrate-b")?);
-    let mut joint = Joint::new(1, [a.clone(), b.clone()], options.seed);
-    let (port_a, port_b) = lab.ports(&mut joint)?;
+    let nodes = [a.clone(), b.clone()];
+    let mut joint = Joint::new(1, nodes, options.seed, LinkOptions::default())?;
+    let [port_a, port_b] = lab.ports(&mut joint)?;
     let rig = CalibrationRig {
         backend: lab.backend().to_string(),
         a: port_a,

@@ -65,11 +65,39 @@ pub enum Error {
         /// The node's name.
         node: String,
     },
+    /// The caller's fault: the link was made without such an address.
+    #[error("{interface} of node {node} has no {family} address: give its link one")]
+    NoAddress {
+        /// The node's name.
+        node: String,
+        /// The interface.
+        interface: String,
+        /// IPv4 or IPv6.
+        family: &'static str,
+    },
     /// The caller's fault: a link joins two different nodes of this lab.
     #[error("a link joins two nodes of one lab, but {node} was given {problem}")]
     Ends {
         /// The node's name.
         node: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// The caller's fault: this backend has no links of this MTU.
+    #[error("a link of the backend {backend} has an MTU from {least} to {most}, not {mtu}")]
+    Mtu {
+        /// The MTU as asked for, in bytes.
+        mtu: u32,
+        /// The backend.
+        backend: crate::Backend,
+        /// The least that it can have.
+        least: u32,
+        /// The most that it can have.
+        most: u32,
+    },
+    /// The caller's fault: no link can be as asked for.
+    #[error("there is no such link: {problem}")]
+    LinkOptions {
         /// What is wrong.
         problem: &'static str,
     },

@@ -19,6 +19,7 @@
 //! the process: no namespace has a name, and all processes are in a process namespace that ends
 //! with it, whatever ends it.
 
+mod address;
 mod calibrate;
 mod capture;
 mod doctor;
@@ -31,20 +32,25 @@ mod link;
 mod netem;
 mod netlink;
 mod node;
+mod options;
 mod pcapng;
 mod setting;
 mod steer;
+mod wiring;
 
+pub use address::{Addresses, NotPrefix, Prefix};
 pub use calibrate::calibrate;
 pub use capture::{Capture, CaptureOptions, CaptureStats, OwnedFrame};
 pub use doctor::{Fact, doctor};
 pub use enter::{Denied, EnterError, EnterOptions, Entered, enter, entered, inside};
 pub use error::Error;
 pub use join::JoinHandle;
-pub use lab::{Backend, Lab, LabOptions, UnknownBackend, netem_available};
+pub use lab::Lab;
 pub use link::{End, Link};
 pub use node::Node;
+pub use options::{Backend, LabOptions, LinkOptions, NodeOptions, UnknownBackend};
 pub use packet::capture::{Captured, Direction};
+pub use wiring::netem_available;
 
-/// The MTU of every link: what the Internet's paths have.
+/// The MTU of a link that does not say its own: what the Internet's paths have.
 pub const MTU: u32 = 1500;

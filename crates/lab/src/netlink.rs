@@ -14,13 +14,15 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
-use rtnetlink::packet_route::link::LinkAttribute;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use crate::Error;
+use crate::address::Prefix;
 use crate::link::End;
+use crate::options::LinkOptions;
 
 /// The longest that an exchange with the kernel may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
@@ -55,8 +57,13 @@ fn refused(doing: impl Into<String>, error: rtnetlink::Error) -> Error {
 }
 
 /// Makes a veth pair.
-pub(crate) async fn create_veth(handle: &Handle, name: &str, peer: &str) -> Result<(), Error> {
-    let request = handle.link().add(LinkVeth::new(name, peer).mtu(crate::MTU).build());
+pub(crate) async fn create_veth(
+    handle: &Handle,
+    name: &str,
+    peer: &str,
+    mtu: u32,
+) -> Result<(), Error> {
+    let request = handle.link().add(LinkVeth::new(name, peer).mtu(mtu).build());
     let doing = || format!("making the veth pair {name} and {peer}");
     request.execute().await.map_err(|e| refused(doing(), e))
 }
@@ -78,54 +85,86 @@ pub(crate) async fn rename(handle: &Handle, name: &str, new_name: &str) -> Resul
 }
 
 /// Sets the end that the pump holds up. It has no address and sends nothing of its own.
-pub(crate) async fn raise_hub_end(handle: &Handle, name: &str) -> Result<(), Error> {
+pub(crate) async fn raise_hub_end(handle: &Handle, name: &str, mtu: u32) -> Result<(), Error> {
     let index = packet::interface_index(name)?;
     let message =
-        LinkUnspec::new_with_index(index).mtu(crate::MTU).arp(false).multicast(false).up().build();
+        LinkUnspec::new_with_index(index).mtu(mtu).arp(false).multicast(false).up().build();
     let doing = || format!("bringing {name} up");
     handle.link().set(message).execute().await.map_err(|e| refused(doing(), e))
 }
 
-/// Sets a node's end up, with its addresses and its neighbour's; returns its index.
-pub(crate) async fn raise_node_end(handle: Handle, end: End, peer: End) -> Result<u32, Error> {
+/// Sets an interface up or down.
+pub(crate) async fn set_up(handle: Handle, name: String, up: bool) -> Result<(), Error> {
+    let link = LinkUnspec::new_with_index(packet::interface_index(&name)?);
+    let message = if up { link.up() } else { link.down() }.build();
+    let doing = || format!("setting {name} {}", if up { "up" } else { "down" });
+    handle.link().set(message).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Gives an interface its carrier, or takes it away: what only few kinds of device let one do.
+pub(crate) async fn set_carrier(handle: Handle, name: String, carrier: bool) -> Result<(), Error> {
+    let message =
+        LinkUnspec::new_with_index(packet::interface_index(&name)?).carrier(carrier).build();
+    let doing = || format!("setting the carrier of {name}");
+    handle.link().set(message).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Sets a node's end up, with its addresses and its neighbour's.
+pub(crate) async fn raise_node_end(
+    handle: Handle,
+    end: End,
+    peer: End,
+    options: LinkOptions,
+) -> Result<(), Error> {
     let doing = |what: &str| format!("{what} {} on node {}", end.interface, end.node);
-    let index = packet::interface_index(&end.interface)?;
     // Without ARP the kernel joins no multicast groups for its addresses, and so sends no
     // multicast listener reports either: what is on the link is the experiment's own traffic.
-    let mut message = LinkUnspec::new_with_index(index)
+    let mut message = LinkUnspec::new_with_index(end.index)
         .address(end.mac.to_vec())
-        .mtu(crate::MTU)
+        .mtu(end.mtu)
         .txqueuelen(TAP_QUEUE)
-        .arp(false);
+        .arp(options.arp);
     handle
         .link()
         .set(message.build())
         .execute()
         .await
         .map_err(|e| refused(doing("configuring"), e))?;
-    message = LinkUnspec::new_with_index(index).up();
+    message = LinkUnspec::new_with_index(end.index).up();
     handle
         .link()
         .set(message.build())
         .execute()
         .await
         .map_err(|e| refused(doing("bringing up"), e))?;
-    let addresses = [(Some(IpAddr::V4(end.addr4)), 24), (end.addr6.map(IpAddr::V6), 64)];
-    for (address, prefix_len) in addresses {
-        let Some(address) = address else { continue };
-        let mut request = handle.address().add(index, address, prefix_len);
-        if address.is_ipv6() {
-            // An address under duplicate detection cannot be used for a second.
-            request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
-        }
-        request.execute().await.map_err(|e| refused(doing("adding an address to"), e))?;
+    for prefix in &end.addresses {
+        add_address(&handle, end.index, *prefix, options.dad)
+            .await
+            .map_err(|e| refused(doing("adding an address to"), e))?;
     }
-    for neighbour in [Some(IpAddr::V4(peer.addr4)), peer.addr6.map(IpAddr::V6)] {
-        let Some(neighbour) = neighbour else { continue };
-        let request = handle.neighbours().add(index, neighbour).link_layer_address(&peer.mac);
+    let neighbours = peer.addresses.iter().filter(|_| !options.arp);
+    for neighbour in neighbours.map(|prefix| prefix.address()) {
+        let neighbours = handle.neighbours();
+        let request = neighbours.add(end.index, neighbour).link_layer_address(&peer.mac).replace();
         request.execute().await.map_err(|e| refused(doing("adding a neighbour to"), e))?;
     }
-    Ok(index)
+    Ok(())
+}
+
+/// Adds an address to an interface, or keeps it there.
+async fn add_address(
+    handle: &Handle,
+    index: u32,
+    prefix: Prefix,
+    dad: bool,
+) -> Result<(), rtnetlink::Error> {
+    let (address, prefix_len) = (prefix.address(), prefix.prefix_len());
+    let mut request = handle.address().add(index, address, prefix_len).replace();
+    if address.is_ipv6() && !dad {
+        // An address under duplicate detection cannot be used for a second.
+        request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+    }
+    request.execute().await
 }
 
 /// Waits until an end can send and takes what is sent to it; both are left to work items of the kernel,
@@ -137,35 +176,61 @@ pub(crate) async fn raise_node_end(handle: Handle, end: End, peer: End) -> Resul
 pub(crate) async fn until_it_works(handle: Handle, end: End) -> Result<(), Error> {
     let deadline = Instant::now() + LIMIT;
     while !(sends(&handle, &end).await? && takes_ipv6(&handle, &end).await?) {
-        if Instant::now() > deadline {
-            return Err(Error::TimedOut { node: end.node, limit: LIMIT });
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        wait_a_little(&end, deadline).await?;
     }
     Ok(())
 }
 
-async fn sends(handle: &Handle, end: &End) -> Result<bool, Error> {
+/// Waits until the kernel has noticed that an end has lost its carrier or is down.
+pub(crate) async fn until_it_stops(handle: Handle, end: End) -> Result<(), Error> {
+    let deadline = Instant::now() + LIMIT;
+    while link_of(&handle, &end).await?.header.flags.contains(LinkFlags::Running) {
+        wait_a_little(&end, deadline).await?;
+    }
+    Ok(())
+}
+
+async fn wait_a_little(end: &End, deadline: Instant) -> Result<(), Error> {
+    if Instant::now() > deadline {
+        return Err(Error::TimedOut { node: end.node.clone(), limit: LIMIT });
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    Ok(())
+}
+
+/// What the kernel says of an end's interface.
+async fn link_of(handle: &Handle, end: &End) -> Result<LinkMessage, Error> {
     let link = handle.link().get().match_index(end.index).execute().next().await;
     let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));
-    let doing = || format!("asking for the queue of {} on node {}", end.interface, end.node);
-    let link = link.map_err(|e| refused(doing(), e))?;
-    Ok(!link.attributes.contains(&LinkAttribute::Qdisc("noop".to_owned())))
+    link.map_err(|e| refused(format!("asking for {} on node {}", end.interface, end.node), e))
+}
+
+async fn sends(handle: &Handle, end: &End) -> Result<bool, Error> {
+    let link = link_of(handle, end).await?;
+    Ok(link.header.flags.contains(LinkFlags::Running)
+        && !link.attributes.contains(&LinkAttribute::Qdisc("noop".to_owned())))
 }
 
 async fn takes_ipv6(handle: &Handle, end: &End) -> Result<bool, Error> {
-    let Some(address) = end.addr6 else { return Ok(true) };
-    let own = RouteAttribute::Destination(RouteAddress::Inet6(address));
+    let mut expected: Vec<IpAddr> = end.addresses.iter().map(|prefix| prefix.address()).collect();
+    expected.retain(IpAddr::is_ipv6);
+    if expected.is_empty() {
+        return Ok(true);
+    }
     let all = RouteMessageBuilder::<Ipv6Addr>::new().build();
     let mut routes = handle.route().get(all).execute();
     while let Some(route) = routes.next().await {
         let doing = || format!("asking for the routes of node {}", end.node);
         let route = route.map_err(|e| refused(doing(), e))?;
-        if route.header.kind == RouteType::Local && route.attributes.contains(&own) {
-            return Ok(true);
+        if route.header.kind == RouteType::Local {
+            expected.retain(|address| {
+                let IpAddr::V6(address) = address else { return false };
+                let own = RouteAttribute::Destination(RouteAddress::Inet6(*address));
+                !route.attributes.contains(&own)
+            });
         }
     }
-    Ok(false)
+    Ok(expected.is_empty())
 }
 
 /// Adds a route by way of a neighbour.

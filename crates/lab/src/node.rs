@@ -210,18 +210,18 @@ impl Node {
     /// The node's IPv4 address on its first link.
     ///
     /// # Errors
-    /// [`Error::NoLink`].
+    /// [`Error::NoLink`], [`Error::NoAddress`].
     pub fn addr4(&self) -> Result<Ipv4Addr, Error> {
-        Ok(self.first_end()?.addr4)
+        self.first_end()?.addr4()
     }
 
     /// The node's IPv6 address on its first link.
     ///
     /// # Errors
-    /// [`Error::NoLink`], [`Error::NoIpv6`].
+    /// [`Error::NoLink`], [`Error::NoIpv6`], [`Error::NoAddress`].
     pub fn addr6(&self) -> Result<Ipv6Addr, Error> {
-        let no_ipv6 = || Error::NoIpv6 { node: self.0.name.to_string() };
-        self.first_end()?.addr6.ok_or_else(no_ipv6)
+        let end = self.first_end()?;
+        if self.has_ipv6() { end.addr6() } else { Err(Error::NoIpv6 { node: end.node }) }
     }
 
     /// Adds a route to `network`/`prefix_len` by way of the neighbour `gateway`.

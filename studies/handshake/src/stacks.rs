@@ -38,12 +38,12 @@ impl Stacks {
         let (here, there) = (end(client)?, end(server)?);
         let forgetful = tcp::Config { black_hole_memory: Duration::ZERO, ..tcp::Config::default() };
         let usual = tcp::Config::default();
-        let at = |end: &End, last| IpAddr::V4(on_link(end, last));
-        let to_server = [(at(&there, SERVER), &there), (IpAddr::V4(there.addr4), &there)];
-        let to_client = [(at(&here, CLIENT), &here), (at(&here, REMEMBERING_CLIENT), &here)];
+        let at = |end: &End, last| on_link(end, last).map(IpAddr::V4);
+        let to_server = [(at(&there, SERVER)?, &there), (there.addr4()?.into(), &there)];
+        let to_client = [(at(&here, CLIENT)?, &here), (at(&here, REMEMBERING_CLIENT)?, &here)];
         Ok(Stacks {
             server: open(server, &there, SERVER, &to_client, usual.clone())?,
-            address: on_link(&there, SERVER),
+            address: on_link(&there, SERVER)?,
             client: open(client, &here, CLIENT, &to_server, forgetful)?,
             remembering: open(client, &here, REMEMBERING_CLIENT, &to_server, usual)?,
             ports: Arc::new(AtomicU16::new(FIRST_PORT)),
@@ -71,9 +71,9 @@ fn end(node: &Node) -> Result<End, StudyError> {
 }
 
 /// The address of an end's network that ends in `last`.
-fn on_link(end: &End, last: u8) -> Ipv4Addr {
-    let [a, b, c, _] = end.addr4.octets();
-    Ipv4Addr::new(a, b, c, last)
+fn on_link(end: &End, last: u8) -> Result<Ipv4Addr, StudyError> {
+    let [a, b, c, _] = end.addr4()?.octets();
+    Ok(Ipv4Addr::new(a, b, c, last))
 }
 
 fn open(
@@ -84,7 +84,7 @@ fn open(
     tcp: tcp::Config,
 ) -> Result<Stack, StudyError> {
     let device = DeviceOptions::Interface { name: end.interface.clone(), vnet_header: false };
-    let address = InterfaceAddress::new(on_link(end, last).into(), PREFIX);
+    let address = InterfaceAddress::new(on_link(end, last)?.into(), PREFIX);
     let failed = |source| StudyError::Stack { node: node.name().to_owned(), source };
     let address = address.map_err(failed)?;
     let neighbours =

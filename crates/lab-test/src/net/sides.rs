@@ -63,7 +63,8 @@ impl Side {
 
     /// The kernel's addresses on this side.
     pub fn kernel(&self) -> [IpAddr; 2] {
-        [self.end.addr4.into(), self.end.addr6.unwrap_or(std::net::Ipv6Addr::LOCALHOST).into()]
+        let v4 = self.end.addr4().expect("an IPv4 address");
+        [v4.into(), self.end.addr6().unwrap_or(std::net::Ipv6Addr::LOCALHOST).into()]
     }
 
     /// A stack on this side that knows its neighbours.
@@ -106,8 +107,8 @@ impl Side {
 }
 
 fn ours(end: &End) -> [IpAddr; 2] {
-    let [a, b, c, d] = end.addr4.octets();
-    let mut v6 = end.addr6.unwrap_or(std::net::Ipv6Addr::LOCALHOST).segments();
+    let [a, b, c, d] = end.addr4().expect("an IPv4 address").octets();
+    let mut v6 = end.addr6().unwrap_or(std::net::Ipv6Addr::LOCALHOST).segments();
     v6[7] += 0x100;
     [IpAddr::from([a, b, c, d + 100]), IpAddr::from(v6)]
 }

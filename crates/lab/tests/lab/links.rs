@@ -266,10 +266,10 @@ fn chain() -> TestResult {
         |n| Ipv4Addr::new(10, 77, n, 0).into(),
         |n| std::net::Ipv6Addr::new(0xfd77, n, 0, 0, 0, 0, 0, 0).into(),
     );
-    client.add_route(net4(2), 24, near.ends()[1].addr4.into())?;
-    server.add_route(net4(1), 24, far.ends()[0].addr4.into())?;
-    client.add_route(net6(2), 64, near.ends()[1].addr6.unwrap().into())?;
-    server.add_route(net6(1), 64, far.ends()[0].addr6.unwrap().into())?;
+    client.add_route(net4(2), 24, near.ends()[1].addr4()?.into())?;
+    server.add_route(net4(1), 24, far.ends()[0].addr4()?.into())?;
+    client.add_route(net6(2), 64, near.ends()[1].addr6()?.into())?;
+    server.add_route(net6(1), 64, far.ends()[0].addr6()?.into())?;
     for address in [IpAddr::V4(server.addr4()?), IpAddr::V6(server.addr6()?)] {
         let to = echo(&server, address)?;
         assert!(ping(&client, to, 1)?[0] >= Duration::from_millis(20));

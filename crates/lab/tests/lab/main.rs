@@ -10,6 +10,7 @@ mod captures;
 mod frames;
 mod harness;
 mod lifecycle;
+mod link_options;
 mod links;
 mod rights;
 
@@ -19,6 +20,7 @@ use harness::{Kind, Test};
 fn tests() -> Vec<Test> {
     let mut tests = Vec::new();
     tests.extend(links::tests());
+    tests.extend(link_options::tests());
     tests.extend(captures::tests());
     tests.extend(beliefs::tests());
     tests.extend(lifecycle::tests());

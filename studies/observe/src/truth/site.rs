@@ -105,7 +105,7 @@ impl Site {
         let (_, running) = self.servers.iter().find(|(own, _)| *own == visit)?;
         let clients = self.clients.get_mut(at)?;
         let [_, far] = clients.link.ends();
-        let server = SocketAddr::new(IpAddr::V4(far.addr4), running.address().port());
+        let server = SocketAddr::new(IpAddr::V4(far.addr4().ok()?), running.address().port());
         let ticket = match priming {
             true => None,
             false => clients.tickets.get_mut(&visit).and_then(VecDeque::pop_front),

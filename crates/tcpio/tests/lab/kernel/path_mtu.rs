@@ -56,8 +56,8 @@ fn icmp() -> TestResult {
     teach(&router, &ours)?;
     let router_far = router.ends().into_iter().nth(1).ok_or("the router has one link only")?;
     let (v4, v6) = our_addresses(&ours)?;
-    server.add_route(v4.into(), 32, router_far.addr4.into())?;
-    server.add_route(v6.into(), 128, router_far.addr6.ok_or("no IPv6")?.into())?;
+    server.add_route(v4.into(), 32, router_far.addr4()?.into())?;
+    server.add_route(v6.into(), 128, router_far.addr6()?.into())?;
 
     let mut options = stack_options(&ours, &router, tcp::Config::default())?;
     let near: [IpAddr; 2] = [router.addr4()?.into(), router.addr6()?.into()];
