@@ -56,8 +56,7 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     drop(bench);
     let mut ended = ended.map_err(study_failed)?;
     if let (End::Complete, Some(captures)) = (ended, run.observe)
-        && !finished.has_study(observe::truth::STUDY)
-        && !captures.make(&mut recorder, run.lab, None, &interrupt, talk)?
+        && !captures.make((&mut recorder, &finished), run.lab, None, &interrupt, talk)?
     {
         ended = End::Interrupted;
     }

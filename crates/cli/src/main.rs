@@ -27,7 +27,6 @@ mod observe_metrics;
 mod observe_query;
 mod observe_results;
 mod observe_sinks;
-mod observe_truth;
 mod output;
 mod probe;
 mod report;

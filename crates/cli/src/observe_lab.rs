@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
-use observe::truth::{self, Plan, TruthError};
-use record::{Manifest, Recorder, Session};
+use fault::{Fault, Problem};
+use observe::Lab;
+use observe::truth::STUDY;
+use record::{Finished, Manifest, Recorder, Session};
 use serde_json::json;
+use study::{End, Options, Study, Watcher};
 
 use crate::args::LabArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
@@ -17,10 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::lab_run::options_of_lab;
 use crate::observe_args::ObserveLabArgs;
 use crate::report::{Question, Results};
-use crate::talk::Talk;
-
-/// Time that one connection of the quick plan takes, about: many are under way at once.
-const EACH: Duration = Duration::from_millis(45);
+use crate::talk::{Progress, Talk};
 
 /// Makes the captures, reports, and prints the result. Does not return in the outer process.
 pub fn lab(args: &ObserveLabArgs, talk: &Talk) -> Outcome {
@@ -34,7 +34,8 @@ pub fn lab(args: &ObserveLabArgs, talk: &Talk) -> Outcome {
     manifest.libraries = tls::library_versions().into_iter().collect();
     let mut recorder = Recorder::create(&folder, manifest).or_exit(Exit::Results)?;
     let keep = args.keep_captures.then(|| folder.join("captures"));
-    let whole = what.make(&mut recorder, &args.lab, keep, &interrupt, talk)?;
+    let finished = Finished::default();
+    let whole = what.make((&mut recorder, &finished), &args.lab, keep, &interrupt, talk)?;
     recorder.finish().or_exit(Exit::Results)?;
     let question = Question::read("tcp+tls12", None, args.seed)?;
     let results = Results::read(&folder, args.seed, talk)?;
@@ -51,7 +52,7 @@ pub fn lab(args: &ObserveLabArgs, talk: &Talk) -> Outcome {
 pub struct Captures {
     /// Seed of every random draw.
     pub seed: u64,
-    /// How often the quick plan's connections are made.
+    /// How often the plan's connections are made.
     pub times: u32,
 }
 
@@ -61,11 +62,11 @@ impl Captures {
         json!({ "plan": "quick", "seed": self.seed, "times": self.times })
     }
 
-    /// Makes them, and records a sample of each connection. False if it was interrupted; what was
-    /// made until then is recorded.
+    /// Makes those that are not finished, and records a sample of each connection. False if it was
+    /// interrupted; what was made until then is recorded.
     pub fn make(
         &self,
-        recorder: &mut Recorder,
+        (recorder, finished): (&mut Recorder, &Finished),
         lab: &LabArgs,
         keep: Option<PathBuf>,
         interrupt: &Interrupt,
@@ -76,34 +77,52 @@ impl Captures {
                 .with_context(|| format!("the folder {} cannot be made", folder.display()))
                 .or_exit(Exit::Results)?;
         }
-        let mut plan = Plan::quick(options_of_lab(lab, self.seed));
-        for (_, count) in &mut plan.visits {
-            *count = count.saturating_mul(self.times);
-        }
-        plan.captures = keep;
-        plan.command = format!("wiretax observe lab --repeat {} --seed {}", self.times, self.seed);
-        let began = Instant::now();
-        let mut progress = talk.progress();
-        let mut show = |step: &str, done: usize, total: usize| {
-            let each = |count| EACH * u32::try_from(count).unwrap_or(u32::MAX);
-            let done = each(done).max(began.elapsed().min(each(total)));
-            progress.show(&format!("known clients: {step}"), done, each(total));
-        };
-        let made = truth::run(&plan, &mut show, &|| interrupt.came());
-        progress.finish();
-        let truth = made.map_err(failed)?;
-        for sample in &truth.samples {
-            recorder.record(sample).or_exit(Exit::Results)?;
-        }
-        Ok(!truth.stopped)
+        let mut plan = Lab.recorded_plan(&self.described(), &Options::none()).map_err(failed)?;
+        let mut following = Following { talk, progress: talk.progress(), interrupt };
+        let session = study::Session::new(STUDY, recorder, finished, &mut following);
+        let mut session =
+            session.in_lab(options_of_lab(lab, self.seed)).keeping_captures(keep);
+        let end = plan.measure(&mut session);
+        following.progress.finish();
+        Ok(end.map_err(failed)? != End::Interrupted)
     }
 }
 
-fn failed(error: TruthError) -> Failed {
-    let exit = match &error {
-        TruthError::Lab(lab::Error::CaptureFile { .. }) => Exit::Results,
-        TruthError::Lab(_) => Exit::Machine,
-        _ => Exit::Measurement,
+struct Following<'a> {
+    talk: &'a Talk,
+    progress: Progress,
+    interrupt: &'a Interrupt,
+}
+
+impl Watcher for Following<'_> {
+    fn progress(&mut self, step: &str, done: Duration, total: Duration) {
+        self.progress.show(step, done, total);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.came()
+    }
+
+    fn warning(&mut self, what: &str, remedy: Option<&str>) {
+        self.talk.warning(what);
+        if let Some(remedy) = remedy {
+            self.talk.advice(remedy);
+        }
+    }
+
+    fn note(&mut self, what: &str) {
+        self.talk.note(what);
+    }
+}
+
+/// How the program ends with a problem.
+pub fn failed(problem: Problem) -> Failed {
+    let exit = match problem.fault() {
+        Fault::Caller => Exit::Usage,
+        Fault::Machine => Exit::Machine,
+        Fault::Results => Exit::Results,
+        Fault::Peer | Fault::Measurement => Exit::Measurement,
     };
-    Failed { exit, error: error.into() }
+    let hint = problem.remedy().map(|remedy| format!("; hint: {remedy}")).unwrap_or_default();
+    Failed { exit, error: anyhow::anyhow!("{problem}{hint}") }
 }

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use handshake::{Clients, Findings, Mode, Summary, summarise};
+use observe::truth::Said;
 use pump::Calibration;
 use record::{Manifest, Run, Sample};
 use report::{Fact, Inline, Note, Report};
 use serde_json::json;
 use stats::Distribution;
+use study::Findings as _;
 
 use crate::args::ReportArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{quoted, read_text};
 use crate::medians::medians;
-use crate::observe_truth::Truth;
 use crate::output::{say, terminal_width};
+use crate::observe_lab::failed;
 use crate::talk::Talk;
 
 /// What the user asks of the results.
@@ -68,7 +70,7 @@ pub struct Results {
     /// What the samples of `wiretax stacks haproxy` say.
     pub haproxy: haproxy::Summary,
     /// What the observe study made of clients of whom all is known.
-    pub truth: Option<Truth>,
+    pub truth: Option<Said>,
 }
 
 impl Results {
@@ -87,7 +89,7 @@ impl Results {
         let (stacks, others) = of_study(run.samples, stacks::STUDY);
         let (of_haproxy, others) = of_study(others, haproxy::STUDY);
         let (of_clients, others) = of_study(others, observe::truth::STUDY);
-        let truth = Truth::of(&of_clients, seed);
+        let truth = Said::of(&of_clients, &run.manifest).map_err(failed);
         let summary = summarise(others, seed).or_exit(Exit::Results);
         let stacks = stacks::summarise(stacks);
         let haproxy = haproxy::Summary::of(&of_haproxy);
@@ -162,7 +164,7 @@ struct Found<'a> {
     handshake: Option<Findings<'a>>,
     stacks: Option<stacks::Findings<'a>>,
     haproxy: Option<&'a haproxy::Summary>,
-    truth: Option<&'a Truth>,
+    truth: Option<&'a Said>,
 }
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
@@ -241,7 +243,7 @@ fn assemble(manifest: &Manifest, findings: &Found<'_>) -> Result<Report, Failed>
             report.answer = truth.findings.answer();
             report.key_figures = truth.findings.key_figures();
         }
-        report.sections.extend(truth.sections()?);
+        report.sections.extend(truth.sections().map_err(failed)?);
     }
     if let Some(stacks) = &findings.stacks {
         report.answer.extend(stacks.answer());

@@ -3,7 +3,7 @@
 //!
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings()`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
-//! [`truth::run`] makes connections in the lab of which all is known, and compares.
+//! [`Lab`] is the study: it makes connections in the lab of which all is known, and compares.
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -27,4 +27,4 @@ pub use findings::{
     Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Stretch, Told,
     findings,
 };
-pub use published::{Published, SOURCE, published};
+pub use truth::Lab;

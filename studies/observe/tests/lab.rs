@@ -1,40 +1,81 @@
 //! Records of connections in the lab beside what both ends logged.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
-use observe::truth::{self, Plan, Visit};
+use observe::Lab;
+use observe::truth::{Population, Said, Scenario};
+use record::{Finished, Manifest, Recorder, Run};
+use serde_json::{Value, json};
+use study::{End, Options, Session, Study, Watcher};
+
+/// Follows, and stops after so many batches.
+struct Follower {
+    batches: Cell<u32>,
+}
+
+impl Watcher for Follower {
+    fn progress(&mut self, _: &str, done: Duration, total: Duration) {
+        assert!(done <= total, "{done:?} of {total:?}");
+    }
+    fn interrupted(&self) -> bool {
+        self.batches.set(self.batches.get().saturating_sub(1));
+        self.batches.get() == 0
+    }
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+/// Measures a plan into a folder, or what a folder lacks, with at most so many looks whether to stop.
+fn measure(plan: &Value, folder: &Path, captures: Option<PathBuf>, looks: u32) -> End {
+    let mut plan = Lab.recorded_plan(plan, &Options::none()).unwrap();
+    let whole = json!({ "observe": plan.value() });
+    let begin = || record::Session::begin(false);
+    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
+        let resumed = Recorder::resume(folder, &whole, begin()).unwrap();
+        (resumed.recorder, resumed.finished)
+    } else {
+        let recorder = Recorder::create(folder, Manifest::new(whole, begin())).unwrap();
+        (recorder, Finished::default())
+    };
+    let mut follower = Follower { batches: Cell::new(looks) };
+    let session = Session::new("observe", &mut recorder, &finished, &mut follower);
+    let mut session = session.in_lab(sleeping(plan.seed())).keeping_captures(captures);
+    let end = plan.measure(&mut session).unwrap();
+    recorder.finish().unwrap();
+    end
+}
+
+fn connections(run: &Run) -> BTreeSet<String> {
+    run.samples.iter().map(record::Sample::key).collect()
+}
 
 /// Every connection has a record with the class that was made, in doubt for no reason over TCP, and
 /// the round-trip times are those of the links.
 fn records_agree_with_the_logs() -> TestResult {
-    let mut plan = Plan::one_of_each(sleeping(71));
-    for (visit, count) in &mut plan.visits {
-        // Enough for modes.
-        if matches!(visit, Visit::Tls12 | Visit::Tls13) {
-            *count = 8;
-        }
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    // Enough of two for modes.
+    let plan = json!({ "seed": 71, "sweeps": [
+        { "name": "each" }, { "name": "more", "visit": ["Tls12", "Tls13"], "repeat": 8 },
+    ] });
+    assert_eq!(measure(&plan, &results, Some(folder.path().to_owned()), u32::MAX), End::Complete);
+    for name in ["wifi", "cellular"] {
+        assert!(folder.path().join(format!("{name}.pcapng")).is_file());
     }
-    let captures = std::env::temp_dir().join(format!("observe-study-{}", std::process::id()));
-    std::fs::create_dir_all(&captures)?;
-    plan.captures = Some(captures.clone());
-    let truth = truth::run(&plan, &mut |_, done, total| assert!(done <= total), &|| false)?;
-    let kept: Vec<bool> = ["wifi", "cellular"]
-        .iter()
-        .map(|name| captures.join(format!("{name}.pcapng")).is_file())
-        .collect();
-    std::fs::remove_dir_all(&captures)?;
-    let agreement = &truth.agreement;
+    let run = Run::open(&results)?;
+    let said = Said::of(&run.samples, &run.manifest).unwrap().ok_or("no samples")?;
+    let agreement = &said.agreement;
     println!("{}", serde_json::to_string_pretty(agreement)?);
-    assert_eq!(kept, [true, true]);
-    assert_eq!(agreement.made, plan.each() * 2);
-    assert!(agreement.unplanned.is_empty(), "{:?}", agreement.unplanned);
-    assert!(agreement.misclassified.is_empty(), "{:?}", agreement.misclassified);
-    // Every record of a connection that a server logged has the class that the generator knows. A
-    // server's log lacks one of some hundred connections, whose record is then a stranger.
-    assert_eq!(agreement.classified, agreement.recorded, "{agreement:?}");
-    assert_eq!(agreement.recorded, agreement.logged, "{agreement:?}");
-    assert!(agreement.strangers <= 2, "{agreement:?}");
-    assert!(agreement.recorded + agreement.strangers >= agreement.made, "{agreement:?}");
+    let made = (Scenario::ALL.len() + 14) * Population::ALL.len();
+    assert_eq!(agreement.made, made);
+    assert!(agreement.is_whole(), "{agreement:?}");
     assert!(agreement.uncertain.is_empty(), "{:?}", agreement.uncertain);
     for (at, round_trip) in agreement.round_trips.iter().enumerate() {
         // Never below the link's, and nearest to its own: jitter and load only add.
@@ -43,37 +84,40 @@ fn records_agree_with_the_logs() -> TestResult {
         let other = agreement.round_trips[1 - at].known_ms;
         assert!((median - round_trip.known_ms).abs() < (median - other).abs(), "{round_trip:?}");
     }
-    let (findings, again) = truth::again(&truth.samples, plan.digest.clone())?.unwrap();
-    assert_eq!(&again, agreement);
-    assert_eq!(findings.handshakes, truth.findings.handshakes);
-    assert_eq!(findings.difference.all.handshakes, truth.findings.difference.all.handshakes);
     // What came first in the logs cannot have come later on the wire.
     for time in agreement.times.iter().take(4) {
         assert!(time.count > 0, "{time:?}");
     }
-    assert!(!truth.stopped && truth.findings.handshakes as usize == agreement.made);
+    assert_eq!(said.findings.handshakes as usize, made);
+    assert_eq!(connections(&run).len(), made);
     Ok(())
 }
 
-/// A stop ends it with what was made by then.
-fn a_stop_leaves_what_was_made() -> TestResult {
-    let plan = Plan { concurrent: 4, ..Plan::one_of_each(sleeping(72)) };
-    let asked = std::cell::Cell::new(0);
-    let stop = || {
-        asked.set(asked.get() + 1);
-        asked.get() > 1
-    };
-    let truth = truth::run(&plan, &mut |_, _, _| {}, &stop)?;
-    assert!(truth.stopped);
-    let agreement = &truth.agreement;
-    assert_eq!(agreement.made, 8);
-    assert_eq!(agreement.recorded + agreement.strangers, 8, "{agreement:?}");
+/// A stop ends it with what was made by then; what is resumed makes the others, and none twice.
+fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let plan = json!({ "seed": 72, "sweeps": [{ "name": "each" }] });
+    // Asked before all, and before each batch: the third time it stops, after one batch.
+    assert_eq!(measure(&plan, &results, None, 3), End::Interrupted);
+    let first = Run::open(&results)?;
+    assert_eq!(first.samples.len(), 12);
+    assert_eq!(measure(&plan, &results, None, u32::MAX), End::Complete);
+    let run = Run::open(&results)?;
+    assert_eq!(run.samples.len(), Scenario::ALL.len() * Population::ALL.len());
+    assert_eq!(connections(&run).len(), run.samples.len());
+    assert_eq!(run.samples[..12], first.samples[..]);
+    let said = Said::of(&run.samples, &run.manifest).unwrap().ok_or("no samples")?;
+    assert!(said.agreement.is_whole(), "{:?}", said.agreement);
     Ok(())
 }
 
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("records_agree_with_the_logs", records_agree_with_the_logs),
-        Test::inside("a_stop_leaves_what_was_made", a_stop_leaves_what_was_made),
+        Test::inside(
+            "a_stop_loses_nothing_and_what_follows_repeats_nothing",
+            a_stop_loses_nothing_and_what_follows_repeats_nothing,
+        ),
     ])
 }

@@ -35,7 +35,7 @@ pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
         new = replaced(&new, "stacks", &markdown).or_exit(Exit::Usage)?;
     }
     if let Some(truth) = results.truth.as_ref().filter(|_| results.summary.samples == 0) {
-        let markdown = observe::markdown(&results.manifest, truth);
+        let markdown = observe::markdown(truth);
         new = replaced(&new, "observe", &markdown).or_exit(Exit::Usage)?;
     }
     if args.check {

@@ -63,6 +63,10 @@ impl Findings {
         report.key_figures = self.key_figures();
         report.notes = self.cautions();
         report.sections = self.sections()?;
+        let counterparts = crate::published::counterparts(self);
+        let beside = study::beside(&crate::published::figures().unwrap_or_default(), &counterparts);
+        let section = Section::new("published", "Beside the published figures");
+        report.sections.push(beside.into_iter().fold(section, Section::with));
         Ok(report)
     }
 

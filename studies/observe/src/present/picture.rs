@@ -1,13 +1,11 @@
 //! The document's picture: the share of handshakes in bins, a curve a version.
 
 use report::{
-    Axis, Cell, Chart, Column, Inline, Mark, Note, Plot, PlotError, Point, Row, Section, Series,
-    Table, Uncertainty,
+    Axis, Chart, Inline, Mark, Note, Plot, PlotError, Point, Section, Series, Uncertainty,
 };
 
-use crate::digest::Kind;
 use crate::findings::{Binned, Curve, Findings};
-use crate::published::{SOURCE, published};
+use crate::published::{SOURCE, share};
 
 /// A curve ends where this share of its handshakes is past.
 const PAST: f64 = 99.0;
@@ -31,7 +29,7 @@ pub(super) fn section(findings: &Findings) -> Result<Section, PlotError> {
     for plot in [to_data, handshake].into_iter().flatten() {
         section = section.with(plot.caption(caption));
     }
-    Ok(section.with(beside(findings)))
+    Ok(section)
 }
 
 fn plot(
@@ -59,10 +57,8 @@ fn plot(
     }
     // The document has a share for bins of 10 ms alone.
     if with_published && findings.bin_ms == 10.0 {
-        let shares = published().into_iter().filter(|figure| figure.version == "tls13");
-        let points: Vec<Point> = shares
-            .filter_map(|figure| Some(Point::new(figure.low_ms, Mark::new(figure.share_percent?))))
-            .collect();
+        let share = share().into_iter();
+        let points = share.map(|(from, percent)| Point::new(from, Mark::new(percent))).collect();
         series.push(Series::published("TLS 1.3, 20 ms bin", SOURCE, points));
     }
     Plot::new(
@@ -86,57 +82,4 @@ fn points(binned: &Binned, bin_ms: f64) -> Vec<Point> {
         }
     }
     points
-}
-
-/// The document's figures and ours.
-fn beside(findings: &Findings) -> Table {
-    let columns =
-        vec![Column::new("Figure"), Column::new("published"), Column::new("here").unit("ms")];
-    let mut table = Table::new(format!("Beside the document ({SOURCE})"), columns);
-    for figure in published() {
-        let kind = if figure.version == "tls12" { Kind::TLS12 } else { Kind::TLS13 };
-        let version = match figure.version.as_str() {
-            "tls13-tls12" => "TLS 1.2 less TLS 1.3".to_owned(),
-            _ => kind.to_string(),
-        };
-        let range = format!("{} to {} ms", figure.low_ms, figure.high_ms);
-        let (published, here) = match figure.share_percent {
-            Some(share) => (format!("{share} %"), share_between(findings, kind, &figure)),
-            None if figure.version == "tls13-tls12" => (range, saved_by_mode(findings)),
-            None => (range, last_mode(findings, kind)),
-        };
-        let name = format!("{version}: {}", figure.feature);
-        table.push(Row::new(vec![Cell::text(name), Cell::text(published), here]));
-    }
-    table
-}
-
-/// What lies between the versions for each mode of the clients' round-trip times.
-fn saved_by_mode(findings: &Findings) -> Cell {
-    let modes = findings.difference.by_mode.iter();
-    let found = modes.filter_map(|mode| Some(mode.compared.found.as_ref()?.saved_ms.value));
-    let found: Vec<String> = found.map(|ms| format!("{ms:.1}")).collect();
-    if found.is_empty() { Cell::Empty } else { Cell::text(found.join(", ") + " ms") }
-}
-
-fn share_between(findings: &Findings, kind: Kind, figure: &crate::published::Published) -> Cell {
-    let curve = findings.curves.iter().find(|curve| curve.kind == kind);
-    let Some(curve) = curve.filter(|curve| curve.to_data.count > 0) else { return Cell::Empty };
-    let inside = |at: usize| {
-        let from = at as f64 * findings.bin_ms;
-        from >= figure.low_ms && from + findings.bin_ms <= figure.high_ms
-    };
-    let bins = curve.to_data.percent.iter().enumerate();
-    let share: f64 = bins.filter(|(at, _)| inside(*at)).map(|(_, percent)| percent).sum();
-    Cell::text(format!("{share:.1} %"))
-}
-
-fn last_mode(findings: &Findings, kind: Kind) -> Cell {
-    let of = findings.modes.iter().find(|of| of.kind == kind);
-    let modes = of.and_then(|of| of.to_data.as_ref()).filter(|modes| modes.modes.len() > 1);
-    let last = modes.and_then(|modes| modes.modes.last());
-    last.map_or(Cell::Empty, |mode| {
-        let place = mode.place_ms;
-        Cell::text(format!("{:.1} ms ({:.1} to {:.1})", place.value, place.low, place.high))
-    })
 }

@@ -12,7 +12,7 @@ pub(crate) fn section(agreement: &Agreement) -> Section {
     );
     let mut section = Section::new("truth", "Whether it is true").with(Inline::new().text(text));
     let wrong = agreement.misclassified.iter().map(|wrong| {
-        format!("{} was recorded as {} (client {})", wrong.visit, wrong.class, wrong.client)
+        format!("{} was recorded as {} (client {})", wrong.scenario, wrong.class, wrong.client)
     });
     let doubts =
         agreement.uncertain.iter().map(|(name, count)| format!("in doubt: {name}, {count}"));

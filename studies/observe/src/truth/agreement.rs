@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::{Outcome, Sample};
 use serde::Serialize;
 
-use super::sample::{GAPS, axis, label, value};
+use super::sample::{GAPS, VISIT, label, value};
 use crate::findings::Findings;
 use crate::present::truth_section;
 
@@ -40,7 +40,8 @@ pub struct Agreement {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Misclassified {
     /// What was made.
-    pub visit: String,
+    #[serde(rename = "visit")]
+    pub scenario: String,
     /// What the record says: a class, or `none`.
     pub class: String,
     /// The client's address.
@@ -92,7 +93,7 @@ impl Agreement {
         let wrong = recorded.iter().filter(|s| text(s, label::CLASS) != text(s, label::EXPECTED));
         let misclassified: Vec<Misclassified> = wrong
             .map(|sample| Misclassified {
-                visit: sample.point.get(axis::VISIT).cloned().unwrap_or_default(),
+                scenario: sample.point.get(VISIT).cloned().unwrap_or_default(),
                 class: text(sample, label::CLASS),
                 client: text(sample, label::CLIENT),
             })
@@ -138,10 +139,10 @@ fn is_quic(sample: &Sample) -> bool {
 fn uncertain(recorded: &[&&Sample], quic: bool) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for sample in recorded.iter().filter(|sample| is_quic(sample) == quic) {
-        let visit = sample.point.get(axis::VISIT).map_or("", String::as_str);
+        let scenario = sample.point.get(VISIT).map_or("", String::as_str);
         let reasons = sample.labels.get(label::UNCERTAIN).map_or("", String::as_str);
         for reason in reasons.split(',').filter(|reason| !reason.is_empty()) {
-            *counts.entry(format!("{visit}: {reason}")).or_default() += 1;
+            *counts.entry(format!("{scenario}: {reason}")).or_default() += 1;
         }
     }
     counts
@@ -165,7 +166,7 @@ fn round_trips(recorded: &[&&Sample], findings: &Findings) -> Vec<RoundTripAgree
     let mut populations: BTreeMap<&str, (f64, Vec<f64>)> = BTreeMap::new();
     for sample in recorded.iter().filter(|sample| !is_quic(sample)) {
         let (Some(population), Some(known)) =
-            (sample.point.get(axis::POPULATION), sample.values.get(value::KNOWN_RTT))
+            (sample.point.get("population"), sample.values.get(value::KNOWN_RTT))
         else {
             continue;
         };

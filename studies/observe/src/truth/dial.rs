@@ -7,7 +7,7 @@ use conn::{Failure, Timeline};
 use tls::Ticket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::visit::{SERVER_NAME, Visit};
+use super::scenario::{SERVER_NAME, Scenario};
 
 /// How long any attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub(super) enum Means {
 
 /// One connection to be made.
 pub(super) struct Dial {
-    pub visit: Visit,
+    pub scenario: Scenario,
     pub server: SocketAddr,
     pub means: Means,
     pub ticket: Option<Ticket>,
@@ -36,7 +36,9 @@ pub(super) struct Dial {
 /// What the client knows of it.
 #[derive(Debug)]
 pub(super) struct Dialled {
-    pub visit: Visit,
+    pub scenario: Scenario,
+    /// Whom it reached out to.
+    pub server: SocketAddr,
     /// Its own address; not known of what failed.
     pub local: Option<SocketAddr>,
     pub timeline: Timeline,
@@ -51,14 +53,15 @@ impl Dial {
     pub(super) async fn run(self) -> Dialled {
         tokio::time::sleep(self.after).await;
         let result = match &self.means {
-            Means::Tcp(client) if self.visit == Visit::Reset => self.reset(client).await,
+            Means::Tcp(client) if self.scenario == Scenario::Reset => self.reset(client).await,
             Means::Tcp(client) => self.tcp(client).await,
             Means::Quic(client) => self.quic(client).await,
         };
-        let visit = self.visit;
+        let (scenario, server) = (self.scenario, self.server);
         match result {
             Ok(outcome) => Dialled {
-                visit,
+                scenario,
+                server,
                 local: Some(outcome.local),
                 timeline: outcome.timeline,
                 facts: outcome.facts,
@@ -66,7 +69,8 @@ impl Dial {
                 failure: None,
             },
             Err(failure) => Dialled {
-                visit,
+                scenario,
+                server,
                 local: None,
                 timeline: Timeline::default(),
                 facts: None,
@@ -79,8 +83,8 @@ impl Dial {
     async fn tcp(&self, client: &tls::Client) -> conn::Attempt {
         let plan = conn::tcp::ClientPlan {
             tls: Some((client, self.ticket.as_ref())),
-            early_data: self.visit.early_data() && !self.priming,
-            think: self.visit.think(),
+            early_data: self.scenario.early_data() && !self.priming,
+            think: self.scenario.think(),
             timeout: PATIENCE,
             await_ticket: self.priming.then_some(TICKET_PATIENCE),
             ..conn::tcp::ClientPlan::new(self.server)
@@ -91,7 +95,7 @@ impl Dial {
     async fn quic(&self, client: &tls::quic::Client) -> conn::Attempt {
         let plan = conn::quic::ClientPlan {
             tls: (client, self.ticket.as_ref()),
-            early_data: self.visit.early_data() && !self.priming,
+            early_data: self.scenario.early_data() && !self.priming,
             timeout: PATIENCE,
             await_ticket: self.priming.then_some(TICKET_PATIENCE),
             linger: Duration::from_millis(100),

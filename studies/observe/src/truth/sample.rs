@@ -5,22 +5,22 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conn::ServerRecord;
-use record::Sample;
+use record::{Better, Clock, Sample, ValueKind};
 use tracker::{Class, Connection};
 use units::Time;
 use wire::tls::Version;
 
+use super::STUDY;
 use super::agreement::outcome;
+use super::batch::Made;
 use super::dial::Dialled;
-use super::visit::Visit;
-use super::{Plan, STUDY};
+use super::point::{AXES, Point};
+use super::population::Population;
+use super::scenario::Scenario;
 use crate::digest::{Digest, Kind, Measured, Taken};
 
-/// Axes of a point.
-pub(super) mod axis {
-    pub const POPULATION: &str = "population";
-    pub const VISIT: &str = "visit";
-}
+/// The axis that says what the client did.
+pub(super) const VISIT: &str = "visit";
 
 /// Names of values.
 pub(super) mod value {
@@ -58,137 +58,116 @@ pub(super) const GAPS: [(&str, &str); 5] = [
     ("sent_gap_us", "ClientHello as the client sent it, less the link's delay"),
 ];
 
-/// What is known of one population.
-pub(super) struct Known {
-    pub name: String,
-    pub round_trip: Duration,
-    pub dialled: Vec<Dialled>,
-    pub records: Vec<Connection>,
+/// What each value is.
+pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
+    let time = |unit, better| ValueKind::new(unit, better, Clock::Wall);
+    let mut kinds = vec![
+        (value::HANDSHAKE, time("ms", Better::Less)),
+        (value::TO_DATA, time("ms", Better::Less)),
+        (value::THINK, time("ms", Better::Less)),
+        (value::RTT, time("ms", Better::Less)),
+        (value::KNOWN_RTT, time("ms", Better::Neither)),
+        (value::BEGAN, time("s", Better::Neither)),
+        (value::QUIC, ValueKind::new("", Better::Neither, Clock::Count)),
+        (value::VERSION, ValueKind::new("", Better::Neither, Clock::Count)),
+    ];
+    kinds.extend(GAPS.map(|(name, _)| (name, time("us", Better::Less))));
+    kinds
 }
 
-/// A connection in a server's log.
-pub(super) struct Logged {
-    /// What the server is for.
-    pub visit: Visit,
-    /// The server's port.
-    pub port: u16,
-    /// What it logged.
-    pub record: ServerRecord,
+/// What is seen of a connection that a client made.
+pub(super) enum Seen<'a> {
+    /// Its record and the server's log.
+    Both(&'a Connection, &'a ServerRecord),
+    /// The server's log alone.
+    LogAlone,
+    /// Neither, as far as the log can be told from others.
+    Neither,
 }
 
-/// What names a connection: the client's address and the server's port. A client's kernel gives one
-/// port to connections to several servers.
-type Ends = (SocketAddr, u16);
+/// Makes samples.
+pub(super) struct Maker {
+    seed: u64,
+    /// The next repeat of a sample of no connection that is known.
+    strangers: BTreeMap<Population, u32>,
+}
 
-/// The samples of all populations.
-pub(super) fn samples(plan: &Plan, populations: &[Known], servers: &[Logged]) -> Vec<Sample> {
-    let mut maker = Maker { plan, repeats: BTreeMap::new(), samples: Vec::new() };
-    let mut logs: BTreeMap<Ends, &Logged> =
-        servers.iter().map(|logged| ((logged.record.peer, logged.port), logged)).collect();
-    for known in populations {
-        let logged: Vec<Visit> = known.take_logged(&mut logs, &mut maker);
-        // Whose ports are not known are told by how many are missing.
-        for (visit, _) in &plan.visits {
-            let made = known.dialled.iter().filter(|dialled| dialled.visit == *visit).count();
-            let have = logged.iter().filter(|logged| *logged == visit).count();
-            for _ in have..made {
-                let lost = |sample: &mut Sample| {
-                    astray(sample, label::NOT_LOGGED, "it is not in the server's log");
-                };
-                maker.sample(known, &format!("{visit:?}"), lost);
-            }
-        }
+impl Maker {
+    /// Samples of a seed. `is_finished` says whether a sample is there already.
+    pub(super) fn new(
+        seed: u64,
+        is_finished: impl Fn(&BTreeMap<String, String>, u32) -> bool,
+    ) -> Maker {
+        let next = |population| {
+            let fields = stranger_fields(population);
+            (0..).find(|repeat| !is_finished(&fields, *repeat)).unwrap_or_default()
+        };
+        let strangers = Population::ALL.iter().map(|population| (*population, next(*population)));
+        Maker { seed, strangers: strangers.collect() }
     }
-    maker.samples
-}
 
-impl Known {
-    /// Samples of the records, and of the connections that were logged but not captured.
-    fn take_logged(&self, logs: &mut BTreeMap<Ends, &Logged>, maker: &mut Maker<'_>) -> Vec<Visit> {
-        let mut logged = Vec::new();
-        for record in &self.records {
-            let ends = (record.client, record.server.port());
-            let Some(Logged { visit, record: log, .. }) = logs.remove(&ends) else {
-                let lost = |sample: &mut Sample| astray(sample, label::STRANGER, "it is in no log");
-                maker.sample(self, label::STRANGER, lost);
-                continue;
-            };
-            let visit = *visit;
-            logged.push(visit);
-            let same = |own: &&Dialled| own.local == Some(record.client) && own.visit == visit;
-            let dialled = self.dialled.iter().find(same);
-            maker.sample(self, &format!("{visit:?}"), |sample| {
-                describe(sample, record, visit);
-                gaps(sample, record, log, dialled, self.round_trip);
-            });
-        }
-        for dialled in &self.dialled {
-            // Of what failed the port is not known; what did not is found by it.
-            if let Some(unplanned) = unplanned(dialled) {
-                let own = dialled.local.map(|local| local.to_string());
-                let found = maker.samples.iter_mut().find(|sample| {
-                    own.is_some() && sample.labels.get(label::CLIENT) == own.as_ref()
-                });
-                let sample = match found {
-                    Some(sample) => Some(sample),
-                    None => maker.samples.last_mut(),
-                };
-                if let Some(sample) = sample {
-                    sample.labels.insert(label::UNPLANNED.to_owned(), unplanned);
-                }
+    /// The sample of a connection that a client made.
+    pub(super) fn sample(&self, made: &Made, seen: &Seen<'_>) -> Sample {
+        let (Point { population, scenario }, dialled) = (made.point, &made.dialled);
+        let command = format!("{} --repeat 1", AXES.command_line(&made.point));
+        let mut sample = self.empty(AXES.fields(&made.point), made.repeat, population, &command);
+        match seen {
+            Seen::Both(record, log) => {
+                describe(&mut sample, record, scenario);
+                gaps(&mut sample, record, log, dialled, population.round_trip());
+            }
+            Seen::LogAlone => {
+                astray(&mut sample, label::NOT_CAPTURED, "it is not in the capture");
+            }
+            Seen::Neither => {
+                astray(&mut sample, label::NOT_LOGGED, "it is not in the server's log");
             }
         }
-        // A client's address tells its population: what is left of it was not captured.
-        for own in &self.dialled {
-            let ends = logs
-                .iter()
-                .find(|(ends, logged)| own.local == Some(ends.0) && own.visit == logged.visit);
-            if let Some(ends) = ends.map(|(ends, _)| *ends) {
-                let visit = own.visit;
-                logs.remove(&ends);
-                logged.push(visit);
-                let lost = |sample: &mut Sample| {
-                    astray(sample, label::NOT_CAPTURED, "it is not in the capture");
-                };
-                maker.sample(self, &format!("{visit:?}"), lost);
-            }
+        if let Some(unplanned) = unplanned(dialled) {
+            sample.labels.insert(label::UNPLANNED.to_owned(), unplanned);
         }
-        logged
+        sample
     }
-}
 
-struct Maker<'a> {
-    plan: &'a Plan,
-    repeats: BTreeMap<(String, String), u32>,
-    samples: Vec<Sample>,
-}
-
-impl Maker<'_> {
-    /// A new sample, filled by `fill`.
-    fn sample(&mut self, known: &Known, visit: &str, fill: impl FnOnce(&mut Sample)) {
-        let key = (known.name.clone(), visit.to_owned());
-        let next = self.repeats.entry(key).or_default();
+    /// The sample of a record of no connection that was made.
+    pub(super) fn stranger(&mut self, population: Population) -> Sample {
+        let next = self.strangers.entry(population).or_default();
         let repeat = *next;
         *next += 1;
+        let fields = stranger_fields(population);
+        let mut sample = self.empty(fields, repeat, population, "");
+        astray(&mut sample, label::STRANGER, "it is in no log");
+        sample
+    }
+
+    fn empty(
+        &self,
+        point: BTreeMap<String, String>,
+        repeat: u32,
+        population: Population,
+        options: &str,
+    ) -> Sample {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let known_ms = known.round_trip.as_secs_f64() * 1e3;
-        let point = [(axis::POPULATION, known.name.as_str()), (axis::VISIT, visit)];
-        let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let mut sample = Sample {
+        let known_ms = population.round_trip().as_secs_f64() * 1e3;
+        Sample {
             study: STUDY.to_owned(),
-            point: point.into_iter().map(own).collect(),
+            point,
             repeat,
-            seed: self.plan.lab.seed,
+            seed: self.seed,
             at_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             outcome: outcome(None),
             values: BTreeMap::from([(value::KNOWN_RTT.to_owned(), known_ms)]),
             labels: BTreeMap::new(),
             attachments: Vec::new(),
-            command: self.plan.command.clone(),
-        };
-        fill(&mut sample);
-        self.samples.push(sample);
+            command: format!("wiretax observe lab{options} --seed {}", self.seed),
+        }
     }
+}
+
+fn stranger_fields(population: Population) -> BTreeMap<String, String> {
+    let mut fields = AXES.fields(&Point { population, ..Point::default() });
+    fields.insert(VISIT.to_owned(), label::STRANGER.to_owned());
+    fields
 }
 
 /// What has no record, or is none of ours.
@@ -198,7 +177,7 @@ fn astray(sample: &mut Sample, state: &str, why: &str) {
 }
 
 /// What the record says.
-fn describe(sample: &mut Sample, record: &Connection, visit: Visit) {
+fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
     let class = record.class().map_or("none", Class::name);
     let reasons: Vec<&str> = record.uncertain.iter().map(|reason| reason.name()).collect();
     let tls = record.tls.as_ref();
@@ -206,13 +185,13 @@ fn describe(sample: &mut Sample, record: &Connection, visit: Visit) {
     let labels = [
         (label::STATE, label::RECORDED.to_owned()),
         (label::CLASS, class.to_owned()),
-        (label::EXPECTED, visit.class().name().to_owned()),
+        (label::EXPECTED, scenario.class().name().to_owned()),
         (label::CLIENT, record.client.to_string()),
         (label::SERVER_NAME, name),
         (label::UNCERTAIN, reasons.join(",")),
     ];
     sample.labels.extend(labels.map(|(name, text)| (name.to_owned(), text)));
-    if class != visit.class().name() {
+    if class != scenario.class().name() {
         sample.outcome = outcome(Some(format!("its record says {class}")));
     }
     let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
@@ -234,13 +213,13 @@ fn gaps(
     sample: &mut Sample,
     record: &Connection,
     log: &ServerRecord,
-    dialled: Option<&Dialled>,
+    dialled: &Dialled,
     round_trip: Duration,
 ) {
     let (Some(tcp), Some(tls)) = (&record.tcp, &record.tls) else { return };
     let way = i64::try_from(round_trip.as_nanos() / 2).unwrap_or(i64::MAX);
     let gap = |log: Option<Time>, record: Option<Time>| Some(log?.signed_nanos_since(record?));
-    let sent = dialled.and_then(|dialled| gap(dialled.timeline.hello_sent, tls.client_hello));
+    let sent = gap(dialled.timeline.hello_sent, tls.client_hello);
     let all = [
         gap(Some(log.accepted), tcp.handshake_ack),
         gap(log.first_bytes, tls.client_hello),
@@ -257,20 +236,20 @@ fn gaps(
 
 /// How a connection did not become what was meant, as its own end says.
 fn unplanned(dialled: &Dialled) -> Option<String> {
-    let visit = dialled.visit;
-    let meant_to_fail = visit.class() == Class::Failed;
+    let scenario = dialled.scenario;
+    let meant_to_fail = scenario.class() == Class::Failed;
     match (&dialled.failure, &dialled.facts) {
         (Some(_), _) if meant_to_fail => None,
-        (Some(failure), _) => Some(format!("{visit:?} failed: {failure}")),
-        (None, _) if meant_to_fail => Some(format!("{visit:?} did not fail")),
+        (Some(failure), _) => Some(format!("{scenario:?} failed: {failure}")),
+        (None, _) if meant_to_fail => Some(format!("{scenario:?} did not fail")),
         (None, Some(facts)) => {
             let early = facts.early_data == tls::EarlyData::Accepted;
-            let as_meant = facts.resumed == visit.resumes()
-                && early == visit.early_data()
-                && facts.hello_retry_request == (visit == Visit::Tls13HelloRetry);
-            (!as_meant).then(|| format!("{visit:?} became another: {facts:?}"))
+            let as_meant = facts.resumed == scenario.resumes()
+                && early == scenario.early_data()
+                && facts.hello_retry_request == (scenario == Scenario::Tls13HelloRetry);
+            (!as_meant).then(|| format!("{scenario:?} became another: {facts:?}"))
         }
-        (None, None) => Some(format!("{visit:?} had no TLS")),
+        (None, None) => Some(format!("{scenario:?} had no TLS")),
     }
 }
 

@@ -2,26 +2,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path as FilePath;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use conn::Running;
 use futures_util::future::join_all;
-use lab::{CaptureOptions, Lab, Link, Node};
+use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
 use linkmodel::{Jitter, LinkConfig, Path};
 use tls::{Identity, KeyType, Ticket};
-use tracker::{Connection, Counters, Limits, LinkType, Tracker};
+use tracker::{Connection, Limits, LinkType, Tracker};
 
 use super::dial::{Dial, Dialled, Means};
-use super::sample::Logged;
-use super::visit::{SERVER_NAME, Visit};
-use super::{Plan, Population, TruthError};
+use super::batch::{Ends, Logged};
+use super::population::Population;
+use super::scenario::{SERVER_NAME, Scenario};
+use super::TruthError;
 
 /// Longer than any attempt of a client.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the servers' records of finished connections may take to appear.
-const RECORD_PATIENCE: Duration = Duration::from_secs(8);
 /// How long the last frames of the connections for tickets may be on the way.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -36,14 +35,14 @@ struct Captures {
 struct Clients {
     node: Node,
     link: Link,
-    means: BTreeMap<Visit, Means>,
-    tickets: BTreeMap<Visit, VecDeque<Ticket>>,
-    name: String,
+    means: BTreeMap<Scenario, Means>,
+    tickets: BTreeMap<Scenario, VecDeque<Ticket>>,
+    population: Population,
 }
 
 pub(super) struct Site {
     // First, so that they end before the lab does.
-    servers: Vec<(Visit, Running)>,
+    servers: Vec<(Scenario, Running)>,
     captures: Vec<Captures>,
     clients: Vec<Clients>,
     server: Node,
@@ -51,79 +50,88 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(plan: &Plan) -> Result<Site, TruthError> {
+    /// A server for each scenario, and the clients of each population behind a link of their own.
+    pub(super) fn new(
+        options: LabOptions,
+        populations: &[Population],
+        scenarios: &[Scenario],
+    ) -> Result<Site, TruthError> {
         let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &[SERVER_NAME])?);
         let stranger = Identity::generate(KeyType::EcdsaP256, 1, &[SERVER_NAME])?;
-        let mut lab = Lab::new(plan.lab)?;
+        let mut lab = Lab::new(options)?;
         let server = lab.add_node("server")?;
         let mut clients = Vec::new();
-        for population in &plan.populations {
-            let node = lab.add_node(&population.name)?;
+        for population in populations.iter().copied() {
+            let node = lab.add_node(population.name())?;
             let link = lab.connect(&node, &server, &path(population))?;
             let mut means = BTreeMap::new();
-            for (visit, _) in &plan.visits {
-                means.insert(*visit, client_means(*visit, population, &identity, &stranger)?);
+            for scenario in scenarios.iter().copied() {
+                means.insert(scenario, client_means(scenario, population, &identity, &stranger)?);
             }
-            let (tickets, name) = (BTreeMap::new(), population.name.clone());
-            clients.push(Clients { node, link, means, tickets, name });
+            clients.push(Clients { node, link, means, tickets: BTreeMap::new(), population });
         }
         let mut servers = Vec::new();
-        for (visit, _) in &plan.visits {
-            servers.push((*visit, serve(&server, *visit, &identity)?));
+        for scenario in scenarios.iter().copied() {
+            servers.push((scenario, serve(&server, scenario, &identity)?));
         }
         Ok(Site { servers, captures: Vec::new(), clients, server, _lab: lab })
     }
 
-    /// A connection of each that resumes, for its ticket.
-    pub(super) fn fetch_tickets(&mut self, visits: &[(Visit, u32)]) -> Result<(), TruthError> {
-        for (visit, count) in visits.iter().filter(|(visit, _)| visit.resumes()) {
+    /// As many connections of each scenario that resumes, for their tickets, by each population. The
+    /// ends of these connections, which are none that count.
+    pub(super) fn fetch_tickets(
+        &mut self,
+        counts: &BTreeMap<Scenario, u32>,
+    ) -> Result<Vec<Ends>, TruthError> {
+        let mut ends = Vec::new();
+        for (scenario, count) in counts.iter().filter(|(scenario, _)| scenario.resumes()) {
             let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
-            let dials =
-                |at| (0..*count).filter_map(|_| self.prepare(at, *visit, true)).collect::<Vec<_>>();
+            let dials = |at| {
+                (0..*count).filter_map(|_| self.prepare(at, *scenario, true)).collect::<Vec<_>>()
+            };
             let dials: Vec<Vec<Dial>> = (0..nodes.len()).map(dials).collect();
             let waves: Vec<_> =
                 nodes.iter().zip(dials).map(|(node, dials)| start(node, dials)).collect();
             for (clients, wave) in self.clients.iter_mut().zip(waves) {
                 for dialled in wave.join()? {
+                    let (server, local) = (dialled.server, dialled.local);
+                    ends.extend(local.map(|local| (local, server.port())));
                     let ticket = dialled.tickets.into_iter().next_back();
                     let detail = dialled.failure.unwrap_or_else(|| "the server sent none".into());
-                    let ticket = ticket.ok_or(TruthError::Ticket { visit: *visit, detail })?;
-                    clients.tickets.entry(*visit).or_default().push_back(ticket);
+                    let ticket =
+                        ticket.ok_or(TruthError::Ticket { scenario: *scenario, detail })?;
+                    clients.tickets.entry(*scenario).or_default().push_back(ticket);
                 }
             }
         }
         std::thread::sleep(SETTLE);
-        for (_, running) in &self.servers {
-            // The connections for tickets are none that count.
-            drop(running.log().drain());
-        }
-        Ok(())
+        Ok(ends)
     }
 
     /// A dial of a population's client; `None` of a kind that was not set up.
-    fn prepare(&mut self, at: usize, visit: Visit, priming: bool) -> Option<Dial> {
-        let (_, running) = self.servers.iter().find(|(own, _)| *own == visit)?;
+    fn prepare(&mut self, at: usize, scenario: Scenario, priming: bool) -> Option<Dial> {
+        let (_, running) = self.servers.iter().find(|(own, _)| *own == scenario)?;
         let clients = self.clients.get_mut(at)?;
         let [_, far] = clients.link.ends();
         let server = SocketAddr::new(IpAddr::V4(far.addr4().ok()?), running.address().port());
         let ticket = match priming {
             true => None,
-            false => clients.tickets.get_mut(&visit).and_then(VecDeque::pop_front),
+            false => clients.tickets.get_mut(&scenario).and_then(VecDeque::pop_front),
         };
-        let means = clients.means.get(&visit)?.clone();
-        Some(Dial { visit, server, means, ticket, after: Duration::ZERO, priming })
+        let means = clients.means.get(&scenario)?.clone();
+        Some(Dial { scenario, server, means, ticket, after: Duration::ZERO, priming })
     }
 
     /// Makes a batch of connections for each population, all together.
     pub(super) fn dial(
         &mut self,
-        batches: Vec<Vec<(Visit, Duration)>>,
+        batches: Vec<Vec<(Scenario, Duration)>>,
     ) -> Result<Vec<Vec<Dialled>>, TruthError> {
         let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
         let mut waves = Vec::new();
         for ((at, batch), node) in batches.into_iter().enumerate().zip(&nodes) {
-            let dials = batch.into_iter().filter_map(|(visit, after)| {
-                self.prepare(at, visit, false).map(|dial| Dial { after, ..dial })
+            let dials = batch.into_iter().filter_map(|(scenario, after)| {
+                self.prepare(at, scenario, false).map(|dial| Dial { after, ..dial })
             });
             let dials = dials.collect();
             waves.push(start(node, dials));
@@ -131,7 +139,7 @@ impl Site {
         waves.into_iter().map(|wave| Ok(wave.join()?)).collect()
     }
 
-    /// Captures at the server's end of each link.
+    /// Captures at the server's end of each link. What an earlier session kept in the folder stays.
     pub(super) fn start_captures(&mut self, folder: Option<&FilePath>) -> Result<(), TruthError> {
         for clients in &self.clients {
             let mut options = CaptureOptions::default();
@@ -145,47 +153,64 @@ impl Site {
                 let at = offset.to_monotonic(frame.at);
                 tracker.handle_packet(at, LinkType::Ethernet, frame.bytes, frame.original_len);
             })?;
-            let name = folder.map(|folder| folder.join(format!("{}.pcapng", clients.name)));
-            let file = name.map(|name| self.server.capture_file(name, &options)).transpose()?;
+            let file = folder.map(|folder| new_file(folder, clients.population.name()));
+            let file = file.map(|file| self.server.capture_file(file, &options)).transpose()?;
             self.captures.push(Captures { tracker, live, file });
         }
         Ok(())
     }
 
-    /// The servers' logs of `expected` connections, and each population's records.
-    #[allow(clippy::type_complexity)]
-    pub(super) fn finish(
-        mut self,
-        expected: usize,
-    ) -> Result<(Vec<Logged>, Vec<(Vec<Connection>, Counters)>), TruthError> {
-        let until = Instant::now() + RECORD_PATIENCE;
-        let mut logs = Vec::new();
-        while logs.len() < expected && Instant::now() < until {
-            for (visit, running) in &self.servers {
-                let (visit, port) = (*visit, running.address().port());
-                let logged = running.log().drain().into_iter();
-                logs.extend(logged.map(|record| Logged { visit, port, record }));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // What ends the last connections may still be on the way.
-        std::thread::sleep(SETTLE);
-        let mut records = Vec::new();
+    /// What the servers have logged since they were last asked.
+    pub(super) fn logs(&self) -> Vec<Logged> {
+        let of = |(scenario, running): &(Scenario, Running)| {
+            let (scenario, port) = (*scenario, running.address().port());
+            let logged = running.log().drain().into_iter();
+            logged.map(move |record| Logged { scenario, port, record }).collect::<Vec<_>>()
+        };
+        self.servers.iter().flat_map(of).collect()
+    }
+
+    /// Frames of connections that were captured until now.
+    pub(super) fn frames(&self) -> u64 {
+        let of = |captures: &Captures| captures.tracker().counters().followed;
+        self.captures.iter().map(of).sum()
+    }
+
+    /// Each population's records since they were last asked for, of connections that go on too.
+    pub(super) fn records(&self) -> Vec<Vec<Connection>> {
+        let of = |captures: &Captures| {
+            let mut tracker = captures.tracker();
+            tracker.close();
+            std::iter::from_fn(|| tracker.poll_connection()).collect()
+        };
+        self.captures.iter().map(of).collect()
+    }
+
+    /// Ends the captures. Frames that they lost.
+    pub(super) fn finish(mut self) -> Result<u64, TruthError> {
+        let mut lost = 0;
         for captures in std::mem::take(&mut self.captures) {
-            let stats = captures.live.stop()?;
+            lost += captures.live.stop()?.kernel_drops;
             if let Some(file) = captures.file {
                 file.stop()?;
             }
-            if stats.kernel_drops > 0 {
-                return Err(TruthError::Lost(stats.kernel_drops));
-            }
-            let mut tracker = captures.tracker.lock().unwrap_or_else(PoisonError::into_inner);
-            let tracker = std::mem::replace(&mut *tracker, Tracker::new(Limits::default()));
-            let counters = *tracker.counters();
-            records.push((tracker.finish(), counters));
         }
-        Ok((logs, records))
+        Ok(lost)
     }
+}
+
+impl Captures {
+    fn tracker(&self) -> MutexGuard<'_, Tracker> {
+        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A capture file that is not there yet: `wifi.pcapng`, or with a number behind the name.
+fn new_file(folder: &FilePath, name: &str) -> PathBuf {
+    let numbered = (2u32..1000).map(|number| format!("{name}-{number}.pcapng"));
+    let files = std::iter::once(format!("{name}.pcapng")).chain(numbered);
+    let mut paths = files.map(|file| folder.join(file));
+    paths.find(|path| !path.exists()).unwrap_or_else(|| folder.join(name))
 }
 
 /// Makes connections, all together, at a node.
@@ -193,34 +218,34 @@ fn start(node: &Node, dials: Vec<Dial>) -> lab::JoinHandle<Vec<Dialled>> {
     node.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await })
 }
 
-fn path(population: &Population) -> Path {
-    let mut path = Path::symmetric(population.round_trip);
+fn path(population: Population) -> Path {
+    let mut path = Path::symmetric(population.round_trip().into());
     let with_jitter =
-        |link: &mut LinkConfig| link.jitter = Jitter::Normal(population.jitter.into());
+        |link: &mut LinkConfig| link.jitter = Jitter::Normal(population.jitter().into());
     with_jitter(&mut path.forward);
     with_jitter(&mut path.backward);
     path
 }
 
 fn client_means(
-    visit: Visit,
-    population: &Population,
+    scenario: Scenario,
+    population: Population,
     identity: &Identity,
     stranger: &Identity,
 ) -> Result<Means, TruthError> {
-    if visit.is_quic() {
-        let config = visit.client_config(tls::Library::Rustls, identity, stranger);
+    if scenario.is_quic() {
+        let config = scenario.client_config(tls::Library::Rustls, identity, stranger);
         return Ok(Means::Quic(tls::quic::client_config(&config)?));
     }
-    let config = visit.client_config(population.library, identity, stranger);
+    let config = scenario.client_config(population.library(), identity, stranger);
     Ok(Means::Tcp(tls::Client::new(&config)?))
 }
 
 /// A server of a kind, reached by every link.
-fn serve(server: &Node, visit: Visit, identity: &Arc<Identity>) -> Result<Running, TruthError> {
+fn serve(server: &Node, scenario: Scenario, identity: &Arc<Identity>) -> Result<Running, TruthError> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-    let config = visit.server_config(identity);
-    if visit.is_quic() {
+    let config = scenario.server_config(identity);
+    if scenario.is_quic() {
         let plan = conn::quic::ServerPlan {
             timeout: SERVER_PATIENCE,
             ..conn::quic::ServerPlan::new(config)

@@ -1,0 +1,156 @@
+//! Connections that were made together, from the dial to their samples: what each client knows, what
+//! the server logged, what the capture recorded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use conn::ServerRecord;
+use record::Sample;
+use tracker::Connection;
+
+use super::TruthError;
+use super::dial::Dialled;
+use super::point::Point;
+use super::population::Population;
+use super::sample::{Maker, Seen};
+use super::scenario::Scenario;
+use super::site::Site;
+
+/// How long the servers' logs of finished connections may take to appear.
+const LOG_PATIENCE: Duration = Duration::from_secs(8);
+/// With no frame for this long, what ends the connections has passed: more than a round trip.
+const QUIET: Duration = Duration::from_millis(100);
+/// The longest wait for that.
+const QUIET_PATIENCE: Duration = Duration::from_secs(2);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What names a connection: the client's address and the server's port. A client's kernel gives one
+/// port to connections to several servers.
+pub(super) type Ends = (SocketAddr, u16);
+
+/// A connection in a server's log.
+pub(super) struct Logged {
+    /// What the server is for.
+    pub scenario: Scenario,
+    /// The server's port.
+    pub port: u16,
+    /// What it logged.
+    pub record: ServerRecord,
+}
+
+/// A connection that a client made.
+pub(super) struct Made {
+    pub point: Point,
+    pub repeat: u32,
+    pub dialled: Dialled,
+}
+
+/// Connections of which samples are still to be made.
+#[derive(Default)]
+pub(super) struct Batch {
+    made: Vec<Made>,
+    logs: BTreeMap<Ends, Logged>,
+    records: Vec<(Population, Connection)>,
+    /// Connections that have their sample, or get none: what is captured of them later is theirs.
+    settled: BTreeSet<Ends>,
+}
+
+impl Batch {
+    /// No connections. Those with these ends get no samples.
+    pub(super) fn without(settled: Vec<Ends>) -> Batch {
+        Batch { settled: settled.into_iter().collect(), ..Batch::default() }
+    }
+
+    /// Adds connections that were made, and waits for their logs and records. A sample of each, and of
+    /// each record of no connection that is known.
+    pub(super) fn settle(
+        &mut self,
+        made: Vec<Made>,
+        populations: &[Population],
+        site: &Site,
+        maker: &mut Maker,
+    ) -> Result<Vec<Sample>, TruthError> {
+        self.made = made;
+        let until = Instant::now() + LOG_PATIENCE;
+        loop {
+            for logged in site.logs() {
+                let ends = (logged.record.peer, logged.port);
+                if !self.settled.contains(&ends) {
+                    self.logs.insert(ends, logged);
+                }
+            }
+            if self.is_logged() || Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        await_quiet(site);
+        for (population, records) in populations.iter().zip(site.records()) {
+            self.records.extend(records.into_iter().map(|record| (*population, record)));
+        }
+        Ok(self.samples(maker))
+    }
+
+    /// Whether the servers have logged as many connections as were made.
+    fn is_logged(&self) -> bool {
+        let scenarios: BTreeSet<Scenario> = self.made.iter().map(|own| own.point.scenario).collect();
+        scenarios.into_iter().all(|scenario| {
+            let made = self.made.iter().filter(|own| own.point.scenario == scenario).count();
+            self.logs.values().filter(|own| own.scenario == scenario).count() >= made
+        })
+    }
+
+    fn samples(&mut self, maker: &mut Maker) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for (population, record) in std::mem::take(&mut self.records) {
+            let ends = (record.client, record.server.port());
+            let logged = self.logs.get(&ends).map(|logged| logged.scenario);
+            let own = logged.and_then(|scenario| {
+                self.take_made(Point { population, scenario }, record.client)
+            });
+            match (own, self.logs.remove(&ends)) {
+                (Some(own), Some(logged)) => {
+                    samples.push(maker.sample(&own, &Seen::Both(&record, &logged.record)));
+                }
+                _ if self.settled.contains(&ends) => {}
+                _ => samples.push(maker.stranger(population)),
+            }
+            self.settled.insert(ends);
+        }
+        for own in std::mem::take(&mut self.made) {
+            let ends = own.dialled.local.map(|local| (local, own.dialled.server.port()));
+            let logged = ends.and_then(|ends| self.logs.remove(&ends));
+            self.settled.extend(ends);
+            let seen = if logged.is_some() { Seen::LogAlone } else { Seen::Neither };
+            samples.push(maker.sample(&own, &seen));
+        }
+        // Logged, and neither captured nor known to the client by its address: it was counted as missing.
+        self.settled.extend(std::mem::take(&mut self.logs).into_keys());
+        samples
+    }
+
+    /// The connection of a client's address; of what failed the address is not known, and one of these
+    /// is like another.
+    fn take_made(&mut self, point: Point, client: SocketAddr) -> Option<Made> {
+        let of = |local: Option<SocketAddr>| {
+            self.made.iter().position(|own| own.point == point && own.dialled.local == local)
+        };
+        let at = of(Some(client)).or_else(|| of(None))?;
+        Some(self.made.swap_remove(at))
+    }
+}
+
+/// Waits until no frames of connections come any more.
+fn await_quiet(site: &Site) {
+    let until = Instant::now() + QUIET_PATIENCE;
+    let (mut frames, mut since) = (site.frames(), Instant::now());
+    while since.elapsed() < QUIET && Instant::now() < until {
+        std::thread::sleep(LOOK);
+        let now = site.frames();
+        if now != frames {
+            (frames, since) = (now, Instant::now());
+        }
+    }
+}

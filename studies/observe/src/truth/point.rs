@@ -1,0 +1,40 @@
+//! What is measured: who does what, each so many times.
+
+use study::{Axes, Number, axis};
+
+use super::population::Population;
+use super::scenario::Scenario;
+
+/// One population's connections of one scenario.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Point {
+    /// Who connects.
+    pub population: Population,
+    /// What they do.
+    pub scenario: Scenario,
+}
+
+/// The axes.
+pub const AXES: Axes<Point> = Axes {
+    axes: &[
+        axis!("population", population, "wifi,cellular", "NAMES", "Clients: wifi, cellular"),
+        axis!("visit", scenario, "all", "NAMES", "What clients do: Tls12, Tls13ZeroRtt, ..., or all"),
+    ],
+    canonical: |point| point,
+    impossible: |_| None,
+};
+
+/// The numbers of a sweep.
+pub const NUMBERS: &[Number] = &[Number {
+    name: "repeat",
+    help: "How often each population does each of these",
+    default: Some(1),
+    least: 1,
+    most: 10_000,
+}];
+
+/// What a word of an axis stands for.
+pub(super) fn words(axis: &str, word: &str) -> Option<Vec<String>> {
+    let all = || Scenario::ALL.iter().map(ToString::to_string).collect();
+    (axis == "visit" && word == "all").then(all)
+}

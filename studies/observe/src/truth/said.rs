@@ -1,0 +1,159 @@
+//! What the samples say: the findings of the records, and how far these agree with the logs.
+
+use fault::{Fault, OrProblem, Problem};
+use record::{Manifest, Sample};
+use report::{Block, Inline, KeyFigure, Note, Section, Table};
+use serde_json::{Value, json};
+use study::{Counterpart, Subject};
+
+use super::{Agreement, STUDY, again};
+use crate::digest::Options;
+use crate::findings::{ClassRow, Findings};
+use crate::published;
+
+/// What the samples say.
+#[derive(Debug)]
+pub struct Said {
+    /// What the records say.
+    pub findings: Findings,
+    /// How far they agree with the logs.
+    pub agreement: Agreement,
+    provenance: String,
+}
+
+impl Said {
+    /// Of samples and the manifest that came with them; `None` if there are none of this study.
+    ///
+    /// # Errors
+    /// The samples cannot be what this study recorded.
+    pub fn of(samples: &[Sample], manifest: &Manifest) -> Result<Option<Said>, Problem> {
+        let plan = manifest.plan.get(STUDY);
+        let seed = plan.and_then(|plan| plan.get("seed")).and_then(Value::as_u64).unwrap_or(1);
+        let bucket = std::time::Duration::from_secs(1);
+        let options = Options { seed, bucket, ..Options::default() };
+        let found = again(samples, options).blame(Fault::Results)?;
+        let provenance = study::provenance(manifest);
+        Ok(found.map(|(findings, agreement)| Said { findings, agreement, provenance }))
+    }
+
+    fn markdown_text(&self) -> String {
+        let mut text = format!(
+            "{}. Clients of whom all is known, captured at the server; medians, from the ClientHello.\n\n",
+            self.provenance
+        );
+        text += "| version | class | handshakes | to the client's Finished | in round trips | to its first data |\n";
+        text += "|---|---|---|---|---|---|\n";
+        for row in &self.findings.classes {
+            text += &class_line(row);
+        }
+        text.push('\n');
+        text += &difference_lines(&self.findings);
+        text += &agreement_lines(&self.agreement);
+        text
+    }
+}
+
+impl study::Findings for Said {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "How long clients take, and how that is known".to_owned(),
+            question: "What does a capture say of clients of whom all is known, and is it right?"
+                .to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Vec<Inline> {
+        self.findings.answer()
+    }
+
+    fn key_figures(&self) -> Vec<KeyFigure> {
+        self.findings.key_figures()
+    }
+
+    fn cautions(&self) -> Vec<Note> {
+        self.findings.cautions()
+    }
+
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
+        let mut sections = self.findings.sections().blame(Fault::Results)?;
+        sections.push(self.agreement.section());
+        Ok(sections)
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let mut tables = self.findings.tables();
+        let blocks = self.agreement.section().blocks.into_iter();
+        tables.extend(blocks.filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        }));
+        tables
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        published::counterparts(&self.findings)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let findings = serde_json::to_value(&self.findings).blame(Fault::Results)?;
+        let agreement = serde_json::to_value(&self.agreement).blame(Fault::Results)?;
+        Ok(json!({ STUDY: { "findings": findings, "agreement": agreement } }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(vec![(STUDY.to_owned(), self.markdown_text())])
+    }
+
+    fn empty(&self) -> Option<Problem> {
+        let what = "no connection of the known clients was recorded";
+        (self.findings.handshakes == 0).then(|| Problem::new(Fault::Measurement, what))
+    }
+}
+
+fn ms(time: Option<f64>) -> String {
+    time.map_or_else(String::new, |ms| format!("{ms:.1} ms"))
+}
+
+fn class_line(row: &ClassRow) -> String {
+    let trips = row.round_trips.map_or_else(String::new, |trips| format!("{trips:.2}"));
+    format!(
+        "| {} | {} | {} | {} | {trips} | {} |\n",
+        row.kind,
+        row.class,
+        row.count,
+        ms(row.handshake_ms),
+        ms(row.to_data_ms)
+    )
+}
+
+fn difference_lines(findings: &Findings) -> String {
+    let mut text = String::new();
+    let difference = &findings.difference;
+    for mode in &difference.by_mode {
+        let Some(found) = &mode.compared.found else { continue };
+        let saved = &found.saved_ms;
+        text += &format!(
+            "- {} is {:.1} ms [{:.1}, {:.1}] sooner than {} for clients at a round trip of {:.1} ms.\n",
+            difference.to, saved.value, saved.low, saved.high, difference.from, mode.round_trip_ms
+        );
+    }
+    text
+}
+
+fn agreement_lines(agreement: &Agreement) -> String {
+    let doubt: usize = agreement.uncertain.values().sum();
+    let mut text = format!(
+        "- {} connections made, {} with a record, {} of these with the class that the generator knows; \
+         of TCP {doubt} in doubt.\n",
+        agreement.made, agreement.recorded, agreement.classified
+    );
+    for one in &agreement.round_trips {
+        text += &format!(
+            "- Round trip of the clients named {}: {:.0} ms put in before jitter, {} found.\n",
+            one.population,
+            one.known_ms,
+            ms(one.median_ms)
+        );
+    }
+    text
+}
