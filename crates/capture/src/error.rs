@@ -1,16 +1,18 @@
 //! What can go wrong with a source, and what to do about it.
 
+use std::borrow::Cow;
 use std::io;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::format::Problem;
 
-/// A failure to read a capture. The message says what to do. Frames handed out before stay good.
+/// A failure to read a capture. Frames handed out before stay good.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller's or the environment's fault: a file cannot be opened.
+    /// A file cannot be opened.
     #[error("{name} cannot be opened: {source}")]
     Open {
         /// The file.
@@ -18,7 +20,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The environment's fault: a file cannot be read on.
+    /// A file cannot be read on.
     #[error("{name} cannot be read after byte {offset}: {source}")]
     Read {
         /// The file.
@@ -28,7 +30,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The file's fault: it cannot be decompressed.
+    /// It cannot be decompressed.
     #[error(
         "{name} is damaged: it cannot be decompressed beyond byte {offset} of what was in it: {source}"
     )]
@@ -40,7 +42,7 @@ pub enum Error {
         /// What the decompressor said.
         source: io::Error,
     },
-    /// The file's fault: it is no capture, or damaged.
+    /// It is no capture, or damaged.
     #[error("{name} cannot be read from byte {offset} on: {problem}")]
     Format {
         /// The file.
@@ -50,34 +52,28 @@ pub enum Error {
         /// What is wrong with it.
         problem: Problem,
     },
-    /// The environment's fault: this process may not capture.
-    #[error(
-        "capturing from an interface is not permitted ({source}); hint: run it by sudo, or give \
-         the program the right once (`setcap cap_net_raw+ep PROGRAM`), or read a capture file"
-    )]
+    /// This process may not capture.
+    #[error("capturing from an interface is not permitted ({source})")]
     NotPermitted {
         /// What the kernel said.
         source: packet::Error,
     },
-    /// The caller's fault: an interface whose frames have a header that is not known.
-    #[error(
-        "interface {interface} is of a kind that is not read (ARPHRD {kind}); hint: capture to a \
-         file with tcpdump and read that"
-    )]
+    /// An interface whose frames have a header that is not known.
+    #[error("interface {interface} is of a kind that is not read (ARPHRD {kind})")]
     InterfaceKind {
         /// Its name.
         interface: String,
         /// Its ARPHRD number.
         kind: u16,
     },
-    /// The caller's fault: a filter that cannot be.
-    #[error("{count} ports are too many for a filter: the most are {}", crate::filter::MAX_PORTS)]
+    /// A filter that cannot be.
+    #[error("{count} ports are too many for a filter")]
     TooManyPorts {
         /// How many were given.
         count: usize,
     },
-    /// The caller's fault: nothing to capture from.
-    #[error("no interface was named; hint: `ip link` shows those there are")]
+    /// Nothing to capture from.
+    #[error("no interface was named")]
     NoInterface,
     /// Any other failure of an interface.
     #[error("interface {interface}: {source}")]
@@ -87,7 +83,41 @@ pub enum Error {
         /// What went wrong.
         source: packet::Error,
     },
-    /// The environment's fault: waiting failed.
+    /// Waiting failed.
     #[error("waiting for frames failed: {0}")]
     Wait(io::Error),
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Read { .. } | Error::NotPermitted { .. } | Error::Wait(_) => Fault::Machine,
+            Error::Interface { source, .. } => source.fault(),
+            Error::Open { .. }
+            | Error::Compressed { .. }
+            | Error::Format { .. }
+            | Error::InterfaceKind { .. }
+            | Error::TooManyPorts { .. }
+            | Error::NoInterface => Fault::Caller,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::Open { .. } => "name a file that you may read",
+            Error::Format { problem, .. } => return problem.remedy(),
+            Error::NotPermitted { .. } => {
+                "run it by sudo, or give the program the right once (`setcap cap_net_raw+ep \
+                 PROGRAM`), or read a capture file"
+            }
+            Error::InterfaceKind { .. } => "capture to a file with tcpdump and read that",
+            Error::TooManyPorts { .. } => {
+                return Some(format!("give at most {}", crate::filter::MAX_PORTS).into());
+            }
+            Error::NoInterface => "name one that `ip link` shows",
+            Error::Interface { source, .. } => return source.remedy(),
+            Error::Read { .. } | Error::Compressed { .. } | Error::Wait(_) => return None,
+        };
+        Some(remedy.into())
+    }
 }

@@ -57,7 +57,7 @@ fn give_up() -> ExitCode {
     // No second socket can be had, not even by a program started for it.
     let error = Live::open(&["lo"], &LiveOptions::default()).unwrap_err();
     assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
-    assert!(error.to_string().contains("setcap"), "{error}");
+    assert!(fault::Explain::in_one_text(&error).contains("setcap"), "{error}");
     // Again is no error.
     assert_eq!(drop_privileges().unwrap().identity, None);
     // What was opened before goes on.

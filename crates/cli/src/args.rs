@@ -8,23 +8,11 @@ use linkmodel::Middlebox;
 use tls::{Group, KeyType, Library};
 use units::{Delay, Probability, Rate};
 
-/// What stands at the end of a command's help: examples, and how it ends.
-macro_rules! epilogue {
-    ($text:literal) => {
-        concat!(
-            $text,
-            "
+use crate::value::value;
 
-Exit codes:
-  0    done
-  1    `compare` found a regression; `probe` could not connect
-  2    the command line or an input file is wrong
-  3    this machine cannot do it (`wiretax doctor` says what is missing)
-  4    the results could not be written or read
-  5    the measurement failed
-  130  interrupted: what was measured is kept"
-        )
-    };
+/// What stands at the end of a command's help: examples, and how it ends.
+fn epilogue(text: &str) -> String {
+    crate::exit::epilogue(text, &crate::exit::MEANINGS)
 }
 
 /// Heading of the options that every command has.
@@ -39,7 +27,7 @@ const GLOBAL: &str = "Global options";
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = epilogue!(
+    after_help = epilogue(
         "Examples:
   wiretax run                 begin here: every study, 5 minutes at most, and a report
   wiretax probe example.org   ask your own server"
@@ -112,7 +100,7 @@ pub enum Command {
     /// Say what got slower between two results, and how sure that is
     Compare(CompareArgs),
     /// Say what this machine can do, what is missing and how to get it
-    #[command(after_help = epilogue!(
+    #[command(after_help = epilogue(
         "Examples:
   wiretax doctor
   wiretax doctor --json | jq '.[] | select(.ok | not)'"
@@ -129,7 +117,7 @@ pub enum Command {
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
     Gateway(crate::gateway_args::GatewayArgs),
     /// Print a completion script for a shell
-    #[command(after_help = epilogue!(
+    #[command(after_help = epilogue(
         "Examples:
   wiretax completions bash > ~/.local/share/bash-completion/completions/wiretax
   wiretax completions zsh > ~/.zfunc/_wiretax   (with ~/.zfunc in fpath)
@@ -140,7 +128,7 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a folder
-    #[command(after_help = epilogue!(
+    #[command(after_help = epilogue(
         "Examples:
   wiretax man ~/.local/share/man/man1 && man wiretax-probe"
     ))]
@@ -219,7 +207,7 @@ pub enum LinkBackend {
 
 /// `wiretax run`.
 #[derive(Debug, Args)]
-#[command(after_help = epilogue!(
+#[command(after_help = epilogue(
     "Examples:
   wiretax run                      everything, quick scale, about 5 minutes at most
   wiretax run --out results/today  into a folder of your choice
@@ -239,7 +227,7 @@ pub struct RunArgs {
 
 /// `wiretax handshake`.
 #[derive(Debug, Args)]
-#[command(after_help = epilogue!(
+#[command(after_help = epilogue(
     "Examples:
   wiretax handshake        the quick plan: QUICK
   wiretax handshake --rtt 0.4ms,11.6ms,85.5ms --repeat 20
@@ -261,7 +249,7 @@ pub struct HandshakeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,
     /// Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire; unlimited if not given
-    #[arg(long, value_name = "RATE")]
+    #[arg(value_parser = value::<Rate>, long, value_name = "RATE")]
     pub rate: Option<Rate>,
     /// Jitter, rate, queue and loss of a named profile (lan, cable, lte, 3g, wlan, satellite), or of
     /// a profile file (TOML); its RTT too, unless --rtt is given
@@ -275,7 +263,7 @@ pub struct HandshakeArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
     pub trace_down: Option<PathBuf>,
     /// Give a connection up after this time [default: 60s]; it stays in as a censored sample
-    #[arg(long, value_name = "TIME")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME")]
     pub timeout: Option<Delay>,
     /// Seed of every random draw [default: 1]
     #[arg(long)]
@@ -308,25 +296,25 @@ pub struct AxisArgs {
     #[arg(long, value_delimiter = ',', value_name = "MODES")]
     pub mode: Vec<String>,
     /// Round-trip times, as 11.6ms
-    #[arg(long, value_delimiter = ',', value_name = "TIMES")]
+    #[arg(value_parser = value::<Delay>, long, value_delimiter = ',', value_name = "TIMES")]
     pub rtt: Vec<Delay>,
     /// Loss each way, as 1%
-    #[arg(long, value_delimiter = ',', value_name = "SHARES")]
+    #[arg(value_parser = value::<Probability>, long, value_delimiter = ',', value_name = "SHARES")]
     pub loss: Vec<Probability>,
     /// Keys: rsa2048, rsa4096, ecdsa-p256
-    #[arg(long, value_delimiter = ',', value_name = "KEYS")]
+    #[arg(value_parser = value::<KeyType>, long, value_delimiter = ',', value_name = "KEYS")]
     pub key: Vec<KeyType>,
     /// Groups: x25519, secp256r1, x25519mlkem768
-    #[arg(long, value_delimiter = ',', value_name = "GROUPS")]
+    #[arg(value_parser = value::<Group>, long, value_delimiter = ',', value_name = "GROUPS")]
     pub group: Vec<Group>,
     /// Libraries on both sides: openssl, rustls
-    #[arg(long, value_delimiter = ',', value_name = "LIBRARIES")]
+    #[arg(value_parser = value::<Library>, long, value_delimiter = ',', value_name = "LIBRARIES")]
     pub library: Vec<Library>,
     /// Certificates that the server sends
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     pub chain: Vec<usize>,
     /// Middleboxes on the way: none, drop-syn-data, strip-syn-data
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    #[arg(value_parser = value::<Middlebox>, long, value_delimiter = ',', value_name = "KINDS")]
     pub middlebox: Vec<Middlebox>,
     /// Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)
     #[arg(long, value_delimiter = ',', value_name = "KINDS")]
@@ -344,7 +332,7 @@ pub struct AxisArgs {
 
 /// `wiretax report`.
 #[derive(Debug, Args)]
-#[command(after_help = epilogue!(
+#[command(after_help = epilogue(
     "Examples:
   wiretax report results/today
   wiretax report results/today --html today.html --from tcp+tls13 --clients rtts.txt"
@@ -371,7 +359,7 @@ pub struct ReportArgs {
 
 /// `wiretax compare`.
 #[derive(Debug, Args)]
-#[command(after_help = epilogue!(
+#[command(after_help = epilogue(
     "Examples:
   wiretax compare results/before results/after
   wiretax compare --threshold 10% results/before results/after || echo slower"
@@ -384,7 +372,7 @@ pub struct CompareArgs {
     #[arg(value_hint = ValueHint::DirPath)]
     pub after: PathBuf,
     /// Changes smaller than this share do not count
-    #[arg(long, default_value = "5%", value_name = "SHARE")]
+    #[arg(value_parser = value::<Probability>, long, default_value = "5%", value_name = "SHARE")]
     pub threshold: Probability,
     /// The value to compare
     #[arg(long, default_value = "first_response_ms", value_name = "NAME")]
@@ -395,7 +383,7 @@ pub struct CompareArgs {
 
 /// `wiretax probe`.
 #[derive(Debug, Args)]
-#[command(after_help = epilogue!(
+#[command(after_help = epilogue(
     "Examples:
   wiretax probe example.org
   wiretax probe example.org:8443 --repeat 5
@@ -414,7 +402,7 @@ pub struct ProbeArgs {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub repeat: u32,
     /// Give a connection up after this time
-    #[arg(long, default_value = "5s", value_name = "TIME")]
+    #[arg(value_parser = value::<Delay>, long, default_value = "5s", value_name = "TIME")]
     pub timeout: Delay,
     /// The name that the certificate must carry (and SNI), if not HOST
     #[arg(long, value_name = "NAME")]

@@ -25,7 +25,7 @@ pub fn compare(args: &CompareArgs, talk: &Talk) -> Outcome {
             "the two results have no cell with `{}` in common; hint: compare runs of one plan",
             args.value
         );
-        return Err(Failed { exit: Exit::Results, error });
+        return Err(Failed { exit: Exit::Results, error }.into());
     }
     if args.json.json {
         let value = serde_json::json!({ "times": comparison, "failures": failures });

@@ -1,7 +1,9 @@
 //! `wiretax doctor`: what this machine can do, what is missing, how to get it.
 
+use fault::{Fault, OrProblem};
+
 use crate::args::JsonArg;
-use crate::exit::{Exit, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output::say;
 use crate::talk::Talk;
 
@@ -9,7 +11,7 @@ use crate::talk::Talk;
 pub fn doctor(args: &JsonArg, talk: &Talk) -> Outcome {
     let facts = lab::doctor();
     let text = if args.json {
-        serde_json::to_string_pretty(&facts).or_exit(Exit::Results)? + "\n"
+        serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"
     } else {
         facts.iter().map(described).collect()
     };

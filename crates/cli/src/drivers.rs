@@ -49,7 +49,7 @@ pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Failed> {
 fn list(catalog: &Catalog, json: bool) -> Outcome {
     if catalog.drivers().is_empty() {
         let error = tls_drivers::Error::NoSources(catalog.folders().built());
-        return Err(Failed { exit: Exit::Machine, error: error.into() });
+        return Err(Failed { exit: Exit::Machine, error: error.into() }.into());
     }
     let mut text = String::new();
     if json {
@@ -138,7 +138,7 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     }
     let error =
         anyhow!("{} of {} were not built: {}", failed.len(), chosen.len(), failed.join(", "));
-    Err(Failed { exit: Exit::Machine, error })
+    Err(Failed { exit: Exit::Machine, error }.into())
 }
 
 /// The user stopped a build. Its working folder stays for the next to go on from; no half of a driver

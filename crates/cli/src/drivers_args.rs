@@ -5,25 +5,28 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::args::JsonArg;
+use crate::exit::{Exit, epilogue};
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 5] = [
+    (Exit::Done, "done"),
+    (Exit::Usage, "the command line is wrong, or a driver's description"),
+    (Exit::Machine, "this machine cannot do it: a driver was not built, or no sources are found"),
+    (Exit::Results, "the list could not be printed"),
+    (Exit::Interrupted, "interrupted: what was built is kept"),
+];
 
 /// `wiretax drivers`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue("Examples:
   wiretax drivers list                     what there is, and what is built
   wiretax drivers build                    the default set (some 20 minutes on two cores)
   wiretax drivers build 'openssl-3.*' s2n  some more
   wiretax drivers build all
 
 Each library is built by itself into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it); what was built
-stays when a later one fails or you stop it, and what you stopped half way is gone on with. The sources
-come from the package registries.
-
-Exit codes:
-  0    done
-  2    the command line is wrong, or a driver's description
-  3    this machine cannot do it: a driver was not built, or no sources are found
-  4    the list could not be printed
-  130  interrupted: what was built is kept")]
+stays when a later one fails or you stop it, and what you stopped half way is resumed. The sources
+come from the package registries.", &MEANINGS))]
 pub struct DriversArgs {
     /// What to do.
     #[command(subcommand)]

@@ -1,8 +1,12 @@
-//! How the program ends: what is printed, and the exit status that goes with it.
+//! How the program ends: the exit status of each fault, stated here and nowhere else. The tables in
+//! `--help` are made from it.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Exit status, as `--help` states them.
+use fault::{Fault, Problem};
+
+/// Exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -22,32 +26,87 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// What each status means, for the help of commands that say nothing more exact.
+pub const MEANINGS: [(Exit, &str); 7] = [
+    (Exit::Done, "done"),
+    (Exit::Found, "`compare` found a regression; `probe` could not connect"),
+    (Exit::Usage, "the command line or an input file is wrong"),
+    (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
+    (Exit::Results, "the results could not be written or read"),
+    (Exit::Measurement, "the measurement failed"),
+    (Exit::Interrupted, "interrupted: what was measured is kept"),
+];
+
+impl Exit {
+    /// The status for a fault.
+    pub const fn of(fault: Fault) -> Exit {
+        match fault {
+            Fault::Caller => Exit::Usage,
+            Fault::Machine => Exit::Machine,
+            Fault::Results => Exit::Results,
+            Fault::Peer => Exit::Found,
+            Fault::Measurement => Exit::Measurement,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)
     }
 }
 
-/// Why a command could not do its work.
-#[derive(Debug)]
-pub struct Failed {
-    /// The status to end with.
-    pub exit: Exit,
-    /// What to say. Hints follow `; hint: `.
-    pub error: anyhow::Error,
+/// What stands at the end of a command's help: `text`, and what its exit status means.
+pub fn epilogue(text: &str, meanings: &[(Exit, &str)]) -> String {
+    let mut text = format!("{text}\n\nExit codes:");
+    for (exit, meaning) in meanings {
+        let _ = write!(text, "\n  {:<4} {meaning}", *exit as u8);
+    }
+    text
 }
+
+pub use crate::explain::{Failed, OrExit};
 
 /// What a command comes to.
-pub type Outcome = Result<Exit, Failed>;
+pub type Outcome = Result<Exit, Problem>;
 
-/// Says which exit status an error stands for.
-pub trait OrExit<T> {
-    /// The value, or the failure with this exit status.
-    fn or_exit(self, exit: Exit) -> Result<T, Failed>;
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<T, E: Into<anyhow::Error>> OrExit<T> for Result<T, E> {
-    fn or_exit(self, exit: Exit) -> Result<T, Failed> {
-        self.map_err(|error| Failed { exit, error: error.into() })
+    #[test]
+    fn each_fault_has_its_exit_status() {
+        for (fault, code) in [
+            (Fault::Peer, 1),
+            (Fault::Caller, 2),
+            (Fault::Machine, 3),
+            (Fault::Results, 4),
+            (Fault::Measurement, 5),
+        ] {
+            assert_eq!(Exit::of(fault) as u8, code, "{fault:?}");
+            assert!(MEANINGS.iter().any(|(exit, _)| *exit as u8 == code), "{fault:?}");
+        }
+    }
+
+    /// Every command's help says what its exit status means, each by a code that the program has.
+    #[test]
+    fn help_states_these_codes() {
+        fn codes_of(command: &clap::Command) -> Vec<u8> {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let table = help.split_once("Exit codes:\n").map_or("", |(_, table)| table);
+            let codes = table.lines().filter_map(|line| line.split_whitespace().next());
+            codes.map(|code| code.parse().unwrap()).collect()
+        }
+        fn look(command: &clap::Command, all: &[u8]) {
+            let codes = codes_of(command);
+            let name = command.get_name();
+            assert!(codes.iter().all(|code| all.contains(code)), "{name}: {codes:?}");
+            assert!(codes.is_sorted(), "{name}: {codes:?}");
+            command.get_subcommands().for_each(|inner| look(inner, all));
+        }
+        let all = MEANINGS.map(|(exit, _)| exit as u8);
+        let command = crate::args::documented();
+        assert_eq!(codes_of(&command), all);
+        look(&command, &all);
     }
 }

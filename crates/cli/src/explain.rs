@@ -1,7 +1,104 @@
+//! What commands that do not carry a [`Problem`] yet fail with.
+//!
 //! From an error to what is printed: one problem, and on lines of their own what to do about it.
 //!
 //! Error texts of this project say `problem; remedy`, or `problem; hint: remedy` where the problem
 //! needs a semicolon of its own. Here, and nowhere else, the two are told apart.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+
+use fault::{Explain, Fault, Problem};
+
+use crate::exit::Exit;
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub struct Failed {
+    /// The status to end with.
+    pub exit: Exit,
+    /// What to say.
+    pub error: anyhow::Error,
+}
+
+/// Says which exit status an error stands for.
+pub trait OrExit<T> {
+    /// The value, or the failure with this exit status.
+    fn or_exit(self, exit: Exit) -> Result<T, Failed>;
+}
+
+impl<T, E: Into<anyhow::Error>> OrExit<T> for Result<T, E> {
+    fn or_exit(self, exit: Exit) -> Result<T, Failed> {
+        self.map_err(|error| Failed { exit, error: error.into() })
+    }
+}
+
+/// A problem as an error.
+#[derive(Debug)]
+struct Carried(Problem);
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Error for Carried {}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Failed {
+        Failed { exit: Exit::of(problem.fault()), error: Carried(problem).into() }
+    }
+}
+
+impl From<Failed> for Problem {
+    fn from(Failed { exit, error }: Failed) -> Problem {
+        let error = match error.downcast::<Carried>() {
+            Ok(Carried(problem)) => return problem,
+            Err(error) => error,
+        };
+        let fault = match exit {
+            Exit::Machine => Fault::Machine,
+            Exit::Results => Fault::Results,
+            Exit::Measurement => Fault::Measurement,
+            Exit::Found => Fault::Peer,
+            Exit::Done | Exit::Usage | Exit::Interrupted => Fault::Caller,
+        };
+        let Explained { problem, hints } = Explained::of(&error);
+        match hints.is_empty() {
+            true => Problem::new(fault, problem),
+            false => Problem::new(fault, problem).with_remedy(hints.join("; ")),
+        }
+    }
+}
+
+/// What an error itself knows to do.
+fn remedy_of(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
+    macro_rules! first_of {
+        ($($type:ty),+ $(,)?) => {
+            $(if let Some(error) = error.downcast_ref::<$type>() {
+                return error.remedy();
+            })+
+        };
+    }
+    first_of!(
+        capture::Error,
+        lab::EnterError,
+        lab::Error,
+        linkmodel::ConfigError,
+        linkmodel::ProfileError,
+        linkmodel::TraceError,
+        linkmodel::UnknownProfile,
+        record::Error,
+        report::PlotError,
+        report::WriteError,
+        stats::DistributionError,
+        stats::Error,
+        units::ParseError,
+    );
+    None
+}
 
 /// An error as it is printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +114,8 @@ impl Explained {
     pub fn of(error: &anyhow::Error) -> Explained {
         let mut explained = Explained { problem: String::new(), hints: Vec::new() };
         for cause in error.chain() {
-            let (problem, hints) = split(&cause.to_string());
+            let (problem, mut hints) = split(&cause.to_string());
+            hints.extend(remedy_of(cause).map(Cow::into_owned));
             if !explained.problem.contains(&problem) {
                 let joint = if explained.problem.is_empty() { "" } else { ": " };
                 explained.problem += &format!("{joint}{problem}");

@@ -4,31 +4,30 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
-
-use crate::exit::{Exit, Failed, OrExit};
+use fault::{Fault, Problem};
 
 /// Most bytes of a plan, a distribution or a certificate file.
 const LARGEST: u64 = 16 << 20;
 
 /// The text of a file that the user named. `what` says what it should be: "plan".
-pub fn read_text(path: &Path, what: &str) -> Result<String, Failed> {
+pub fn read_text(path: &Path, what: &str) -> Result<String, Problem> {
     let shown = path.display();
-    let unreadable = || format!("the {what} {shown} cannot be read; name a file that you may read");
-    let read = || -> anyhow::Result<String> {
-        let mut bytes = Vec::new();
-        let file = File::open(path).with_context(unreadable)?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes).with_context(unreadable)?;
-        if bytes.len() as u64 > LARGEST {
-            let most = LARGEST >> 20;
-            return Err(anyhow!(
-                "the {what} {shown} is larger than {most} MiB; hint: is it the right file?"
-            ));
-        }
-        String::from_utf8(bytes)
-            .map_err(|_| anyhow!("the {what} {shown} is not text; hint: is it the right file?"))
+    let unreadable = |error: std::io::Error| {
+        Problem::of(Fault::Caller, error)
+            .while_doing(format!("the {what} {shown} cannot be read"))
+            .with_remedy("name a file that you may read")
     };
-    read().or_exit(Exit::Usage)
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let wrong = |is: &str| {
+        Problem::new(Fault::Caller, format!("the {what} {shown} is {is}"))
+            .with_remedy("check that it is the right file")
+    };
+    if bytes.len() as u64 > LARGEST {
+        return Err(wrong(&format!("larger than {} MiB", LARGEST >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| wrong("not text"))
 }
 
 /// A folder for new results that does not exist yet: `results/2026-11-21-handshake`, or with a

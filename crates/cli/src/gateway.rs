@@ -17,11 +17,9 @@ use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Ver
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Exit, Failed, OrExit, Outcome};
-use crate::explain::Explained;
 use crate::gateway_args::{CommonArgs, ConnectArgs, GatewayArgs, ServeArgs, Side};
 use crate::probe::roots_in;
 use crate::service::{self, LogForm};
-use crate::talk::Talk;
 
 /// Early data that is taken on a connection, in bytes: a large request head.
 const EARLY_DATA: u32 = 16 << 10;
@@ -29,7 +27,7 @@ const EARLY_DATA: u32 = 16 << 10;
 const LARGEST: u64 = 1 << 20;
 
 /// Runs one side until it is asked to end.
-pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool, talk: &Talk) -> Outcome {
+pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool) -> Outcome {
     let common = match &args.side {
         Side::Serve(args) => &args.common,
         Side::Connect(args) => &args.common,
@@ -37,24 +35,19 @@ pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool, talk: &Talk) -> Out
     let form = if common.json { LogForm::Json } else { LogForm::Text };
     service::log_to_stderr(verbose, quiet, form);
     let ended = match &args.side {
-        Side::Serve(args) => serve_options(args).and_then(|options| {
+        Side::Serve(args) => serve_options(args).map_err(Into::into).and_then(|options| {
             run(|ended| gateway::serve(options, ended, || service::tell("READY=1")))
         }),
-        Side::Connect(args) => connect_options(args).and_then(|options| {
+        Side::Connect(args) => connect_options(args).map_err(Into::into).and_then(|options| {
             run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
         }),
     };
     match ended {
         Err(failed) if common.json => {
-            let Explained { problem, hints } = Explained::of(&failed.error);
-            tracing::error!(hint = hints.join("; "), "{problem}");
-            Ok(failed.exit)
+            tracing::error!(hint = failed.remedy().unwrap_or_default(), "{failed}");
+            Ok(Exit::of(failed.fault()))
         }
-        Err(failed) => {
-            talk.error(&failed.error);
-            Ok(failed.exit)
-        }
-        Ok(exit) => Ok(exit),
+        other => other,
     }
 }
 
@@ -85,7 +78,7 @@ fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
     match result {
         Err(error) => {
             let exit = if error.is_usage() { Exit::Usage } else { Exit::Machine };
-            Err(Failed { exit, error: error.into() })
+            Err(Failed { exit, error: error.into() }.into())
         }
         Ok(Summary { cut_off }) => {
             if cut_off > 0 {

@@ -8,22 +8,22 @@ use sslmtcp::Embedding;
 use tcpio::InterfaceAddress;
 use units::Delay;
 
+use crate::exit::Exit;
+use crate::value::value;
+
+/// What the exit status of a gateway means.
+const MEANINGS: [(Exit, &str); 4] = [
+    (Exit::Done, "ended as it was asked to"),
+    (Exit::Usage, "the command line or a file is wrong"),
+    (Exit::Machine, "this machine cannot do it: rights, a port in use, nft missing or ended"),
+    (Exit::Interrupted, "ended at once, by a second signal"),
+];
+
 /// How a gateway ends, below the examples of its help.
-macro_rules! epilogue {
-    ($text:literal) => {
-        concat!(
-            $text,
-            "
-
-SIGTERM or SIGINT: no new connections, and --drain for the open ones; a second one ends at once.
-
-Exit codes:
-  0    ended as it was asked to
-  2    the command line or a file is wrong
-  3    this machine cannot do it: rights, a port in use, nft missing or ended
-  130  ended at once, by a second signal"
-        )
-    };
+fn epilogue(text: &str) -> String {
+    let signals = "SIGTERM or SIGINT: no new connections, and --drain for the open ones; a second one \
+                   ends at once.";
+    crate::exit::epilogue(&format!("{text}\n\n{signals}"), &MEANINGS)
 }
 
 /// `wiretax gateway`.
@@ -31,7 +31,7 @@ Exit codes:
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = epilogue!(
+    after_help = epilogue(
         "Examples:
   wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
       --certificate chain.pem --key key.pem --redirect
@@ -49,7 +49,7 @@ pub struct GatewayArgs {
 #[derive(Debug, Subcommand)]
 pub enum Side {
     /// End SSLmTCP and ordinary TLS before an unmodified server
-    #[command(after_help = epilogue!(
+    #[command(after_help = epilogue(
         "Examples:
   wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
       --certificate chain.pem --key key.pem                 an address that no machine has
@@ -58,7 +58,7 @@ pub enum Side {
     ))]
     Serve(Box<ServeArgs>),
     /// Carry the connections of unmodified programs over SSLmTCP
-    #[command(after_help = epilogue!(
+    #[command(after_help = epilogue(
         "Examples:
   wiretax gateway connect --listen 127.0.0.1:8080 --to example.org:443 --redirect
   wiretax gateway connect --listen 127.0.0.1:8080 --to 192.0.2.10:443 --server-name example.org \\
@@ -120,10 +120,10 @@ pub struct ConnectArgs {
     pub insecure: bool,
     /// How the handshake is carried: tls13, 0rtt (safe requests as early data, which can be
     /// replayed), paper, or none (after TCP's)
-    #[arg(long, default_value = "tls13", value_name = "NAME")]
+    #[arg(value_parser = value::<Embedding>, long, default_value = "tls13", value_name = "NAME")]
     pub profile: Embedding,
     /// With 0rtt: how long a program's first request is waited for
-    #[arg(long, default_value = "10ms", value_name = "TIME")]
+    #[arg(value_parser = value::<Delay>, long, default_value = "10ms", value_name = "TIME")]
     pub first_bytes_wait: Delay,
     #[command(flatten)]
     pub common: CommonArgs,
@@ -163,13 +163,13 @@ pub struct CommonArgs {
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
     pub max_connections: u32,
     /// How long open connections may go on after SIGTERM
-    #[arg(long, default_value = "30s", value_name = "TIME", help_heading = "Running")]
+    #[arg(value_parser = value::<Delay>, long, default_value = "30s", value_name = "TIME", help_heading = "Running")]
     pub drain: Delay,
     /// The longest that a handshake may take
-    #[arg(long, default_value = "10s", value_name = "TIME", help_heading = "Running")]
+    #[arg(value_parser = value::<Delay>, long, default_value = "10s", value_name = "TIME", help_heading = "Running")]
     pub handshake_timeout: Delay,
     /// End a connection that has not moved a byte for this long, twice this at most
-    #[arg(long, default_value = "600s", value_name = "TIME", help_heading = "Running")]
+    #[arg(value_parser = value::<Delay>, long, default_value = "600s", value_name = "TIME", help_heading = "Running")]
     pub idle_timeout: Delay,
     /// Log lines as JSON
     #[arg(long, help_heading = "Running")]

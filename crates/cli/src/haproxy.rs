@@ -16,16 +16,30 @@ use tls_drivers::{Catalog, Folders};
 use units::Delay;
 
 use crate::args::{JsonArg, OutArgs};
-use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::exit::{Exit, Failed, OrExit, Outcome, epilogue};
 use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
 use crate::output::say;
 use crate::report::{Question, Results};
 use crate::talk::{Progress, Talk};
+use crate::value::value;
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 6] = [
+    (Exit::Done, "done"),
+    (Exit::Usage, "the command line is wrong"),
+    (
+        Exit::Machine,
+        "this machine cannot do it: nothing could be built, or the lab cannot be entered",
+    ),
+    (Exit::Results, "the results could not be written or read"),
+    (Exit::Measurement, "nothing could be measured"),
+    (Exit::Interrupted, "interrupted: what was measured is kept"),
+];
 
 /// `wiretax stacks haproxy`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue("Examples:
   wiretax stacks haproxy                 every built library that HAProxy works with
   wiretax stacks haproxy --library openssl-1.1.1w,openssl-3.0.2 --locks pthread,light
   wiretax stacks haproxy --scenario chain --proxies 3 --tls tls1.2,tls1.3 --threads 1,2,4
@@ -33,15 +47,7 @@ use crate::talk::{Progress, Talk};
   wiretax stacks haproxy --library openssl-3.5.5 --sdk openssl-3.5.5=/opt/openssl
 
 The first build on a library takes two or three minutes; it is kept, and an interrupted one is gone on
-with. docs/haproxy.md says what is built and how it is run.
-
-Exit codes:
-  0    done
-  2    the command line is wrong
-  3    this machine cannot do it: nothing could be built, or the lab cannot be entered
-  4    the results could not be written or read
-  5    nothing could be measured
-  130  interrupted: what was measured is kept")]
+with. docs/haproxy.md says what is built and how it is run.", &MEANINGS))]
 pub struct HaproxyArgs {
     /// Libraries by their drivers' names [default: all that are built and that HAProxy works with]
     #[arg(long, visible_alias = "libraries", value_delimiter = ',', value_name = "NAMES")]
@@ -77,7 +83,7 @@ pub struct HaproxyArgs {
     #[arg(long, value_name = "N")]
     pub repeat: Option<u32>,
     /// How long each run is measured [default: 2s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME")]
     pub duration: Option<Delay>,
     /// Connections of the load generator at once [default: 32]
     #[arg(long, value_name = "N")]
@@ -111,7 +117,7 @@ pub fn haproxy(args: &HaproxyArgs, talk: &Talk) -> Outcome {
             "no library that HAProxy works with is built; hint: `wiretax drivers build` builds some, \
              --sdk NAME=DIR takes yours"
         );
-        return Err(Failed { exit: Exit::Machine, error });
+        return Err(Failed { exit: Exit::Machine, error }.into());
     }
     plan.check().or_exit(Exit::Usage)?;
     let release = Release::find(&plan.release).or_exit(Exit::Usage)?;
@@ -129,7 +135,7 @@ pub fn haproxy(args: &HaproxyArgs, talk: &Talk) -> Outcome {
         };
         if builds.built.is_empty() {
             let error = anyhow!("HAProxy could be built on none of the libraries");
-            return Err(Failed { exit: Exit::Machine, error });
+            return Err(Failed { exit: Exit::Machine, error }.into());
         }
         if args.build_only {
             return say(&listing(&builds)).map(|()| Exit::Done);
@@ -328,7 +334,7 @@ fn measure(args: &HaproxyArgs, plan: &Plan, builds: &Builds, talk: &Talk) -> Out
         true => Ok(Exit::Done),
         false => {
             let error = anyhow!("no run showed what it should; {} holds why", folder.display());
-            Err(Failed { exit: Exit::Measurement, error })
+            Err(Failed { exit: Exit::Measurement, error }.into())
         }
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use fault::{Fault, OrProblem, Problem, WhileDoing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::exit::{Exit, Failed, OrExit};
+use crate::exit::Exit;
 
 /// Signals this soon after the first are the same wish: `timeout` and `kill -- -GROUP` send theirs
 /// to the outer process, which passes it on, and to this one.
@@ -21,17 +21,20 @@ pub struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens from now on, on a thread of its own: inside the lab only. A second signal, later,
     /// ends the program at once.
-    pub fn listen() -> Result<Interrupt, Failed> {
+    pub fn listen() -> Result<Interrupt, Problem> {
         let interrupt = Interrupt::default();
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-            .context("signals cannot be listened to")
-            .or_exit(Exit::Machine)?;
+            .blame(Fault::Machine)
+            .while_doing(|| "signals cannot be listened to")?;
         let flag = Arc::clone(&interrupt.0);
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || follow(signals, &flag))
-            .context("a thread could not be started; raise `ulimit -u`")
-            .or_exit(Exit::Machine)?;
+            .map_err(|error| {
+                Problem::of(Fault::Machine, error)
+                    .while_doing("a thread could not be started")
+                    .with_remedy("raise `ulimit -u`")
+            })?;
         Ok(interrupt)
     }
 

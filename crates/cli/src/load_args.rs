@@ -9,10 +9,22 @@ use tls::{Group, Version};
 use units::{Delay, Probability};
 
 use crate::args::JsonArg;
+use crate::exit::{Exit, epilogue};
+use crate::value::value;
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 6] = [
+    (Exit::Done, "done"),
+    (Exit::Found, "every connection failed"),
+    (Exit::Usage, "the command line is wrong"),
+    (Exit::Machine, "this machine cannot do it"),
+    (Exit::Results, "the result could not be printed"),
+    (Exit::Interrupted, "interrupted: what was measured is printed"),
+];
 
 /// `wiretax load`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = epilogue("Examples:
   wiretax load https://localhost:8443/                       32 connections at once, 10 seconds
   wiretax load https://localhost:8443/ --rate 500 --ramp 5s --duration 30s
                                                              500 starts a second, come what may
@@ -21,15 +33,7 @@ use crate::args::JsonArg;
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
 
 Latency of an open loop (--rate) counts from when each connection was due: what a stall of the
-server holds up is in it. Failures of some connections are part of the result.
-
-Exit codes:
-  0    done
-  1    every connection failed
-  2    the command line is wrong
-  3    this machine cannot do it
-  4    the result could not be printed
-  130  interrupted: what was measured is printed")]
+server holds up is in it. Failures of some connections are part of the result.", &MEANINGS))]
 pub struct LoadArgs {
     /// The server
     #[arg(value_name = "https://HOST[:PORT][/PATH]", value_hint = ValueHint::Url)]
@@ -60,16 +64,16 @@ pub struct PaceArgs {
     #[arg(short, long, value_name = "N")]
     pub threads: Option<usize>,
     /// Start nothing after this time [default: 10s, unless --count is given]
-    #[arg(short, long, value_name = "TIME")]
+    #[arg(value_parser = value::<Delay>, short, long, value_name = "TIME")]
     pub duration: Option<Delay>,
     /// Start no more connections than this
     #[arg(short = 'n', long, value_name = "N")]
     pub count: Option<u64>,
     /// Grow to the full load over this time, which is left out of rates and latencies
-    #[arg(long, value_name = "TIME", default_value = "0s")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "0s")]
     pub ramp: Delay,
     /// Give a connection up after this time
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "10s")]
     pub timeout: Delay,
 }
 
@@ -78,7 +82,7 @@ pub struct PaceArgs {
 #[command(next_help_heading = "Each connection")]
 pub struct WorkArgs {
     /// Share of connections that resume a session; the others make full handshakes
-    #[arg(long, value_name = "SHARE", default_value = "0%")]
+    #[arg(value_parser = value::<Probability>, long, value_name = "SHARE", default_value = "0%")]
     pub resume: Probability,
     /// Requests on each connection, the last with `Connection: close`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -109,10 +113,10 @@ pub enum CloseArg {
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
     /// TLS versions offered [default: 1.3,1.2]
-    #[arg(long = "tls", value_delimiter = ',', value_name = "VERSIONS")]
+    #[arg(value_parser = value::<Version>, long = "tls", value_delimiter = ',', value_name = "VERSIONS")]
     pub versions: Vec<Version>,
     /// Groups offered, preferred first; the first gets the key share [default: x25519,secp256r1,x25519mlkem768]
-    #[arg(long = "group", value_delimiter = ',', value_name = "GROUPS")]
+    #[arg(value_parser = value::<Group>, long = "group", value_delimiter = ',', value_name = "GROUPS")]
     pub groups: Vec<Group>,
     /// Cipher suites offered, preferred first, by their registered names [default: all, AES-128-GCM first]
     #[arg(long = "cipher", value_delimiter = ',', value_name = "SUITES")]

@@ -1,5 +1,5 @@
 //! The program `wiretax`: the command line over the studies. `args` defines it, each command has a
-//! module; data goes to stdout, talk to stderr.
+//! module; data goes to stdout, diagnostics to stderr.
 
 mod args;
 mod compare;
@@ -37,6 +37,7 @@ mod stacks;
 mod stacks_args;
 mod stacks_hosts;
 mod talk;
+mod value;
 
 use std::process::ExitCode;
 
@@ -59,9 +60,9 @@ fn main() -> ExitCode {
     let talk = Talk::new(cli.quiet, cli.color);
     match dispatch(cli, &talk) {
         Ok(exit) => exit.into(),
-        Err(failed) => {
-            talk.error(&failed.error);
-            failed.exit.into()
+        Err(problem) => {
+            talk.error(&problem);
+            Exit::of(problem.fault()).into()
         }
     }
 }
@@ -108,7 +109,7 @@ fn dispatch(cli: Cli, talk: &Talk) -> Outcome {
         Command::Stacks(args) => stacks::stacks(&args, talk),
         Command::Load(args) => load::load(&args, talk),
         // It runs for long, and logs in its own way.
-        Command::Gateway(args) => gateway::gateway(&args, cli.verbose, cli.quiet, talk),
+        Command::Gateway(args) => gateway::gateway(&args, cli.verbose, cli.quiet),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
         Command::Drivers(args) => drivers::drivers(&args, talk),

@@ -163,7 +163,7 @@ fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
     }
     publish(args, sinks, &counters, late, talk)?;
     match read {
-        Err(failed) => Err(failed),
+        Err(failed) => Err(failed.into()),
         Ok(()) if interrupt.came() && !unread => {
             talk.note("interrupted; this is what was read until then");
             Ok(Exit::Interrupted)
@@ -250,7 +250,8 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
     view.finish();
     let (sinks, counters, _) = reading.finish()?;
     publish(args, sinks, &counters, late, talk)?;
-    captured.map(|()| Exit::Done)
+    captured?;
+    Ok(Exit::Done)
 }
 
 fn capture_live(

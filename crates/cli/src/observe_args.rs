@@ -8,13 +8,24 @@ use export::Addresses;
 use units::Delay;
 
 use crate::args::{JsonArg, LabArgs};
+use crate::exit::{Exit, epilogue};
+use crate::value::value;
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 5] = [
+    (Exit::Done, "done; a live capture ended by Ctrl-C too"),
+    (Exit::Usage, "the command line or an input file is wrong"),
+    (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
+    (Exit::Results, "the results could not be written"),
+    (Exit::Interrupted, "interrupted while reading files: what was read is printed"),
+];
 
 /// `wiretax observe`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     arg_required_else_help = true,
-    after_help = "Examples:
+    after_help = epilogue("Examples:
   wiretax observe trace.pcapng                  how long clients took, by TLS version
   wiretax observe up.pcap.gz down.pcap.zst --html report.html
   tcpdump -w - 'port 443' | wiretax observe -
@@ -26,14 +37,7 @@ use crate::args::{JsonArg, LabArgs};
 
 Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
 the sizes and the order of encrypted records; connections where that leaves a doubt are counted apart
-(studies/observe/README.md says when).
-
-Exit codes:
-  0    done; a live capture ended by Ctrl-C too
-  2    the command line or an input file is wrong
-  3    this machine cannot do it (`wiretax doctor` says what is missing)
-  4    the results could not be written
-  130  interrupted while reading files: what was read is printed"
+(studies/observe/README.md says when).", &MEANINGS)
 )]
 pub struct ObserveArgs {
     /// Capture files: pcap or pcapng, also gzip or zstd; `-` is standard input
@@ -76,7 +80,7 @@ pub struct LiveArgs {
     #[arg(long, requires = "interface")]
     pub promiscuous: bool,
     /// End after this time [default: at Ctrl-C]
-    #[arg(long, value_name = "TIME", requires = "interface")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface")]
     pub duration: Option<Delay>,
 }
 
@@ -97,7 +101,7 @@ pub struct ReadingArgs {
 #[command(next_help_heading = "What is shown")]
 pub struct PictureArgs {
     /// Width of the distributions' bins
-    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "10ms")]
     pub bin: Delay,
     /// Client networks: prefix lengths for IPv4 and IPv6
     #[arg(long, value_name = "V4,V6", default_value = "24,48", value_parser = prefixes)]

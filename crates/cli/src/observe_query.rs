@@ -41,5 +41,5 @@ pub fn query(args: &QueryArgs, _talk: &Talk) -> Outcome {
          -p cli --features query`, or ask {} with any engine that reads Parquet",
         args.records.display()
     );
-    Err(Failed { exit: Exit::Machine, error })
+    Err(Failed { exit: Exit::Machine, error }.into())
 }

@@ -2,18 +2,18 @@
 
 use std::io::Write;
 
-use anyhow::Context;
-
-use crate::exit::{Exit, Failed, OrExit};
+use fault::{Fault, Problem};
 
 /// Prints a text. A reader that has gone away (`| head`) is no failure.
-pub fn say(text: &str) -> Result<(), Failed> {
+pub fn say(text: &str) -> Result<(), Problem> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other
-            .context("the result cannot be written to standard output; hint: send it elsewhere")
-            .or_exit(Exit::Results),
+        other => other.map_err(|error| {
+            Problem::of(Fault::Results, error)
+                .while_doing("the result cannot be written to standard output")
+                .with_remedy("send it elsewhere")
+        }),
     }
 }
 

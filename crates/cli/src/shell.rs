@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use fault::{Fault, Problem};
 
 use crate::args::documented;
-use crate::exit::{Exit, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output::say;
 
 /// Prints the completion script of a shell.
@@ -20,14 +20,13 @@ pub fn completions(shell: clap_complete::Shell) -> Outcome {
 
 /// Writes a page for the program and one for each command: `wiretax.1`, `wiretax-run.1`, ….
 pub fn man(folder: &Path) -> Outcome {
-    let write = || -> anyhow::Result<()> {
-        fs::create_dir_all(folder).with_context(|| {
-            format!("the folder {} cannot be made; choose another one", folder.display())
-        })?;
-        clap_mangen::generate_to(documented(), folder).with_context(|| {
-            format!("man pages cannot be written to {}; choose another folder", folder.display())
-        })
+    let named = |what: &str, error: std::io::Error| {
+        Problem::of(Fault::Results, error)
+            .while_doing(format!("{what} {}", folder.display()))
+            .with_remedy("choose another folder")
     };
-    write().or_exit(Exit::Results)?;
+    fs::create_dir_all(folder).map_err(|error| named("cannot make the folder", error))?;
+    clap_mangen::generate_to(documented(), folder)
+        .map_err(|error| named("cannot write man pages to", error))?;
     Ok(Exit::Done)
 }

@@ -51,7 +51,7 @@ pub fn stacks(args: &StacksArgs, talk: &Talk) -> Outcome {
     if results.stacks.is_empty() {
         let shown = folder.display();
         let error = anyhow!("nothing could be measured; {shown} holds why; hint: {BUILD}");
-        return Err(Failed { exit: Exit::Measurement, error });
+        return Err(Failed { exit: Exit::Measurement, error }.into());
     }
     let mut question = Question::read("tcp+tls12", None, ready.plan.seed)?;
     question.load = args.load.unwrap_or(question.load);

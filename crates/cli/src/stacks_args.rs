@@ -7,13 +7,25 @@ use stacks::{Tool, parse_workload};
 use tls_drivers::{Cipher, Contexts, Group, Key, Locks, Version, Wire};
 
 use crate::args::{JsonArg, OutArgs};
+use crate::exit::{Exit, epilogue};
+use crate::value::value;
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 6] = [
+    (Exit::Done, "done"),
+    (Exit::Usage, "the command line or an input file is wrong"),
+    (Exit::Machine, "this machine cannot do it: no library is built"),
+    (Exit::Results, "the results could not be written or read"),
+    (Exit::Measurement, "nothing could be measured"),
+    (Exit::Interrupted, "interrupted: what was measured is kept"),
+];
 
 /// `wiretax stacks`.
 #[derive(Debug, Args)]
 #[command(
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:
+    after_help = epilogue("Examples:
   wiretax stacks                         the default set of libraries: under five minutes
   wiretax stacks --scale quick           the same in a minute
   wiretax stacks --libraries 'openssl-*,boringssl' --out results/openssl
@@ -25,15 +37,7 @@ use crate::args::{JsonArg, OutArgs};
 
 Libraries are drivers: `wiretax drivers list` says which there are, `make drivers` builds the default
 set. `go` and `java` are measured over loopback where their toolchains are. A library that crashes,
-hangs or lies is reported by name, and the others go on.
-
-Exit codes:
-  0    done
-  2    the command line or an input file is wrong
-  3    this machine cannot do it: no library is built
-  4    the results could not be written or read
-  5    nothing could be measured
-  130  interrupted: what was measured is kept"
+hangs or lies is reported by name, and the others go on.", &MEANINGS)
 )]
 pub struct StacksArgs {
     #[command(subcommand)]
@@ -87,19 +91,19 @@ pub struct StacksAxes {
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     pub threads: Vec<String>,
     /// How the bytes go: memory, loopback
-    #[arg(long, value_delimiter = ',', value_name = "WAYS")]
+    #[arg(value_parser = value::<Wire>, long, value_delimiter = ',', value_name = "WAYS")]
     pub wire: Vec<Wire>,
     /// Versions of TLS: tls1.2, tls1.3
-    #[arg(long = "version", alias = "tls", value_delimiter = ',', value_name = "VERSIONS")]
+    #[arg(value_parser = value::<Version>, long = "version", alias = "tls", value_delimiter = ',', value_name = "VERSIONS")]
     pub tls: Vec<Version>,
     /// Keys: rsa-2048, rsa-4096, ecdsa-p256
-    #[arg(long, value_delimiter = ',', value_name = "KEYS")]
+    #[arg(value_parser = value::<Key>, long, value_delimiter = ',', value_name = "KEYS")]
     pub key: Vec<Key>,
     /// Groups: x25519, secp256r1, x25519mlkem768
-    #[arg(long, value_delimiter = ',', value_name = "GROUPS")]
+    #[arg(value_parser = value::<Group>, long, value_delimiter = ',', value_name = "GROUPS")]
     pub group: Vec<Group>,
     /// Record ciphers: aes-128-gcm, aes-256-gcm, chacha20-poly1305
-    #[arg(long, value_delimiter = ',', value_name = "CIPHERS")]
+    #[arg(value_parser = value::<Cipher>, long, value_delimiter = ',', value_name = "CIPHERS")]
     pub cipher: Vec<Cipher>,
     /// The client's library: same, reference (one for all, that takes few locks; for go and java the
     /// load generator), or a name
@@ -109,10 +113,10 @@ pub struct StacksAxes {
     #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
     pub tickets: Vec<u32>,
     /// One context for all threads, or one a thread: shared, per-thread
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    #[arg(value_parser = value::<Contexts>, long, value_delimiter = ',', value_name = "KINDS")]
     pub contexts: Vec<Contexts>,
     /// What stands under the locks: pthread, light, count (then nothing is timed)
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
+    #[arg(value_parser = value::<Locks>, long, value_delimiter = ',', value_name = "KINDS")]
     pub locks: Vec<Locks>,
     /// What counts: host (clocks), callgrind (instructions and atomic operations)
     #[arg(long, value_name = "NAME")]

@@ -1,15 +1,18 @@
-//! Talk on stderr: errors with hints, warnings, notes, progress. Data goes to stdout, not through
+//! Diagnostics on stderr: errors with hints, warnings, notes, progress. Data goes to stdout, not through
 //! here. Colour is never the only sign.
 
+use std::error::Error;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fault::Problem;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::args::Colour;
-use crate::explain::{Explained, split};
+use crate::explain::split;
+use crate::value::Refused;
 
 /// How much is said, and in which colours.
 #[derive(Debug, Clone, Copy)]
@@ -45,12 +48,11 @@ impl Talk {
         }
     }
 
-    /// What went wrong, and on lines of their own what to do about it.
-    pub fn error(&self, error: &anyhow::Error) {
-        let Explained { problem, hints } = Explained::of(error);
-        self.line("error: ", "\x1b[31m", &problem);
-        for hint in hints {
-            self.hint(&hint);
+    /// What went wrong, and on a line of its own what to do about it.
+    pub fn error(&self, problem: &Problem) {
+        self.line("error: ", "\x1b[31m", &problem.to_string());
+        if let Some(remedy) = problem.remedy() {
+            self.hint(remedy);
         }
     }
 
@@ -65,18 +67,16 @@ impl Talk {
         self.line("hint: ", "\x1b[36m", text);
     }
 
-    /// What is wrong with the command line, in clap's words.
+    /// What is wrong with the command line, in clap's words; what to do about a value that cannot be
+    /// read, in ours.
     pub fn usage(&self, error: &clap::Error) {
         let text = error.render();
         let text = if self.colour { text.ansi().to_string() } else { text.to_string() };
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let (problem, hints) = match error.kind() {
-            clap::error::ErrorKind::ValueValidation => split(first),
-            _ => (first.to_owned(), Vec::new()),
-        };
-        self.line("", "", &problem);
-        for hint in hints {
-            self.hint(&hint);
+        self.line("", "", first);
+        let refused = error.source().and_then(|source| source.downcast_ref::<Refused>());
+        if let Some(remedy) = refused.and_then(Refused::remedy) {
+            self.hint(remedy);
         }
         let _ = write!(std::io::stderr().lock(), "{rest}");
     }
@@ -89,6 +89,14 @@ impl Talk {
         } else {
             writeln!(stderr, "{label}{text}")
         };
+    }
+
+    /// Something that makes the result worth less, and what to do about it.
+    pub fn warning_with_remedy(&self, what: impl fmt::Display, remedy: Option<&str>) {
+        self.warning(what);
+        if let Some(remedy) = remedy {
+            self.advice(remedy);
+        }
     }
 
     /// A warning whose text may hold its remedy.

@@ -34,6 +34,40 @@ pub trait Explain: Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         None
     }
+
+    /// Both in one text, for what carries no more than that: the error of a parser of another library.
+    fn in_one_text(&self) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self} ({remedy})"),
+            None => self.to_string(),
+        }
+    }
+}
+
+impl Explain for std::num::ParseIntError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write a whole number".into())
+    }
+}
+
+impl Explain for std::num::ParseFloatError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write a number".into())
+    }
+}
+
+impl Explain for std::convert::Infallible {
+    fn fault(&self) -> Fault {
+        match *self {}
+    }
 }
 
 /// An error on its way to the user.

@@ -1,8 +1,11 @@
 //! Addresses of a link's ends.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+
+use fault::{Explain, Fault};
 
 /// An address and the length of its network's prefix, as in `10.0.0.1/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,8 +16,18 @@ pub struct Prefix {
 
 /// A text that is no address with the length of a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an address with a prefix length: write it like 10.0.0.1/24 or fd00::1/64")]
+#[error("`{0}` is not an address with a prefix length")]
 pub struct NotPrefix(String);
+
+impl Explain for NotPrefix {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write it like 10.0.0.1/24 or fd00::1/64".into())
+    }
+}
 
 impl Prefix {
     /// An address in a network of this prefix length; `None` if the address has fewer bits.

@@ -1,19 +1,21 @@
 //! What can go wrong in the lab.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A failure of the lab. The message says whose fault it is and what to do.
+/// A failure of the lab.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller's fault: links would be made in the namespaces that the user works in.
-    #[error("this process is not in a lab: call lab::enter first thing in main")]
+    /// Links would be made in the namespaces that the user works in.
+    #[error("this process is not in a lab")]
     NotEntered,
-    /// The environment's fault: the kernel refused a namespace or thread for a node.
+    /// The kernel refused a namespace or thread for a node.
     #[error("node {node} cannot be made: {doing} failed")]
     Node {
         /// The node's name.
@@ -23,7 +25,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The caller's fault: another node has this name, or it cannot name a thread and a file.
+    /// Another node has this name, or it cannot name a thread and a file.
     #[error("`{name}` cannot name a node: {problem}")]
     NodeName {
         /// The name as given.
@@ -31,7 +33,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The caller's fault: the node was used after the lab was shut down.
+    /// The node was used after the lab was shut down.
     #[error("node {node} is stopped")]
     NodeStopped {
         /// The node's name.
@@ -53,20 +55,20 @@ pub enum Error {
         /// The time that it had.
         limit: Duration,
     },
-    /// The caller's fault: the node has no link, and so no address.
-    #[error("node {node} has no link yet: connect it first")]
+    /// The node has no link, and so no address.
+    #[error("node {node} has no link yet")]
     NoLink {
         /// The node's name.
         node: String,
     },
-    /// The environment's fault: the kernel runs without IPv6.
+    /// The kernel runs without IPv6.
     #[error("node {node} has no IPv6 address: IPv6 is off in this kernel (ipv6.disable=1?)")]
     NoIpv6 {
         /// The node's name.
         node: String,
     },
-    /// The caller's fault: the link was made without such an address.
-    #[error("{interface} of node {node} has no {family} address: give its link one")]
+    /// The link was made without such an address.
+    #[error("{interface} of node {node} has no {family} address")]
     NoAddress {
         /// The node's name.
         node: String,
@@ -75,7 +77,7 @@ pub enum Error {
         /// IPv4 or IPv6.
         family: &'static str,
     },
-    /// The caller's fault: a link joins two different nodes of this lab.
+    /// A link joins two different nodes of this lab.
     #[error("a link joins two nodes of one lab, but {node} was given {problem}")]
     Ends {
         /// The node's name.
@@ -83,7 +85,7 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
-    /// The caller's fault: this backend has no links of this MTU.
+    /// This backend has no links of this MTU.
     #[error("a link of the backend {backend} has an MTU from {least} to {most}, not {mtu}")]
     Mtu {
         /// The MTU as asked for, in bytes.
@@ -95,13 +97,13 @@ pub enum Error {
         /// The most that it can have.
         most: u32,
     },
-    /// The caller's fault: no link can be as asked for.
+    /// No link can be as asked for.
     #[error("there is no such link: {problem}")]
     LinkOptions {
         /// What is wrong.
         problem: &'static str,
     },
-    /// The caller's fault: addresses are 10.77.N.1 with N up to 254.
+    /// Addresses are 10.77.N.1 with N up to 254.
     #[error("a lab has at most 254 links")]
     TooManyLinks,
     /// The kernel refused to set something up.
@@ -112,16 +114,14 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The caller's fault: only names under `net.` of letters, digits, `_`, `-` and dots.
-    #[error("`{key}` is not the name of a network setting; write it like net.ipv4.tcp_fastopen")]
+    /// Only names under `net.` of letters, digits, `_`, `-` and dots.
+    #[error("`{key}` is not the name of a network setting")]
     SettingName {
         /// The name as given.
         key: String,
     },
     /// The kernel has no such setting, or not per namespace, or refused the value.
-    #[error(
-        "setting {key} on node {node} failed; this kernel may lack it, or not have it in each network namespace"
-    )]
+    #[error("setting {key} on node {node} failed")]
     Setting {
         /// The node's name.
         node: String,
@@ -136,29 +136,26 @@ pub enum Error {
     /// The link pump could not be had.
     #[error(transparent)]
     Pump(#[from] pump::Error),
-    /// The caller's fault: the link's configuration makes no sense.
+    /// The link's configuration makes no sense.
     #[error(transparent)]
     Config(#[from] linkmodel::ConfigError),
-    /// The environment's fault: the kernel has no netem.
-    #[error(
-        "this kernel has no netem; load it with `sudo modprobe sch_netem` (on Fedora and Red Hat \
-         it is in the package kernel-modules-extra), or use the backend veth"
-    )]
+    /// The kernel has no netem.
+    #[error("this kernel has no netem")]
     NoNetem,
-    /// The caller's fault: netem cannot do what the link's configuration asks for.
-    #[error("netem cannot express {what}: use the backend veth")]
+    /// Netem cannot do what the link's configuration asks for.
+    #[error("netem cannot express {what}")]
     NotNetem {
         /// The part of the configuration.
         what: &'static str,
     },
-    /// The caller's fault: a direct link emulates nothing.
-    #[error("a direct link can only be perfect: use the backend veth for any other")]
+    /// A direct link emulates nothing.
+    #[error("a direct link can only be perfect")]
     NotDirect,
     /// A netem or direct link has no pump to ask.
-    #[error("a link without a pump counts nothing: use the backend veth")]
+    #[error("a link without a pump counts nothing")]
     NoStats,
     /// A capture file could not be written. The run went on; the file was removed.
-    #[error("the capture {} could not be written; free space there or choose another place", path.display())]
+    #[error("the capture {} could not be written", path.display())]
     CaptureFile {
         /// The file.
         path: PathBuf,
@@ -166,12 +163,68 @@ pub enum Error {
         source: io::Error,
     },
     /// A capture could not be ended in time: its file's device does not answer.
-    #[error("a capture did not end within {} s; is its disk hanging?", limit.as_secs())]
+    #[error("a capture did not end within {} s", limit.as_secs())]
     CaptureStuck {
         /// The time that it had.
         limit: Duration,
     },
-    /// The environment's fault: no more threads.
-    #[error("a thread could not be started; raise `ulimit -u`")]
+    /// No more threads.
+    #[error("a thread could not be started")]
     Thread(#[source] io::Error),
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::NotEntered
+            | Error::NodeName { .. }
+            | Error::NodeStopped { .. }
+            | Error::NoLink { .. }
+            | Error::NoAddress { .. }
+            | Error::Ends { .. }
+            | Error::Mtu { .. }
+            | Error::LinkOptions { .. }
+            | Error::TooManyLinks
+            | Error::SettingName { .. }
+            | Error::NotNetem { .. }
+            | Error::NotDirect
+            | Error::NoStats => Fault::Caller,
+            Error::Node { .. }
+            | Error::NoIpv6 { .. }
+            | Error::Netlink { .. }
+            | Error::Setting { .. }
+            | Error::NoNetem
+            | Error::Thread(_) => Fault::Machine,
+            Error::Panicked { .. } | Error::TimedOut { .. } => Fault::Measurement,
+            Error::CaptureFile { .. } | Error::CaptureStuck { .. } => Fault::Results,
+            Error::Packet(error) => error.fault(),
+            Error::Pump(error) => error.fault(),
+            Error::Config(error) => error.fault(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::NotEntered => "call lab::enter first thing in main",
+            Error::NoLink { .. } => "connect it first",
+            Error::NoAddress { .. } => "give its link one",
+            Error::SettingName { .. } => "write it like net.ipv4.tcp_fastopen",
+            Error::Setting { .. } => {
+                "see whether this kernel has the setting, and in each network namespace"
+            }
+            Error::NoNetem => {
+                "load it with `sudo modprobe sch_netem` (on Fedora and Red Hat it is in the package \
+                 kernel-modules-extra), or use the backend veth"
+            }
+            Error::NotNetem { .. } | Error::NotDirect | Error::NoStats => "use the backend veth",
+            Error::CaptureFile { .. } => "free space there or choose another place",
+            Error::CaptureStuck { .. } => "see whether its disk hangs",
+            Error::Thread(_) => "raise `ulimit -u`",
+            Error::Packet(error) => return error.remedy(),
+            Error::Pump(error) => return error.remedy(),
+            Error::Config(error) => return error.remedy(),
+            _ => return None,
+        };
+        Some(remedy.into())
+    }
 }

@@ -262,7 +262,7 @@ mod tests {
             ),
         ];
         for (config, named) in cases {
-            let error = options(&config, 0).unwrap_err().to_string();
+            let error = fault::Explain::in_one_text(&options(&config, 0).unwrap_err());
             assert!(error.contains(named) && error.contains("veth"), "{error}");
         }
     }

@@ -1,9 +1,11 @@
 //! How labs, nodes and links are made.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Addresses, Prefix};
@@ -54,8 +56,18 @@ impl FromStr for Backend {
 
 /// A text that names no backend.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a backend: write auto, veth, tap, netem or direct")]
+#[error("`{0}` is not a backend")]
 pub struct UnknownBackend(String);
+
+impl Explain for UnknownBackend {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write auto, veth, tap, netem or direct".into())
+    }
+}
 
 /// How a lab is made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,7 +170,7 @@ mod tests {
             assert_eq!(backend.to_string(), name);
             assert_eq!(name.parse(), Ok(backend));
         }
-        assert!("Veth".parse::<Backend>().unwrap_err().to_string().contains("write auto"));
+        assert!("Veth".parse::<Backend>().unwrap_err().in_one_text().contains("write auto"));
     }
 
     fn link(mtu: u32, addresses: [&[&str]; 2]) -> LinkOptions {

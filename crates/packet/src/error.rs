@@ -1,46 +1,40 @@
 //! What can go wrong with raw frames, and what to do about it.
 
+use std::borrow::Cow;
 use std::io;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A failure to get at raw frames. The message says what to do.
+/// A failure to get at raw frames.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The environment's fault: the process may not open AF_PACKET sockets here.
-    #[error(
-        "raw packet sockets are not permitted ({source}); enter a user and network namespace \
-         first, run as root, or give the program CAP_NET_RAW"
-    )]
+    /// The process may not open AF_PACKET sockets here.
+    #[error("raw packet sockets are not permitted ({source})")]
     RawSocketsForbidden {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The environment's fault: a TAP device cannot be had.
-    #[error(
-        "/dev/net/tun cannot be used ({source}); run as root with the `tun` module loaded \
-         (`modprobe tun`), or use veth links, which need neither"
-    )]
+    /// A TAP device cannot be had.
+    #[error("/dev/net/tun cannot be used ({source})")]
     NoTun {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The caller's fault: there is no such interface in the calling thread's namespace.
-    #[error(
-        "there is no interface `{name}` in this network namespace; `ip link` shows those there are"
-    )]
+    /// There is no such interface in the calling thread's namespace.
+    #[error("there is no interface `{name}` in this network namespace")]
     NoInterface {
         /// The name, or the index as text.
         name: String,
     },
-    /// The caller's fault: the name is empty, too long or has a NUL or slash in it.
-    #[error("`{name}` cannot name an interface: 1 to 15 bytes without slash, space or NUL")]
+    /// The name is empty, too long or has a NUL or slash in it.
+    #[error("`{name}` cannot name an interface")]
     InvalidName {
         /// The name as given.
         name: String,
     },
-    /// The environment's fault: the kernel lacks something.
-    #[error("this kernel does not support {what} ({source}); {remedy}")]
+    /// The kernel lacks something.
+    #[error("this kernel does not support {what} ({source})")]
     Unsupported {
         /// What is missing.
         what: &'static str,
@@ -49,7 +43,7 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The caller's fault: sizes that no ring can have.
+    /// Sizes that no ring can have.
     #[error("a receive ring of {frames} frames of {frame_bytes} bytes is not possible: {problem}")]
     RingSize {
         /// Frames asked for.
@@ -59,11 +53,8 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
-    /// The environment's fault: a right could not be given up.
-    #[error(
-        "this process still has {what}, which was to be given up; do that before any thread is \
-         started"
-    )]
+    /// A right could not be given up.
+    #[error("this process still has {what}, which was to be given up")]
     RightsKept {
         /// What it has.
         what: &'static str,
@@ -76,6 +67,40 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::NoInterface { .. } | Error::InvalidName { .. } | Error::RingSize { .. } => {
+                Fault::Caller
+            }
+            Error::RawSocketsForbidden { .. }
+            | Error::NoTun { .. }
+            | Error::Unsupported { .. }
+            | Error::RightsKept { .. }
+            | Error::System { .. } => Fault::Machine,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::RawSocketsForbidden { .. } => {
+                "enter a user and network namespace first, run as root, or give the program \
+                 CAP_NET_RAW"
+            }
+            Error::NoTun { .. } => {
+                "run as root with the `tun` module loaded (`modprobe tun`), or use veth links, \
+                 which need neither"
+            }
+            Error::NoInterface { .. } => "choose one that `ip link` shows",
+            Error::InvalidName { .. } => "give 1 to 15 bytes without slash, space or NUL",
+            Error::Unsupported { remedy, .. } => remedy,
+            Error::RightsKept { .. } => "give it up before any thread is started",
+            Error::RingSize { .. } | Error::System { .. } => return None,
+        };
+        Some(remedy.into())
+    }
 }
 
 impl Error {

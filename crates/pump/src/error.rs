@@ -1,38 +1,39 @@
 //! What can go wrong with a pump.
 
+use std::borrow::Cow;
 use std::io;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A pump that cannot do what it is asked. The message says what to do.
+/// A pump that cannot do what it is asked.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The environment's fault: an interface or a TAP device cannot be opened.
+    /// An interface or a TAP device cannot be opened.
     #[error("a link cannot be opened: {0}")]
     Port(#[from] packet::Error),
-    /// The caller's fault: the link's configuration makes no sense.
+    /// The link's configuration makes no sense.
     #[error("the link cannot be like that: {0}")]
     Config(#[from] linkmodel::ConfigError),
-    /// The caller's fault: a TAP device does not fit the pump's mode.
+    /// A TAP device does not fit the pump's mode.
     #[error(
-        "this TAP device {} virtio_net_hdr but the pump's offload mode is {}: make it with \
-         packet::Tap::{}", if *.device { "has a" } else { "has no" },
+        "this TAP device {} virtio_net_hdr but the pump's offload mode is {}",
+        if *.device { "has a" } else { "has no" },
         if *.device { "off" } else { "on" },
-        if *.device { "create" } else { "create_with_vnet_header" }
     )]
     OffloadMismatch {
         /// Whether the device has a header.
         device: bool,
     },
-    /// The environment's fault: no memory for the buffers.
-    #[error("no memory for {buffers} buffers ({source}); set a smaller number of buffers")]
+    /// No memory for the buffers.
+    #[error("no memory for {buffers} buffers ({source})")]
     NoMemory {
         /// Buffers asked for.
         buffers: u32,
         /// What the system said.
         source: io::Error,
     },
-    /// The environment's fault: a system call was refused.
+    /// A system call was refused.
     #[error("{doing} failed: {source}")]
     System {
         /// What was tried.
@@ -40,21 +41,48 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The caller's fault: no link has this number, or it was removed.
-    #[error("the pump has no such link; it may have been removed")]
+    /// No link has this number, or it was removed.
+    #[error("the pump has no such link")]
     NoSuchLink,
     /// The pump's thread has ended, so links are down: a defect, or the pump was stopped.
-    #[error("the link pump has stopped; start a new one")]
+    #[error("the link pump has stopped")]
     Stopped,
-    /// The environment's fault: a frame sent for calibration did not arrive.
-    #[error(
-        "calibration: {lost} of {sent} frames did not arrive; see that both far ends are up and \
-         that the rig's ports are joined to them"
-    )]
+    /// A frame sent for calibration did not arrive.
+    #[error("calibration: {lost} of {sent} frames did not arrive")]
     CalibrationLost {
         /// Frames sent.
         sent: usize,
         /// Frames that did not arrive in time.
         lost: usize,
     },
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Port(error) => error.fault(),
+            Error::Config(error) => error.fault(),
+            Error::OffloadMismatch { .. } | Error::NoSuchLink => Fault::Caller,
+            Error::NoMemory { .. } | Error::System { .. } => Fault::Machine,
+            Error::Stopped | Error::CalibrationLost { .. } => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::Port(error) => return error.remedy(),
+            Error::Config(error) => return error.remedy(),
+            Error::OffloadMismatch { device: true } => "make it with packet::Tap::create",
+            Error::OffloadMismatch { device: false } => {
+                "make it with packet::Tap::create_with_vnet_header"
+            }
+            Error::NoMemory { .. } => "set a smaller number of buffers",
+            Error::Stopped => "start a new one",
+            Error::CalibrationLost { .. } => {
+                "see that both far ends are up and that the rig's ports are joined to them"
+            }
+            Error::System { .. } | Error::NoSuchLink => return None,
+        };
+        Some(remedy.into())
+    }
 }

@@ -402,7 +402,7 @@ fn a_tap_device_of_the_wrong_mode_is_refused() -> Result<()> {
     let other = Node::new(Kind::Veth, "wn", false)?;
     let mut builder = Builder::new(Options::default());
     let error = builder.add_link(node.port, other.port, &Path::default(), 1).unwrap_err();
-    assert!(error.to_string().contains("packet::Tap::create"), "{error}");
+    assert!(fault::Explain::in_one_text(&error).contains("packet::Tap::create"), "{error}");
     Ok(())
 }
 

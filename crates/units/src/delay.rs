@@ -98,6 +98,8 @@ crate::serde_as_text!(Delay);
 
 #[cfg(test)]
 mod tests {
+    use fault::Explain;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -128,9 +130,9 @@ mod tests {
             ("99999999999999999999s", "too large"),
             ("", "begin with a number"),
         ] {
-            let message = text.parse::<Delay>().unwrap_err().to_string();
-            assert!(message.contains(problem), "{text}: {message}");
-            assert!(message.contains(EXAMPLE), "{text}: {message}");
+            let error = text.parse::<Delay>().unwrap_err();
+            assert!(error.to_string().contains(problem), "{text}: {error}");
+            assert!(error.remedy().is_some_and(|remedy| remedy.contains(EXAMPLE)), "{error:?}");
         }
     }
 

@@ -1,10 +1,13 @@
 //! What is said of a quantity that cannot be read.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A text that is not the quantity it should be. The caller's fault: it says which form works.
+/// A text that is not the quantity it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not a {quantity}: {problem}; write it like {example}")]
+#[error("`{text}` is not a {quantity}: {problem}")]
 pub struct ParseError {
     /// The text as it was given.
     pub text: String,
@@ -14,6 +17,16 @@ pub struct ParseError {
     pub problem: &'static str,
     /// Forms that are understood.
     pub example: &'static str,
+}
+
+impl Explain for ParseError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("write it like {}", self.example).into())
+    }
 }
 
 /// A decimal number as it is written, exactly: `mantissa` / 10^`decimals`.

@@ -25,6 +25,8 @@ pub use seq::SeqNumber;
 pub use time::Time;
 
 #[doc(hidden)]
+pub use fault;
+#[doc(hidden)]
 pub use serde;
 
 /// Serialises a type as the text that it prints, and reads it back through `FromStr`.
@@ -48,7 +50,11 @@ macro_rules! serde_as_text {
                     <::std::borrow::Cow<'de, str> as $crate::serde::Deserialize>::deserialize(
                         deserializer,
                     )?;
-                text.parse().map_err(<D::Error as $crate::serde::de::Error>::custom)
+                text.parse().map_err(|error| {
+                    <D::Error as $crate::serde::de::Error>::custom(
+                        $crate::fault::Explain::in_one_text(&error),
+                    )
+                })
             }
         }
     };

@@ -1,10 +1,13 @@
 //! Choices that have names.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A text that names none of the choices. The caller's fault.
+/// A text that names none of the choices.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no {what} is called `{text}`; there are: {}", .known.join(", "))]
+#[error("no {what} is called `{text}`")]
 pub struct UnknownName {
     /// What was to be named: `key`, `TLS version`.
     pub what: &'static str,
@@ -12,6 +15,16 @@ pub struct UnknownName {
     pub text: String,
     /// Every name that there is, as it is written.
     pub known: &'static [&'static str],
+}
+
+impl Explain for UnknownName {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("choose from {}", self.known.join(", ")).into())
+    }
 }
 
 /// Defines an enum that is printed, parsed and serialised by one name per variant. Names are read
@@ -33,7 +46,7 @@ pub struct UnknownName {
 /// assert_eq!(Key::default().to_string(), "rsa-2048");
 /// assert_eq!(Key::ALL, [Key::Rsa2048, Key::EcdsaP256]);
 /// let error = "dsa".parse::<Key>().unwrap_err();
-/// assert_eq!(error.to_string(), "no key is called `dsa`; there are: rsa-2048, ecdsa-p256");
+/// assert_eq!(error.to_string(), "no key is called `dsa`");
 /// ```
 #[macro_export]
 macro_rules! named {
@@ -84,6 +97,8 @@ macro_rules! named {
 
 #[cfg(test)]
 mod tests {
+    use fault::Explain;
+
     crate::named! {
         /// What a key is.
         #[derive(Default)]
@@ -110,7 +125,8 @@ mod tests {
     #[test]
     fn a_wrong_name_lists_the_right_ones() {
         let error = "dsa".parse::<Key>().unwrap_err();
-        assert_eq!(error.to_string(), "no key is called `dsa`; there are: rsa-2048, ecdsa-p256");
+        assert_eq!(error.to_string(), "no key is called `dsa`");
+        assert_eq!(error.remedy().as_deref(), Some("choose from rsa-2048, ecdsa-p256"));
     }
 
     #[test]
@@ -122,6 +138,6 @@ mod tests {
             Key::deserialize(text).map_err(|error| error.to_string())
         };
         assert_eq!(read("rsa2048"), Ok(Key::Rsa));
-        assert!(read("dsa").unwrap_err().contains("there are: rsa-2048"));
+        assert!(read("dsa").unwrap_err().contains("choose from rsa-2048"));
     }
 }

@@ -7,6 +7,9 @@
 pub mod pcap;
 pub mod pcapng;
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 use units::Time;
 
@@ -59,7 +62,7 @@ pub enum Step {
     Need(usize),
 }
 
-/// Why bytes are no capture that can be read. The file's fault.
+/// Why bytes are no capture that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -67,21 +70,16 @@ pub enum Problem {
     #[error("it is empty")]
     Empty,
     /// Its first bytes are of no format known.
-    #[error(
-        "it is neither pcap nor pcapng, nor one of these in gzip or zstd; if it is another \
-         capture format, `editcap IN OUT.pcapng` converts it"
-    )]
+    #[error("it is neither pcap nor pcapng, nor one of these in gzip or zstd")]
     Unknown,
     /// A format that is known by name only.
-    #[error("it is {0}, which is not read; `editcap IN OUT.pcapng` converts it")]
+    #[error("it is {0}, which is not read")]
     Foreign(&'static str),
     /// Something compressed by other means.
-    #[error("it is compressed by {0}; decompress it and pipe it in (`{0} -dc FILE | … -`)")]
+    #[error("it is compressed by {0}")]
     Compression(&'static str),
     /// A version of the format with other records.
-    #[error(
-        "version {major}.{minor} of the format is not read; `editcap IN OUT.pcapng` converts it"
-    )]
+    #[error("version {major}.{minor} of the format is not read")]
     Version {
         /// Major version.
         major: u16,
@@ -122,6 +120,25 @@ pub enum Problem {
     /// A time that is before 1970 or after 2554.
     #[error("a frame's time lies before 1970 or after 2554")]
     Time,
+}
+
+impl Explain for Problem {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        const CONVERT: &str = "convert it with `editcap IN OUT.pcapng`";
+        match self {
+            Problem::Unknown => Some(format!("if it is another capture format, {CONVERT}").into()),
+            Problem::Foreign(_) | Problem::Version { .. } => Some(CONVERT.into()),
+            Problem::Compression(program) => {
+                let remedy = format!("decompress it and pipe it in (`{program} -dc FILE | … -`)");
+                Some(remedy.into())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A reader of either format.
@@ -270,7 +287,7 @@ mod tests {
         assert_eq!(problem(b"abc"), Problem::Unknown);
         assert_eq!(problem(b"hello there"), Problem::Unknown);
         for order in [0xa1b2_cd34_u32.to_le_bytes(), 0xa1b2_cd34_u32.to_be_bytes()] {
-            let text = problem(&order).to_string();
+            let text = problem(&order).in_one_text();
             assert!(text.contains("Kuznetzov") && text.contains("editcap"), "{text}");
         }
         assert_eq!(problem(b"\xfd7zXZ\0"), Problem::Compression("xz"));

@@ -42,7 +42,8 @@ pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
         let same = new == text;
         let shown = args.markdown.display();
         let stale = || anyhow!("{shown} does not say what the results say; hint: make figures");
-        return same.then_some(Exit::Done).ok_or_else(stale).or_exit(Exit::Found);
+        same.then_some(()).ok_or_else(stale).or_exit(Exit::Found)?;
+        return Ok(Exit::Done);
     }
     write(&args.markdown, &new).or_exit(Exit::Results)?;
     Ok(Exit::Done)

@@ -3,6 +3,7 @@
 mod host;
 mod probe;
 
+use fault::Explain;
 use serde::Serialize;
 
 use crate::enter::{Denied, may_administer};
@@ -150,7 +151,7 @@ fn user_namespaces(outcomes: &Outcomes, as_user: bool) -> Fact {
         None => Fact::good(NAME, "can be made by an ordinary user"),
         Some(errno) => {
             let denied = Denied::diagnose(errno);
-            Fact::bad(NAME, denied.cause(), denied.remedy())
+            Fact::bad(NAME, denied.cause(), denied.remedy().unwrap_or_default())
         }
     }
 }

@@ -1,38 +1,33 @@
 //! Why the lab cannot be entered, and what to do about it.
 
+use std::borrow::Cow;
 use std::io;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// Why the lab cannot be entered.
 #[derive(Debug, Error)]
 pub enum EnterError {
-    /// The caller's fault: a process with threads cannot be re-executed into namespaces safely.
+    /// A process with threads cannot be re-executed into namespaces safely.
     #[error(
-        "the lab must be entered first thing in main, before any thread is started; this process \
-         has {threads} threads"
+        "the lab is entered before any thread is started, and this process has {threads} threads"
     )]
     NotSingleThreaded {
         /// Threads that the process has.
         threads: usize,
     },
     /// The environment says that this process is inside a lab, but no lab started it.
-    #[error(
-        "the environment variable {variable} is set, but no lab set it for this process: unset it"
-    )]
+    #[error("the environment variable {variable} is set, but no lab set it for this process")]
     StrayMarker {
         /// The variable's name.
         variable: &'static str,
     },
-    /// The environment's fault: the system does not let an ordinary user make namespaces.
+    /// The system does not let an ordinary user make namespaces.
     #[error("an ordinary user may not make network namespaces here: {0}")]
     UserNamespaces(Denied),
-    /// The environment's fault: namespaces are refused although the process may make them.
-    #[error(
-        "the kernel refused new network, process and mount namespaces: is it built with \
-         CONFIG_NET_NS and CONFIG_PID_NS, and are user.max_net_namespaces and \
-         user.max_pid_namespaces above zero?"
-    )]
+    /// Namespaces are refused although the process may make them.
+    #[error("the kernel refused new network, process and mount namespaces")]
     Namespaces(#[source] io::Error),
     /// A step of the set-up failed for a reason of the environment.
     #[error("setting up the lab failed at: {step}")]
@@ -44,9 +39,35 @@ pub enum EnterError {
     },
 }
 
-/// Which rule of the system forbids user namespaces. It prints with its remedy.
+impl Explain for EnterError {
+    fn fault(&self) -> Fault {
+        match self {
+            EnterError::NotSingleThreaded { .. } => Fault::Caller,
+            EnterError::StrayMarker { .. }
+            | EnterError::UserNamespaces(_)
+            | EnterError::Namespaces(_)
+            | EnterError::Setup { .. } => Fault::Machine,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            EnterError::NotSingleThreaded { .. } => Some("enter it first thing in main".into()),
+            EnterError::StrayMarker { .. } => Some("unset it".into()),
+            EnterError::UserNamespaces(denied) => denied.remedy(),
+            EnterError::Namespaces(_) => Some(
+                "see that the kernel is built with CONFIG_NET_NS and CONFIG_PID_NS, and that \
+                 user.max_net_namespaces and user.max_pid_namespaces are above zero"
+                    .into(),
+            ),
+            EnterError::Setup { .. } => None,
+        }
+    }
+}
+
+/// Which rule of the system forbids user namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{}; {}", self.cause(), self.remedy())]
+#[error("{}", self.cause())]
 pub enum Denied {
     /// `user.max_user_namespaces` is 0 (a hardened Red Hat, for one).
     MaxUserNamespaces,
@@ -78,16 +99,20 @@ impl Denied {
             Denied::Seccomp => "a seccomp filter is on, as in a container".to_owned(),
             Denied::NotBuilt => "the kernel is built without CONFIG_USER_NS".to_owned(),
             Denied::Unknown { errno } => format!(
-                "the kernel refused ({}); a chroot or a security module may be the reason",
+                "the kernel refused ({}), by a chroot or a security module perhaps",
                 io::Error::from_raw_os_error(errno)
             ),
         }
     }
+}
 
-    /// What to do.
-    #[must_use]
-    pub const fn remedy(self) -> &'static str {
-        match self {
+impl Explain for Denied {
+    fn fault(&self) -> Fault {
+        Fault::Machine
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
             Denied::MaxUserNamespaces => {
                 "allow them with `sudo sysctl user.max_user_namespaces=15000`, or run with sudo"
             }
@@ -104,7 +129,8 @@ impl Denied {
                  seccomp=unconfined --cap-add SYS_ADMIN --cap-add NET_ADMIN`"
             }
             Denied::NotBuilt | Denied::Unknown { .. } => "run with sudo",
-        }
+        };
+        Some(remedy.into())
     }
 }
 
@@ -188,7 +214,7 @@ mod tests {
         ];
         for (found, expected, remedy) in cases {
             assert_eq!(found, expected);
-            assert!(found.to_string().contains(remedy), "{found}");
+            assert!(found.remedy().is_some_and(|text| text.contains(remedy)), "{found}");
         }
     }
 }

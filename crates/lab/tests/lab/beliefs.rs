@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use fault::Explain;
 use lab::{Backend, Capture, CaptureOptions, Direction, Lab, LabOptions, Node, OwnedFrame};
 
 use crate::frames::{ACK, RST, SYN, Segment, ether_type, segments};
@@ -268,7 +269,7 @@ fn netem() -> TestResult {
     match Lab::new(options) {
         Err(error) => {
             assert!(!available && matches!(error, lab::Error::NoNetem), "{error}");
-            assert!(error.to_string().contains("modprobe sch_netem"));
+            assert!(error.in_one_text().contains("modprobe sch_netem"));
         }
         Ok(mut lab) => {
             assert!(available);

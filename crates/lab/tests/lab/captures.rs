@@ -5,6 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
+use fault::Explain;
 use lab::{CaptureOptions, Direction, OwnedFrame};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -180,7 +181,7 @@ fn full_disk() -> TestResult {
         if source.kind() == std::io::ErrorKind::StorageFull),
         "{error:?}"
     );
-    assert!(error.to_string().contains("free space"));
+    assert!(error.in_one_text().contains("free space"));
     assert_eq!(fs::read_dir(folder.path())?.count(), 0, "something was left behind");
     let nowhere = client.capture("/nonexistent/folder/x.pcapng").unwrap_err();
     assert!(nowhere.to_string().contains("/nonexistent/folder/x.pcapng"));

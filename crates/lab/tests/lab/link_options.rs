@@ -111,7 +111,8 @@ fn backends() -> TestResult {
         let options = LinkOptions { backend, mtu: 9000, ..LinkOptions::default() };
         let made = pair_with(&mut lab, &Path::default(), &options);
         if backend == Backend::Netem && !lab::netem_available()? {
-            assert!(made.map(drop).unwrap_err().to_string().contains("sch_netem"));
+            let error = made.map(drop).unwrap_err();
+            assert!(matches!(error.downcast_ref(), Some(lab::Error::NoNetem)), "{error}");
             continue;
         }
         let (a, b, link) = made?;

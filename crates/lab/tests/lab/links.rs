@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
+use fault::Explain;
 use lab::{Backend, Lab, Node};
 use linkmodel::Path;
 
@@ -359,7 +360,7 @@ fn wrong_use() -> TestResult {
     enter()?;
     let mut lab = Lab::new(options())?;
     let a = lab.add_node("a")?;
-    let message = |result: Result<(), lab::Error>| result.unwrap_err().to_string();
+    let message = |result: Result<(), lab::Error>| result.unwrap_err().in_one_text();
     let mut refused = |name: &str| message(lab.add_node(name).map(drop));
     assert!(refused("a").contains("already"));
     for name in ["", "with space", "a/b", "sixteen-letters-"] {
@@ -371,7 +372,10 @@ fn wrong_use() -> TestResult {
     let error = message(lab.connect(&a, &stranger, &Path::default()).map(drop));
     assert!(error.contains("another lab"), "{error}");
     assert!(message(a.sysctl("kernel.hostname", "x")).contains("net.ipv4.tcp_fastopen"));
-    assert!(message(a.sysctl("net.ipv4.no_such_thing", "1")).contains("lack"));
+    assert!(
+        message(a.sysctl("net.ipv4.no_such_thing", "1"))
+            .contains("see whether this kernel has the setting")
+    );
     let capture = a.capture(std::env::temp_dir().join("never.pcapng")).map(drop);
     assert!(message(capture).contains("no link"));
     Ok(())

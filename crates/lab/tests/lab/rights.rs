@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use fault::Explain;
+
 use crate::harness::{Scenario, Test, TestResult, helper, inside, judge, outside, skip};
 
 /// An ordinary user: nobody.
@@ -16,7 +18,10 @@ pub fn tests() -> Vec<Test> {
     vec![
         helper("enter_with_threads", enter_with_threads),
         helper("enter_only", || {
-            crate::harness::enter()?;
+            crate::harness::enter().map_err(|error| match error.downcast::<lab::EnterError>() {
+                Ok(error) => error.in_one_text().into(),
+                Err(other) => other,
+            })?;
             println!("{:?}", lab::entered());
             Ok(())
         }),

@@ -64,8 +64,8 @@ pub(crate) fn write(
     let bytes = content.len() as u64;
     if bytes > MAX_ATTACHMENT {
         let (what, limit) = ("an attachment's length in bytes", MAX_ATTACHMENT);
-        let problem =
-            Problem::TooLarge { what, have: bytes, limit, verb: "kept; measure for less time" };
+        let (verb, remedy) = ("kept", "measure for less time");
+        let problem = Problem::TooLarge { what, have: bytes, limit, verb, remedy };
         return Err(Error::new(&folder, problem));
     }
     let hash = crate::plan_hash(&serde_json::json!([key, name]));

@@ -1,8 +1,10 @@
 //! What can go wrong with a results folder, and what to do.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::{Difference, Schema};
@@ -21,43 +23,41 @@ pub struct Error {
 /// What is wrong with a results folder.
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// The user may not write there. Environment.
-    #[error("no permission to write; choose another folder or change its owner")]
+    /// The user may not write there.
+    #[error("no permission to write")]
     NotWritable,
-    /// A read-only file system. Environment.
-    #[error("the file system is read-only; choose a folder on another one")]
+    /// A read-only file system.
+    #[error("the file system is read-only")]
     ReadOnly,
     /// No room, or above a quota or file size limit. What was recorded before stays.
-    #[error("the disk is full or a quota is reached; make room, then continue with --resume")]
+    #[error("the disk is full or a quota is reached")]
     DiskFull,
-    /// A process writes this folder. Caller.
-    #[error("another run writes it: {holder}; wait for it, stop it, or choose another folder")]
+    /// A process writes this folder.
+    #[error("another run writes it: {holder}")]
     Locked {
         /// Process id, command and start, as that process wrote them down.
         holder: String,
     },
-    /// `create` on a folder with results. Caller.
-    #[error("it already holds results; continue them with --resume or choose another folder")]
+    /// `create` on a folder with results.
+    #[error("it already holds results")]
     HasResults,
-    /// Something else than a folder is in the way. Caller.
-    #[error("it is not a folder; choose another name")]
+    /// Something else than a folder is in the way.
+    #[error("it is not a folder")]
     NotAFolder,
-    /// No results to read or to continue. Caller.
-    #[error("it is not a results folder: {missing} is missing; give the folder that a run wrote")]
+    /// No results to read or to continue.
+    #[error("it is not a results folder: {missing} is missing")]
     NotResults {
         /// The file that should be there.
         missing: &'static str,
     },
-    /// Written by a newer program. Caller.
-    #[error("its schema is {found} and this program reads up to {}.x; use a newer wiretax", Schema::CURRENT.major)]
+    /// Written by a newer program.
+    #[error("its schema is {found} and this program reads up to {}.x", Schema::CURRENT.major)]
     NewerSchema {
         /// The version in the manifest.
         found: Schema,
     },
     /// A manifest that does not read.
-    #[error(
-        "line {line}, column {column}: {problem}; restore the file from a copy, or measure again into another folder"
-    )]
+    #[error("line {line}, column {column}: {problem}")]
     CorruptManifest {
         /// Line, from 1.
         line: usize,
@@ -67,20 +67,15 @@ pub enum Problem {
         problem: String,
     },
     /// A line before the last that does not read; a torn last line is no error.
-    #[error(
-        "line {line}: {problem}; restore the file from a copy, or remove that line: its sample is then measured again by --resume"
-    )]
+    #[error("line {line}: {problem}")]
     Corrupt {
         /// Line, from 1.
         line: u64,
         /// What is wrong with it.
         problem: LineProblem,
     },
-    /// `resume` with another plan. Caller.
-    #[error(
-        "it was measured by another plan ({found}, now {wanted}): {}; use the same options, or another folder",
-        listed(differences)
-    )]
+    /// `resume` with another plan.
+    #[error("it was measured by another plan ({found}, now {wanted}): {}", listed(differences))]
     OtherPlan {
         /// The hash in the manifest.
         found: String,
@@ -89,13 +84,13 @@ pub enum Problem {
         /// Where they differ; the first few.
         differences: Vec<Difference>,
     },
-    /// A sample names an attachment that is none. Results.
+    /// A sample names an attachment that is none.
     #[error("{file} is not the attachment that a sample names")]
     NotAttachment {
         /// Where the sample says that it lies.
         file: String,
     },
-    /// A sample that cannot be written. Caller.
+    /// A sample that cannot be written.
     #[error("the sample {key} cannot be recorded: {problem}")]
     BadSample {
         /// Its name.
@@ -104,7 +99,7 @@ pub enum Problem {
         problem: LineProblem,
     },
     /// More than is held in memory or in a table.
-    #[error("{what} is {have}; at most {limit} are {verb}")]
+    #[error("{what} is {have}, and at most {limit} are {verb}")]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -112,8 +107,10 @@ pub enum Problem {
         have: u64,
         /// The limit.
         limit: u64,
-        /// What is done with it, and the way out.
+        /// What is done with it.
         verb: &'static str,
+        /// The way out.
+        remedy: &'static str,
     },
     /// Anything else that the system says.
     #[error("{action}: {error}")]
@@ -156,6 +153,42 @@ fn listed(differences: &[Difference]) -> String {
     differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        Fault::Results
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        self.problem.remedy().map(Cow::Borrowed)
+    }
+}
+
+impl Problem {
+    /// What to do about it.
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Problem::NotWritable => Some("choose another folder or change its owner"),
+            Problem::ReadOnly => Some("choose a folder on another file system"),
+            Problem::DiskFull => Some("make room, then continue with --resume"),
+            Problem::Locked { .. } => Some("wait for it, stop it, or choose another folder"),
+            Problem::HasResults => Some("continue them with --resume or choose another folder"),
+            Problem::NotAFolder => Some("choose another name"),
+            Problem::NotResults { .. } => Some("give the folder that a run wrote"),
+            Problem::NewerSchema { .. } => Some("use a newer wiretax"),
+            Problem::CorruptManifest { .. } => {
+                Some("restore the file from a copy, or measure again into another folder")
+            }
+            Problem::Corrupt { .. } => Some(
+                "restore the file from a copy, or remove that line: its sample is then measured \
+                 again by --resume",
+            ),
+            Problem::OtherPlan { .. } => Some("use the same options, or another folder"),
+            Problem::TooLarge { remedy, .. } => Some(remedy),
+            Problem::NotAttachment { .. } | Problem::BadSample { .. } | Problem::Io { .. } => None,
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn new(path: &Path, problem: Problem) -> Self {
         Self { path: path.to_owned(), problem }
@@ -195,8 +228,9 @@ mod tests {
             (Errno::IO, "writing a sample: Input/output error"),
         ] {
             let error = Error::io(Path::new("results"), "writing a sample", errno.into());
-            let text = error.to_string();
-            assert!(text.starts_with("results: ") && text.contains(advice), "{errno:?}: {text}");
+            assert!(error.to_string().starts_with("results: "), "{errno:?}: {error}");
+            let text = error.in_one_text();
+            assert!(text.contains(advice), "{errno:?}: {text}");
         }
     }
 }

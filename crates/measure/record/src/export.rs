@@ -34,7 +34,8 @@ pub fn export_csv(dir: impl AsRef<Path>, out: impl Write) -> Result<u64, Error> 
                 what: "the number of columns",
                 have: columns.count() as u64,
                 limit: MAX_COLUMNS as u64,
-                verb: "exported; read samples.jsonl itself",
+                verb: "exported",
+                remedy: "read samples.jsonl itself",
             };
             return Err(Error::new(dir, problem));
         }

@@ -81,8 +81,13 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
         .read_to_end(&mut text)
         .map_err(|error| reading(&path, "reading it", error))?;
     if text.len() as u64 > limit {
-        let (what, verb) = ("the manifest's length in bytes", "read; is this the right folder?");
-        let problem = Problem::TooLarge { what, have: text.len() as u64, limit, verb };
+        let problem = Problem::TooLarge {
+            what: "the manifest's length in bytes",
+            have: text.len() as u64,
+            limit,
+            verb: "read",
+            remedy: "check that this is the right folder",
+        };
         return Err(Error::new(&path, problem));
     }
     parse_manifest(&text).map_err(|problem| Error::new(&path, problem))

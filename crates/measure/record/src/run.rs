@@ -64,9 +64,13 @@ impl Run {
         let (manifest, mut samples) = Self::stream(dir.as_ref())?;
         let have = samples.file_len()?;
         if have > MAX_OPEN {
-            let (what, verb) =
-                ("the length of the samples in bytes", "held; aggregate them as a stream");
-            let problem = Problem::TooLarge { what, have, limit: MAX_OPEN, verb };
+            let problem = Problem::TooLarge {
+                what: "the length of the samples in bytes",
+                have,
+                limit: MAX_OPEN,
+                verb: "held",
+                remedy: "aggregate them as a stream",
+            };
             return Err(Error::new(&samples.path, problem));
         }
         let all = samples.by_ref().collect::<Result<Vec<_>, _>>()?;

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use fault::Explain;
 use record::{
     Manifest, Outcome, Problem, Recorder, Run, Sample, Session, TornLine, Warning, export_csv,
 };
@@ -149,7 +150,7 @@ fn bad_folders_get_clear_errors_and_nothing_is_left() {
     fs::write(root.path().join("manifest.json"), "{\"schema\":\"9.0\"}").unwrap();
     let error = Run::open(root.path()).unwrap_err();
     assert!(matches!(error.problem, Problem::NewerSchema { .. }));
-    assert!(error.to_string().contains("use a newer wiretax"), "{error}");
+    assert_eq!(error.remedy().as_deref(), Some("use a newer wiretax"), "{error}");
 }
 
 #[test]

@@ -1,25 +1,28 @@
 //! Puts a report in a file: the whole of it or nothing.
 
+use std::borrow::Cow;
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use fault::{Explain, Fault};
+
 use crate::{Report, render};
 
-/// Why a report could not be written. All of these are faults of the environment or of the path
-/// given; nothing half-written is left behind, and a report that stood there before still stands.
+/// Why a report could not be written. Nothing half-written is left behind, and a report that stood there
+/// before still stands.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The path names no file, or names a folder.
-    #[error("{} is not the name of a file; give one such as report.html", path.display())]
+    #[error("{} is not the name of a file", path.display())]
     NotAFile {
         /// The path given.
         path: PathBuf,
     },
     /// The folder does not exist.
-    #[error("the folder of {} does not exist; create it or choose another", path.display())]
+    #[error("the folder of {} does not exist", path.display())]
     NoFolder {
         /// The path given.
         path: PathBuf,
@@ -27,10 +30,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The folder may not be written to.
-    #[error(
-        "no permission to write {}; choose another folder or change its permissions",
-        path.display()
-    )]
+    #[error("no permission to write {}", path.display())]
     NotPermitted {
         /// The path given.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The file system is read-only.
-    #[error("{} is on a read-only file system; choose another folder", path.display())]
+    #[error("{} is on a read-only file system", path.display())]
     ReadOnly {
         /// The path given.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The disk or the quota is full.
-    #[error("no space left for {} ({needed} bytes needed); free some or choose another disk", path.display())]
+    #[error("no space left for {} ({needed} bytes needed)", path.display())]
     Full {
         /// The path given.
         path: PathBuf,
@@ -63,6 +63,24 @@ pub enum WriteError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Explain for WriteError {
+    fn fault(&self) -> Fault {
+        Fault::Results
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            WriteError::NotAFile { .. } => "give one such as report.html",
+            WriteError::NoFolder { .. } => "create it or choose another",
+            WriteError::NotPermitted { .. } => "choose another folder or change its permissions",
+            WriteError::ReadOnly { .. } => "choose another folder",
+            WriteError::Full { .. } => "free some or choose another disk",
+            WriteError::Other { .. } => return None,
+        };
+        Some(remedy.into())
+    }
 }
 
 impl WriteError {
@@ -179,8 +197,9 @@ mod tests {
             (ErrorKind::NotFound, "create it"),
             (ErrorKind::IsADirectory, "give one such as"),
         ] {
-            let text = WriteError::new(Path::new("out/r.html"), 7, kind.into()).to_string();
-            assert!(text.contains(words) && text.contains("out/r.html"), "{text}");
+            let error = WriteError::new(Path::new("out/r.html"), 7, kind.into());
+            assert!(error.to_string().contains("out/r.html"), "{error}");
+            assert!(error.remedy().is_some_and(|remedy| remedy.contains(words)), "{error}");
         }
     }
 }

@@ -1,5 +1,8 @@
 //! A distribution that a user brings: the RTTs of their clients.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::Error as StatsError;
@@ -8,9 +11,7 @@ use crate::Error as StatsError;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DistributionError {
     /// A line that is no number.
-    #[error(
-        "line {line}: `{text}` {problem}; write one round-trip time a line, like `23.5` (ms), `23.5ms` or `23.5ms 120` with a weight"
-    )]
+    #[error("line {line}: `{text}` {problem}")]
     Line {
         /// Its number, from 1.
         line: usize,
@@ -20,12 +21,10 @@ pub enum DistributionError {
         problem: &'static str,
     },
     /// No line with a number.
-    #[error("there is no number in it; write one round-trip time a line, like `23.5ms`")]
+    #[error("there is no number in it")]
     Empty,
     /// More text than is read.
-    #[error(
-        "it is {bytes} bytes long; at most {limit} are read: take a sample of it, or give each value once with its weight"
-    )]
+    #[error("it is {bytes} bytes long, and at most {limit} are read")]
     TooLong {
         /// Its length.
         bytes: usize,
@@ -33,8 +32,30 @@ pub enum DistributionError {
         limit: usize,
     },
     /// Weights that add up to nothing or to infinity.
-    #[error("the weights add up to {0}; give at least one that is above 0, and none that is huge")]
+    #[error("the weights add up to {0}")]
     Weight(f64),
+}
+
+impl Explain for DistributionError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            DistributionError::Line { .. } | DistributionError::Empty => {
+                "write one round-trip time a line, like `23.5` (ms), `23.5ms` or `23.5ms 120` with \
+                 a weight"
+            }
+            DistributionError::TooLong { .. } => {
+                "take a sample of it, or give each value once with its weight"
+            }
+            DistributionError::Weight(_) => {
+                "give at least one that is above 0, and none that is huge"
+            }
+        };
+        Some(remedy.into())
+    }
 }
 
 /// Values with weights: at least one, the weights adding up to 1.

@@ -1,18 +1,30 @@
 //! What is said of a configuration that cannot be.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// A link configuration that makes no sense. The caller's fault; it names the field and says
-/// which values work.
+/// A link configuration that makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{field}` {problem}: {works}")]
+#[error("`{field}` {problem}")]
 pub struct ConfigError {
     /// The field as a configuration file writes it: `forward.jitter.pareto.shape`.
     pub field: String,
     /// What is wrong with it.
     pub problem: String,
-    /// Values that work.
+    /// Values that work, as an imperative: "give at most 60min".
     pub works: &'static str,
+}
+
+impl Explain for ConfigError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(self.works.into())
+    }
 }
 
 impl ConfigError {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fault::Explain;
 use rand::Rng;
 use rand_distr::StandardNormal;
 use rand_pcg::Pcg64Mcg;
@@ -137,7 +138,7 @@ impl Serialize for DelayTable {
 impl<'de> Deserialize<'de> for DelayTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let values = Vec::<Delay>::deserialize(deserializer)?;
-        DelayTable::new(values).map_err(serde::de::Error::custom)
+        DelayTable::new(values).map_err(|error| serde::de::Error::custom(error.in_one_text()))
     }
 }
 

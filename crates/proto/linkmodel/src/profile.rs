@@ -1,7 +1,9 @@
 //! Named links, each with its source.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use fault::{Explain, Fault};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -24,9 +26,9 @@ pub struct Profile {
     pub path: Path,
 }
 
-/// No profile has this name. The caller's fault.
+/// No profile has this name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no link profile is called `{name}`; there are: {known}")]
+#[error("no link profile is called `{name}`")]
 pub struct UnknownProfile {
     /// The name asked for.
     pub name: String,
@@ -34,7 +36,7 @@ pub struct UnknownProfile {
     pub known: String,
 }
 
-/// A text that is not a profile. The caller's fault.
+/// A text that is not a profile.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ProfileError {
     /// It is not TOML, or has fields that a profile has not; says where.
@@ -43,6 +45,29 @@ pub enum ProfileError {
     /// A value makes no sense.
     #[error("the profile makes no sense: {0}")]
     Config(#[from] ConfigError),
+}
+
+impl Explain for UnknownProfile {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("choose from {}, or name a profile file (*.toml)", self.known).into())
+    }
+}
+
+impl Explain for ProfileError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ProfileError::Toml(_) => None,
+            ProfileError::Config(error) => error.remedy(),
+        }
+    }
 }
 
 /// The file format: all texts may be left out.
@@ -147,11 +172,10 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_told_the_known_ones() {
-        let message = profile("dsl").unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "no link profile is called `dsl`; there are: lan, wlan, cable, lte, 3g, satellite"
-        );
+        let error = profile("dsl").unwrap_err();
+        assert_eq!(error.to_string(), "no link profile is called `dsl`");
+        let remedy = error.remedy().unwrap_or_default();
+        assert!(remedy.contains("lan, wlan, cable, lte, 3g, satellite"), "{remedy}");
     }
 
     #[test]

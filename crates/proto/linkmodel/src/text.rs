@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use fault::Explain;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -16,15 +17,15 @@ pub(crate) fn text_or_table<'de, D, Text, Table, Out>(
 ) -> Result<Out, D::Error>
 where
     D: Deserializer<'de>,
-    Text: FromStr<Err: fmt::Display> + Into<Out>,
-    Table: Deserialize<'de> + TryInto<Out, Error: fmt::Display>,
+    Text: FromStr<Err: Explain> + Into<Out>,
+    Table: Deserialize<'de> + TryInto<Out, Error: Explain>,
 {
     struct Either<Text, Table, Out>(&'static str, PhantomData<(Text, Table, Out)>);
 
     impl<'de, Text, Table, Out> Visitor<'de> for Either<Text, Table, Out>
     where
-        Text: FromStr<Err: fmt::Display> + Into<Out>,
-        Table: Deserialize<'de> + TryInto<Out, Error: fmt::Display>,
+        Text: FromStr<Err: Explain> + Into<Out>,
+        Table: Deserialize<'de> + TryInto<Out, Error: Explain>,
     {
         type Value = Out;
 
@@ -33,12 +34,12 @@ where
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<Out, E> {
-            text.parse::<Text>().map(Into::into).map_err(E::custom)
+            text.parse::<Text>().map(Into::into).map_err(|error| E::custom(error.in_one_text()))
         }
 
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Out, A::Error> {
             let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-            table.try_into().map_err(A::Error::custom)
+            table.try_into().map_err(|error| A::Error::custom(error.in_one_text()))
         }
     }
 

@@ -1,8 +1,10 @@
 //! Capacity traces in mahimahi's format.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 use units::Time;
@@ -18,7 +20,7 @@ pub struct Trace {
     millis: Arc<[u64]>,
 }
 
-/// A text that is not a capacity trace. The caller's fault.
+/// A text that is not a capacity trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
     /// A line is not a whole number.
@@ -30,9 +32,7 @@ pub enum TraceError {
         text: String,
     },
     /// A line is less than the one before.
-    #[error(
-        "line {line} of the trace is {millis} ms, before the {previous} ms of the line above; sort the trace"
-    )]
+    #[error("line {line} of the trace is {millis} ms, before the {previous} ms of the line above")]
     Decreasing {
         /// Line number, from 1.
         line: usize,
@@ -42,7 +42,7 @@ pub enum TraceError {
         previous: u64,
     },
     /// A time is later than [`Trace::MAX_MILLIS`].
-    #[error("line {line} of the trace is {millis} ms; the longest trace is 7 days, 604800000 ms")]
+    #[error("line {line} of the trace is {millis} ms, which is too late")]
     TooLate {
         /// Line number, from 1.
         line: usize,
@@ -50,17 +50,36 @@ pub enum TraceError {
         millis: u64,
     },
     /// No line at all.
-    #[error("the trace is empty; give one delivery time in milliseconds per line")]
+    #[error("the trace is empty")]
     Empty,
     /// The last time is 0, so that the trace would repeat without time passing.
-    #[error("the trace ends at 0 ms, so it has no period; its last line must be 1 or more")]
+    #[error("the trace ends at 0 ms, so it has no period")]
     ZeroPeriod,
     /// More than [`Trace::MAX_LEN`] lines.
-    #[error("line {line} of the trace is one too many; the longest trace has 10000000 lines")]
+    #[error("line {line} of the trace is one too many")]
     TooLong {
         /// Line number, from 1.
         line: usize,
     },
+}
+
+impl Explain for TraceError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            TraceError::NotANumber { .. } | TraceError::Empty => {
+                "give one delivery time in milliseconds per line"
+            }
+            TraceError::Decreasing { .. } => "sort the trace",
+            TraceError::TooLate { .. } => "cut it to 7 days, 604800000 ms",
+            TraceError::ZeroPeriod => "let its last line be 1 or more",
+            TraceError::TooLong { .. } => "cut it to 10000000 lines",
+        };
+        Some(remedy.into())
+    }
 }
 
 impl Trace {
@@ -184,7 +203,7 @@ impl Serialize for Trace {
 impl<'de> Deserialize<'de> for Trace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = Vec::<u64>::deserialize(deserializer)?;
-        Trace::from_millis(millis).map_err(serde::de::Error::custom)
+        Trace::from_millis(millis).map_err(|error| serde::de::Error::custom(error.in_one_text()))
     }
 }
 

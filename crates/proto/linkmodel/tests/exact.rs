@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Token, config, fates, poll};
+use fault::Explain;
 use linkmodel::{DELAY_LINE_FRAMES, DropCause, Frame, Link, LinkConfig, Output, Path};
 use units::Time;
 
@@ -248,7 +249,8 @@ fn a_wrong_configuration_changes_nothing() {
     let mut link: Link<Token> = Link::new(good.clone(), 1).unwrap();
     let wrong = config("queue = { packets = 0 }");
     let error = link.set_config(Time::ZERO, wrong).unwrap_err();
-    assert_eq!(error.to_string(), "`queue.packets` is 0: give 1 to 262144");
+    assert_eq!(error.to_string(), "`queue.packets` is 0");
+    assert_eq!(error.remedy().as_deref(), Some("give 1 to 262144"));
     assert_eq!(link.config(), &good);
 }
 

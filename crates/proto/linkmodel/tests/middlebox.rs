@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Token, config};
+use fault::Explain;
 use linkmodel::{DropCause, Link, LinkConfig, Middlebox, Output, Path, Tally, fuzz};
 use proptest::prelude::*;
 use units::{Probability, Time};
@@ -134,8 +135,10 @@ fn names_are_the_same_in_text_and_in_a_configuration() {
         let text = toml::to_string(&path.forward).unwrap();
         assert_eq!(text.contains("middlebox"), middlebox != Middlebox::None, "{text}");
     }
-    let message = "drop".parse::<Middlebox>().unwrap_err().to_string();
-    assert!(message.contains("`drop`") && message.contains("drop-syn-data"), "{message}");
+    let error = "drop".parse::<Middlebox>().unwrap_err();
+    assert_eq!(error.to_string(), "no middlebox is called `drop`");
+    let remedy = error.remedy().unwrap_or_default();
+    assert_eq!(remedy, "choose from none, drop-syn-data, strip-syn-data");
 }
 
 proptest! {

@@ -1,5 +1,9 @@
 //! What a plot must meet before it is drawn.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
+
 use super::{Bin, Chart, Distribution, Mark, Plot, Point, Scale, Series};
 
 /// Why a plot cannot be made. All of these are the caller's fault.
@@ -16,7 +20,7 @@ pub enum PlotError {
         title: String,
     },
     /// There is nothing to draw.
-    #[error("the plot `{title}` has nothing to draw: write a note that says why instead")]
+    #[error("the plot `{title}` has nothing to draw")]
     Empty {
         /// The plot.
         title: String,
@@ -38,7 +42,7 @@ pub enum PlotError {
         high: f64,
     },
     /// A value that has no logarithm is on a logarithmic axis.
-    #[error("series `{series}` has {value} on a logarithmic axis: only positive values fit")]
+    #[error("series `{series}` has {value} on a logarithmic axis, which only positive values fit")]
     NotPositive {
         /// The series.
         series: String,
@@ -46,7 +50,7 @@ pub enum PlotError {
         value: f64,
     },
     /// The length of a bar means something only from zero, and a logarithmic axis has none.
-    #[error("the plot `{title}` has bars on a logarithmic axis: draw points instead")]
+    #[error("the plot `{title}` has bars on a logarithmic axis")]
     LogBars {
         /// The plot.
         title: String,
@@ -77,6 +81,20 @@ pub enum PlotError {
         /// The lower edge of the bin.
         from: f64,
     },
+}
+
+impl Explain for PlotError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            PlotError::Empty { .. } => Some("write a note that says why instead".into()),
+            PlotError::LogBars { .. } => Some("draw points instead".into()),
+            _ => None,
+        }
+    }
 }
 
 pub(super) fn check(plot: &Plot) -> Result<(), PlotError> {

@@ -218,7 +218,8 @@ fn stale_cookie() -> TestResult {
 
     let Meeting { pair, stack, ours, kernel } = meeting;
     ours.spawn(move || async move { stack.shutdown().await }).join_within(WAIT)?;
-    let mut restarted = lab_test::net::peers::stack_options(&ours, &kernel, tcp::Config::default())?;
+    let mut restarted =
+        lab_test::net::peers::stack_options(&ours, &kernel, tcp::Config::default())?;
     restarted.seed = Some([8; 32]);
     let stack = lab_test::net::peers::open_on(&ours, restarted)?;
     let meeting = Meeting { pair, stack, ours, kernel };

@@ -47,7 +47,8 @@ fn flood() -> TestResult {
     let pair = direct()?;
     let gateway = pair.client.addr4()?;
     lab_test::net::peers::teach(&pair.client, &pair.server)?;
-    let mut options = lab_test::net::peers::stack_options(&pair.server, &pair.client, config.clone())?;
+    let mut options =
+        lab_test::net::peers::stack_options(&pair.server, &pair.client, config.clone())?;
     options.gateways = vec![gateway.into()];
     let stack = lab_test::net::peers::open_on(&pair.server, options)?;
     let (ours, kernel) = (pair.server.clone(), pair.client.clone());

@@ -1,0 +1,36 @@
+//! Values of the command line: what is wrong with one and what to do about it stand apart, as in every
+//! other error.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fault::{Fault, Problem};
+
+/// A value that cannot be read. clap prints it, and keeps it as the cause of its own error.
+#[derive(Debug)]
+pub struct Refused(Problem);
+
+impl Refused {
+    /// A value that is not what its option needs.
+    pub fn new(what: impl fmt::Display, remedy: &'static str) -> Refused {
+        Refused(Problem::new(Fault::Caller, what).with_remedy(remedy))
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.remedy()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Reads a value: a parser for clap.
+pub fn value<T: FromStr<Err: Into<Problem>>>(text: &str) -> Result<T, Refused> {
+    text.parse().map_err(|error: T::Err| Refused(error.into()))
+}
