@@ -23,6 +23,7 @@ pub fn client_config(config: &ClientConfig) -> Result<Client, Error> {
     Ok(Client {
         base: Arc::new(rustls_engine::client_tls_config(&config)?),
         origin: Arc::new(Origin),
+        server_name: config.server_name.into(),
     })
 }
 
@@ -48,6 +49,7 @@ pub fn server_config(config: &ServerConfig) -> Result<Arc<rustls::ServerConfig>,
 pub struct Client {
     base: Arc<rustls::ClientConfig>,
     origin: Arc<Origin>,
+    server_name: Arc<str>,
 }
 
 /// What one connection needs: its configuration, and where its tickets arrive.
@@ -67,6 +69,12 @@ pub struct Tickets {
 }
 
 impl Client {
+    /// The name that the server is asked for, and that its certificate must carry.
+    #[must_use]
+    pub fn server_name(&self) -> &str {
+        &self.server_name
+    }
+
     /// Prepares one connection that offers exactly `ticket` or none. The ticket is used up by this.
     ///
     /// # Errors

@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use conn::{Attempt, FastOpen};
-use sslmtcp::Embedding;
+use conn::{Attempt, ClientPlan, ClientTransport};
 use tls::Ticket;
 
 use crate::error::StudyError;
-use crate::site::{Place, Reach, SERVER_NAME, Site, Variant};
+use crate::site::{Place, Site, Variant};
 
 /// How long a priming connection waits for its ticket; the path has no delay then.
 const TICKET_PATIENCE: Duration = Duration::from_secs(2);
@@ -18,9 +17,7 @@ const PRIMING_PATIENCE: Duration = Duration::from_secs(20);
 /// One connection to be made, with all that it needs.
 pub(crate) struct Dial {
     address: SocketAddr,
-    fast_open: FastOpen,
-    embedding: Embedding,
-    reach: Reach,
+    transport: ClientTransport,
     ticket: Option<Ticket>,
     early_data: bool,
     timeout: Duration,
@@ -37,9 +34,7 @@ impl Dial {
         let ticket = if mode.resumes() { place.tickets.pop_front() } else { None };
         Dial {
             address: place.address,
-            fast_open: place.variant.fast_open(),
-            embedding: place.variant.embedding(),
-            reach: place.reach.clone(),
+            transport: place.transport.clone(),
             ticket,
             early_data: mode.early_data(),
             timeout,
@@ -52,9 +47,7 @@ impl Dial {
     fn priming(place: &Place, await_ticket: Option<Duration>) -> Dial {
         Dial {
             address: place.address,
-            fast_open: place.variant.fast_open(),
-            embedding: place.variant.embedding(),
-            reach: place.reach.clone(),
+            transport: place.transport.clone(),
             ticket: None,
             early_data: false,
             timeout: PRIMING_PATIENCE,
@@ -65,44 +58,15 @@ impl Dial {
 
     /// Makes the connection, on the node that polls this.
     pub(crate) async fn run(self) -> Attempt {
-        let ticket = self.ticket.as_ref();
-        match &self.reach {
-            Reach::Tcp { tls } => {
-                let plan = conn::tcp::ClientPlan {
-                    fast_open: self.fast_open,
-                    tls: tls.as_ref().map(|client| (client, ticket)),
-                    early_data: self.early_data,
-                    timeout: self.timeout,
-                    await_ticket: self.await_ticket,
-                    linger: self.linger,
-                    ..conn::tcp::ClientPlan::new(self.address)
-                };
-                conn::tcp::connect(plan).await
-            }
-            Reach::Ours { tls, stack } => {
-                let plan = conn::sslmtcp::ClientPlan {
-                    embedding: self.embedding,
-                    tls: (tls, ticket),
-                    early_data: self.early_data,
-                    timeout: self.timeout,
-                    await_ticket: self.await_ticket,
-                    linger: self.linger,
-                    ..conn::sslmtcp::ClientPlan::new(stack, self.address, tls)
-                };
-                conn::sslmtcp::connect(plan).await
-            }
-            Reach::Quic { tls } => {
-                let plan = conn::quic::ClientPlan {
-                    tls: (tls, ticket),
-                    early_data: self.early_data,
-                    timeout: self.timeout,
-                    await_ticket: self.await_ticket,
-                    linger: self.linger,
-                    ..conn::quic::ClientPlan::new(self.address, tls, SERVER_NAME)
-                };
-                conn::quic::connect(plan).await
-            }
-        }
+        let plan = ClientPlan {
+            ticket: self.ticket,
+            early_data: self.early_data,
+            timeout: self.timeout,
+            await_ticket: self.await_ticket,
+            linger: self.linger,
+            ..ClientPlan::new(self.address, self.transport)
+        };
+        conn::connect(plan).await
     }
 }
 

@@ -5,10 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use conn::{FastOpen, Running, ServerLog};
+use conn::{ClientTransport, FastOpen, Running, Server, ServerLog, ServerPlan, ServerTransport};
 use lab::Node;
 use sslmtcp::Embedding;
-use tcpio::Stack;
 use tls::{Group, Identity, KeyExchange, KeyType, Library, Ticket, Trust, Version};
 
 use crate::error::StudyError;
@@ -130,28 +129,12 @@ impl Variant {
     }
 }
 
-/// The client's means to reach one server.
-#[derive(Clone)]
-pub(crate) enum Reach {
-    Tcp {
-        tls: Option<tls::Client>,
-    },
-    Quic {
-        tls: tls::quic::Client,
-    },
-    /// Over our own TCP.
-    Ours {
-        tls: tls::Client,
-        stack: Stack,
-    },
-}
-
 /// One server and the way to it.
 pub(crate) struct Place {
     pub variant: Variant,
     pub address: SocketAddr,
     pub log: ServerLog,
-    pub reach: Reach,
+    pub transport: ClientTransport,
     /// Each is used once, TLS 1.2's too.
     pub tickets: VecDeque<Ticket>,
     /// The server stops when this goes.
@@ -207,7 +190,7 @@ impl Site {
         self.set_up(variant)?;
         if let Some(new) = self.places.get_mut(&variant) {
             new.tickets = old.tickets;
-            new.reach = old.reach;
+            new.transport = old.transport;
         }
         Ok(())
     }
@@ -239,25 +222,25 @@ impl Site {
         let plain = variant.mode.security == Security::Plain;
         let client = tls::Client::new(&variant.client_config(&identity))?;
         let server = tls::Server::new(&variant.server_config(identity))?;
-        let plan = conn::tcp::ServerPlan {
+        let server = ServerTransport::Tcp {
             tls: (!plain).then_some(server),
             fast_open: variant.server_fast_open(),
-            timeout: SERVER_PATIENCE,
-            ..conn::tcp::ServerPlan::default()
         };
-        let running = self.kernel_server(address, plan)?;
-        let reach = Reach::Tcp { tls: (!plain).then_some(client) };
-        Ok(Place::new(variant, running, reach))
+        let running = self.serve(address, server)?;
+        let tls = (!plain).then_some(client);
+        let transport = ClientTransport::Tcp { fast_open: variant.fast_open(), tls };
+        Ok(Place::new(variant, running, transport))
     }
 
-    fn kernel_server(
+    fn serve(
         &self,
         address: SocketAddr,
-        plan: conn::tcp::ServerPlan,
+        transport: ServerTransport,
     ) -> Result<Running, StudyError> {
-        let bound = self.server.spawn(move || async move {
-            conn::tcp::Server::bind(address, plan).map(conn::tcp::Server::spawn)
-        });
+        let plan = ServerPlan { timeout: SERVER_PATIENCE, ..ServerPlan::new(transport) };
+        let bound = self
+            .server
+            .spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
         Ok(bound.join()??)
     }
 
@@ -272,29 +255,16 @@ impl Site {
         let tls = tls::Client::new(&variant.client_config(&identity))?;
         let server = tls::Server::new(&variant.server_config(identity))?;
         let running = match variant.peer {
-            Peer::Plain => {
-                let plan = conn::tcp::ServerPlan {
-                    tls: Some(server),
-                    timeout: SERVER_PATIENCE,
-                    ..conn::tcp::ServerPlan::default()
-                };
-                self.kernel_server(kernel, plan)?
-            }
+            Peer::Plain => self.serve(kernel, ServerTransport::tls(server))?,
             Peer::Same => {
-                let plan = conn::sslmtcp::ServerPlan {
-                    timeout: SERVER_PATIENCE,
-                    ..conn::sslmtcp::ServerPlan::new(server)
-                };
-                let (stack, address) = (stacks.server.clone(), stacks.next_server_address());
-                let bound = self.server.spawn(move || async move {
-                    let server = conn::sslmtcp::Server::bind(&stack, address, plan);
-                    server.map(conn::sslmtcp::Server::spawn)
-                });
-                bound.join()??
+                let stack = stacks.server.clone();
+                let transport = ServerTransport::UserTcp { stack, tls: server };
+                self.serve(stacks.next_server_address(), transport)?
             }
         };
         let stack = stacks.client(variant.visit).clone();
-        Ok(Place::new(variant, running, Reach::Ours { tls, stack }))
+        let transport = ClientTransport::UserTcp { stack, embedding: variant.embedding(), tls };
+        Ok(Place::new(variant, running, transport))
     }
 
     fn quic(
@@ -305,17 +275,8 @@ impl Site {
     ) -> Result<Place, StudyError> {
         let client = tls::quic::client_config(&variant.client_config(&identity))?;
         let server = variant.server_config(identity);
-        let plan = conn::quic::ServerPlan {
-            timeout: SERVER_PATIENCE,
-            ..conn::quic::ServerPlan::new(server)
-        };
-        let running = self
-            .server
-            .spawn(move || async move {
-                conn::quic::Server::bind(address, plan).map(conn::quic::Server::spawn)
-            })
-            .join()??;
-        Ok(Place::new(variant, running, Reach::Quic { tls: client }))
+        let running = self.serve(address, ServerTransport::quic(server))?;
+        Ok(Place::new(variant, running, ClientTransport::Quic { tls: client }))
     }
 }
 
@@ -323,9 +284,9 @@ impl Site {
 const SERVER_PATIENCE: Duration = Duration::from_secs(300);
 
 impl Place {
-    fn new(variant: Variant, running: Running, reach: Reach) -> Place {
+    fn new(variant: Variant, running: Running, transport: ClientTransport) -> Place {
         let (address, log) = (running.address(), running.log().clone());
         let tickets = VecDeque::new();
-        Place { variant, address, log, reach, tickets, _running: running }
+        Place { variant, address, log, transport, tickets, _running: running }
     }
 }

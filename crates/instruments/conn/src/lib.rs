@@ -1,9 +1,8 @@
 //! One secure connection over the kernel's TCP, our own TCP or QUIC, each step timed.
 //!
-//! [`tcp::connect`], [`sslmtcp::connect`] and [`quic::connect`] make one connection by a plan and
-//! return an [`Outcome`]: when each step happened by CLOCK_MONOTONIC, what TLS negotiated, what the
-//! kernel or our TCP says of the connection, CPU time. [`tcp::Server`], [`sslmtcp::Server`] and
-//! [`quic::Server`] answer, and log what they saw of each connection.
+//! [`connect()`] makes one connection by a [`ClientPlan`] and returns an [`Outcome`]: when each step
+//! happened by CLOCK_MONOTONIC, what TLS negotiated, what the kernel or our TCP says of the connection,
+//! CPU time. A [`Server`] answers by a [`ServerPlan`], and logs what it saw of each connection.
 //! [`probe`] measures a live server by a bounded number of connections.
 //!
 //! Everything runs within a tokio runtime (current-thread or not) and in the network namespace of the
@@ -15,20 +14,25 @@ mod failure;
 mod layer;
 mod log;
 mod outcome;
+mod plan;
 pub mod probe;
-pub mod quic;
+mod quic;
 mod running;
-pub mod sslmtcp;
-pub mod tcp;
+mod server;
+mod sslmtcp;
+mod tcp;
 mod timeline;
 #[doc(hidden)]
 pub mod untrusted;
 
-pub use self::tcp::{FastOpen, SynData, TcpInfo};
+pub use self::quic::QuicInfo;
+pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
 pub use clock::{now, thread_cpu};
 pub use cpu::{CpuScope, Metered};
 pub use failure::{Failure, Fault};
 pub use log::{DEFAULT_LOG_CAPACITY, ServerLog, ServerRecord};
 pub use outcome::{Attempt, KEPT_RESPONSE, Outcome};
+pub use plan::{ClientPlan, ClientTransport, ServerPlan, ServerTransport, connect};
 pub use running::Running;
+pub use server::Server;
 pub use timeline::Timeline;

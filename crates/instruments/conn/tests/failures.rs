@@ -5,8 +5,10 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use conn::tcp::{ClientPlan, Server, ServerPlan, connect};
-use conn::{Failure, Fault, Running};
+use conn::{
+    ClientPlan, ClientTransport, Failure, Fault, Running, Server, ServerPlan, ServerTransport,
+    connect,
+};
 use tls::{Client, Library, Version};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -31,8 +33,8 @@ fn clients() -> impl Iterator<Item = Client> {
     Library::ALL.iter().map(make)
 }
 
-fn tls_plan<'a>(server: std::net::SocketAddr, client: &'a Client) -> ClientPlan<'a> {
-    ClientPlan { tls: Some((client, None)), timeout: PATIENCE, ..ClientPlan::new(server) }
+fn tls_plan(server: std::net::SocketAddr, client: &Client) -> ClientPlan {
+    ClientPlan { timeout: PATIENCE, ..ClientPlan::new(server, ClientTransport::tls(client)) }
 }
 
 #[tokio::test]
@@ -40,7 +42,7 @@ async fn nothing_listens() {
     let listener = TcpListener::bind(loopback()).await.unwrap();
     let closed = listener.local_addr().unwrap();
     drop(listener);
-    let failure = connect(ClientPlan::new(closed)).await.unwrap_err();
+    let failure = connect(ClientPlan::plain(closed)).await.unwrap_err();
     assert!(matches!(failure, Failure::Refused), "{failure}");
     assert_eq!(failure.fault(), Fault::Peer);
 }
@@ -78,13 +80,14 @@ async fn a_reset_says_when() {
 #[tokio::test]
 async fn an_end_in_the_middle_is_the_peers_fault() {
     let client = clients().next().unwrap();
-    for tls in [Some((&client, None)), None] {
+    let plain = ClientPlan::plain(loopback()).transport;
+    for transport in [ClientTransport::tls(&client), plain] {
         let address = peer(|mut stream| async move {
             let mut buffer = [0; 4096];
             let _ = stream.read(&mut buffer).await;
         })
         .await;
-        let plan = ClientPlan { tls, response_len: 5, ..tls_plan(address, &client) };
+        let plan = ClientPlan { transport, response_len: 5, ..tls_plan(address, &client) };
         let failure = connect(plan).await.unwrap_err();
         assert_eq!((failure.name(), failure.fault()), ("protocol", Fault::Peer), "{failure}");
     }
@@ -123,7 +126,7 @@ async fn an_endless_response_is_cut_off() {
     })
     .await;
     let linger = Duration::from_millis(5);
-    let plan = ClientPlan { response_len: 100_000, linger, ..ClientPlan::new(address) };
+    let plan = ClientPlan { response_len: 100_000, linger, ..ClientPlan::plain(address) };
     let outcome = connect(plan).await.unwrap();
     assert!(outcome.response_len >= 100_000 && outcome.response_len < 200_000);
     assert_eq!(outcome.response.len(), conn::KEPT_RESPONSE);
@@ -155,7 +158,8 @@ async fn a_certificate_that_does_not_verify() {
 
 fn serve(timeout: Duration, max_connections: usize) -> Running {
     let tls = tls::Server::new(&server_config(Library::Rustls, Version::Tls13)).unwrap();
-    let plan = ServerPlan { tls: Some(tls), timeout, max_connections, ..ServerPlan::default() };
+    let plan =
+        ServerPlan { timeout, max_connections, ..ServerPlan::new(ServerTransport::tls(tls)) };
     Server::bind(loopback(), plan).unwrap().spawn()
 }
 
@@ -175,7 +179,7 @@ async fn wait_for_records(server: &Running, count: usize) -> Vec<conn::ServerRec
 async fn a_server_outlives_hostile_clients() {
     for library in Library::ALL {
         let tls = tls::Server::new(&server_config(*library, Version::Tls13)).unwrap();
-        let plan = ServerPlan { tls: Some(tls), ..ServerPlan::default() };
+        let plan = ServerPlan::new(ServerTransport::tls(tls));
         let server = Server::bind(loopback(), plan).unwrap().spawn();
         let hostile: [&[u8]; 6] = [
             b"",
@@ -202,9 +206,9 @@ async fn a_server_outlives_hostile_clients() {
 
 #[tokio::test]
 async fn more_than_a_request_is_ignored_and_far_more_cut_off() {
-    let server = Server::bind(loopback(), ServerPlan::default()).unwrap().spawn();
+    let server = Server::bind(loopback(), ServerPlan::plain()).unwrap().spawn();
     let request = vec![b'q'; 10_000];
-    let plan = ClientPlan { request: &request, ..ClientPlan::new(server.address()) };
+    let plan = ClientPlan { request, ..ClientPlan::plain(server.address()) };
     assert_eq!(connect(plan).await.unwrap().response, b"!");
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     let _ = stream.write_all(&vec![b'q'; 3 << 20]).await;
@@ -225,9 +229,9 @@ async fn a_silent_client_is_closed_after_the_deadline() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_their_turn() {
-    let plan = ServerPlan { max_connections: 1, ..ServerPlan::default() };
+    let plan = ServerPlan { max_connections: 1, ..ServerPlan::plain() };
     let server = Server::bind(loopback(), plan).unwrap().spawn();
-    let plan = ClientPlan::new(server.address());
+    let plan = ClientPlan::plain(server.address());
     let (a, b, c) =
         tokio::join!(connect(plan.clone()), connect(plan.clone()), connect(plan.clone()));
     assert!(a.is_ok() && b.is_ok() && c.is_ok());
@@ -239,7 +243,7 @@ async fn connections_beyond_the_limit_wait_their_turn() {
 #[tokio::test]
 async fn an_address_in_use_is_the_environments_fault() {
     let server = serve(PATIENCE, 1);
-    let Err(failure) = Server::bind(server.address(), ServerPlan::default()) else {
+    let Err(failure) = Server::bind(server.address(), ServerPlan::plain()) else {
         panic!("bound twice")
     };
     assert_eq!(failure.fault(), Fault::Environment);

@@ -8,8 +8,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use common::*;
-use conn::tcp::{ClientPlan, Server, ServerPlan, connect};
-use conn::{FastOpen, Outcome, Running, ServerRecord, SynData};
+use conn::{
+    ClientPlan, ClientTransport, FastOpen, Outcome, Running, Server, ServerPlan, ServerRecord,
+    ServerTransport, SynData, connect,
+};
 use tls::{Client, Group, Library, Version};
 
 /// Set in the child.
@@ -89,16 +91,26 @@ fn loopback_up() -> bool {
 }
 
 fn serve(fast_open: FastOpen, tls: Option<tls::Server>) -> Running {
-    let plan = ServerPlan { tls, fast_open, ..ServerPlan::default() };
+    let plan = ServerPlan::new(ServerTransport::Tcp { fast_open, tls });
     Server::bind(loopback(), plan).unwrap().spawn()
 }
 
-fn plan(server: &Running, fast_open: FastOpen) -> ClientPlan<'static> {
-    let new = ClientPlan::new(server.address());
-    ClientPlan { fast_open, timeout: PATIENCE, linger: PATIENCE, ..new }
+fn plain(server: &Running, fast_open: FastOpen) -> ClientPlan {
+    over(server, ClientTransport::Tcp { fast_open, tls: None })
 }
 
-async fn exchange(server: &Running, plan: ClientPlan<'_>) -> (Outcome, ServerRecord) {
+/// TLS, the hello in the first SYN.
+fn cookieless(server: &Running, client: &Client) -> ClientPlan {
+    let tls = Some(client.clone());
+    over(server, ClientTransport::Tcp { fast_open: FastOpen::Cookieless, tls })
+}
+
+fn over(server: &Running, transport: ClientTransport) -> ClientPlan {
+    let new = ClientPlan::new(server.address(), transport);
+    ClientPlan { timeout: PATIENCE, linger: PATIENCE, ..new }
+}
+
+async fn exchange(server: &Running, plan: ClientPlan) -> (Outcome, ServerRecord) {
     let outcome = connect(plan).await.unwrap();
     let record = server.log().wait_for(outcome.local, PATIENCE).await.expect("a record");
     assert_eq!(record.error, None);
@@ -112,7 +124,7 @@ fn tls13(max_early_data: u32, groups: Vec<Group>) -> tls::Server {
 
 async fn data_rides_in_the_first_syn_without_a_cookie() {
     let server = serve(FastOpen::Cookieless, None);
-    let (outcome, record) = exchange(&server, plan(&server, FastOpen::Cookieless)).await;
+    let (outcome, record) = exchange(&server, plain(&server, FastOpen::Cookieless)).await;
     let timeline = outcome.timeline;
     assert_eq!((outcome.syn_data, outcome.syn_bytes), (SynData::Acknowledged, 1));
     assert!(record.syn_data);
@@ -124,7 +136,7 @@ async fn data_rides_in_the_first_syn_without_a_cookie() {
 
     let server = serve(FastOpen::Cookieless, Some(tls13(0, vec![Group::X25519])));
     let client = Client::new(&client_config(Library::Rustls, Version::Tls13)).unwrap();
-    let plan = ClientPlan { tls: Some((&client, None)), ..plan(&server, FastOpen::Cookieless) };
+    let plan = cookieless(&server, &client);
     let (outcome, record) = exchange(&server, plan).await;
     assert_eq!(outcome.syn_data, SynData::Acknowledged);
     assert_eq!(outcome.syn_bytes, outcome.facts.unwrap().client_hello_len);
@@ -133,14 +145,14 @@ async fn data_rides_in_the_first_syn_without_a_cookie() {
 
 async fn a_cookie_is_got_once_and_used() {
     let server = serve(FastOpen::Cookie, None);
-    let (first, record) = exchange(&server, plan(&server, FastOpen::Cookie)).await;
+    let (first, record) = exchange(&server, plain(&server, FastOpen::Cookie)).await;
     assert_eq!((first.syn_data, record.syn_data), (SynData::NotSent, false));
     assert_in_order(&first.timeline);
     for _ in 0..3 {
-        let (next, record) = exchange(&server, plan(&server, FastOpen::Cookie)).await;
+        let (next, record) = exchange(&server, plain(&server, FastOpen::Cookie)).await;
         assert_eq!((next.syn_data, record.syn_data), (SynData::Acknowledged, true));
     }
-    let (off, record) = exchange(&server, plan(&server, FastOpen::Off)).await;
+    let (off, record) = exchange(&server, plain(&server, FastOpen::Off)).await;
     assert_eq!((off.syn_data, record.syn_data), (SynData::NotSent, false));
 }
 
@@ -148,18 +160,11 @@ async fn early_data_rides_in_the_syn() {
     let server = serve(FastOpen::Cookieless, Some(tls13(1000, vec![Group::X25519])));
     let config = client_config(Library::Rustls, Version::Tls13);
     let client = Client::new(&tls::ClientConfig { early_data: true, ..config }).unwrap();
-    let prime = ClientPlan {
-        tls: Some((&client, None)),
-        await_ticket: Some(PATIENCE),
-        ..plan(&server, FastOpen::Cookieless)
-    };
+    let prime = ClientPlan { await_ticket: Some(PATIENCE), ..cookieless(&server, &client) };
     let (mut primed, _) = exchange(&server, prime).await;
     let ticket = primed.tickets.pop().unwrap();
-    let plan = ClientPlan {
-        tls: Some((&client, Some(&ticket))),
-        early_data: true,
-        ..plan(&server, FastOpen::Cookieless)
-    };
+    let plan =
+        ClientPlan { ticket: Some(ticket), early_data: true, ..cookieless(&server, &client) };
     let (outcome, record) = exchange(&server, plan).await;
     assert!(outcome.early_data_accepted());
     assert_eq!((outcome.syn_data, outcome.partial_writes), (SynData::Acknowledged, 0));
@@ -178,7 +183,7 @@ async fn a_client_hello_too_long_for_the_syn_is_sent_in_two_writes() {
     let server = serve(FastOpen::Cookieless, Some(tls13(0, groups.clone())));
     let config = client_config(Library::Rustls, Version::Tls13);
     let client = Client::new(&tls::ClientConfig { groups, key_shares: 2, ..config }).unwrap();
-    let plan = ClientPlan { tls: Some((&client, None)), ..plan(&server, FastOpen::Cookieless) };
+    let plan = cookieless(&server, &client);
     let (outcome, _) = exchange(&server, plan).await;
     let hello = outcome.facts.unwrap().client_hello_len;
     assert!(hello > SYN_ROOM, "a ClientHello of {hello} bytes");
@@ -188,7 +193,7 @@ async fn a_client_hello_too_long_for_the_syn_is_sent_in_two_writes() {
 
 async fn a_server_without_fast_open_gets_the_data_again() {
     let server = serve(FastOpen::Off, None);
-    let (outcome, record) = exchange(&server, plan(&server, FastOpen::Cookieless)).await;
+    let (outcome, record) = exchange(&server, plain(&server, FastOpen::Cookieless)).await;
     assert_eq!(outcome.syn_data, SynData::NotAcknowledged);
     assert_eq!(outcome.syn_bytes, 1);
     assert!(!record.syn_data);
@@ -199,7 +204,7 @@ async fn a_closed_port_refuses_the_syn_with_data() {
     let listener = std::net::TcpListener::bind(loopback()).unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let plan = ClientPlan { fast_open: FastOpen::Cookieless, ..ClientPlan::new(address) };
-    let failure = connect(plan).await.unwrap_err();
+    let cookieless = ClientTransport::Tcp { fast_open: FastOpen::Cookieless, tls: None };
+    let failure = connect(ClientPlan::new(address, cookieless)).await.unwrap_err();
     assert_eq!(failure.name(), "refused", "{failure}");
 }

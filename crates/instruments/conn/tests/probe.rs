@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::*;
 use conn::probe::{Mode, Options, ProbeError, Report, Target, Verdict, probe};
-use conn::{Fault, Running, quic, tcp};
+use conn::{Fault, Running, Server, ServerPlan, ServerTransport};
 use tls::{Library, Trust, Version};
 
 fn target(address: SocketAddr) -> Target {
@@ -30,18 +30,17 @@ fn serve(library: Library) -> (Running, Option<Running>) {
     config.max_early_data = 16_384;
     let response = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".to_vec();
     let server = tls::Server::new(&config).unwrap();
-    let plan = tcp::ServerPlan {
-        tls: Some(server),
+    let plan = ServerPlan {
         request_len: 20,
         response: response.clone(),
-        ..tcp::ServerPlan::default()
+        ..ServerPlan::new(ServerTransport::tls(server))
     };
-    let over_tcp = tcp::Server::bind(loopback(), plan).unwrap().spawn();
+    let over_tcp = Server::bind(loopback(), plan).unwrap().spawn();
     config.library = Library::Rustls;
     config.alpn = vec![b"h3".to_vec()];
-    let plan = quic::ServerPlan { response, ..quic::ServerPlan::new(config) };
+    let plan = ServerPlan { response, ..ServerPlan::new(ServerTransport::quic(config)) };
     // The port may be taken by a program that has nothing to do with this test.
-    let over_quic = quic::Server::bind(over_tcp.address(), plan).ok().map(quic::Server::spawn);
+    let over_quic = Server::bind(over_tcp.address(), plan).ok().map(Server::spawn);
     (over_tcp, over_quic)
 }
 
@@ -122,7 +121,7 @@ async fn an_untrusted_certificate_is_reported_and_measured_only_if_told_to() {
 
 #[tokio::test]
 async fn a_port_that_speaks_no_tls() {
-    let server = tcp::Server::bind(loopback(), tcp::ServerPlan::default()).unwrap().spawn();
+    let server = Server::bind(loopback(), ServerPlan::plain()).unwrap().spawn();
     let options = Options { timeout: Duration::from_millis(200), ..options() };
     let report = probe(&target(server.address()), &options, |_| {}).await.unwrap();
     assert_supported(&report, &[Mode::Tcp]);

@@ -5,14 +5,20 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use conn::quic::{ClientPlan, Server, ServerPlan, connect};
-use conn::{Failure, Fault, Outcome, Running, ServerRecord};
+use conn::{
+    ClientPlan, ClientTransport, Failure, Fault, Outcome, Running, Server, ServerPlan,
+    ServerRecord, ServerTransport, connect,
+};
 use tls::{EarlyData, Group, Library, Ticket, Version};
 
-fn serve(change: impl FnOnce(&mut ServerPlan)) -> Running {
-    let mut plan = ServerPlan::new(server_config(Library::Rustls, Version::Tls13));
-    plan.response = vec![b'r'; 100];
-    change(&mut plan);
+fn serve(change: impl FnOnce(&mut tls::ServerConfig)) -> Running {
+    let mut config = server_config(Library::Rustls, Version::Tls13);
+    change(&mut config);
+    serve_over(ServerTransport::quic(config))
+}
+
+fn serve_over(transport: ServerTransport) -> Running {
+    let plan = ServerPlan { response: vec![b'r'; 100], ..ServerPlan::new(transport) };
     Server::bind(loopback(), plan).unwrap().spawn()
 }
 
@@ -20,12 +26,16 @@ fn client() -> tls::quic::Client {
     tls::quic::client_config(&client_config(Library::Rustls, Version::Tls13)).unwrap()
 }
 
-fn plan<'a>(server: &Running, client: &'a tls::quic::Client) -> ClientPlan<'a> {
-    let new = ClientPlan::new(server.address(), client, NAME);
+fn over(client: &tls::quic::Client) -> ClientTransport {
+    ClientTransport::Quic { tls: client.clone() }
+}
+
+fn plan(server: &Running, client: &tls::quic::Client) -> ClientPlan {
+    let new = ClientPlan::new(server.address(), over(client));
     ClientPlan { response_len: 100, timeout: PATIENCE, ..new }
 }
 
-async fn exchange(server: &Running, plan: ClientPlan<'_>) -> (Outcome, ServerRecord) {
+async fn exchange(server: &Running, plan: ClientPlan) -> (Outcome, ServerRecord) {
     let outcome = connect(plan).await.unwrap();
     let record = server.log().wait_for(outcome.local, PATIENCE).await.expect("a record");
     assert_eq!(record.error, None);
@@ -76,10 +86,10 @@ async fn one_round_trip_handshake() {
 
 #[tokio::test]
 async fn a_ticket_resumes_without_early_data() {
-    let (server, client) = (serve(|plan| plan.tls.max_early_data = 1), client());
+    let (server, client) = (serve(|tls| tls.max_early_data = 1), client());
     let (primed, ticket) = prime(&server, &client).await;
     assert!(primed.quic.unwrap().ticket_allows_early_data);
-    let plan = ClientPlan { tls: (&client, Some(&ticket)), ..plan(&server, &client) };
+    let plan = ClientPlan { ticket: Some(ticket), ..plan(&server, &client) };
     let (outcome, _) = exchange(&server, plan).await;
     assert_in_order(&outcome.timeline);
     assert!(outcome.resumed() && outcome.chain.is_empty());
@@ -88,10 +98,10 @@ async fn a_ticket_resumes_without_early_data() {
 
 #[tokio::test]
 async fn zero_rtt_is_accepted_and_answered_before_finished() {
-    let (server, client) = (serve(|plan| plan.tls.max_early_data = 1), client());
+    let (server, client) = (serve(|tls| tls.max_early_data = 1), client());
     let (_, ticket) = prime(&server, &client).await;
-    let tls = (&client, Some(&ticket));
-    let plan = ClientPlan { tls, early_data: true, ..plan(&server, &client) };
+    let resuming = ClientPlan { ticket: Some(ticket), ..plan(&server, &client) };
+    let plan = ClientPlan { early_data: true, ..resuming };
     let (outcome, record) = exchange(&server, plan).await;
     assert!(outcome.resumed() && outcome.early_data_accepted());
     assert!(outcome.timeline.ready < outcome.timeline.handshake_complete);
@@ -102,12 +112,12 @@ async fn zero_rtt_is_accepted_and_answered_before_finished() {
 
 #[tokio::test]
 async fn rejected_zero_rtt_is_sent_again_after_the_handshake() {
-    let first = serve(|plan| plan.tls.max_early_data = 1);
-    let second = serve(|plan| plan.tls.max_early_data = 1);
+    let first = serve(|tls| tls.max_early_data = 1);
+    let second = serve(|tls| tls.max_early_data = 1);
     let client = client();
     let (_, ticket) = prime(&first, &client).await;
-    let tls = (&client, Some(&ticket));
-    let plan = ClientPlan { tls, early_data: true, ..plan(&second, &client) };
+    let resuming = ClientPlan { ticket: Some(ticket), ..plan(&second, &client) };
+    let plan = ClientPlan { early_data: true, ..resuming };
     let (outcome, record) = exchange(&second, plan).await;
     let timeline = outcome.timeline;
     assert!(outcome.early_request && !outcome.early_data_accepted() && !outcome.resumed());
@@ -119,7 +129,7 @@ async fn rejected_zero_rtt_is_sent_again_after_the_handshake() {
 
 #[tokio::test]
 async fn hello_retry_request_and_retry() {
-    let server = serve(|plan| plan.tls.groups = vec![Group::Secp256r1]);
+    let server = serve(|tls| tls.groups = vec![Group::Secp256r1]);
     let groups = vec![Group::X25519, Group::Secp256r1];
     let config = client_config(Library::Rustls, Version::Tls13);
     let client = tls::quic::client_config(&tls::ClientConfig { groups, ..config }).unwrap();
@@ -129,7 +139,8 @@ async fn hello_retry_request_and_retry() {
     assert_eq!(facts.key_shares, [Group::X25519]);
     assert_eq!(facts.group, Some(Group::Secp256r1));
 
-    let validating = serve(|plan| plan.retry = true);
+    let tls = Box::new(server_config(Library::Rustls, Version::Tls13));
+    let validating = serve_over(ServerTransport::Quic { tls, retry: true });
     let client = self::client();
     let (outcome, _) = exchange(&validating, plan(&validating, &client)).await;
     assert!(!outcome.facts.unwrap().hello_retry_request);
@@ -143,7 +154,8 @@ async fn think_time_and_no_request_at_all() {
     assert!(outcome.timeline.think_time().unwrap() >= think);
     assert!(record.handshake_complete < record.request_received);
 
-    let outcome = connect(ClientPlan { request: b"", ..plan(&server, &client) }).await.unwrap();
+    let outcome =
+        connect(ClientPlan { request: Vec::new(), ..plan(&server, &client) }).await.unwrap();
     let record = server.log().wait_for(outcome.local, PATIENCE).await.unwrap();
     assert_eq!((record.error, record.request_received), (None, None));
     assert!(record.handshake_complete.is_some());
@@ -154,7 +166,7 @@ async fn a_silent_port_times_out() {
     let silent = std::net::UdpSocket::bind(loopback()).unwrap();
     let client = client();
     let timeout = Duration::from_millis(40);
-    let new = ClientPlan::new(silent.local_addr().unwrap(), &client, NAME);
+    let new = ClientPlan::new(silent.local_addr().unwrap(), over(&client));
     let failure = connect(ClientPlan { timeout, ..new }).await.unwrap_err();
     let Failure::TimedOut { after, timeline } = failure else { panic!("{failure}") };
     assert_eq!(after, timeout);
@@ -163,7 +175,7 @@ async fn a_silent_port_times_out() {
 
 #[tokio::test]
 async fn certificates_and_protocols_that_do_not_fit() {
-    let server = serve(|plan| plan.tls.alpn = vec![b"h3".to_vec()]);
+    let server = serve(|tls| tls.alpn = vec![b"h3".to_vec()]);
     let config = client_config(Library::Rustls, Version::Tls13);
     let alpn = vec![b"h3".to_vec()];
     let fitting = tls::ClientConfig { alpn, ..config };

@@ -3,27 +3,38 @@
 mod common;
 
 use common::*;
-use conn::tcp::{ClientPlan, Server, ServerPlan, connect};
-use conn::{FastOpen, Outcome, Running, ServerRecord, SynData};
+use conn::{
+    ClientPlan, ClientTransport, FastOpen, Outcome, Running, Server, ServerPlan, ServerRecord,
+    ServerTransport, SynData, connect,
+};
 use tls::{Client, EarlyData, Group, KeyExchange, Library, Ticket, Version};
 
 fn serve(tls: Option<tls::Server>) -> Running {
-    let plan = ServerPlan { tls, response: vec![b'r'; 100], ..ServerPlan::default() };
+    let transport = ServerTransport::Tcp { fast_open: FastOpen::Off, tls };
+    let plan = ServerPlan { response: vec![b'r'; 100], ..ServerPlan::new(transport) };
     Server::bind(loopback(), plan).unwrap().spawn()
 }
 
-fn plan(server: &Running) -> ClientPlan<'static> {
+fn over(server: &Running, transport: ClientTransport) -> ClientPlan {
     let response_len = 100;
     ClientPlan {
         response_len,
         timeout: PATIENCE,
         linger: PATIENCE,
-        ..ClientPlan::new(server.address())
+        ..ClientPlan::new(server.address(), transport)
     }
 }
 
+fn plain(server: &Running) -> ClientPlan {
+    over(server, ClientTransport::Tcp { fast_open: FastOpen::Off, tls: None })
+}
+
+fn plan(server: &Running, client: &Client) -> ClientPlan {
+    over(server, ClientTransport::tls(client))
+}
+
 /// Connects, and takes what the server logged of it.
-async fn exchange(server: &Running, plan: ClientPlan<'_>) -> (Outcome, ServerRecord) {
+async fn exchange(server: &Running, plan: ClientPlan) -> (Outcome, ServerRecord) {
     let outcome = connect(plan).await.unwrap();
     let record = server.log().wait_for(outcome.local, PATIENCE).await.expect("a record");
     assert_eq!(record.error, None);
@@ -61,7 +72,7 @@ fn assert_agreement(outcome: &Outcome, record: &ServerRecord) {
 #[tokio::test]
 async fn plain_tcp_is_ready_when_connected() {
     let server = serve(None);
-    let (outcome, record) = exchange(&server, plan(&server)).await;
+    let (outcome, record) = exchange(&server, plain(&server)).await;
     assert_in_order(&outcome.timeline);
     assert!(outcome.timeline.ready >= outcome.timeline.connected);
     assert_eq!(outcome.timeline.hello_sent, None);
@@ -78,7 +89,7 @@ async fn full_handshakes_of_every_pair_of_libraries() {
         for version in [Version::Tls12, Version::Tls13] {
             let running = serve(Some(tls::Server::new(&server_config(server, version)).unwrap()));
             let client = Client::new(&client_config(client, version)).unwrap();
-            let plan = ClientPlan { tls: Some((&client, None)), ..plan(&running) };
+            let plan = plan(&running, &client);
             let (outcome, record) = exchange(&running, plan).await;
             assert_in_order(&outcome.timeline);
             let facts = outcome.facts.unwrap();
@@ -101,7 +112,7 @@ async fn rsa_key_exchange() {
     config.trust = tls::Trust::Roots(rsa_identity().roots().to_vec());
     config.key_exchange = KeyExchange::Rsa;
     let client = Client::new(&config).unwrap();
-    let plan = ClientPlan { tls: Some((&client, None)), ..plan(&server) };
+    let plan = plan(&server, &client);
     let (outcome, _) = exchange(&server, plan).await;
     assert_in_order(&outcome.timeline);
     assert_eq!(outcome.facts.unwrap().group, None);
@@ -109,8 +120,7 @@ async fn rsa_key_exchange() {
 
 /// A first connection that waits for a ticket.
 async fn prime(server: &Running, client: &Client) -> Ticket {
-    let tls = Some((client, None));
-    let plan = ClientPlan { tls, await_ticket: Some(PATIENCE), ..plan(server) };
+    let plan = ClientPlan { await_ticket: Some(PATIENCE), ..plan(server, client) };
     let (mut outcome, _) = exchange(server, plan).await;
     assert!(!outcome.resumed());
     outcome.tickets.pop().expect("a ticket")
@@ -123,7 +133,7 @@ async fn resumption_by_the_ticket_of_a_priming_connection() {
             let running = serve(Some(tls::Server::new(&server_config(server, version)).unwrap()));
             let client = Client::new(&client_config(client, version)).unwrap();
             let ticket = prime(&running, &client).await;
-            let plan = ClientPlan { tls: Some((&client, Some(&ticket))), ..plan(&running) };
+            let plan = ClientPlan { ticket: Some(ticket), ..plan(&running, &client) };
             let (outcome, _) = exchange(&running, plan).await;
             assert_in_order(&outcome.timeline);
             assert!(outcome.resumed(), "{version} {server}");
@@ -148,8 +158,8 @@ async fn early_data_is_accepted_and_answered_before_finished() {
         let running = serve(Some(early_server(server)));
         let tls_client = early_client(client);
         let ticket = prime(&running, &tls_client).await;
-        let tls = Some((&tls_client, Some(&ticket)));
-        let plan = ClientPlan { tls, early_data: true, ..plan(&running) };
+        let resuming = ClientPlan { ticket: Some(ticket), ..plan(&running, &tls_client) };
+        let plan = ClientPlan { early_data: true, ..resuming };
         let (outcome, record) = exchange(&running, plan).await;
         let timeline = outcome.timeline;
         assert!(outcome.early_data_accepted() && outcome.resumed(), "{client} {server}");
@@ -174,8 +184,8 @@ async fn rejected_early_data_is_sent_again_after_the_handshake() {
         let second = serve(Some(early_server(server)));
         let tls_client = early_client(client);
         let ticket = prime(&first, &tls_client).await;
-        let tls = Some((&tls_client, Some(&ticket)));
-        let plan = ClientPlan { tls, early_data: true, ..plan(&second) };
+        let resuming = ClientPlan { ticket: Some(ticket), ..plan(&second, &tls_client) };
+        let plan = ClientPlan { early_data: true, ..resuming };
         let (outcome, record) = exchange(&second, plan).await;
         let timeline = outcome.timeline;
         assert!(outcome.early_request && !outcome.early_data_accepted(), "{client} {server}");
@@ -190,7 +200,7 @@ async fn rejected_early_data_is_sent_again_after_the_handshake() {
 async fn early_data_asked_for_without_a_ticket_goes_after_the_handshake() {
     let server = serve(Some(early_server(Library::Rustls)));
     let client = early_client(Library::Rustls);
-    let plan = ClientPlan { tls: Some((&client, None)), early_data: true, ..plan(&server) };
+    let plan = ClientPlan { early_data: true, ..plan(&server, &client) };
     let (outcome, record) = exchange(&server, plan).await;
     assert_in_order(&outcome.timeline);
     assert!(!outcome.early_request && !record.early_request);
@@ -205,7 +215,7 @@ async fn hello_retry_request_is_seen_by_both_sides() {
         let config = client_config(client, Version::Tls13);
         let groups = vec![Group::X25519, Group::Secp256r1];
         let client = Client::new(&tls::ClientConfig { groups, ..config }).unwrap();
-        let plan = ClientPlan { tls: Some((&client, None)), ..plan(&running) };
+        let plan = plan(&running, &client);
         let (outcome, _) = exchange(&running, plan).await;
         assert_in_order(&outcome.timeline);
         let facts = outcome.facts.unwrap();
@@ -221,7 +231,7 @@ async fn the_request_waits_for_the_think_time() {
         serve(Some(tls::Server::new(&server_config(Library::Rustls, Version::Tls13)).unwrap()));
     let client = Client::new(&client_config(Library::Rustls, Version::Tls13)).unwrap();
     let think = std::time::Duration::from_millis(20);
-    let plan = ClientPlan { tls: Some((&client, None)), think, ..plan(&server) };
+    let plan = ClientPlan { think, ..plan(&server, &client) };
     let (outcome, record) = exchange(&server, plan).await;
     assert_in_order(&outcome.timeline);
     assert!(outcome.timeline.think_time().unwrap() >= think);
@@ -235,7 +245,7 @@ async fn a_connection_without_a_request_ends_with_the_handshake() {
     let server =
         serve(Some(tls::Server::new(&server_config(Library::OpenSsl, Version::Tls13)).unwrap()));
     let client = Client::new(&client_config(Library::OpenSsl, Version::Tls13)).unwrap();
-    let plan = ClientPlan { tls: Some((&client, None)), request: b"", ..plan(&server) };
+    let plan = ClientPlan { request: Vec::new(), ..plan(&server, &client) };
     let outcome = connect(plan).await.unwrap();
     assert!(outcome.timeline.ready.is_some() && outcome.timeline.request_sent.is_none());
     let record = server.log().wait_for(outcome.local, PATIENCE).await.unwrap();
@@ -248,7 +258,7 @@ async fn connections_at_once_are_told_apart() {
     let server =
         serve(Some(tls::Server::new(&server_config(Library::Rustls, Version::Tls13)).unwrap()));
     let client = Client::new(&client_config(Library::Rustls, Version::Tls13)).unwrap();
-    let plan = ClientPlan { tls: Some((&client, None)), ..plan(&server) };
+    let plan = plan(&server, &client);
     let (a, b, c, d) = tokio::join!(
         exchange(&server, plan.clone()),
         exchange(&server, plan.clone()),
@@ -265,7 +275,7 @@ async fn connections_at_once_are_told_apart() {
 async fn fast_open_that_the_server_does_not_allow_falls_back() {
     // Whatever the sysctl of this namespace says, the listener did not ask for Fast Open.
     let server = serve(None);
-    let plan = ClientPlan { fast_open: FastOpen::Cookie, ..plan(&server) };
+    let plan = over(&server, ClientTransport::Tcp { fast_open: FastOpen::Cookie, tls: None });
     let (outcome, record) = exchange(&server, plan).await;
     assert_ne!(outcome.syn_data, SynData::Acknowledged);
     assert!(!record.syn_data);
@@ -276,14 +286,14 @@ async fn ipv6_listens_on_ipv6_only() {
     let address = (std::net::Ipv6Addr::LOCALHOST, 0).into();
     let server = match Server::bind(
         address,
-        ServerPlan { response: vec![b'r'; 100], ..ServerPlan::default() },
+        ServerPlan { response: vec![b'r'; 100], ..ServerPlan::plain() },
     ) {
         Ok(server) => server.spawn(),
         Err(error) => return eprintln!("SKIPPED: no IPv6 here: {error}"),
     };
-    let (outcome, _) = exchange(&server, plan(&server)).await;
+    let (outcome, _) = exchange(&server, plain(&server)).await;
     assert!(outcome.local.is_ipv6());
     let v4 = (std::net::Ipv4Addr::LOCALHOST, server.address().port()).into();
-    let refused = connect(ClientPlan { server: v4, ..plan(&server) }).await.unwrap_err();
+    let refused = connect(ClientPlan { server: v4, ..plain(&server) }).await.unwrap_err();
     assert_eq!(refused.name(), "refused");
 }

@@ -8,8 +8,9 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use conn::tcp::{ClientPlan, ServerPlan};
-use conn::{Outcome, ServerRecord};
+use conn::{
+    ClientPlan, ClientTransport, Outcome, Server, ServerPlan, ServerRecord, ServerTransport,
+};
 use lab::{Lab, Link, Node};
 use tls::{EarlyData, Identity, KeyType, Library, Trust, Version};
 
@@ -98,14 +99,14 @@ impl Stage {
         let client = client.clone();
         let attempt = self.client.spawn(move || async move {
             let plan = ClientPlan {
-                tls: Some((&client, ticket.as_ref())),
+                ticket,
                 early_data,
-                request: b"abc\n",
+                request: b"abc\n".to_vec(),
                 response_len: 4,
                 await_ticket: Some(Duration::from_secs(2)),
-                ..ClientPlan::new(address)
+                ..ClientPlan::new(address, ClientTransport::tls(&client))
             };
-            conn::tcp::connect(plan).await
+            conn::connect(plan).await
         });
         let outcome = attempt.join()??;
         assert_eq!(outcome.response, b"cba\n");
@@ -129,15 +130,12 @@ impl Stage {
         let mut config = tls::ServerConfig::new(library, Arc::clone(&self.identity));
         config.versions = vec![version];
         config.max_early_data = max_early_data;
-        let plan = ServerPlan {
-            tls: Some(tls::Server::new(&config)?),
-            response: ANSWER.into(),
-            ..ServerPlan::default()
-        };
+        let transport = ServerTransport::tls(tls::Server::new(&config)?);
+        let plan = ServerPlan { response: ANSWER.into(), ..ServerPlan::new(transport) };
         let address = SocketAddr::new(IpAddr::V4(self.server.addr4()?), 0);
-        let running = self.server.spawn(move || async move {
-            conn::tcp::Server::bind(address, plan).map(conn::tcp::Server::spawn)
-        });
+        let running = self
+            .server
+            .spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
         Ok(running.join()??)
     }
 

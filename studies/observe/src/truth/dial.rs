@@ -3,29 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use conn::{Failure, Timeline};
+use conn::{ClientPlan, ClientTransport, Failure, Timeline};
 use tls::Ticket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::scenario::{SERVER_NAME, Scenario};
+use super::scenario::Scenario;
 
 /// How long any attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait for a ticket.
 const TICKET_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The client's means.
-#[derive(Clone)]
-pub(super) enum Means {
-    Tcp(tls::Client),
-    Quic(tls::quic::Client),
-}
-
 /// One connection to be made.
 pub(super) struct Dial {
     pub scenario: Scenario,
     pub server: SocketAddr,
-    pub means: Means,
+    pub transport: ClientTransport,
     pub ticket: Option<Ticket>,
     /// How long to wait before it begins.
     pub after: Duration,
@@ -52,12 +45,13 @@ pub(super) struct Dialled {
 impl Dial {
     pub(super) async fn run(self) -> Dialled {
         tokio::time::sleep(self.after).await;
-        let result = match &self.means {
-            Means::Tcp(client) if self.scenario == Scenario::Reset => self.reset(client).await,
-            Means::Tcp(client) => self.tcp(client).await,
-            Means::Quic(client) => self.quic(client).await,
-        };
         let (scenario, server) = (self.scenario, self.server);
+        let result = match &self.transport {
+            ClientTransport::Tcp { tls: Some(client), .. } if scenario == Scenario::Reset => {
+                reset(server, client).await
+            }
+            _ => conn::connect(self.plan()).await,
+        };
         match result {
             Ok(outcome) => Dialled {
                 scenario,
@@ -80,32 +74,26 @@ impl Dial {
         }
     }
 
-    async fn tcp(&self, client: &tls::Client) -> conn::Attempt {
-        let plan = conn::tcp::ClientPlan {
-            tls: Some((client, self.ticket.as_ref())),
+    fn plan(self) -> ClientPlan {
+        let plan = ClientPlan::new(self.server, self.transport);
+        let linger = match plan.transport {
+            ClientTransport::Quic { .. } => Duration::from_millis(100),
+            _ => plan.linger,
+        };
+        ClientPlan {
+            ticket: self.ticket,
             early_data: self.scenario.early_data() && !self.priming,
             think: self.scenario.think(),
             timeout: PATIENCE,
             await_ticket: self.priming.then_some(TICKET_PATIENCE),
-            ..conn::tcp::ClientPlan::new(self.server)
-        };
-        conn::tcp::connect(plan).await
+            linger,
+            ..plan
+        }
     }
+}
 
-    async fn quic(&self, client: &tls::quic::Client) -> conn::Attempt {
-        let plan = conn::quic::ClientPlan {
-            tls: (client, self.ticket.as_ref()),
-            early_data: self.scenario.early_data() && !self.priming,
-            timeout: PATIENCE,
-            await_ticket: self.priming.then_some(TICKET_PATIENCE),
-            linger: Duration::from_millis(100),
-            ..conn::quic::ClientPlan::new(self.server, client, SERVER_NAME)
-        };
-        conn::quic::connect(plan).await
-    }
-
-    /// Sends a ClientHello, waits for the answer, and resets.
-    async fn reset(&self, client: &tls::Client) -> conn::Attempt {
+/// Sends a ClientHello, waits for the answer, and resets.
+async fn reset(server: SocketAddr, client: &tls::Client) -> conn::Attempt {
         let io = |error: std::io::Error| Failure::Environment {
             call: "a connection to be reset",
             errno: error.raw_os_error().unwrap_or(0),
@@ -115,7 +103,7 @@ impl Dial {
         let mut session = client.start(None)?;
         let mut hello = Vec::new();
         session.write_tls(&mut hello)?;
-        let mut stream = tokio::net::TcpStream::connect(self.server).await.map_err(io)?;
+        let mut stream = tokio::net::TcpStream::connect(server).await.map_err(io)?;
         stream.write_all(&hello).await.map_err(io)?;
         let mut answer = [0; 4096];
         let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
@@ -127,4 +115,3 @@ impl Dial {
         drop(stream);
         Err(Failure::Protocol("was reset on purpose"))
     }
-}

@@ -6,14 +6,14 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conn::Running;
+use conn::{ClientTransport, Running, Server, ServerPlan, ServerTransport};
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
 use linkmodel::{Jitter, LinkConfig, Path};
 use tls::{Identity, KeyType, Ticket};
 use tracker::{Connection, Limits, LinkType, Tracker};
 
-use super::dial::{Dial, Dialled, Means};
+use super::dial::{Dial, Dialled};
 use super::batch::{Ends, Logged};
 use super::population::Population;
 use super::scenario::{SERVER_NAME, Scenario};
@@ -35,7 +35,7 @@ struct Captures {
 struct Clients {
     node: Node,
     link: Link,
-    means: BTreeMap<Scenario, Means>,
+    means: BTreeMap<Scenario, ClientTransport>,
     tickets: BTreeMap<Scenario, VecDeque<Ticket>>,
     population: Population,
 }
@@ -118,8 +118,8 @@ impl Site {
             true => None,
             false => clients.tickets.get_mut(&scenario).and_then(VecDeque::pop_front),
         };
-        let means = clients.means.get(&scenario)?.clone();
-        Some(Dial { scenario, server, means, ticket, after: Duration::ZERO, priming })
+        let transport = clients.means.get(&scenario)?.clone();
+        Some(Dial { scenario, server, transport, ticket, after: Duration::ZERO, priming })
     }
 
     /// Makes a batch of connections for each population, all together.
@@ -232,36 +232,25 @@ fn client_means(
     population: Population,
     identity: &Identity,
     stranger: &Identity,
-) -> Result<Means, TruthError> {
+) -> Result<ClientTransport, TruthError> {
     if scenario.is_quic() {
         let config = scenario.client_config(tls::Library::Rustls, identity, stranger);
-        return Ok(Means::Quic(tls::quic::client_config(&config)?));
+        return Ok(ClientTransport::Quic { tls: tls::quic::client_config(&config)? });
     }
     let config = scenario.client_config(population.library(), identity, stranger);
-    Ok(Means::Tcp(tls::Client::new(&config)?))
+    Ok(ClientTransport::tls(&tls::Client::new(&config)?))
 }
 
 /// A server of a kind, reached by every link.
 fn serve(server: &Node, scenario: Scenario, identity: &Arc<Identity>) -> Result<Running, TruthError> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let config = scenario.server_config(identity);
-    if scenario.is_quic() {
-        let plan = conn::quic::ServerPlan {
-            timeout: SERVER_PATIENCE,
-            ..conn::quic::ServerPlan::new(config)
-        };
-        let bound = server.spawn(move || async move {
-            conn::quic::Server::bind(address, plan).map(conn::quic::Server::spawn)
-        });
-        return Ok(bound.join()??);
-    }
-    let plan = conn::tcp::ServerPlan {
-        tls: Some(tls::Server::new(&config)?),
-        timeout: SERVER_PATIENCE,
-        ..conn::tcp::ServerPlan::default()
+    let transport = match scenario.is_quic() {
+        true => ServerTransport::quic(config),
+        false => ServerTransport::tls(tls::Server::new(&config)?),
     };
-    let bound = server.spawn(move || async move {
-        conn::tcp::Server::bind(address, plan).map(conn::tcp::Server::spawn)
-    });
+    let plan = ServerPlan { timeout: SERVER_PATIENCE, ..ServerPlan::new(transport) };
+    let bound =
+        server.spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
     Ok(bound.join()??)
 }

@@ -15,8 +15,7 @@ use super::report::{
 };
 use super::resolve::bare;
 use super::{Options, ProbeError, Target};
-use crate::tcp::{self, ClientPlan};
-use crate::{Failure, FastOpen, Outcome, SynData, quic};
+use crate::{ClientPlan, ClientTransport, Failure, FastOpen, Outcome, SynData, connect};
 
 /// How long to wait for a ticket after the handshake, besides two round trips.
 const TICKET_PATIENCE: Duration = Duration::from_millis(500);
@@ -55,12 +54,12 @@ impl<'a> Prober<'a> {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for (tried, address) in addresses.iter().enumerate() {
             let plan = ClientPlan {
-                request: b"",
+                request: Vec::new(),
                 timeout: options.timeout,
                 linger: Duration::ZERO,
-                ..ClientPlan::new(*address)
+                ..ClientPlan::plain(*address)
             };
-            match tcp::connect(plan).await {
+            match connect(plan).await {
                 Ok(_) => {
                     let name = target.server_name.as_deref().unwrap_or(&target.host);
                     return Ok(Prober {
@@ -108,7 +107,7 @@ impl<'a> Prober<'a> {
 
     async fn tcp(&mut self, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         for _ in 0..self.options.repeats {
-            let plan = self.plan()?;
+            let plan = self.plan(FastOpen::Off, None)?;
             outcomes.push(self.attempt(plan).await?);
         }
         Ok(())
@@ -117,7 +116,7 @@ impl<'a> Prober<'a> {
     async fn full(&mut self, version: Version, outcomes: &mut Vec<Outcome>) -> Result<(), Verdict> {
         let client = self.client(version, false)?;
         for _ in 0..self.options.repeats {
-            let plan = ClientPlan { tls: Some((&client, None)), ..self.plan()? };
+            let plan = self.plan(FastOpen::Off, Some(&client))?;
             outcomes.push(self.attempt(plan).await?);
         }
         Ok(())
@@ -133,7 +132,8 @@ impl<'a> Prober<'a> {
         let client = self.client(version, false)?;
         for _ in 0..self.options.repeats {
             let ticket = self.prime(&client).await?;
-            let plan = ClientPlan { tls: Some((&client, Some(&ticket))), ..self.plan()? };
+            let plan =
+                ClientPlan { ticket: Some(ticket), ..self.plan(FastOpen::Off, Some(&client))? };
             let outcome = self.attempt(plan).await?;
             if !outcome.resumed() {
                 return refused("the server gave a ticket and did not resume by it");
@@ -153,10 +153,10 @@ impl<'a> Prober<'a> {
                 return refused("the server's tickets do not allow early data");
             }
             let plan = ClientPlan {
-                tls: Some((&client, Some(&ticket))),
+                ticket: Some(ticket),
                 early_data: true,
-                request: &request,
-                ..self.plan()?
+                request: request.clone(),
+                ..self.plan(FastOpen::Off, Some(&client))?
             };
             let outcome = self.attempt(plan).await?;
             if !outcome.early_data_accepted() {
@@ -176,8 +176,7 @@ impl<'a> Prober<'a> {
         }
         let client = self.client(Version::Tls13, false)?;
         for repeat in 0..=self.options.repeats {
-            let tls = Some((&client, None));
-            let plan = ClientPlan { tls, fast_open: FastOpen::Cookie, ..self.plan()? };
+            let plan = self.plan(FastOpen::Cookie, Some(&client))?;
             let outcome = self.attempt(plan).await?;
             match outcome.syn_data {
                 SynData::Acknowledged => outcomes.push(outcome),
@@ -211,7 +210,7 @@ impl<'a> Prober<'a> {
             if !ticket.allows_early_data() {
                 return refused("the server's tickets do not allow 0-RTT");
             }
-            let outcome = self.quic_attempt(&client, Some(&ticket), None).await?;
+            let outcome = self.quic_attempt(&client, Some(ticket), None).await?;
             if outcome.facts.as_ref().map(|facts| facts.early_data) != Some(EarlyData::Accepted) {
                 return refused("the server's ticket allows 0-RTT and it did not accept it");
             }
@@ -223,27 +222,33 @@ impl<'a> Prober<'a> {
     /// A full handshake that ends with a ticket.
     async fn prime(&mut self, client: &tls::Client) -> Result<Ticket, Verdict> {
         let await_ticket = Some(self.ticket_patience());
-        let plan = ClientPlan { tls: Some((client, None)), await_ticket, ..self.plan()? };
+        let plan = ClientPlan { await_ticket, ..self.plan(FastOpen::Off, Some(client))? };
         let mut outcome = self.attempt(plan).await?;
         outcome.tickets.pop().map_or_else(|| refused("the server gave no ticket"), Ok)
     }
 
-    /// A connection without a request, if there is time.
-    fn plan(&self) -> Result<ClientPlan<'static>, Verdict> {
+    /// How long an attempt may take, if there is time for one.
+    fn timeout(&self) -> Result<Duration, Verdict> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let reason = "the probe's time was over".to_owned();
             return Err(Verdict::NotTested { reason });
         }
-        let timeout = self.options.timeout.min(left);
-        let plan = ClientPlan::new(self.address);
-        Ok(ClientPlan { request: b"", timeout, linger: LINGER, ..plan })
+        Ok(self.options.timeout.min(left))
     }
 
-    async fn attempt(&mut self, plan: ClientPlan<'_>) -> Result<Outcome, Verdict> {
+    /// A connection over TCP without a request, if there is time.
+    fn plan(&self, fast_open: FastOpen, tls: Option<&tls::Client>) -> Result<ClientPlan, Verdict> {
+        let timeout = self.timeout()?;
+        let transport = ClientTransport::Tcp { fast_open, tls: tls.cloned() };
+        let plan = ClientPlan::new(self.address, transport);
+        Ok(ClientPlan { request: Vec::new(), timeout, linger: LINGER, ..plan })
+    }
+
+    async fn attempt(&mut self, plan: ClientPlan) -> Result<Outcome, Verdict> {
         self.pause().await;
-        let is_tls = plan.tls.is_some();
-        let result = tcp::connect(plan).await;
+        let is_tls = !matches!(plan.transport, ClientTransport::Tcp { tls: None, .. });
+        let result = connect(plan).await;
         self.note_trust(is_tls, &result);
         let outcome = result.map_err(|failure| verdict(&failure))?;
         if let Some(tcp) = &outcome.tcp {
@@ -260,22 +265,19 @@ impl<'a> Prober<'a> {
     async fn quic_attempt(
         &mut self,
         client: &tls::quic::Client,
-        ticket: Option<&Ticket>,
+        ticket: Option<Ticket>,
         await_ticket: Option<Duration>,
     ) -> Result<Outcome, Verdict> {
-        let timeout = self.plan()?.timeout;
-        self.pause().await;
-        let plan = quic::ClientPlan {
-            tls: (client, ticket),
+        let transport = ClientTransport::Quic { tls: client.clone() };
+        let plan = ClientPlan {
             early_data: ticket.is_some(),
-            request: b"",
-            timeout,
+            ticket,
+            request: Vec::new(),
+            timeout: self.timeout()?,
             await_ticket,
-            ..quic::ClientPlan::new(self.address, client, &self.server_name)
+            ..ClientPlan::new(self.address, transport)
         };
-        let result = quic::connect(plan).await;
-        self.note_trust(true, &result);
-        result.map_err(|failure| verdict(&failure))
+        self.attempt(plan).await
     }
 
     async fn pause(&mut self) {

@@ -13,68 +13,20 @@ use super::{QuicInfo, endpoint, failure, transport};
 use crate::clock::{now, thread_cpu};
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
-use crate::{CpuScope, Failure, SynData, Timeline};
-
-/// One connection: what to connect to and what to say.
-#[derive(Clone)]
-pub struct ClientPlan<'a> {
-    /// The server's address.
-    pub server: SocketAddr,
-    /// The TLS client, and the ticket to resume by.
-    pub tls: (&'a tls::quic::Client, Option<&'a tls::Ticket>),
-    /// The name asked for, as the TLS client's configuration has it.
-    pub server_name: &'a str,
-    /// Send the request as 0-RTT if there is a ticket that allows it (RFC 9001 §4.6). Rejected, it is
-    /// sent again after the handshake.
-    pub early_data: bool,
-    /// The request, on one bidirectional stream. Empty: none is sent.
-    pub request: &'a [u8],
-    /// Bytes to read before the response counts as whole.
-    pub response_len: usize,
-    /// How long to wait between being ready and sending the request; the timer's grain is 1 ms.
-    pub think: Duration,
-    /// After how long the attempt is given up; also the idle timeout.
-    pub timeout: Duration,
-    /// How long to wait, after the response, for a ticket; `None` does not wait.
-    pub await_ticket: Option<Duration>,
-    /// How long to wait for CONNECTION_CLOSE to have been sent and, if there is time, the connection
-    /// drained (RFC 9000 §10.2). What is left of it goes on in the background.
-    pub linger: Duration,
-}
-
-impl<'a> ClientPlan<'a> {
-    /// 1-RTT to `server`: one byte there, one byte back, 10 s of patience, 5 ms of lingering.
-    #[must_use]
-    pub fn new(server: SocketAddr, tls: &'a tls::quic::Client, server_name: &'a str) -> Self {
-        ClientPlan {
-            server,
-            tls: (tls, None),
-            server_name,
-            early_data: false,
-            request: b"?",
-            response_len: 1,
-            think: Duration::ZERO,
-            timeout: Duration::from_secs(10),
-            await_ticket: None,
-            linger: Duration::from_millis(5),
-        }
-    }
-}
+use crate::{Attempt, ClientPlan, CpuScope, Failure, SynData, Timeline};
 
 /// Makes one connection by `plan`, from a UDP port of its own.
 ///
 /// The CPU time is that of the calling thread ([`CpuScope::Thread`]), since quinn works in tasks of its
 /// own: right on a current-thread runtime, if nothing else runs there meanwhile.
-///
-/// # Errors
-/// Every kind of [`Failure`]. A closed UDP port is one that does not answer: [`Failure::TimedOut`].
-pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
+pub(crate) async fn connect(plan: &ClientPlan, client: &tls::quic::Client) -> Attempt {
     let mut timeline = Timeline::default();
     let cpu = thread_cpu();
     let seen = Seen::new();
-    let tls::quic::Started { tls, tickets } = plan.tls.0.start(plan.tls.1)?;
+    let tls::quic::Started { tls, tickets } = client.start(plan.ticket.as_ref())?;
     let (endpoint, local) = open(plan.server)?;
-    let exchange = exchange(&plan, &endpoint, &seen, &tls, &mut timeline);
+    let tls = TappedClient { inner: quic_config(plan, &tls)?, seen: Arc::clone(&seen) };
+    let exchange = exchange(plan, &endpoint, tls, client.server_name(), &mut timeline);
     let exchanged = timeout(plan.timeout, exchange).await;
     let exchanged = exchanged.unwrap_or_else(|_| {
         Err(Failure::TimedOut { after: plan.timeout, timeline: Box::default() })
@@ -154,7 +106,7 @@ async fn drain(endpoint: &Endpoint, patience: Duration) {
 
 /// The TLS of one connection, that offers early data only if the plan says so.
 fn quic_config(
-    plan: &ClientPlan<'_>,
+    plan: &ClientPlan,
     tls: &rustls::ClientConfig,
 ) -> Result<Arc<QuicClientConfig>, Failure> {
     let mut tls = tls.clone();
@@ -171,18 +123,18 @@ struct Exchanged {
 }
 
 async fn exchange(
-    plan: &ClientPlan<'_>,
+    plan: &ClientPlan,
     endpoint: &Endpoint,
-    seen: &Arc<Seen>,
-    tls: &rustls::ClientConfig,
+    tls: TappedClient,
+    server_name: &str,
     timeline: &mut Timeline,
 ) -> Result<Exchanged, Failure> {
-    let tls = TappedClient { inner: quic_config(plan, tls)?, seen: Arc::clone(seen) };
+    let seen = Arc::clone(&tls.seen);
     let mut config = quinn::ClientConfig::new(Arc::new(tls));
     config.transport_config(transport(plan.timeout));
     timeline.started = Some(now());
     let connecting = endpoint
-        .connect_with(config, plan.server, plan.server_name)
+        .connect_with(config, plan.server, server_name)
         .map_err(|error| Failure::Plan(error.to_string()))?;
     let (connection, accepted) = match connecting.into_0rtt() {
         Ok((connection, accepted)) => (connection, Some(accepted)),
@@ -212,7 +164,7 @@ async fn exchange(
 impl Exchanged {
     async fn ask(
         &mut self,
-        plan: &ClientPlan<'_>,
+        plan: &ClientPlan,
         accepted: Option<ZeroRttAccepted>,
         timeline: &mut Timeline,
     ) -> Result<(), Failure> {
@@ -233,21 +185,21 @@ impl Exchanged {
     /// One stream: the request there, the response back.
     async fn request_and_response(
         &mut self,
-        plan: &ClientPlan<'_>,
+        plan: &ClientPlan,
         timeline: &mut Timeline,
         again: bool,
     ) -> Result<(), StreamError> {
         let (mut send, mut receive) = self.connection.open_bi().await.map_err(StreamError::Lost)?;
         let sent = if again { &mut timeline.request_resent } else { &mut timeline.request_sent };
         stamp(sent, now());
-        send.write_all(plan.request).await?;
+        send.write_all(&plan.request).await?;
         let _ = send.finish();
         self.read_response(plan, &mut receive, timeline).await
     }
 
     async fn read_response(
         &mut self,
-        plan: &ClientPlan<'_>,
+        plan: &ClientPlan,
         stream: &mut RecvStream,
         timeline: &mut Timeline,
     ) -> Result<(), StreamError> {

@@ -11,8 +11,8 @@ pub(crate) mod messages;
 mod server;
 mod tap;
 
-pub use client::{ClientPlan, connect};
-pub use server::{Server, ServerPlan};
+pub(crate) use client::connect;
+pub(crate) use server::{listen, serve};
 
 use std::io;
 use std::sync::Arc;

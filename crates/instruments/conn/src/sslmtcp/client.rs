@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use sslmtcp::{ConnectOptions, Destinations, Embedding, Report, SslmTcpStream};
 use tcpio::Stack;
@@ -16,66 +15,23 @@ use crate::clock::now;
 use crate::cpu::CpuScope;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
-use crate::{Failure, Timeline};
+use crate::{Attempt, ClientPlan, Failure, Timeline};
 
 /// Bytes read in one call.
 const READ_SIZE: usize = 16 * 1024;
 
-/// One connection: what to connect to, how, and what to say.
-#[derive(Clone)]
-pub struct ClientPlan<'a> {
-    /// The TCP to connect by.
-    pub stack: &'a Stack,
-    /// The server's address.
-    pub server: SocketAddr,
-    /// What of the TLS handshake rides in TCP's.
-    pub embedding: Embedding,
-    /// The TLS client, and the ticket to resume by.
-    pub tls: (&'a tls::Client, Option<&'a tls::Ticket>),
-    /// Send the request as early data if the session has room for it (RFC 8446 §2.3). Rejected, it
-    /// is sent again after the handshake.
-    pub early_data: bool,
-    /// The request. Empty: none is sent, and the connection ends with the handshake.
-    pub request: &'a [u8],
-    /// Bytes to read before the response counts as whole.
-    pub response_len: usize,
-    /// After how long the attempt is given up. Covers everything up to the last response byte.
-    pub timeout: Duration,
-    /// How long to wait, after the response, for a ticket; `None` does not wait.
-    pub await_ticket: Option<Duration>,
-    /// How long to wait, after the end was sent, for the server's. Zero closes at once.
-    pub linger: Duration,
-}
-
-impl<'a> ClientPlan<'a> {
-    /// TLS in sequence to `server`: one byte there, one byte back, 10 s of patience, 1 s of
-    /// lingering.
-    #[must_use]
-    pub fn new(stack: &'a Stack, server: SocketAddr, tls: &'a tls::Client) -> Self {
-        ClientPlan {
-            stack,
-            server,
-            embedding: Embedding::None,
-            tls: (tls, None),
-            early_data: false,
-            request: b"?",
-            response_len: 1,
-            timeout: Duration::from_secs(10),
-            await_ticket: None,
-            linger: Duration::from_secs(1),
-        }
-    }
-}
-
 /// Makes one connection by `plan`.
-///
-/// # Errors
-/// Every kind of [`Failure`] but QUIC's; the attempt's connection is gone by then.
-pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
+pub(crate) async fn connect(
+    plan: &ClientPlan,
+    stack: &Stack,
+    embedding: Embedding,
+    tls: &tls::Client,
+) -> Attempt {
     let started = now();
     let deadline = Instant::now() + plan.timeout;
     let mut timeline = Timeline { started: Some(started), ..Timeline::default() };
-    let exchanged = timeout_at(deadline, exchange(&plan, &mut timeline)).await;
+    let exchanged = timeout_at(deadline, exchange(plan, stack, embedding, tls, &mut timeline));
+    let exchanged = exchanged.await;
     let timed_out = |timeline| Failure::TimedOut { after: plan.timeout, timeline };
     let mut exchange = match exchanged {
         Ok(Ok(exchange)) => exchange,
@@ -85,12 +41,12 @@ pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
     };
     // Before FIN, so that it counts what the exchange took and no more.
     let report = exchange.stream.report();
-    let closed = exchange.end(&plan).await;
-    Ok(outcome(&plan, exchange, report, started, closed))
+    let closed = exchange.end(plan).await;
+    Ok(outcome(plan, exchange, report, started, closed))
 }
 
 fn outcome(
-    plan: &ClientPlan<'_>,
+    plan: &ClientPlan,
     exchange: Exchange,
     report: Report,
     started: units::Time,
@@ -144,18 +100,23 @@ struct Exchange {
     writes: u32,
 }
 
-async fn exchange(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<Exchange, Failure> {
-    let (client, ticket) = plan.tls;
+async fn exchange(
+    plan: &ClientPlan,
+    stack: &Stack,
+    embedding: Embedding,
+    tls: &tls::Client,
+    timeline: &mut Timeline,
+) -> Result<Exchange, Failure> {
     let options = ConnectOptions {
-        embedding: plan.embedding,
-        ticket,
-        early_data: if plan.early_data { plan.request.to_vec() } else { Vec::new() },
+        embedding,
+        ticket: plan.ticket.as_ref(),
+        early_data: if has_early_data(plan) { plan.request.clone() } else { Vec::new() },
         timeout: plan.timeout,
         // What one measurement learns of a server must not change the next.
         destinations: Destinations::new(),
         ..ConnectOptions::default()
     };
-    let connecting = SslmTcpStream::connect_ssl(plan.stack, plan.server, client, options);
+    let connecting = SslmTcpStream::connect_ssl(stack, plan.server, tls, options);
     let stream = connecting.await.map_err(facts::failure)?;
     let local = stream.local_addr();
     let mut exchange = Exchange {
@@ -176,28 +137,36 @@ async fn exchange(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<Exch
     Ok(exchange)
 }
 
+/// A client that thinks first has no request when the handshake begins.
+fn has_early_data(plan: &ClientPlan) -> bool {
+    plan.early_data && plan.think.is_zero()
+}
+
 impl Exchange {
     /// Sends the request, unless it left as early data.
-    async fn send(&mut self, plan: &ClientPlan<'_>) -> Result<(), Failure> {
+    async fn send(&mut self, plan: &ClientPlan) -> Result<(), Failure> {
         let failed = |error| facts::io("sending the request", &error);
         if plan.request.is_empty() {
             return self.stream.flush().await.map_err(failed);
         }
         let report = self.stream.report();
-        if plan.early_data && report.timeline.request_sent.is_some() {
+        if has_early_data(plan) && report.timeline.request_sent.is_some() {
             // Without room for early data it left with the flight that completes the handshake.
             self.early_request = report.facts.early_data != tls::EarlyData::NotOffered;
             self.request_sent = report.timeline.request_sent;
             return Ok(());
         }
+        if !plan.think.is_zero() {
+            tokio::time::sleep(plan.think).await;
+        }
         self.request_sent = Some(now());
         self.writes += 1;
-        self.stream.write_all(plan.request).await.map_err(failed)?;
+        self.stream.write_all(&plan.request).await.map_err(failed)?;
         self.stream.flush().await.map_err(failed)
     }
 
     /// Reads the response, and the rest of the handshake if it came sooner.
-    async fn receive(&mut self, plan: &ClientPlan<'_>) -> Result<(), Failure> {
+    async fn receive(&mut self, plan: &ClientPlan) -> Result<(), Failure> {
         let mut buffer = vec![0; READ_SIZE];
         while !plan.request.is_empty() && self.response_len < plan.response_len {
             let read = self.stream.read(&mut buffer).await;
@@ -217,7 +186,7 @@ impl Exchange {
 
     /// Waits for a ticket if asked to, and closes in order; returns when. Nothing that happens here
     /// undoes what was measured, so errors only end it.
-    async fn end(&mut self, plan: &ClientPlan<'_>) -> units::Time {
+    async fn end(&mut self, plan: &ClientPlan) -> units::Time {
         self.tickets.extend(self.stream.take_ticket());
         if let (Some(patience), true) = (plan.await_ticket, self.tickets.is_empty()) {
             let deadline = Instant::now() + patience;

@@ -1,9 +1,9 @@
 //! One connection over our own TCP, whose handshake may carry the TLS handshake (SSLmTCP): the
-//! same steps, outcomes and logs as [`crate::tcp`] has.
+//! same steps, outcomes and logs as over the kernel's.
 
 mod client;
 mod facts;
 mod server;
 
-pub use client::{ClientPlan, connect};
-pub use server::{Server, ServerPlan};
+pub(crate) use client::connect;
+pub(crate) use server::{listen, serve};

@@ -13,63 +13,16 @@ use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
-use crate::{Failure, Timeline};
-
-/// One connection: what to connect to, how, and what to say.
-#[derive(Clone)]
-pub struct ClientPlan<'a> {
-    /// The server's address.
-    pub server: SocketAddr,
-    /// Whether data may ride in the SYN.
-    pub fast_open: FastOpen,
-    /// The TLS client, and the ticket to resume by; `None` is plain TCP.
-    pub tls: Option<(&'a tls::Client, Option<&'a tls::Ticket>)>,
-    /// Send the request as early data if the session has room for it (RFC 8446 §2.3). Rejected, it is
-    /// sent again after the handshake.
-    pub early_data: bool,
-    /// The request. Empty: none is sent, and the connection ends with the handshake.
-    pub request: &'a [u8],
-    /// Bytes to read before the response counts as whole.
-    pub response_len: usize,
-    /// How long to wait between being ready and sending the request (plain TCP with Fast Open: the SYN
-    /// waits too). The timer's grain is 1 ms; [`Timeline::think_time`] says what it was.
-    pub think: Duration,
-    /// After how long the attempt is given up. Covers everything up to the last response byte.
-    pub timeout: Duration,
-    /// How long to wait, after the response, for a ticket; `None` does not wait. For a connection that
-    /// primes resumption.
-    pub await_ticket: Option<Duration>,
-    /// How long to wait, after the end was sent, for the server's: closing with unread bytes makes the
-    /// kernel send RST. Zero closes at once.
-    pub linger: Duration,
-}
-
-impl ClientPlan<'_> {
-    /// Plain TCP to `server`: one byte there, one byte back, 10 s of patience, 1 s of lingering.
-    #[must_use]
-    pub fn new(server: SocketAddr) -> Self {
-        ClientPlan {
-            server,
-            fast_open: FastOpen::Off,
-            tls: None,
-            early_data: false,
-            request: b"?",
-            response_len: 1,
-            think: Duration::ZERO,
-            timeout: Duration::from_secs(10),
-            await_ticket: None,
-            linger: Duration::from_secs(1),
-        }
-    }
-}
+use crate::{Attempt, ClientPlan, Failure, Timeline};
 
 /// Makes one connection by `plan`.
-///
-/// # Errors
-/// Every kind of [`Failure`]; the attempt's socket is closed by then.
-pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
+pub(crate) async fn connect(
+    plan: &ClientPlan,
+    fast_open: FastOpen,
+    tls: Option<&tls::Client>,
+) -> Attempt {
     let mut timeline = Timeline::default();
-    let (result, cpu) = Metered::new(attempt(&plan, &mut timeline)).await;
+    let (result, cpu) = Metered::new(attempt(plan, fast_open, tls, &mut timeline)).await;
     let mut outcome = result.map_err(|failure| match failure {
         Failure::TimedOut { after, .. } => {
             Failure::TimedOut { after, timeline: Box::new(timeline) }
@@ -81,8 +34,13 @@ pub async fn connect(plan: ClientPlan<'_>) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-async fn attempt(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<Outcome, Failure> {
-    let exchanged = timeout(plan.timeout, exchange(plan, timeline)).await;
+async fn attempt(
+    plan: &ClientPlan,
+    fast_open: FastOpen,
+    tls: Option<&tls::Client>,
+    timeline: &mut Timeline,
+) -> Attempt {
+    let exchanged = timeout(plan.timeout, exchange(plan, fast_open, tls, timeline)).await;
     let mut exchange = match exchanged {
         Ok(result) => result?,
         Err(_) => {
@@ -134,7 +92,7 @@ enum Request {
 }
 
 struct Exchange<'a> {
-    plan: &'a ClientPlan<'a>,
+    plan: &'a ClientPlan,
     timeline: &'a mut Timeline,
     transfer: Transfer,
     request: Request,
@@ -146,17 +104,19 @@ struct Exchange<'a> {
 }
 
 async fn exchange<'a>(
-    plan: &'a ClientPlan<'a>,
+    plan: &'a ClientPlan,
+    fast_open: FastOpen,
+    tls: Option<&tls::Client>,
     timeline: &'a mut Timeline,
 ) -> Result<Exchange<'a>, Failure> {
-    let (stream, deferred) = open(plan, timeline)?;
+    let (stream, deferred) = open(plan.server, fast_open, timeline)?;
     let mut transfer = Transfer::new(stream, Layer::plain());
     if !deferred {
         transfer.established().await?;
         timeline.connected = transfer.connected;
     }
-    if let Some((client, ticket)) = plan.tls {
-        transfer.layer = Layer::Tls(client.start(ticket)?);
+    if let Some(client) = tls {
+        transfer.layer = Layer::Tls(client.start(plan.ticket.as_ref())?);
     }
     let mut exchange = Exchange {
         plan,
@@ -175,10 +135,14 @@ async fn exchange<'a>(
 
 /// Opens the socket and calls connect(). The flag: connect() returned at once and the SYN is deferred
 /// to the first write.
-fn open(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<(TcpStream, bool), Failure> {
-    let socket = socket::client(plan.server, plan.fast_open)?;
+fn open(
+    server: SocketAddr,
+    fast_open: FastOpen,
+    timeline: &mut Timeline,
+) -> Result<(TcpStream, bool), Failure> {
+    let socket = socket::client(server, fast_open)?;
     timeline.started = Some(now());
-    let at_once = match socket.connect(&plan.server.into()) {
+    let at_once = match socket.connect(&server.into()) {
         Ok(()) => true,
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
         Err(error) => return Err(Failure::from_io("connect", "connecting", &error)),
@@ -186,7 +150,7 @@ fn open(plan: &ClientPlan<'_>, timeline: &mut Timeline) -> Result<(TcpStream, bo
     let stream = TcpStream::from_std(socket.into())
         .map_err(|error| Failure::from_io("epoll_ctl", "connecting", &error))?;
     // On loopback an ordinary connect can be over when the call returns.
-    let deferred = at_once && plan.fast_open != FastOpen::Off && info(&stream)?.is_connecting();
+    let deferred = at_once && fast_open != FastOpen::Off && info(&stream)?.is_connecting();
     Ok((stream, deferred))
 }
 
@@ -207,7 +171,7 @@ impl Exchange<'_> {
 
     /// Gives the request to the session as early data, before the ClientHello is written.
     fn offer_early_data(&mut self) -> Result<(), Failure> {
-        let request = self.plan.request;
+        let request = &self.plan.request;
         let Layer::Tls(session) = &mut self.transfer.layer else { return Ok(()) };
         if !self.plan.early_data || request.is_empty() {
             return Ok(());
@@ -241,7 +205,7 @@ impl Exchange<'_> {
         if !self.has_thought() {
             return Ok(());
         }
-        let request = self.plan.request;
+        let request = &self.plan.request;
         match &mut self.transfer.layer {
             Layer::Tls(session) if !session.may_send() => {
                 // Ready by early data. If there is no room any more, it waits for the handshake.
@@ -262,7 +226,7 @@ impl Exchange<'_> {
     fn queue_again_if_rejected(&mut self) -> Result<(), Failure> {
         let layer = &mut self.transfer.layer;
         if self.early_request && is_rejected(layer) && layer.may_send() {
-            layer.send(self.plan.request)?;
+            layer.send(&self.plan.request)?;
             self.request = Request::QueuedAgain;
         }
         Ok(())

@@ -7,9 +7,9 @@ mod server;
 mod socket;
 mod transfer;
 
-pub use client::{ClientPlan, connect};
+pub(crate) use client::connect;
 pub use info::{FastOpenFailure, TcpInfo};
-pub use server::{Server, ServerPlan};
+pub(crate) use server::{listen, serve};
 
 use serde::{Deserialize, Serialize};
 

@@ -6,14 +6,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use units::Time;
 
-use super::ServerPlan;
 use super::transfer::Transfer;
-use crate::Failure;
 use crate::clock::now;
 use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
 use crate::log::{ServerLog, ServerRecord};
 use crate::timeline::stamp;
+use crate::{Failure, ServerPlan};
 
 /// Bytes past the request after which the peer is cut off.
 const MAX_SURPLUS: usize = 1 << 20;
@@ -23,11 +22,13 @@ pub(super) async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     accepted: Time,
+    tls: Option<&tls::Server>,
     plan: &ServerPlan,
     log: &ServerLog,
 ) {
     let mut record = ServerRecord::new(peer, accepted, CpuScope::Connection);
-    let (result, cpu) = Metered::new(timeout(plan.timeout, serve(stream, plan, &mut record))).await;
+    let served = timeout(plan.timeout, serve(stream, tls, plan, &mut record));
+    let (result, cpu) = Metered::new(served).await;
     record.cpu = cpu;
     record.closed = Some(now());
     record.error = match result {
@@ -40,10 +41,11 @@ pub(super) async fn serve_connection(
 
 async fn serve(
     stream: TcpStream,
+    tls: Option<&tls::Server>,
     plan: &ServerPlan,
     record: &mut ServerRecord,
 ) -> Result<(), Failure> {
-    let layer = match &plan.tls {
+    let layer = match tls {
         None => Layer::plain(),
         Some(server) => Layer::Tls(server.accept()?),
     };
