@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use fault::{Explain, Fault};
@@ -76,6 +77,61 @@ pub enum Error {
         interface: String,
         /// IPv4 or IPv6.
         family: &'static str,
+    },
+    /// The kernel has no such kind of device.
+    #[error("the kernel of node {node} has no devices of the kind {what}")]
+    Unsupported {
+        /// The node's name.
+        node: String,
+        /// The kernel's name of the kind, which is that of its module too.
+        what: &'static str,
+    },
+    /// What is outside of the lab is another's.
+    #[error("{interface} cannot be taken into the lab without root's rights outside of it")]
+    NoRights {
+        /// The interface.
+        interface: String,
+    },
+    /// A program could not be started inside a node.
+    #[error("{program} cannot be run on node {node}: {doing} failed")]
+    Program {
+        /// The program.
+        program: String,
+        /// The node's name.
+        node: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ended before it was ready.
+    #[error("{program} on node {node} ended before it was ready ({status}){}", wrote(.last))]
+    ProgramEnded {
+        /// The program.
+        program: String,
+        /// The node's name.
+        node: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines that it wrote.
+        last: Vec<String>,
+    },
+    /// A program was not ready in time. It was killed.
+    #[error(
+        "{program} on node {node} was not ready within {} s: there was not {condition}{}",
+        limit.as_secs_f64(), wrote(.last)
+    )]
+    NotReady {
+        /// The program.
+        program: String,
+        /// The node's name.
+        node: String,
+        /// What was waited for.
+        condition: String,
+        /// The time that it had.
+        limit: Duration,
+        /// The last lines that it wrote.
+        last: Vec<String>,
     },
     /// A link joins two different nodes of this lab.
     #[error("a link joins two nodes of one lab, but {node} was given {problem}")]
@@ -194,8 +250,14 @@ impl Explain for Error {
             | Error::Netlink { .. }
             | Error::Setting { .. }
             | Error::NoNetem
+            | Error::Unsupported { .. }
+            | Error::NoRights { .. }
+            | Error::Program { .. }
             | Error::Thread(_) => Fault::Machine,
-            Error::Panicked { .. } | Error::TimedOut { .. } => Fault::Measurement,
+            Error::Panicked { .. }
+            | Error::TimedOut { .. }
+            | Error::ProgramEnded { .. }
+            | Error::NotReady { .. } => Fault::Measurement,
             Error::CaptureFile { .. } | Error::CaptureStuck { .. } => Fault::Results,
             Error::Packet(error) => error.fault(),
             Error::Pump(error) => error.fault(),
@@ -217,6 +279,10 @@ impl Explain for Error {
                  kernel-modules-extra), or use the backend veth"
             }
             Error::NotNetem { .. } | Error::NotDirect | Error::NoStats => "use the backend veth",
+            Error::Unsupported { what, .. } => {
+                return Some(format!("load it with `sudo modprobe {what}`").into());
+            }
+            Error::NoRights { .. } => "run with sudo",
             Error::CaptureFile { .. } => "free space there or choose another place",
             Error::CaptureStuck { .. } => "see whether its disk hangs",
             Error::Thread(_) => "raise `ulimit -u`",
@@ -227,4 +293,9 @@ impl Explain for Error {
         };
         Some(remedy.into())
     }
+}
+
+/// The last lines of a program, for a message.
+fn wrote(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!("; it last wrote: {}", lines.join(" | ")) }
 }

@@ -198,6 +198,10 @@ impl Drop for Lab {
         if let Some(pump) = &self.pump {
             pump.stop();
         }
+        for node in &self.nodes {
+            node.end_programs();
+            node.give_back();
+        }
         for node in self.nodes.iter().chain([&self.hub]) {
             node.stop();
         }

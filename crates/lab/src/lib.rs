@@ -22,6 +22,7 @@
 mod address;
 mod calibrate;
 mod capture;
+mod device;
 mod doctor;
 mod enter;
 mod error;
@@ -34,6 +35,7 @@ mod netlink;
 mod node;
 mod options;
 mod pcapng;
+mod program;
 mod setting;
 mod steer;
 mod wiring;
@@ -41,6 +43,7 @@ mod wiring;
 pub use address::{Addresses, NotPrefix, Prefix};
 pub use calibrate::calibrate;
 pub use capture::{Capture, CaptureOptions, CaptureStats, OwnedFrame};
+pub use device::{Device, DeviceKind};
 pub use doctor::{Fact, doctor};
 pub use enter::{Denied, EnterError, EnterOptions, Entered, enter, entered, inside};
 pub use error::Error;
@@ -50,6 +53,7 @@ pub use link::{End, Link};
 pub use node::Node;
 pub use options::{Backend, LabOptions, LinkOptions, NodeOptions, UnknownBackend};
 pub use packet::capture::{Captured, Direction};
+pub use program::{Event, Program, Ready, Running, Stream};
 pub use wiring::netem_available;
 
 /// The MTU of a link that does not say its own: what the Internet's paths have.

@@ -72,7 +72,7 @@ pub(crate) async fn create_veth(
 pub(crate) async fn move_to(handle: &Handle, name: &str, namespace: &OwnedFd) -> Result<(), Error> {
     let index = packet::interface_index(name)?;
     let message = LinkUnspec::new_with_index(index).setns_by_fd(namespace.as_raw_fd()).build();
-    let doing = || format!("moving {name} to its node");
+    let doing = || format!("moving {name} to another network namespace");
     handle.link().set(message).execute().await.map_err(|e| refused(doing(), e))
 }
 
@@ -151,6 +151,55 @@ pub(crate) async fn raise_node_end(
     Ok(())
 }
 
+/// All interfaces of the namespace.
+pub(crate) async fn links(handle: Handle) -> Result<Vec<LinkMessage>, Error> {
+    let mut links = Vec::new();
+    let mut answers = handle.link().get().execute();
+    while let Some(link) = answers.next().await {
+        links.push(link.map_err(|e| refused("asking for the network devices", e))?);
+    }
+    Ok(links)
+}
+
+/// One interface.
+pub(crate) async fn link(handle: &Handle, index: u32) -> Result<LinkMessage, Error> {
+    let link = handle.link().get().match_index(index).execute().next().await;
+    let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));
+    link.map_err(|e| refused("asking for a network device", e))
+}
+
+/// Makes an interface.
+pub(crate) async fn create(handle: &Handle, name: &str, device: LinkMessage) -> Result<(), Error> {
+    let doing = || format!("making the network device {name}");
+    handle.link().add(device).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Removes an interface.
+pub(crate) async fn remove(handle: Handle, name: String) -> Result<(), Error> {
+    let index = packet::interface_index(&name)?;
+    let doing = || format!("removing the network device {name}");
+    handle.link().del(index).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Makes an interface a port of a bridge.
+pub(crate) async fn join_bridge(handle: &Handle, port: &str, bridge: u32) -> Result<(), Error> {
+    let index = packet::interface_index(port)?;
+    let message = LinkUnspec::new_with_index(index).controller(bridge).build();
+    let doing = || format!("making {port} a port of a bridge");
+    handle.link().set(message).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Adds an address to an interface.
+pub(crate) async fn add_address_to(
+    handle: Handle,
+    device: String,
+    address: Prefix,
+) -> Result<(), Error> {
+    let index = packet::interface_index(&device)?;
+    let doing = || format!("adding {address} to {device}");
+    add_address(&handle, index, address, false).await.map_err(|e| refused(doing(), e))
+}
+
 /// Adds an address to an interface, or keeps it there.
 async fn add_address(
     handle: &Handle,
@@ -184,7 +233,7 @@ pub(crate) async fn until_it_works(handle: Handle, end: End) -> Result<(), Error
 /// Waits until the kernel has noticed that an end has lost its carrier or is down.
 pub(crate) async fn until_it_stops(handle: Handle, end: End) -> Result<(), Error> {
     let deadline = Instant::now() + LIMIT;
-    while link_of(&handle, &end).await?.header.flags.contains(LinkFlags::Running) {
+    while link(&handle, end.index).await?.header.flags.contains(LinkFlags::Running) {
         wait_a_little(&end, deadline).await?;
     }
     Ok(())
@@ -198,15 +247,8 @@ async fn wait_a_little(end: &End, deadline: Instant) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the kernel says of an end's interface.
-async fn link_of(handle: &Handle, end: &End) -> Result<LinkMessage, Error> {
-    let link = handle.link().get().match_index(end.index).execute().next().await;
-    let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));
-    link.map_err(|e| refused(format!("asking for {} on node {}", end.interface, end.node), e))
-}
-
 async fn sends(handle: &Handle, end: &End) -> Result<bool, Error> {
-    let link = link_of(handle, end).await?;
+    let link = link(handle, end.index).await?;
     Ok(link.header.flags.contains(LinkFlags::Running)
         && !link.attributes.contains(&LinkAttribute::Qdisc("noop".to_owned())))
 }

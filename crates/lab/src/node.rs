@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as std_mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::join::{self, JoinHandle};
+use crate::program::{Running, Shared};
 use crate::{Error, link::End, netlink, setting};
 
 /// How long a stopped node may take to end what it is in before it is left to the process's end.
@@ -55,6 +56,9 @@ struct Inner {
     commands: mpsc::UnboundedSender<Command>,
     started: Started,
     ends: Mutex<Vec<End>>,
+    programs: Mutex<Vec<Weak<Shared>>>,
+    /// Names of devices that are to be given back.
+    adopted: Mutex<Vec<String>>,
     /// Set when the thread is about to end: its clock's number may then become another's.
     ending: Arc<AtomicBool>,
     /// Disconnected when the thread has ended, but for its last instructions.
@@ -91,8 +95,17 @@ impl Node {
             .map_err(Error::Thread)?;
         let started =
             started.recv().map_err(|_| Error::NodeStopped { node: name.to_string() })??;
-        let (ends, ended) = (Mutex::new(Vec::new()), Mutex::new(ended));
-        let node = Node(Arc::new(Inner { name, commands, started, ends, ending, ended }));
+        let inner = Inner {
+            name,
+            commands,
+            started,
+            ends: Mutex::default(),
+            programs: Mutex::default(),
+            adopted: Mutex::default(),
+            ending,
+            ended: Mutex::new(ended),
+        };
+        let node = Node(Arc::new(inner));
         for (key, value) in DEFAULTS {
             // A kernel that lacks one has nothing to switch off.
             match node.sysctl(key, value) {
@@ -199,6 +212,35 @@ impl Node {
 
     pub(crate) fn add_end(&self, end: End) {
         self.lock_ends().push(end);
+    }
+
+    /// Keeps a program in mind, which is to end with the node.
+    pub(crate) fn note_program(&self, program: &Running) {
+        let mut programs = self.0.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        programs.retain(|program| program.strong_count() > 0);
+        programs.push(Arc::downgrade(&program.shared()));
+    }
+
+    /// Kills the programs that still run on the node, and waits for their end.
+    pub(crate) fn end_programs(&self) {
+        let programs =
+            std::mem::take(&mut *self.0.programs.lock().unwrap_or_else(PoisonError::into_inner));
+        let programs: Vec<_> = programs.iter().filter_map(Weak::upgrade).collect();
+        programs.iter().for_each(|program| program.kill());
+        for program in programs {
+            if !program.wait_gone() {
+                tracing::warn!(node = self.name(), "a killed program is still there");
+            }
+        }
+    }
+
+    pub(crate) fn note_adopted(&self, interface: &str) {
+        let mut adopted = self.0.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+        adopted.push(interface.to_owned());
+    }
+
+    pub(crate) fn take_adopted(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.adopted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The node's end of its first link.

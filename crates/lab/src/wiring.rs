@@ -151,7 +151,7 @@ pub(crate) fn until_it_works(joint: &Joint) -> Result<(), Error> {
 
 /// Keeps the kernel from sending IPv6 packets of its own on an interface of this namespace, but for
 /// one probe for a duplicate of each address where that is asked for.
-fn silence_ipv6(interface: &str, dad: bool) {
+pub(crate) fn silence_ipv6(interface: &str, dad: bool) {
     // addr_gen_mode 1: no link-local address.
     let settings = [
         ("addr_gen_mode", "1"),

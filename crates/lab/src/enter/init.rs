@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::outer::{Plan, Report, end_init, token};
 use super::signals::{Arrived, Signals, reap};
@@ -49,8 +49,8 @@ pub(super) fn run(plan: Plan) -> ! {
         Ok(program) => program,
         Err(step) => fail(&plan.report, step),
     };
-    let status = attend(program, &plan.signals, &plan.life_line);
-    send(&plan.report, Report::Ended(status));
+    let status = attend(program, &plan.signals, Some(plan.life_line.as_raw_fd()));
+    send(plan.report.as_raw_fd(), Report::Ended(status));
     // SAFETY: ends the process at once; the kernel kills what is left in the namespace.
     unsafe { libc::_exit(0) }
 }
@@ -82,8 +82,10 @@ fn start(plan: &Plan) -> Result<i32, u8> {
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::empty()).map_err(|_| PIPE)?;
     rustix::io::write(&token_writer, &token).map_err(|_| PIPE)?;
     drop(token_writer);
+    let network = plan.network.as_ref().map(AsRawFd::as_raw_fd);
     let marker = Marker {
         fd: token_reader.as_raw_fd(),
+        network,
         user_namespace: plan.user_namespace,
         own_proc,
         token,
@@ -95,12 +97,17 @@ fn start(plan: &Plan) -> Result<i32, u8> {
         -1 => Err(FORK),
         0 => {
             plan.signals.restore();
+            if let Some(network) = network {
+                // Not closed on execution, either.
+                // SAFETY: plain call on a descriptor of ours.
+                unsafe { libc::fcntl(network, libc::F_SETFD, 0) };
+            }
             let (arguments, environment) = (pointers(&plan.arguments), pointers(&environment));
             // SAFETY: both lists end with a null pointer and outlive the call.
             unsafe {
                 libc::execve(c"/proc/self/exe".as_ptr(), arguments.as_ptr(), environment.as_ptr());
             }
-            send(&plan.report, Report::Failed(EXEC, errno()));
+            send(plan.report.as_raw_fd(), Report::Failed(EXEC, errno()));
             end_init()
         }
         program => Ok(program),
@@ -108,7 +115,9 @@ fn start(plan: &Plan) -> Result<i32, u8> {
 }
 
 /// Reaps and passes signals on until the program has ended, or the outer process has.
-fn attend(program: i32, signals: &Signals, life_line: &OwnedFd) -> i32 {
+///
+/// A life line that is not given is never closed.
+pub(crate) fn attend(program: i32, signals: &Signals, life_line: Option<RawFd>) -> i32 {
     loop {
         while let Some(arrived) = signals.next() {
             if let Arrived::PassOn(signal) = arrived {
@@ -121,7 +130,7 @@ fn attend(program: i32, signals: &Signals, life_line: &OwnedFd) -> i32 {
                 return status;
             }
         }
-        if signals.wait(Some(life_line)) {
+        if signals.wait(life_line) {
             end_init()
         }
     }
@@ -131,6 +140,8 @@ fn attend(program: i32, signals: &Signals, life_line: &OwnedFd) -> i32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marker {
     pub(super) fd: i32,
+    /// The descriptor of the network namespace outside, where the program may go back to it.
+    pub(super) network: Option<i32>,
     pub(super) user_namespace: bool,
     pub(super) own_proc: bool,
     pub(super) token: [u8; 16],
@@ -140,7 +151,7 @@ impl std::fmt::Display for Marker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let token = u128::from_be_bytes(self.token);
         let (user, proc) = (u8::from(self.user_namespace), u8::from(self.own_proc));
-        write!(f, "{}:{user}:{proc}:{token:032x}", self.fd)
+        write!(f, "{}:{}:{user}:{proc}:{token:032x}", self.fd, self.network.unwrap_or(-1))
     }
 }
 
@@ -148,6 +159,11 @@ impl Marker {
     pub(super) fn parse(text: &str) -> Option<Marker> {
         let mut parts = text.split(':');
         let fd = parts.next()?.parse().ok().filter(|fd| *fd > 2)?;
+        let network = match parts.next()?.parse().ok()? {
+            -1 => None,
+            network if network > 2 && network != fd => Some(network),
+            _ => return None,
+        };
         let mut flag = || match parts.next()? {
             "0" => Some(false),
             "1" => Some(true),
@@ -156,11 +172,17 @@ impl Marker {
         let (user_namespace, own_proc) = (flag()?, flag()?);
         let token = parts.next().filter(|hex| hex.len() == 32)?;
         let token = u128::from_str_radix(token, 16).ok()?.to_be_bytes();
-        parts.next().is_none().then_some(Marker { fd, user_namespace, own_proc, token })
+        parts.next().is_none().then_some(Marker { fd, network, user_namespace, own_proc, token })
     }
 }
 
-fn mount(source: &CStr, target: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -> bool {
+/// Mounts in the calling process's mount namespace, by one system call; whether it worked.
+pub(crate) fn mount(
+    source: &CStr,
+    target: &CStr,
+    kind: Option<&CStr>,
+    flags: libc::c_ulong,
+) -> bool {
     let kind = kind.map_or(std::ptr::null(), CStr::as_ptr);
     // SAFETY: all strings end with a null byte and outlive the call.
     unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, flags, std::ptr::null()) == 0 }
@@ -195,15 +217,16 @@ fn errno() -> i32 {
 }
 
 fn fail(report: &OwnedFd, step: u8) -> ! {
-    send(report, Report::Failed(step, errno()));
+    send(report.as_raw_fd(), Report::Failed(step, errno()));
     end_init()
 }
 
-fn send(pipe: &OwnedFd, report: Report) {
+/// Writes a report to a pipe.
+pub(crate) fn send(pipe: RawFd, report: Report) {
     let bytes = report.to_bytes();
     // If it fails, the outer process is gone and nobody is to be told.
     // SAFETY: the buffer is as long as stated.
-    unsafe { libc::write(pipe.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
 }
 
 #[cfg(test)]
@@ -212,10 +235,22 @@ mod tests {
 
     #[test]
     fn a_marker_is_read_back_and_nothing_else_is() {
-        let marker = Marker { fd: 7, user_namespace: true, own_proc: false, token: [0xab; 16] };
+        let token = [0xab; 16];
+        let marker = Marker { fd: 7, network: None, user_namespace: true, own_proc: false, token };
         let text = marker.to_string();
         assert_eq!(Marker::parse(&text), Some(marker));
-        for wrong in ["", "1", "0:1:1:ab", "7:2:0:", &format!("{text}:"), &text[1..], "-1:0:0:0"] {
+        let rooted = Marker { network: Some(8), user_namespace: false, ..marker };
+        assert_eq!(Marker::parse(&rooted.to_string()), Some(rooted));
+        for wrong in [
+            "",
+            "1",
+            "0:1:1:ab",
+            "7:-1:2:0:",
+            "7:7:0:0:",
+            &format!("{text}:"),
+            &text[1..],
+            "-1:0:0:0",
+        ] {
             assert_eq!(Marker::parse(wrong), None, "{wrong}");
         }
     }

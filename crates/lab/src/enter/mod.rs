@@ -17,11 +17,13 @@ mod outer;
 mod program;
 mod signals;
 
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 pub use error::{Denied, EnterError};
-pub(crate) use init::loopback_up;
-pub(crate) use outer::may_administer;
+pub(crate) use init::{attend, loopback_up, mount, send};
+pub(crate) use outer::{Report, may_administer};
+pub(crate) use signals::Signals;
 
 /// The variable that marks the program run inside the lab.
 const MARKER: &str = "WIRETAX_LAB_INNER";
@@ -61,6 +63,13 @@ pub struct Entered {
 }
 
 static ENTERED: OnceLock<Entered> = OnceLock::new();
+/// The network namespace that the program was started in, if it may go back to it.
+static OUTER_NETWORK: OnceLock<OwnedFd> = OnceLock::new();
+
+/// The network namespace that the program was started in, if it may go back to it.
+pub(crate) fn outer_network() -> Option<&'static OwnedFd> {
+    OUTER_NETWORK.get()
+}
 
 /// Whether this is the program that [`enter`] runs inside, known before it calls `enter`: what needs
 /// the system's network is for the outer process to do.
@@ -90,7 +99,10 @@ pub fn enter(options: &EnterOptions) -> Result<Entered, EnterError> {
     }
     match std::env::var_os(MARKER) {
         Some(marker) => {
-            let entered = program::arrive(&marker)?;
+            let (entered, network) = program::arrive(&marker)?;
+            if let Some(network) = network {
+                OUTER_NETWORK.get_or_init(|| network);
+            }
             Ok(*ENTERED.get_or_init(|| entered))
         }
         None => {

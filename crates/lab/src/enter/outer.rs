@@ -21,6 +21,9 @@ pub(super) struct Plan {
     pub(super) environment: Vec<CString>,
     /// Whether a user namespace was made.
     pub(super) user_namespace: bool,
+    /// The network namespace that the user works in; `None` where the program will have no rights to
+    /// it.
+    pub(super) network: Option<OwnedFd>,
     /// Signals as they are to be in the program.
     pub(super) signals: Signals,
     /// Closed when the outer process is gone.
@@ -33,7 +36,7 @@ pub(super) struct Plan {
 
 /// What init tells the outer process: how the program ended, or what failed before it ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Report {
+pub(crate) enum Report {
     /// The raw wait status.
     Ended(i32),
     /// A step of init and the error number.
@@ -41,9 +44,9 @@ pub(super) enum Report {
 }
 
 impl Report {
-    pub(super) const LENGTH: usize = 6;
+    pub(crate) const LENGTH: usize = 6;
 
-    pub(super) fn to_bytes(self) -> [u8; Self::LENGTH] {
+    pub(crate) fn to_bytes(self) -> [u8; Self::LENGTH] {
         let (kind, step, number) = match self {
             Report::Ended(status) => (0, 0, status),
             Report::Failed(step, errno) => (1, step, errno),
@@ -52,7 +55,7 @@ impl Report {
         [kind, step, a, b, c, d]
     }
 
-    fn from_bytes([kind, step, a, b, c, d]: [u8; Self::LENGTH]) -> Report {
+    pub(crate) fn from_bytes([kind, step, a, b, c, d]: [u8; Self::LENGTH]) -> Report {
         let number = i32::from_le_bytes([a, b, c, d]);
         match kind {
             0 => Report::Ended(number),
@@ -78,7 +81,11 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         .collect();
     let signals = Signals::block()
         .map_err(|source| EnterError::Setup { step: "blocking signals", source })?;
-    let plan = Plan { arguments, environment, user_namespace, signals, life_line, go, report };
+    // Without it all works, but for the adoption of devices.
+    let network = fs::File::open("/proc/self/ns/net").ok().filter(|_| !user_namespace);
+    let network = network.map(OwnedFd::from);
+    let plan =
+        Plan { arguments, environment, user_namespace, network, signals, life_line, go, report };
     let child = match clone_into_namespaces(user_namespace) {
         Ok(0) => {
             // The child. What only the outer process may hold is closed here.

@@ -9,7 +9,9 @@ use super::init::Marker;
 use super::{EnterError, Entered, MARKER, single_threaded};
 
 /// Checks that the lab's init started this process, and removes the marks of it.
-pub(super) fn arrive(marker: &OsStr) -> Result<Entered, EnterError> {
+///
+/// Returns, too, the network namespace outside, where the program may use it.
+pub(super) fn arrive(marker: &OsStr) -> Result<(Entered, Option<OwnedFd>), EnterError> {
     let stray = || EnterError::StrayMarker { variable: MARKER };
     let marker = marker.to_str().and_then(Marker::parse).ok_or_else(stray)?;
     let pipe = inherited_pipe(marker.fd).ok_or_else(stray)?;
@@ -24,7 +26,15 @@ pub(super) fn arrive(marker: &OsStr) -> Result<Entered, EnterError> {
     // SAFETY: the process has one thread, as was just checked.
     unsafe { std::env::remove_var(MARKER) };
     name_process();
-    Ok(Entered { user_namespace: marker.user_namespace, own_proc: marker.own_proc })
+    let network = marker.network.map(|fd| {
+        // SAFETY: init, which alone can have written this marker, left it open for this process.
+        let network = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: plain call on a descriptor that lives.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+        network
+    });
+    let entered = Entered { user_namespace: marker.user_namespace, own_proc: marker.own_proc };
+    Ok((entered, network))
 }
 
 /// The descriptor, if it is a pipe with something to read. Nothing else is touched: a stray

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// What the user may send to the program, and what is passed on to it.
 const PASSED_ON: [i32; 6] =
@@ -21,7 +21,7 @@ pub(super) enum Arrived {
 
 /// Signals blocked from ordinary delivery and read here, until [`Signals::restore`].
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
@@ -29,7 +29,7 @@ pub(super) struct Signals {
 impl Signals {
     /// Blocks SIGCHLD and what is to be passed on. A signal that the user has set to be ignored
     /// (`nohup`, a shell's background job) stays ignored, here and in the program.
-    pub(super) fn block() -> io::Result<Signals> {
+    pub(crate) fn block() -> io::Result<Signals> {
         let mut set = empty_set();
         // An ignored SIGCHLD would have children vanish without a status.
         // SAFETY: plain calls on a valid set and constant signal numbers.
@@ -57,7 +57,7 @@ impl Signals {
     }
 
     /// The mask as it was before, for the program that is about to be executed.
-    pub(super) fn restore(&self) {
+    pub(crate) fn restore(&self) {
         // SAFETY: the set was filled by `sigprocmask`.
         unsafe {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
@@ -82,11 +82,16 @@ impl Signals {
         })
     }
 
+    /// The descriptor that signals are read from.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
     /// Waits for a signal, or until the other end of `line` is closed; says whether it is.
-    pub(super) fn wait(&self, line: Option<&OwnedFd>) -> bool {
-        let event =
-            |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let mut polled = [event(&self.fd), event(line.unwrap_or(&self.fd))];
+    pub(super) fn wait(&self, line: Option<RawFd>) -> bool {
+        let event = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // A negative number is passed over.
+        let mut polled = [event(self.descriptor()), event(line.unwrap_or(-1))];
         // An interrupted or failed wait is a wake-up without an event: the caller looks again.
         // SAFETY: the array is live and as long as stated.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };

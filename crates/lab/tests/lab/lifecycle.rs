@@ -58,12 +58,17 @@ fn build() -> Result<impl Sized, Box<dyn Error>> {
     // A daemon in a session of its own: no signal of the group's reaches it.
     let sleeper = Command::new("setsid").args(["--fork", "sleep", "300"]).status()?;
     assert!(sleeper.success());
+    let ready = lab::Ready::Line("up".to_owned());
+    let script = "setsid --fork sleep 300; echo up; exec sleep 300";
+    let program = lab::Program::new("sh").args(["-c", script]).ready_when(ready, GONE);
+    let token = std::env::var(TOKEN).unwrap_or_default();
+    let program = kept.1.launch(&program.env(TOKEN, token))?;
     let mut namespaces = vec![net_namespace()?];
     for node in [&kept.1, &kept.2] {
         namespaces.push(node.run(|| net_namespace().map_err(|e| e.to_string()))??);
     }
     println!("READY {}", namespaces.join(" "));
-    Ok(kept)
+    Ok((kept, program))
 }
 
 fn net_namespace() -> Result<String, Box<dyn Error>> {
@@ -170,7 +175,7 @@ fn ends(
     let present = left(&token, &namespaces, since);
     // That they are seen now shows that the test can fail.
     if code.is_none() {
-        assert!(present.len() >= 4, "{present:?}");
+        assert!(present.len() >= 4 + 4, "{present:?}");
     }
     act(&mut running, &processes(&token));
     let ended = running.wait()?;

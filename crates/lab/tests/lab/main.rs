@@ -7,11 +7,13 @@
 
 mod beliefs;
 mod captures;
+mod devices;
 mod frames;
 mod harness;
 mod lifecycle;
 mod link_options;
 mod links;
+mod programs;
 mod rights;
 
 use harness::{Kind, Test};
@@ -21,6 +23,8 @@ fn tests() -> Vec<Test> {
     let mut tests = Vec::new();
     tests.extend(links::tests());
     tests.extend(link_options::tests());
+    tests.extend(devices::tests());
+    tests.extend(programs::tests());
     tests.extend(captures::tests());
     tests.extend(beliefs::tests());
     tests.extend(lifecycle::tests());

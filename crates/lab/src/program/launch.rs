@@ -1,0 +1,239 @@
+//! Starting a program: what happens between fork and exec.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use rustix::mount::{fsconfig_create, fsconfig_set_string, fsmount, fsopen};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::running::{self, Pipes};
+use super::{Program, Ready, Running};
+use crate::enter::{self, Report, Signals, attend, mount, send};
+use crate::{Error, Node};
+
+/// Bytes that a program may keep in its /run.
+const RUN_BYTES: &str = "size=64m";
+
+/// What can fail between fork and exec, so that it can be said.
+const STEPS: [&str; 5] = [
+    "making its namespaces",
+    "starting its guard",
+    "making its mounts private",
+    "mounting its /run",
+    "starting it in its namespace",
+];
+const NAMESPACES: u8 = 0;
+const GUARD: u8 = 1;
+const PRIVATE: u8 = 2;
+const RUN: u8 = 3;
+const FORK: u8 = 4;
+
+/// What the processes between need; made before the fork, since nothing may be allocated after it.
+struct Plan {
+    /// A detached mount of a tmpfs.
+    run: RawFd,
+    /// Takes a [`Report`] to this process.
+    report: RawFd,
+    /// Closed when the program is to be killed.
+    life_line: RawFd,
+    /// `/var/run` is a directory of its own, and not a link to `/run`.
+    var_run: bool,
+    own_proc: bool,
+}
+
+/// Starts a program on a node.
+pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
+    let failed = |doing| {
+        let (program, node) = (program.name(), node.name().to_owned());
+        move |source: io::Error| Error::Program { program, node, doing, source }
+    };
+    let run = make_run(program).map_err(failed("making its /run"))?;
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
+    let (report_reader, report) = pipe().map_err(failed("making a pipe"))?;
+    let (life_line, life_line_held) = pipe().map_err(failed("making a pipe"))?;
+    let plan = Plan {
+        run: run.as_raw_fd(),
+        report: report.as_raw_fd(),
+        life_line: life_line.as_raw_fd(),
+        var_run: fs::symlink_metadata("/var/run").is_ok_and(|found| found.is_dir()),
+        own_proc: enter::entered().is_some_and(|entered| entered.own_proc),
+    };
+    let mut command = program.command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: `become_program` makes system calls only, on memory that was made before.
+    unsafe { command.pre_exec(move || become_program(&plan)) };
+    // On the node's thread: the child is in its network namespace, and on its processor.
+    let spawned = node.run(move || {
+        let child = command.spawn();
+        // Held until now, since the plan has their numbers alone.
+        drop((report, life_line));
+        child
+    })?;
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(source) => return Err(failed(failed_step(&report_reader))(source)),
+    };
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (Some(out), Some(err)) = (out, err) else {
+        return Err(failed("reading what it writes")(io::ErrorKind::BrokenPipe.into()));
+    };
+    let pipes = Pipes { out: out.into(), err: err.into(), report: report_reader };
+    let ready = match &program.ready {
+        Ready::Line(text) => Some(text.clone()),
+        _ => None,
+    };
+    running::attend(program.name(), child, pipes, life_line_held, run, ready).map_err(Error::Thread)
+}
+
+/// The step that was reported, or that of executing the program, which reports nothing.
+fn failed_step(report: &OwnedFd) -> &'static str {
+    let mut bytes = [0; Report::LENGTH];
+    // All writers are gone: it does not wait.
+    match rustix::io::read(report, &mut bytes) {
+        Ok(Report::LENGTH) => match Report::from_bytes(bytes) {
+            Report::Failed(step, _) => STEPS.get(usize::from(step)).copied().unwrap_or("a step"),
+            Report::Ended(_) => "executing it",
+        },
+        _ => "executing it",
+    }
+}
+
+/// A tmpfs that is mounted nowhere yet, with the program's files in it.
+fn make_run(program: &Program) -> io::Result<OwnedFd> {
+    let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let (key, value) = RUN_BYTES.split_once('=').unwrap_or((RUN_BYTES, ""));
+    fsconfig_set_string(&context, key, value)?;
+    fsconfig_set_string(&context, "mode", "0755")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let run = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    for (name, contents) in &program.files {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = openat(&run, name.as_str(), flags, Mode::from_raw_mode(0o644))?;
+        fs::File::from(file).write_all(contents)?;
+    }
+    Ok(run)
+}
+
+/// Between fork and exec: returns in the program's process, and in a process that failed.
+fn become_program(plan: &Plan) -> io::Result<()> {
+    let failed = |step| {
+        let error = io::Error::last_os_error();
+        send(plan.report, Report::Failed(step, error.raw_os_error().unwrap_or(0)));
+        Err(error)
+    };
+    // SAFETY: plain calls; the value is live. A session of its own: a terminal's signals are not for
+    // it. No core files.
+    unsafe {
+        libc::setsid();
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+    }
+    let signals = Signals::block()?;
+    // SAFETY: constant flags; this process has one thread.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID) } != 0 {
+        return failed(NAMESPACES);
+    }
+    // SAFETY: this process has one thread, and makes system calls only.
+    match unsafe { libc::fork() } {
+        -1 => return failed(GUARD),
+        0 => {}
+        init => {
+            close_all_but([signals.descriptor(), -1, -1]);
+            attend(init, &signals, None);
+            // SAFETY: ends the process at once.
+            unsafe { libc::_exit(0) }
+        }
+    }
+    if !mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE) {
+        return failed(PRIVATE);
+    }
+    if !mount_run(plan) {
+        return failed(RUN);
+    }
+    let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    // Where a container masks parts of them, the ones that are there stay.
+    if plan.own_proc {
+        mount(c"proc", c"/proc", Some(c"proc"), quiet);
+    }
+    mount(c"sysfs", c"/sys", Some(c"sysfs"), quiet);
+    // SAFETY: as above.
+    match unsafe { libc::fork() } {
+        -1 => failed(FORK),
+        0 => {
+            signals.restore();
+            Ok(())
+        }
+        program => {
+            close_all_but([signals.descriptor(), plan.report, plan.life_line]);
+            // Ends by itself when the life line is closed; the kernel then kills the rest.
+            let status = attend(program, &signals, Some(plan.life_line));
+            send(plan.report, Report::Ended(status));
+            // SAFETY: as above.
+            unsafe { libc::_exit(0) }
+        }
+    }
+}
+
+/// Puts the tmpfs at /run, and at /var/run if that is another place.
+fn mount_run(plan: &Plan) -> bool {
+    const EMPTY_PATH: libc::c_uint = 4;
+    let (from, to): (&CStr, &CStr) = (c"", c"/run");
+    // SAFETY: both strings end with a null byte and outlive the call.
+    let moved = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            plan.run,
+            from.as_ptr(),
+            libc::AT_FDCWD,
+            to.as_ptr(),
+            EMPTY_PATH,
+        )
+    };
+    moved == 0 && (!plan.var_run || mount(c"/run", c"/var/run", None, libc::MS_BIND))
+}
+
+/// Closes all descriptors but these; -1 stands for none.
+fn close_all_but(mut keep: [RawFd; 3]) {
+    keep.sort_unstable();
+    let mut from = 0;
+    for fd in keep.into_iter().filter(|fd| *fd >= 0) {
+        close_range(from, fd - 1);
+        from = fd + 1;
+    }
+    close_range(from, RawFd::MAX);
+}
+
+/// Closes descriptors from `first` to `last`; none if that is less.
+fn close_range(first: RawFd, last: RawFd) {
+    if last < first {
+        return;
+    }
+    // SAFETY: what is closed is not used any more: this process only waits.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if closed != 0 {
+        // Before Linux 5.9: one by one, up to the usual limit.
+        for fd in first..=last.min(first.saturating_add(4096)) {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_has_a_name() {
+        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK] {
+            assert!(STEPS.get(usize::from(step)).is_some());
+        }
+    }
+}
