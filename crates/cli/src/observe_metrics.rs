@@ -1,48 +1,17 @@
-//! What `wiretax observe --prometheus` serves (text exposition format 0.0.4). Labels come from fixed
-//! lists only: a stranger's hello cannot make new ones.
+//! What `wiretax observe --prometheus` serves. Labels come from fixed lists only: a stranger's hello
+//! cannot make new ones.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use metrics::{Exposition, Histogram};
 use tracker::{Class, Connection, Counters};
 
-/// Upper bounds of the histograms' buckets, in seconds.
-const BUCKETS: [f64; 14] =
-    [0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0];
+/// Transport, version and class.
+type Key = (&'static str, &'static str, Class);
 
-/// Cumulative only when it is printed.
-#[derive(Debug, Clone, Default)]
-struct Histogram {
-    counts: [u64; BUCKETS.len() + 1],
-    sum: f64,
-}
-
-impl Histogram {
-    fn take(&mut self, time: Option<Duration>) {
-        let Some(seconds) = time.map(|time| time.as_secs_f64()) else { return };
-        let place = BUCKETS.partition_point(|bound| *bound < seconds);
-        if let Some(count) = self.counts.get_mut(place) {
-            *count += 1;
-        }
-        self.sum += seconds;
-    }
-
-    fn print(&self, name: &str, labels: &str, out: &mut String) {
-        let mut total = 0;
-        let bounds = BUCKETS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
-        for (bound, count) in bounds.zip(self.counts) {
-            total += count;
-            let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {total}");
-        }
-        let _ = writeln!(out, "{name}_sum{{{labels}}} {}", self.sum);
-        let _ = writeln!(out, "{name}_count{{{labels}}} {total}");
-    }
-}
-
-/// One transport, version and class.
-#[derive(Debug, Clone, Default)]
+/// What is counted of one key.
+#[derive(Debug, Default)]
 struct Cell {
     handshake: Histogram,
     to_data: Histogram,
@@ -58,7 +27,7 @@ type Histograms = (&'static str, &'static str, fn(&Cell) -> &Histogram);
 
 #[derive(Debug, Default)]
 struct State {
-    cells: BTreeMap<(&'static str, &'static str, Class), Cell>,
+    cells: BTreeMap<Key, Cell>,
     counters: Counters,
     followed: usize,
     lost: u64,
@@ -99,9 +68,13 @@ impl Gauges {
         let cell = state.cells.entry((transport, version(connection), class)).or_default();
         cell.count += 1;
         cell.uncertain += u64::from(!connection.uncertain.is_empty());
-        cell.handshake.take(connection.tls_handshake_time());
-        cell.to_data.take(connection.hello_to_data());
-        cell.round_trip.take(connection.round_trip());
+        let observe = |histogram: &Histogram, took| {
+            let Some(took) = took else { return };
+            histogram.observe(took);
+        };
+        observe(&cell.handshake, connection.tls_handshake_time());
+        observe(&cell.to_data, connection.hello_to_data());
+        observe(&cell.round_trip, connection.round_trip());
     }
 
     /// Says how the tracker stands, and how many frames the capture lost.
@@ -113,78 +86,46 @@ impl Gauges {
     /// The page.
     pub fn page(&self) -> String {
         let state = self.state();
-        let mut out = String::new();
-        let mut number = |name: &str, kind: &str, help: &str, value: u64| {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-        };
+        let mut page = Exposition::new("wiretax_", &[]);
         let counters = &state.counters;
-        number("wiretax_frames_total", "counter", "Frames taken.", counters.frames);
-        number("wiretax_frames_lost_total", "counter", "Frames that the kernel lost.", state.lost);
-        number("wiretax_connections_total", "counter", "Connections begun.", counters.connections);
-        number(
-            "wiretax_connections_dropped_total",
-            "counter",
-            "Connections dropped because there were too many.",
-            counters.dropped,
-        );
-        number("wiretax_connections", "gauge", "Connections followed.", state.followed as u64);
+        page.counter("frames_total", "Frames taken.", counters.frames);
+        page.counter("frames_lost_total", "Frames that the kernel lost.", state.lost);
+        page.counter("connections_total", "Connections begun.", counters.connections);
+        let help = "Connections dropped because there were too many.";
+        page.counter("connections_dropped_total", help, counters.dropped);
+        page.gauge("connections", "Connections followed.", state.followed as u64);
         let counts: [Counts; 2] = [
-            ("wiretax_handshakes_total", "TLS handshakes.", |cell| cell.count),
-            ("wiretax_handshakes_uncertain_total", "Of these in doubt.", |cell| cell.uncertain),
+            ("handshakes_total", "TLS handshakes.", |cell| cell.count),
+            ("handshakes_uncertain_total", "Of these in doubt.", |cell| cell.uncertain),
         ];
         for (name, help, value) in counts {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+            let mut family = page.counters(name, help);
             for (key, cell) in &state.cells {
-                let _ = writeln!(out, "{name}{{{}}} {}", labels(*key), value(cell));
+                family.line(&labels(*key), value(cell));
             }
         }
         let histograms: [Histograms; 3] = [
-            ("wiretax_tls_handshake_seconds", "ClientHello to client's Finished.", |c| {
-                &c.handshake
-            }),
-            ("wiretax_hello_to_data_seconds", "ClientHello to client's first data.", |c| {
-                &c.to_data
-            }),
-            ("wiretax_round_trip_seconds", "Round trip by the TCP handshake.", |c| &c.round_trip),
+            ("tls_handshake_seconds", "ClientHello to client's Finished.", |c| &c.handshake),
+            ("hello_to_data_seconds", "ClientHello to client's first data.", |c| &c.to_data),
+            ("round_trip_seconds", "Round trip by the TCP handshake.", |c| &c.round_trip),
         ];
         for (name, help, histogram) in histograms {
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
+            let mut family = page.histograms(name, help);
             for (key, cell) in &state.cells {
-                histogram(cell).print(name, &labels(*key), &mut out);
+                family.histogram(&labels(*key), histogram(cell));
             }
         }
-        out
+        page.into_text()
     }
 }
 
-fn labels((transport, version, class): (&str, &str, Class)) -> String {
-    format!("transport=\"{transport}\",version=\"{version}\",class=\"{class}\"")
+fn labels((transport, version, class): Key) -> [(&'static str, &'static str); 3] {
+    [("transport", transport), ("version", version), ("class", class.name())]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buckets_are_cumulative_and_their_bounds_inclusive() {
-        let mut histogram = Histogram::default();
-        for millis in [1, 10, 11, 7000] {
-            histogram.take(Some(Duration::from_millis(millis)));
-        }
-        histogram.take(None);
-        let mut out = String::new();
-        histogram.print("t", "a=\"b\"", &mut out);
-        for line in [
-            "t_bucket{a=\"b\",le=\"0.001\"} 1",
-            "t_bucket{a=\"b\",le=\"0.01\"} 2",
-            "t_bucket{a=\"b\",le=\"0.02\"} 3",
-            "t_bucket{a=\"b\",le=\"5\"} 3",
-            "t_bucket{a=\"b\",le=\"+Inf\"} 4",
-            "t_count{a=\"b\"} 4",
-        ] {
-            assert!(out.lines().any(|got| got == line), "{line}\n{out}");
-        }
-    }
 
     #[test]
     fn a_page_of_nothing_has_its_counters() {

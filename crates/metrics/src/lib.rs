@@ -1,5 +1,7 @@
 //! The page from which Prometheus reads, over HTTP/1.1 (RFC 9112): one request a connection, all of
-//! it bounded.
+//! it bounded, and the page itself.
+
+mod exposition;
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,6 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+
+pub use exposition::{Exposition, Family, Histogram};
 
 /// The longest request head that is read, in bytes.
 const MAX_HEAD: usize = 8 << 10;

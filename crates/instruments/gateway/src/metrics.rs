@@ -1,13 +1,9 @@
-//! What the gateway counts, and its text for Prometheus (text exposition format 0.0.4).
+//! What the gateway counts, and its page for Prometheus.
 
-use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
+use metrics::{Exposition, Histogram};
 use sslmtcp::Carried;
-
-/// Upper bounds of the handshake histogram's buckets, in milliseconds.
-const BUCKETS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -64,38 +60,6 @@ pub struct Held<'a>(&'a Gauge);
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// How long something took, as a cumulative histogram.
-#[derive(Debug, Default)]
-pub struct Histogram {
-    /// One for each bucket, and the last for what is above all of them; not cumulative.
-    counts: [AtomicU64; BUCKETS_MS.len() + 1],
-    microseconds: Counter,
-}
-
-impl Histogram {
-    /// Counts one value.
-    pub fn observe(&self, took: Duration) {
-        let within = |bound: &u64| took <= Duration::from_millis(*bound);
-        let bucket = BUCKETS_MS.iter().position(within).unwrap_or(BUCKETS_MS.len());
-        if let Some(count) = self.counts.get(bucket) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        self.microseconds.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-    }
-
-    fn expose(&self, page: &mut Page, name: &str, help: &str) {
-        page.head(name, help, "histogram");
-        let mut sum = 0;
-        let bounds = BUCKETS_MS.iter().map(|ms| (*ms as f64 / 1e3).to_string());
-        for (count, bound) in self.counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
-            sum += count.load(Ordering::Relaxed);
-            page.line(&format!("{name}_bucket"), &[("le", &bound)], sum);
-        }
-        page.line(&format!("{name}_sum"), &[], self.microseconds.get() as f64 / 1e6);
-        page.line(&format!("{name}_count"), &[], sum);
     }
 }
 
@@ -208,110 +172,61 @@ impl Metrics {
 
     /// The page for Prometheus.
     pub fn page(&self, role: &str, tcp: &TcpFigures) -> String {
-        let mut page = Page::new(role);
+        let mut page = Exposition::new("wiretax_gateway_", &[("role", role)]);
         page.gauge("connections_open", "Connections now open.", self.open.get());
         page.gauge("handshakes_open", "Handshakes now under way.", self.handshaking.get());
-        let carried = CARRIED.iter().zip(&self.carried).map(|((_, name), count)| (*name, count));
-        page.labelled(
-            "connections_total",
-            "Connections set up, by how the TLS handshake was carried: inside TCP's (embedded), \
-             after it (sequential), after it since the peer refused data in the SYN (refused), since \
-             the path drops such SYNs (black_hole), since the peer took an envelope for data \
-             (reconnected) or is remembered to (remembered).",
-            "carried",
-            carried,
-        );
-        let failed = FAILURES.iter().zip(&self.failed).map(|((_, name), count)| (*name, count));
-        page.labelled("failures_total", "Connections that failed, by reason.", "reason", failed);
+        let help = "Connections set up, by how the TLS handshake was carried: inside TCP's \
+                    (embedded), after it (sequential), after it since the peer refused data in the \
+                    SYN (refused), since the path drops such SYNs (black_hole), since the peer took \
+                    an envelope for data (reconnected) or is remembered to (remembered).";
+        let mut family = page.counters("connections_total", help);
+        for ((_, name), count) in CARRIED.iter().zip(&self.carried) {
+            family.line(&[("carried", name)], count.get());
+        }
+        let mut family = page.counters("failures_total", "Connections that failed, by reason.");
+        for ((_, name), count) in FAILURES.iter().zip(&self.failed) {
+            family.line(&[("reason", name)], count.get());
+        }
         let limit = self.refused_limit.get();
         page.counter("refused_limit_total", "Connections turned away at the limit.", limit);
         let help = "Time until application data could be sent.";
-        self.handshake.expose(&mut page, "wiretax_gateway_handshake_seconds", help);
-        page.labelled(
-            "bytes_total",
-            "Application bytes, by direction as seen from the unmodified program.",
-            "direction",
-            [("to_peer", &self.bytes_to_peer), ("from_peer", &self.bytes_from_peer)],
-        );
+        page.histograms("handshake_seconds", help).histogram(&[], &self.handshake);
+        let help = "Application bytes, by direction as seen from the unmodified program.";
+        let mut family = page.counters("bytes_total", help);
+        family.line(&[("direction", "to_peer")], self.bytes_to_peer.get());
+        family.line(&[("direction", "from_peer")], self.bytes_from_peer.get());
         page.counter("early_data_total", "Requests sent as early data.", self.early_sent.get());
         let help = "Requests that were taken as early data.";
         page.counter("early_data_accepted_total", help, self.early_accepted.get());
         page.gauge("tickets", "Session tickets in store.", self.tickets.get());
-        page.tcp(tcp);
-        page.text
+        tcp.expose(&mut page);
+        page.into_text()
     }
 }
 
-/// The page under construction.
-struct Page {
-    text: String,
-    role: String,
-}
-
-impl Page {
-    fn new(role: &str) -> Page {
-        Page { text: String::with_capacity(8 << 10), role: role.to_owned() }
-    }
-
-    fn tcp(&mut self, tcp: &TcpFigures) {
+impl TcpFigures {
+    fn expose(&self, page: &mut Exposition) {
         let help = "TCP segments sent again.";
-        self.counter("tcp_retransmissions_total", help, tcp.retransmissions);
-        self.gauge("tcp_connections", "Connections that TCP holds.", tcp.connections);
-        let name = "wiretax_gateway_tcp_half_open";
-        self.head(name, "Connections that await the end of TCP's handshake.", "gauge");
-        self.line(name, &[("syn", "loaded")], tcp.half_open_loaded);
-        self.line(name, &[("syn", "plain")], tcp.half_open_plain);
-        self.counter("tcp_syn_cookies_total", "SYN cookies sent.", tcp.syn_cookies);
+        page.counter("tcp_retransmissions_total", help, self.retransmissions);
+        page.gauge("tcp_connections", "Connections that TCP holds.", self.connections);
+        let help = "Connections that await the end of TCP's handshake.";
+        let mut family = page.gauges("tcp_half_open", help);
+        family.line(&[("syn", "loaded")], self.half_open_loaded);
+        family.line(&[("syn", "plain")], self.half_open_plain);
+        page.counter("tcp_syn_cookies_total", "SYN cookies sent.", self.syn_cookies);
         let help = "Data in our SYN that the peer did not take.";
-        self.counter("tcp_syn_data_refused_total", help, tcp.syn_data_refused);
+        page.counter("tcp_syn_data_refused_total", help, self.syn_data_refused);
         let help = "Destinations found to drop SYNs with data.";
-        self.counter("tcp_black_holes_total", help, tcp.black_holes);
+        page.counter("tcp_black_holes_total", help, self.black_holes);
         let help = "SYNs with data answered as ordinary ones, for lack of room.";
-        self.counter("tcp_loaded_refused_total", help, tcp.loaded_refused);
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        let name = format!("wiretax_gateway_{name}");
-        self.head(&name, help, "counter");
-        self.line(&name, &[], value);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: u64) {
-        let name = format!("wiretax_gateway_{name}");
-        self.head(&name, help, "gauge");
-        self.line(&name, &[], value);
-    }
-
-    fn labelled<'a>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl IntoIterator<Item = (&'a str, &'a Counter)>,
-    ) {
-        let name = format!("wiretax_gateway_{name}");
-        self.head(&name, help, "counter");
-        for (of, count) in values {
-            self.line(&name, &[(label, of)], count.get());
-        }
-    }
-
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let _ = write!(self.text, "{name}{{role=\"{}\"", self.role);
-        for (label, of) in labels {
-            let _ = write!(self.text, ",{label}=\"{of}\"");
-        }
-        let _ = writeln!(self.text, "}} {value}");
+        page.counter("tcp_loaded_refused_total", help, self.loaded_refused);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
