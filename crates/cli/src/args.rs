@@ -232,7 +232,7 @@ pub struct RunArgs {
   wiretax handshake        the quick plan: QUICK
   wiretax handshake --rtt 0.4ms,11.6ms,85.5ms --repeat 20
   wiretax handshake --mode tcp+tls12,quic --rtt 50ms --loss 0%,1%,3% --repeat 100 --concurrent 50
-  wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa4096 --chain 1,3
+  wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa-4096 --chain 1,3
   wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
   wiretax handshake --scale full --out results/full
                            every axis: FULL
@@ -301,7 +301,7 @@ pub struct AxisArgs {
     /// Loss each way, as 1%
     #[arg(value_parser = value::<Probability>, long, value_delimiter = ',', value_name = "SHARES")]
     pub loss: Vec<Probability>,
-    /// Keys: rsa2048, rsa4096, ecdsa-p256
+    /// Keys: rsa-2048, rsa-4096, ecdsa-p256
     #[arg(value_parser = value::<KeyType>, long, value_delimiter = ',', value_name = "KEYS")]
     pub key: Vec<KeyType>,
     /// Groups: x25519, secp256r1, x25519mlkem768

@@ -70,7 +70,7 @@ pub struct HaproxyArgs {
     /// TLS versions: tls1.2, tls1.3
     #[arg(long, value_delimiter = ',', value_name = "VERSIONS")]
     pub tls: Vec<Version>,
-    /// The certificates' key: rsa2048, rsa4096, ecdsa-p256
+    /// The certificates' key: rsa-2048, rsa-4096, ecdsa-p256
     #[arg(long, value_name = "KEY")]
     pub key: Option<KeyType>,
     /// The group of the key exchange: x25519, secp256r1, x25519mlkem768

@@ -48,7 +48,7 @@ fn wrong_names_list_the_right_ones() {
     refuses(&["handshake", "--mode", "tcp+tls14"], 2, &["tcp+tls14", "tcp+tls13-0rtt"]);
     refuses(&["handshake", "--from", "tls9", "--rtt", "1ms"], 2, &["tls9", "tcp+tls12"]);
     refuses(&["handshake", "--profile", "5g"], 2, &["5g", "lte"]);
-    refuses(&["handshake", "--key", "rsa512"], 2, &["rsa512", "rsa2048"]);
+    refuses(&["handshake", "--key", "rsa512"], 2, &["rsa512", "rsa-2048"]);
     refuses(&["handshake", "--group", "ffdhe"], 2, &["ffdhe", "x25519"]);
     refuses(&["handshake", "--library", "gnutls"], 2, &["gnutls", "rustls"]);
     refuses(&["handshake", "--scale", "huge"], 2, &["huge", "quick"]);

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use wire::tls::Alert;
+
 use crate::{Group, Library, Version};
 
 /// An error of this crate. The variant says whose fault it is.
@@ -163,35 +165,5 @@ pub(crate) fn no_group_for(version: Version, groups: &[Group]) -> Error {
 
 /// The registered name of an alert (IANA TLS Alerts).
 pub(crate) fn alert_name(code: u8) -> &'static str {
-    match code {
-        0 => "close_notify",
-        10 => "unexpected_message",
-        20 => "bad_record_mac",
-        22 => "record_overflow",
-        40 => "handshake_failure",
-        42 => "bad_certificate",
-        43 => "unsupported_certificate",
-        44 => "certificate_revoked",
-        45 => "certificate_expired",
-        46 => "certificate_unknown",
-        47 => "illegal_parameter",
-        48 => "unknown_ca",
-        49 => "access_denied",
-        50 => "decode_error",
-        51 => "decrypt_error",
-        70 => "protocol_version",
-        71 => "insufficient_security",
-        80 => "internal_error",
-        86 => "inappropriate_fallback",
-        90 => "user_canceled",
-        100 => "no_renegotiation",
-        109 => "missing_extension",
-        110 => "unsupported_extension",
-        112 => "unrecognized_name",
-        113 => "bad_certificate_status_response",
-        115 => "unknown_psk_identity",
-        116 => "certificate_required",
-        120 => "no_application_protocol",
-        _ => "unknown alert",
-    }
+    Alert { level: 2, description: code }.name().unwrap_or("unknown alert")
 }

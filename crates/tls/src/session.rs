@@ -1,6 +1,6 @@
 //! One connection's TLS: bytes in, bytes out.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::hello::Watch;
 use crate::{CallerError, CipherSuite, Error, Group, Library, PeerError, Ticket, Version};
@@ -92,6 +92,13 @@ pub enum EarlyData {
     Rejected,
 }
 
+fn suite_name<S: Serializer>(
+    suite: &Option<CipherSuite>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    suite.map(|suite| suite.to_string()).serialize(serializer)
+}
+
 /// What is known of a connection. What is not negotiated yet is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Facts {
@@ -99,7 +106,8 @@ pub struct Facts {
     pub library: Library,
     /// The negotiated version.
     pub version: Option<Version>,
-    /// The negotiated cipher suite.
+    /// The negotiated cipher suite; serialised by its name.
+    #[serde(serialize_with = "suite_name")]
     pub cipher_suite: Option<CipherSuite>,
     /// The group of the key exchange; none with RSA key exchange and in a resumed TLS 1.2 handshake.
     pub group: Option<Group>,

@@ -22,7 +22,7 @@ fn sample(
         ("mode", mode.to_owned()),
         ("rtt", format!("{rtt_ms}ms")),
         ("loss", "0".to_owned()),
-        ("key", "rsa2048".to_owned()),
+        ("key", "rsa-2048".to_owned()),
         ("group", "x25519".to_owned()),
         ("library", "openssl".to_owned()),
         ("chain", "1".to_owned()),

@@ -10,6 +10,7 @@ use runtimes::{ClientPlan, Counts, Error, Pins, Program, Runtime, ServerPlan, Se
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use stacks::{Build, Fact, HostFailure, LOAD_CLIENT, Library, ProgramJob};
+use tls::CipherSuite;
 use tls_drivers::{Described, Extent, Group, Key, Outcome, Reply, Side, Version, Workload};
 
 /// Connections that each thread of a client keeps going, as the drivers' clients do.
@@ -178,13 +179,11 @@ fn described(of: runtimes::Described) -> Described {
 }
 
 fn pins(job: &ProgramJob) -> Pins {
-    // IANA's numbers of these have 16 bits.
-    let number = |number: u32| u16::try_from(number).unwrap_or_default();
     Pins {
-        version: number(job.suite.version.number()),
-        cipher: number(job.suite.cipher_suite()),
-        group: number(job.suite.group.number()),
-        signature: number(job.suite.signature()),
+        version: job.suite.version.id(),
+        cipher: job.suite.cipher_suite(),
+        group: job.suite.group.id(),
+        signature: job.suite.signature(),
     }
 }
 
@@ -299,23 +298,16 @@ fn options(serving: &Serving, job: &ProgramJob) -> Result<Options, Failure> {
     options.threads = job.threads;
     options.connections = job.threads * ABREAST;
     options.resume = if job.workload == Workload::Resume { 1.0 } else { 0.0 };
-    options.versions = vec![match job.suite.version {
-        Version::Tls12 => tls::Version::Tls12,
-        Version::Tls13 => tls::Version::Tls13,
-    }];
-    options.groups = vec![match job.suite.group {
-        Group::X25519 => tls::Group::X25519,
-        Group::Secp256r1 => tls::Group::Secp256r1,
-        Group::X25519MlKem768 => tls::Group::X25519MlKem768,
-    }];
+    options.versions = vec![job.suite.version];
+    options.groups = vec![job.suite.group];
     // RFC 8422 §5.1: in TLS 1.2 a client's groups are those of the server's certificate too.
     if job.suite.version == Version::Tls12
         && job.suite.key == Key::EcdsaP256
         && job.suite.group != Group::Secp256r1
     {
-        options.groups.push(tls::Group::Secp256r1);
+        options.groups.push(Group::Secp256r1);
     }
-    let suite = suite_name(job).parse::<load::Suite>();
+    let suite = CipherSuite(job.suite.cipher_suite()).to_string().parse::<load::Suite>();
     options.suites = vec![suite.map_err(|error| wrong(error.to_string()))?];
     let roots: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(job.identity.roots.as_bytes()).collect();
@@ -334,20 +326,6 @@ fn options(serving: &Serving, job: &ProgramJob) -> Result<Options, Failure> {
         }
     }
     Ok(options)
-}
-
-/// The cipher suite's registered name.
-fn suite_name(job: &ProgramJob) -> String {
-    let cipher = match job.suite.cipher {
-        tls_drivers::Cipher::Aes128Gcm => "AES_128_GCM_SHA256",
-        tls_drivers::Cipher::Aes256Gcm => "AES_256_GCM_SHA384",
-        tls_drivers::Cipher::ChaCha20Poly1305 => "CHACHA20_POLY1305_SHA256",
-    };
-    match (job.suite.version, job.suite.key) {
-        (Version::Tls13, _) => format!("TLS_{cipher}"),
-        (Version::Tls12, Key::EcdsaP256) => format!("TLS_ECDHE_ECDSA_WITH_{cipher}"),
-        (Version::Tls12, Key::Rsa2048 | Key::Rsa4096) => format!("TLS_ECDHE_RSA_WITH_{cipher}"),
-    }
 }
 
 fn outcome(

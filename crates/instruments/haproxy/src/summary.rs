@@ -238,7 +238,7 @@ pub(crate) mod tests {
     #[test]
     fn medians_and_ratios_are_of_the_cells() {
         let summary = Summary::of(&samples());
-        assert_eq!((summary.proxies, summary.key.as_str()), (Some(10), "rsa2048"));
+        assert_eq!((summary.proxies, summary.key.as_str()), (Some(10), "rsa-2048"));
         let programs: Vec<&str> = summary.programs.iter().map(|one| one.runs_on.as_str()).collect();
         assert_eq!(programs, ["openssl-1.1.1w itself", "openssl-3.0.2 itself"]);
         let slow: Vec<&Row> =

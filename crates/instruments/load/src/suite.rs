@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+use tls::CipherSuite;
 
 /// A cipher suite that can be offered.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,18 +30,9 @@ impl Suite {
 
 impl Eq for Suite {}
 
-/// The registered name (IANA TLS Cipher Suites) of what rustls calls something else.
-pub(crate) fn registered_name(suite: rustls::CipherSuite) -> String {
-    let name = suite.as_str().map_or_else(|| format!("{suite:?}"), str::to_owned);
-    match name.strip_prefix("TLS13_") {
-        Some(rest) => format!("TLS_{rest}"),
-        None => name,
-    }
-}
-
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&registered_name(self.0.suite()))
+        fmt::Display::fmt(&CipherSuite(self.0.suite().into()), f)
     }
 }
 

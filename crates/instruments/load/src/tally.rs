@@ -2,10 +2,10 @@
 
 use hdrhistogram::Histogram;
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
+use tls::CipherSuite;
 
 use crate::Error;
 use crate::failure::{Failure, Failures, Stage};
-use crate::suite::registered_name;
 
 /// The longest latency told apart: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
@@ -65,7 +65,8 @@ impl Agreed {
             Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
             other => format!("{other:?}"),
         };
-        let suite = self.suite.map_or_else(String::new, registered_name);
+        let suite =
+            self.suite.map(|suite| CipherSuite(suite.into()).to_string()).unwrap_or_default();
         (version, suite, self.group.map(|group| format!("{group:?}").to_lowercase()))
     }
 }

@@ -13,12 +13,23 @@ pub fn parse_line(line: &[u8]) -> Result<Sample, LineProblem> {
     if line.len() >= MAX_LINE {
         return Err(LineProblem::TooLong { limit: MAX_LINE });
     }
-    let sample: Sample = serde_json::from_slice(line).map_err(|error| LineProblem::Json {
+    let mut sample: Sample = serde_json::from_slice(line).map_err(|error| LineProblem::Json {
         column: error.column(),
         problem: without_place(&error),
     })?;
     sample.check()?;
+    if let Some(key) = sample.point.get_mut("key") {
+        rename_key(key);
+    }
     Ok(sample)
+}
+
+/// Gives a key's name that is spelt as it was until version 0.1.0 its spelling of today, so that old
+/// and new samples are of the same point.
+pub(crate) fn rename_key(key: &mut String) {
+    if matches!(key.as_str(), "rsa2048" | "rsa4096") {
+        key.insert("rsa".len(), '-');
+    }
 }
 
 /// The line of a sample, its line feed included. JSON escapes line feeds in text, so that one line
@@ -75,6 +86,19 @@ mod tests {
             "outcome":{"kind":"timed_out","after_ms":5,"new":1},"values":{"v":1},"command":""}"#;
         let sample = parse_line(text.as_bytes()).unwrap();
         assert_eq!(sample.outcome, Outcome::TimedOut { after_ms: 5.0 });
+    }
+
+    #[test]
+    fn a_key_s_old_spelling_reads_as_today_s() {
+        for (old, new) in [("rsa2048", "rsa-2048"), ("rsa4096", "rsa-4096"), ("dsa", "dsa")] {
+            let mut sample = example(0);
+            sample.point.insert("key".to_owned(), old.to_owned());
+            sample.point.insert("library".to_owned(), old.to_owned());
+            let mut line = Vec::new();
+            write_line(&sample, &mut line).unwrap();
+            let read = parse_line(&line).unwrap();
+            assert_eq!((read.point["key"].as_str(), read.point["library"].as_str()), (new, old));
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::line::rename_key;
+
 /// A short name for a plan: FNV-1a of its canonical JSON (keys in order, no spaces), 16 hex digits.
 /// It tells plans apart; it does not guard against someone who forges one.
 #[must_use]
@@ -11,6 +13,23 @@ pub fn plan_hash(plan: &Value) -> String {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     hash.value(plan);
     format!("{:016x}", hash.0)
+}
+
+/// A plan whose keys have the names of today.
+pub(crate) fn with_keys_renamed(plan: &Value) -> Value {
+    fn rename(value: &mut Value, of_key: bool) {
+        match value {
+            Value::Object(map) => {
+                map.iter_mut().for_each(|(name, value)| rename(value, name == "key"));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| rename(item, of_key)),
+            Value::String(text) if of_key => rename_key(text),
+            _ => {}
+        }
+    }
+    let mut plan = plan.clone();
+    rename(&mut plan, false);
+    plan
 }
 
 struct Fnv(u64);
@@ -129,6 +148,12 @@ mod tests {
         assert_ne!(hash(text), hash(r#"{"b":[2,1],"a":"x"}"#));
         // FNV-1a, 64 bits, of the text "null", from the published reference code's constants.
         assert_eq!(plan_hash(&Value::Null).len(), 16);
+    }
+
+    #[test]
+    fn keys_of_a_plan_have_the_names_of_today() {
+        let plan = |key| json!({"sweeps": [{"key": [key, "ecdsa-p256"]}], "name": "rsa2048"});
+        assert_eq!(with_keys_renamed(&plan("rsa2048")), plan("rsa-2048"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::attachment;
 use crate::folder::{Lock, MANIFEST, SAMPLES, read_manifest, write_manifest};
 use crate::line::write_line;
-use crate::plan::differences;
+use crate::plan::{differences, with_keys_renamed};
 use crate::{
     Attachment, AttachmentKind, Error, Finished, Manifest, Problem, Run, Sample, Session, TornLine,
     plan_hash,
@@ -199,14 +199,14 @@ fn session_holder(session: &Session) -> String {
 }
 
 fn check_plan(dir: &Path, manifest: &Manifest, plan: &Value) -> Result<(), Error> {
-    let wanted = plan_hash(plan);
+    let (was, is) = (with_keys_renamed(&manifest.plan), with_keys_renamed(plan));
     // The plan itself is hashed again: the file's own hash may have been edited, or be of a form
     // of hash that a later minor version uses.
-    let found = plan_hash(&manifest.plan);
+    let (found, wanted) = (plan_hash(&was), plan_hash(&is));
     if found == wanted {
         return Ok(());
     }
-    let differences = differences(&manifest.plan, plan);
+    let differences = differences(&was, &is);
     Err(Error::new(dir, Problem::OtherPlan { found, wanted, differences }))
 }
 

@@ -285,7 +285,7 @@ impl Session for OpenSslSession {
         let suite = ssl
             .current_cipher()
             .filter(|_| known)
-            .and_then(|cipher| CipherSuite::from_id(u16::from_be_bytes(cipher.protocol_id())));
+            .map(|cipher| CipherSuite(u16::from_be_bytes(cipher.protocol_id())));
         let version = ssl.version2().filter(|_| known).and_then(version);
         let resumed = known && ssl.session_reused();
         // OpenSSL names the original handshake's group in a resumed TLS 1.2 one.

@@ -72,7 +72,7 @@ fn common_facts(state: &rustls::CommonState) -> Facts {
         }),
         cipher_suite: state
             .negotiated_cipher_suite()
-            .and_then(|suite| CipherSuite::from_id(u16::from(suite.suite()))),
+            .map(|suite| CipherSuite(u16::from(suite.suite()))),
         group: state
             .negotiated_key_exchange_group()
             .and_then(|group| Group::from_id(u16::from(group.name()))),

@@ -3,18 +3,22 @@
 //!
 //! [`Records`] cuts a byte stream into records, [`Messages`] a run of handshake bytes into
 //! messages, [`ClientHello`] and [`ServerHello`] view the body of one message, [`Ssl2ClientHello`] its
-//! older form.
+//! older form. Code points are numbers with the names that IANA registered; [`choice`] has those that
+//! a handshake can be measured by.
 
+pub mod choice;
 mod client_hello;
 mod extension;
+mod iana;
 mod names;
 mod record;
 mod server_hello;
 mod ssl2;
+mod suites;
 
 pub use client_hello::{ClientHello, ClientHelloRepr};
 pub use extension::{Extension, ExtensionKind, Extensions, KeyShare, PskOffer, body};
-pub use names::{CipherSuite, Group, SuiteFacts, Version, is_grease};
+pub use names::{CipherSuite, Group, SignatureScheme, SuiteFacts, Version, is_grease};
 pub use record::{
     Alert, ContentType, HandshakeType, Message, MessageHeader, Messages, RECORD_HEADER_LEN,
     RecordHeader, Records,

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use super::extension::ExtensionKind;
+use super::iana;
+use super::suites::SUITES;
+
 /// Whether a code point is one of GREASE's (RFC 8701 §2): 0x0a0a, 0x1a1a, ..., 0xfafa.
 #[must_use]
 pub const fn is_grease(code: u16) -> bool {
@@ -98,80 +102,52 @@ impl CipherSuite {
         })
     }
 
-    /// The IANA name, for the suites that TLS libraries negotiate today.
-    #[must_use]
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self.0 {
-            0x0004 => "TLS_RSA_WITH_RC4_128_MD5",
-            0x0005 => "TLS_RSA_WITH_RC4_128_SHA",
-            0x000a => "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
-            0x002f => "TLS_RSA_WITH_AES_128_CBC_SHA",
-            0x0033 => "TLS_DHE_RSA_WITH_AES_128_CBC_SHA",
-            0x0035 => "TLS_RSA_WITH_AES_256_CBC_SHA",
-            0x0039 => "TLS_DHE_RSA_WITH_AES_256_CBC_SHA",
-            0x003c => "TLS_RSA_WITH_AES_128_CBC_SHA256",
-            0x003d => "TLS_RSA_WITH_AES_256_CBC_SHA256",
-            0x009c => "TLS_RSA_WITH_AES_128_GCM_SHA256",
-            0x009d => "TLS_RSA_WITH_AES_256_GCM_SHA384",
-            0x009e => "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256",
-            0x009f => "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384",
-            0x1301 => "TLS_AES_128_GCM_SHA256",
-            0x1302 => "TLS_AES_256_GCM_SHA384",
-            0x1303 => "TLS_CHACHA20_POLY1305_SHA256",
-            0x1304 => "TLS_AES_128_CCM_SHA256",
-            0x1305 => "TLS_AES_128_CCM_8_SHA256",
-            0xc009 => "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
-            0xc00a => "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
-            0xc013 => "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
-            0xc014 => "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
-            0xc023 => "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
-            0xc024 => "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384",
-            0xc027 => "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
-            0xc028 => "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384",
-            0xc02b => "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-            0xc02c => "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-            0xc02f => "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-            0xc030 => "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-            0xcca8 => "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-            0xcca9 => "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for CipherSuite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "0x{:04x}", self.0),
-        }
-    }
+    /// TLS 1.3's suite that every implementation has (RFC 8446 §9.1).
+    pub const TLS13_AES_128_GCM_SHA256: CipherSuite = CipherSuite(0x1301);
+    /// TLS 1.2, ECDHE under an ECDSA key.
+    pub const ECDHE_ECDSA_AES_128_GCM_SHA256: CipherSuite = CipherSuite(0xc02b);
+    /// TLS 1.2, ECDHE under an RSA key.
+    pub const ECDHE_RSA_AES_128_GCM_SHA256: CipherSuite = CipherSuite(0xc02f);
+    /// TLS 1.2, RSA key exchange.
+    pub const RSA_AES_128_GCM_SHA256: CipherSuite = CipherSuite(0x009c);
 }
 
 /// A group for key exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Group(pub u16);
 
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            0x0017 => "secp256r1",
-            0x0018 => "secp384r1",
-            0x0019 => "secp521r1",
-            0x001d => "x25519",
-            0x001e => "x448",
-            0x0100 => "ffdhe2048",
-            0x0101 => "ffdhe3072",
-            0x11eb => "SecP256r1MLKEM768",
-            0x11ec => "X25519MLKEM768",
-            0x11ed => "SecP384r1MLKEM1024",
-            0x0200 => "MLKEM512",
-            0x0201 => "MLKEM768",
-            0x0202 => "MLKEM1024",
-            0x6399 => "X25519Kyber768Draft00",
-            other => return write!(f, "0x{other:04x}"),
-        })
-    }
+/// A signature scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SignatureScheme(pub u16);
+
+/// Names a code point by its registry.
+macro_rules! registered {
+    ($($type:ty, $table:expr;)+) => {$(
+        impl $type {
+            /// The name that IANA registered.
+            #[must_use]
+            pub fn name(self) -> Option<&'static str> {
+                iana::name($table, self.0)
+            }
+        }
+
+        /// The registered name, or the number where there is none.
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => write!(f, "0x{:04x}", self.0),
+                }
+            }
+        }
+    )+};
+}
+
+registered! {
+    CipherSuite, SUITES;
+    Group, iana::GROUPS;
+    SignatureScheme, iana::SIGNATURE_SCHEMES;
+    ExtensionKind, iana::EXTENSIONS;
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The record layer (RFC 8446 §5.1) and the framing of handshake messages (§4).
 
+use super::iana;
 use crate::{Error, Reader};
 
 const FORMAT: &str = "TLS record";
@@ -251,43 +252,10 @@ impl Alert {
         Ok(Alert { level, description })
     }
 
-    /// The description's name (RFC 8446 §6, RFC 5246 §7.2).
+    /// The description's registered name (IANA TLS Alerts).
     #[must_use]
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self.description {
-            0 => "close_notify",
-            10 => "unexpected_message",
-            20 => "bad_record_mac",
-            21 => "decryption_failed",
-            22 => "record_overflow",
-            30 => "decompression_failure",
-            40 => "handshake_failure",
-            42 => "bad_certificate",
-            43 => "unsupported_certificate",
-            44 => "certificate_revoked",
-            45 => "certificate_expired",
-            46 => "certificate_unknown",
-            47 => "illegal_parameter",
-            48 => "unknown_ca",
-            49 => "access_denied",
-            50 => "decode_error",
-            51 => "decrypt_error",
-            70 => "protocol_version",
-            71 => "insufficient_security",
-            80 => "internal_error",
-            86 => "inappropriate_fallback",
-            90 => "user_canceled",
-            100 => "no_renegotiation",
-            109 => "missing_extension",
-            110 => "unsupported_extension",
-            112 => "unrecognized_name",
-            113 => "bad_certificate_status_response",
-            115 => "unknown_psk_identity",
-            116 => "certificate_required",
-            120 => "no_application_protocol",
-            121 => "ech_required",
-            _ => return None,
-        })
+    pub fn name(self) -> Option<&'static str> {
+        iana::name(iana::ALERTS, self.description)
     }
 }
 

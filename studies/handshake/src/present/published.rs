@@ -18,7 +18,7 @@ const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
 const ROUND_TRIPS: f64 = 3.0;
 /// The document's key.
-const PUBLISHED_KEY: &str = "rsa4096";
+const PUBLISHED_KEY: &str = "rsa-4096";
 
 /// One place of the document.
 struct Place {

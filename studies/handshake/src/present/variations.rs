@@ -171,7 +171,7 @@ fn table_row(row: &Row, axes: &[AxisOf], longest: Option<f64>) -> TableRow {
     }
 }
 
-/// `key rsa4096 instead of rsa2048`.
+/// `key rsa-4096 instead of rsa-2048`.
 fn difference(reference: &RowKey, row: &RowKey) -> String {
     let differing = AXES.iter().filter(|(_, of)| of(reference) != of(row));
     let words =

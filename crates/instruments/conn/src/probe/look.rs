@@ -89,14 +89,15 @@ async fn read(stream: &mut TcpStream, connection: &mut ClientConnection) -> Resu
 }
 
 fn report(connection: &ClientConnection, client_hello_len: usize) -> OfferReport {
-    let name = |debug: String| debug.replace("TLSv1_", "TLS 1.").replace("TLS13_", "TLS_");
     OfferReport {
         version: connection
             .protocol_version()
-            .map_or_else(String::new, |it| name(format!("{it:?}"))),
+            .map(|version| format!("{version:?}").replace("TLSv1_", "TLS 1."))
+            .unwrap_or_default(),
         cipher_suite: connection
             .negotiated_cipher_suite()
-            .map_or_else(String::new, |it| name(format!("{:?}", it.suite()))),
+            .map(|suite| tls::CipherSuite(suite.suite().into()).to_string())
+            .unwrap_or_default(),
         group: connection.negotiated_key_exchange_group().map(|it| format!("{:?}", it.name())),
         hello_retry_request: connection.handshake_kind()
             == Some(HandshakeKind::FullWithHelloRetryRequest),

@@ -115,7 +115,7 @@ impl Handshake {
             return Some(());
         }
         self.facts.version = Some(Version::Tls13);
-        self.facts.cipher_suite = CipherSuite::from_id(suite);
+        self.facts.cipher_suite = Some(CipherSuite(suite));
         for (kind, data) in body.extensions()? {
             match kind {
                 PRE_SHARED_KEY => self.facts.resumed = true,

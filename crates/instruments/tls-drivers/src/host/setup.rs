@@ -102,14 +102,14 @@ impl Setup {
         let pinned = |what: &dyn std::fmt::Display, got: u32| {
             Err(DriverError::NotAsPinned { what: what.to_string(), got: format!("{got:#06x}") })
         };
-        if shown.version != suite.version.number() {
+        if shown.version != u32::from(suite.version.id()) {
             return pinned(&suite.version, shown.version);
         }
-        if shown.cipher_suite != suite.cipher_suite() {
+        if shown.cipher_suite != u32::from(suite.cipher_suite()) {
             return pinned(&suite.cipher, shown.cipher_suite);
         }
         if let Some(group) = shown.group
-            && group != suite.group.number()
+            && group != u32::from(suite.group.id())
         {
             return pinned(&suite.group, group);
         }
