@@ -76,7 +76,7 @@ pub fn documented() -> clap::Command {
 
 /// What a built-in plan comes to: `400 connections, about 70 seconds`.
 fn plan_size(scale: &str) -> String {
-    let plan = handshake::Plan::built_in(scale).and_then(|plan| plan.expected());
+    let plan = handshake::Plan::built_in(scale).map(|plan| plan.expected());
     let Ok((connections, time)) = plan else { return String::new() };
     let time = match time.as_secs() {
         seconds @ 0..120 => format!("{} seconds", (seconds + 5) / 10 * 10),
@@ -438,7 +438,7 @@ mod tests {
         let found = command.find_subcommand_mut("handshake").expect("it is there");
         let help = found.render_long_help().to_string();
         for scale in ["quick", "full"] {
-            let (connections, _) = handshake::Plan::built_in(scale).unwrap().expected().unwrap();
+            let (connections, _) = handshake::Plan::built_in(scale).unwrap().expected();
             assert!(help.contains(&format!("{connections} connections, about ")), "{help}");
         }
         assert!(!help.contains("QUICK") && !help.contains("FULL"), "{help}");

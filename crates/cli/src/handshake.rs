@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use handshake::{Plan, PlanError, Sweep};
+use fault::WhileDoing;
+use handshake::Plan;
 use linkmodel::{Path, Profile, RateSource, Trace};
+use study::{PlanError, Sweep};
 
 use crate::args::{AxisArgs, HandshakeArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{quoted, read_text};
 use crate::lab_run::{LabRun, measure, plan_of};
+use crate::observe_lab::failed;
 use crate::report::Question;
 use crate::talk::Talk;
 
@@ -46,8 +49,8 @@ fn plan(args: &HandshakeArgs) -> Result<Plan, Failed> {
     let base = base(args)?;
     let mut plan = match (&args.plan, text) {
         (Some(file), Some(text)) => {
-            let made = Plan::parse(&text, args.scale()).with_context(|| file.display().to_string());
-            made.or_exit(Exit::Usage)?
+            let made = Plan::parse(&text, args.scale());
+            made.while_doing(|| file.display()).map_err(failed)?
         }
         _ if args.axes.any() || args.profile.is_some() => {
             single(args, base.as_ref()).or_exit(Exit::Usage)?
@@ -63,7 +66,6 @@ fn plan(args: &HandshakeArgs) -> Result<Plan, Failed> {
     plan.rate = args.rate;
     plan.base_options = base_options(args);
     plan.base = base;
-    plan.check().or_exit(Exit::Usage)?;
     Ok(plan)
 }
 
@@ -73,7 +75,7 @@ fn single(args: &HandshakeArgs, base: Option<&Path>) -> Result<Plan, PlanError> 
     Plan::built_in(args.scale())?;
     let mut sweep = Plan::single_sweep("cli");
     if let (Some(base), Some(_)) = (base, &args.profile) {
-        sweep.rtt = vec![base.round_trip()];
+        sweep.lists.insert("rtt".to_owned(), vec![base.round_trip().to_string()]);
     }
     args.axes.overwrite(&mut sweep);
     Plan::new(vec![sweep])
@@ -143,22 +145,24 @@ impl AxisArgs {
     }
 
     fn overwrite(&self, sweep: &mut Sweep) {
-        fn set<T: Clone>(list: &mut Vec<T>, given: &[T]) {
+        fn set<T: ToString>(sweep: &mut Sweep, axis: &str, given: &[T]) {
             if !given.is_empty() {
-                *list = given.to_vec();
+                let words = given.iter().map(T::to_string).collect();
+                sweep.lists.insert(axis.to_owned(), words);
             }
         }
-        set(&mut sweep.mode, &self.mode);
-        set(&mut sweep.rtt, &self.rtt);
-        set(&mut sweep.loss, &self.loss);
-        set(&mut sweep.key, &self.key);
-        set(&mut sweep.group, &self.group);
-        set(&mut sweep.library, &self.library);
-        set(&mut sweep.chain, &self.chain);
-        set(&mut sweep.middlebox, &self.middlebox);
-        set(&mut sweep.peer, &self.peer);
-        set(&mut sweep.visit, &self.visit);
-        sweep.repeat = self.repeat.unwrap_or(sweep.repeat);
-        sweep.concurrent = self.concurrent.unwrap_or(sweep.concurrent);
+        set(sweep, "mode", &self.mode);
+        set(sweep, "rtt", &self.rtt);
+        set(sweep, "loss", &self.loss);
+        set(sweep, "key", &self.key);
+        set(sweep, "group", &self.group);
+        set(sweep, "library", &self.library);
+        set(sweep, "chain", &self.chain);
+        set(sweep, "middlebox", &self.middlebox);
+        set(sweep, "peer", &self.peer);
+        set(sweep, "visit", &self.visit);
+        for (name, given) in [("repeat", self.repeat), ("concurrent", self.concurrent)] {
+            sweep.numbers.extend(given.map(|n| (name.to_owned(), n.into())));
+        }
     }
 }

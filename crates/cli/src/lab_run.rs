@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use handshake::{Bench, End, Plan, Watcher};
+use fault::WhileDoing;
+use handshake::{Bench, Plan};
 use lab::LabOptions;
 use record::{Finished, Manifest, Recorder, Session};
 use serde_json::json;
+use study::{End, Watcher};
 
 use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{new_results_folder, quoted};
 use crate::interrupt::Interrupt;
-use crate::observe_lab::Captures;
+use crate::observe_lab::{Captures, failed};
 use crate::report::{Question, Results};
 use crate::stacks::{Ready, Scratch};
 use crate::talk::{Progress, Talk};
@@ -51,10 +53,12 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
             .with_context(|| format!("the folder {} cannot be made", captures.display()))
             .or_exit(Exit::Results)?;
     }
-    let ended = bench.run(run.plan, captures, &finished, &mut recorder, &mut following);
+    let session = study::Session::new("handshake", &mut recorder, &finished, &mut following);
+    let session = session.keeping_captures(captures).within(run.plan.budget);
+    let ended = bench.run(run.plan, &mut { session });
     following.progress.finish();
     drop(bench);
-    let mut ended = ended.map_err(study_failed)?;
+    let mut ended = ended.map_err(failed)?;
     if let (End::Complete, Some(captures)) = (ended, run.observe)
         && !captures.make((&mut recorder, &finished), run.lab, None, &interrupt, talk)?
     {
@@ -79,16 +83,6 @@ pub fn measure(run: &LabRun<'_>, talk: &Talk) -> Outcome {
     let html = results.publish(&folder, None, run.question, run.json.json)?;
     talk.note(format!("report: {}", html.display()));
     Ok(Exit::Done)
-}
-
-fn study_failed(error: handshake::StudyError) -> Failed {
-    let exit = match &error {
-        handshake::StudyError::Record(_) => Exit::Results,
-        handshake::StudyError::Lab(lab::Error::CaptureFile { .. }) => Exit::Results,
-        handshake::StudyError::Plan(_) => Exit::Usage,
-        _ => Exit::Measurement,
-    };
-    Failed { exit, error: error.into() }
 }
 
 fn lab_options(run: &LabRun<'_>) -> LabOptions {
@@ -117,7 +111,7 @@ fn open(
     backend: lab::Backend,
     talk: &Talk,
 ) -> Result<(PathBuf, Finished, Recorder), Failed> {
-    let mut plan = json!({ "handshake": run.plan });
+    let mut plan = json!({ "handshake": run.plan.value() });
     if let Some(captures) = run.observe {
         plan["observe"] = captures.described();
     }
@@ -188,8 +182,12 @@ impl Watcher for Following<'_> {
         self.interrupt.came()
     }
 
-    fn warning(&mut self, text: &str) {
-        self.talk.warning_with_hint(text);
+    fn warning(&mut self, what: &str, remedy: Option<&str>) {
+        self.talk.warning_with_remedy(what, remedy);
+    }
+
+    fn note(&mut self, what: &str) {
+        self.talk.note(what);
     }
 }
 
@@ -197,11 +195,9 @@ impl Watcher for Following<'_> {
 pub fn plan_of(folder: &Path) -> Result<Plan, Failed> {
     let (manifest, _) = record::Run::stream(folder).or_exit(Exit::Results)?;
     let plan = manifest.plan.get("handshake").cloned().unwrap_or_default();
-    let plan: Plan = serde_json::from_value(plan)
-        .with_context(|| format!("the plan in {} cannot be read", folder.display()))
-        .or_exit(Exit::Results)?;
-    plan.check().or_exit(Exit::Results)?;
-    Ok(plan)
+    Plan::recorded(&plan)
+        .while_doing(|| format!("the plan in {} cannot be read", folder.display()))
+        .map_err(failed)
 }
 
 /// Whether results in a folder were measured by a plan with a part of this name.

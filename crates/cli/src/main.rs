@@ -18,7 +18,6 @@ mod interrupt;
 mod lab_run;
 mod load;
 mod load_args;
-mod medians;
 mod observe;
 mod observe_args;
 mod observe_lab;

@@ -8,7 +8,7 @@ use handshake::{Clients, Findings, Mode, Summary, summarise};
 use observe::truth::Said;
 use pump::Calibration;
 use record::{Manifest, Run, Sample};
-use report::{Fact, Inline, Note, Report};
+use report::{Block, Fact, Inline, Note, Report, Section, Table};
 use serde_json::json;
 use stats::Distribution;
 use study::Findings as _;
@@ -16,7 +16,6 @@ use study::Findings as _;
 use crate::args::ReportArgs;
 use crate::exit::{Exit, Failed, OrExit, Outcome};
 use crate::files::{quoted, read_text};
-use crate::medians::medians;
 use crate::output::{say, terminal_width};
 use crate::observe_lab::failed;
 use crate::talk::Talk;
@@ -45,8 +44,9 @@ impl Question {
         Ok(Question { from, clients, seed, load: stacks::LOAD })
     }
 
-    pub fn findings<'a>(&'a self, summary: &'a Summary) -> Result<Findings<'a>, Failed> {
-        Findings::new(summary, self.from, self.clients.as_ref(), self.seed).or_exit(Exit::Results)
+    pub fn findings(&self, summary: &Summary) -> Result<Findings, Failed> {
+        Findings::new(summary.clone(), self.from, self.clients.clone(), self.seed)
+            .or_exit(Exit::Results)
     }
 }
 
@@ -122,12 +122,8 @@ impl Results {
         Ok(path)
     }
 
-    fn handshake<'a>(&'a self, question: &'a Question) -> Result<Findings<'a>, Failed> {
-        let findings = question.findings(&self.summary)?;
-        Ok(match calibrated(&self.manifest) {
-            Some(calibration) => findings.calibrated(&calibration),
-            None => findings,
-        })
+    fn handshake(&self, question: &Question) -> Result<Findings, Failed> {
+        Ok(question.findings(&self.summary)?.measured_by(&self.manifest))
     }
 
     fn json(&self, question: &Question, findings: &Found<'_>) -> Result<String, Failed> {
@@ -161,7 +157,7 @@ fn of_study(samples: Vec<Sample>, study: &str) -> (Vec<Sample>, Vec<Sample>) {
 
 /// What each study that was run says.
 struct Found<'a> {
-    handshake: Option<Findings<'a>>,
+    handshake: Option<Findings>,
     stacks: Option<stacks::Findings<'a>>,
     haproxy: Option<&'a haproxy::Summary>,
     truth: Option<&'a Said>,
@@ -174,7 +170,8 @@ fn tables(findings: &Found<'_>) -> String {
     let width = terminal_width();
     let mut tables = Vec::new();
     if let Some(handshake) = &findings.handshake {
-        tables.extend(medians(handshake).into_iter().chain(handshake.tables()));
+        tables.extend(handshake.tables());
+        tables.extend(beside(handshake));
     }
     if let Some(stacks) = &findings.stacks {
         tables.extend(stacks.tables());
@@ -191,6 +188,12 @@ fn tables(findings: &Found<'_>) -> String {
         [] => "no connection completed\n".to_owned(),
         texts => format!("{}\n", texts.join("\n")),
     }
+}
+
+/// Our figures beside the SSLmTCP document's.
+fn beside(findings: &Findings) -> Vec<Table> {
+    let figures = study::figures(study::Study::published(&handshake::Handshake));
+    study::beside(&figures.unwrap_or_default(), &findings.counterparts())
 }
 
 /// Title and question of a report.
@@ -236,7 +239,10 @@ fn assemble(manifest: &Manifest, findings: &Found<'_>) -> Result<Report, Failed>
         report.answer = handshake.answer();
         report.key_figures = handshake.key_figures();
         report.notes = handshake.cautions();
-        report.sections = handshake.sections().or_exit(Exit::Results)?;
+        report.sections = handshake.sections().map_err(failed)?;
+        let mut published = Section::new("handshake-published", "Beside the published figures");
+        published.blocks.extend(beside(handshake).into_iter().map(Block::Table));
+        report.sections.push(published);
     }
     if let Some(truth) = findings.truth {
         if findings.handshake.is_none() {

@@ -1,14 +1,14 @@
 //! Why the study could not go on.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// Why the study could not go on. What had been measured by then is kept.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StudyError {
-    /// The plan cannot be carried out.
-    #[error(transparent)]
-    Plan(#[from] crate::plan::PlanError),
     /// The lab failed.
     #[error(transparent)]
     Lab(#[from] lab::Error),
@@ -34,10 +34,20 @@ pub enum StudyError {
         /// What went wrong.
         failure: conn::Failure,
     },
-    /// Samples could not be written.
-    #[error(transparent)]
-    Record(#[from] record::Error),
-    /// Statistics were asked of what has none.
-    #[error(transparent)]
-    Stats(#[from] stats::Error),
+}
+
+impl Explain for StudyError {
+    fn fault(&self) -> Fault {
+        match self {
+            StudyError::Lab(error) if error.fault() == Fault::Results => Fault::Results,
+            _ => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            StudyError::Lab(error) => error.remedy(),
+            _ => None,
+        }
+    }
 }

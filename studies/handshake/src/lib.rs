@@ -1,14 +1,15 @@
 //! The handshake study: what does setting up a secure connection cost at my users' RTT, and what
 //! would I save by TLS 1.3, resumption, 0-RTT, TCP Fast Open or QUIC?
 //!
-//! [`Plan`] says what to measure, [`Bench`] measures it, [`summarise`] says what came out,
-//! [`changes`] what to change, [`Findings`] puts it into a report.
+//! [`Handshake`] is the study as the program knows it. [`Plan`] says what to measure, [`Bench`] measures
+//! it, [`summarise`] says what came out, [`changes`] what to change, [`Findings`] puts it into a report.
 
 mod advice;
 mod clients;
 mod dial;
 mod embedded;
 mod error;
+mod handshake;
 mod measure;
 mod mode;
 mod plan;
@@ -27,12 +28,13 @@ pub use advice::{Ingredient, Setting};
 pub use clients::{Clients, ClientsError};
 pub use embedded::{Embedded, Model, Saved, embedded};
 pub use error::StudyError;
+pub use handshake::Handshake;
+pub use measure::Bench;
 #[doc(hidden)]
 pub use measure::Fault;
-pub use measure::{Bench, End, Watcher};
 pub use mode::{Mode, Security, Transport, UnknownMode};
-pub use plan::{Cell as PlanCell, Plan, PlanError, Sweep};
-pub use point::{Peer, Point, UnknownValue, Visit};
+pub use plan::{Cell as PlanCell, Plan};
+pub use point::{Peer, Point, Visit};
 pub use present::Findings;
 pub use savings::{Change, Saving, Weighed, WeighedAt, changes};
 pub use spec::{RoundTrips, Sizes, round_trips};

@@ -1,23 +1,25 @@
 //! The measuring itself: the lab, the cells in turn, a sample for every connection.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use conn::{Attempt, ServerRecord};
+use fault::Problem;
 use futures_util::future::join_all;
 use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
 use linkmodel::{Middlebox, Path};
-use record::{Finished, Recorder, Sample};
+use record::Sample;
+use study::{End, Expected, Session, Watcher};
 use tracker::{Connection, Limits, LinkType, Tracker};
 use units::Delay;
 
 use crate::dial::Dial;
 use crate::error::StudyError;
-use crate::plan::{Cell, Plan, PlanError};
+use crate::plan::{Cell, Plan};
 use crate::point::{Point, Visit};
-use crate::sample::{STUDY, Seen, Way, sample};
+use crate::sample::{Seen, Way, sample};
 use crate::site::{Site, Variant};
 
 /// How long the server's record of a finished connection may take to appear, beside two round trips:
@@ -29,25 +31,6 @@ const LINGER_UNDER_LOSS: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_millis(10);
 /// Looks at the link until it is silent, at most.
 const SETTLE_LOOKS: usize = 100;
-
-/// Who follows the measuring, and may stop it.
-pub trait Watcher {
-    /// `step` is under way; `done` of `total` expected time has passed.
-    fn progress(&mut self, step: &str, done: Duration, total: Duration);
-    /// Whether to stop. Asked before each connection.
-    fn interrupted(&self) -> bool;
-    /// Something makes the result worth less.
-    fn warning(&mut self, text: &str);
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The plan is done.
-    Complete,
-    /// The watcher stopped it; what was measured is recorded.
-    Interrupted,
-}
 
 /// The lab of this study: a client and a server, joined by a link.
 pub struct Bench {
@@ -132,53 +115,82 @@ impl Bench {
         self.lab.backend()
     }
 
-    /// Carries out `plan`, less what is `finished` already. Each sample is recorded as it ends.
+    /// Carries out `plan`, less what the session has already. Each sample is recorded as it ends.
     ///
     /// # Errors
     /// The lab, a server or the recorder failed. Failed connections are samples, not errors.
-    pub fn run(
-        &mut self,
-        plan: &Plan,
-        captures: Option<PathBuf>,
-        finished: &Finished,
-        recorder: &mut Recorder,
-        watcher: &mut dyn Watcher,
-    ) -> Result<End, StudyError> {
+    pub fn run(&mut self, plan: &Plan, session: &mut Session<'_>) -> Result<End, Problem> {
         let (cells, impossible) = plan.cells()?;
         for (point, reason) in &impossible {
-            let mode = point.mode;
-            watcher.warning(&format!("{mode} with {} left out: {reason}", point.library));
+            let what = format!("{} with {} left out: {reason}", point.mode, point.library);
+            session.watcher().warning(&what, None);
         }
-        let mut clock = Expected::of(&cells, finished);
+        let mut ahead = Ahead::of(&cells, session);
+        let mut end = End::Complete;
         for (number, cell) in cells.iter().enumerate() {
-            if missing(cell, finished) == 0 {
+            if missing(cell, session) == 0 {
                 continue;
             }
             let path = plan.path(cell);
-            let file = captures.as_deref().map(|folder| capture_file(folder, number));
-            let capture = file.map(|file| self.site.client.capture(file)).transpose()?;
-            let mut run = CellRun { bench: self, plan, cell, path, finished, recorder, watcher };
-            let end = run.run(&mut clock)?;
+            let file = session.captures().map(|folder| capture_file(folder, number));
+            let capture = file.map(|file| self.site.client.capture(file)).transpose();
+            let capture = capture.map_err(StudyError::from)?;
+            end = CellRun { bench: self, plan, cell, path, session }.run(&mut ahead)?;
             if let Some(capture) = capture {
-                let stats = capture.stop()?;
-                warn_of_drops(stats.kernel_drops, watcher);
+                let stats = capture.stop().map_err(StudyError::from)?;
+                warn_of_drops(stats.kernel_drops, session.watcher());
             }
-            if end == End::Interrupted {
-                return Ok(End::Interrupted);
+            if end != End::Complete {
+                break;
             }
         }
-        Ok(End::Complete)
+        if end == End::OutOfTime {
+            let left = ahead.connections;
+            let what = format!("out of time: {left} connections of the plan are left out");
+            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
+        }
+        Ok(end)
     }
 }
 
-/// Samples of a cell that are yet to be measured.
-fn missing(cell: &Cell, finished: &Finished) -> usize {
-    let all = cell.points.iter().flat_map(|point| (0..cell.repeat).map(move |n| (point, n)));
-    all.filter(|(point, repeat)| !finished.contains(STUDY, &point.axes(), *repeat)).count()
+/// What is yet to be measured.
+struct Ahead {
+    connections: usize,
+    time: Expected,
+}
+
+impl Ahead {
+    fn of(cells: &[Cell], session: &Session<'_>) -> Ahead {
+        let (mut connections, mut time) = (0, Duration::ZERO);
+        for cell in cells {
+            for point in &cell.points {
+                let count = missing_of(point, cell, session);
+                connections += count;
+                time += expected_of_one(cell, point) * count as u32;
+            }
+        }
+        Ahead { connections, time: Expected::of(time) }
+    }
+
+    fn passed(&mut self, cell: &Cell, batch: &Batch) {
+        let count = batch.repeats.len();
+        self.connections -= count;
+        self.time.done += expected_of_one(cell, &batch.point) * count as u32;
+    }
+}
+
+/// Samples of a cell that were not measured before.
+fn missing(cell: &Cell, session: &Session<'_>) -> usize {
+    cell.points.iter().map(|point| missing_of(point, cell, session)).sum()
+}
+
+fn missing_of(point: &Point, cell: &Cell, session: &Session<'_>) -> usize {
+    let fields = point.fields();
+    (0..cell.repeat).filter(|repeat| !session.is_finished(&fields, *repeat)).count()
 }
 
 /// Where a cell's frames go. A resumed run does not write over what it captured before.
-fn capture_file(folder: &std::path::Path, cell: usize) -> PathBuf {
+fn capture_file(folder: &FilePath, cell: usize) -> PathBuf {
     let names = std::iter::once(format!("cell-{cell}.pcapng"))
         .chain((2u32..).map(|part| format!("cell-{cell}-{part}.pcapng")));
     let mut files = names.map(|name| folder.join(name));
@@ -187,16 +199,9 @@ fn capture_file(folder: &std::path::Path, cell: usize) -> PathBuf {
 
 fn warn_of_drops(drops: u64, watcher: &mut dyn Watcher) {
     if drops > 0 {
-        watcher.warning(&format!(
-            "a capture lost {drops} frames; hint: give the machine less to do beside"
-        ));
+        let what = format!("a capture lost {drops} frames");
+        watcher.warning(&what, Some("give the machine less to do beside"));
     }
-}
-
-/// Expected time, from round trips alone: for the progress bar.
-struct Expected {
-    done: Duration,
-    total: Duration,
 }
 
 /// Time of one connection beside its round trips: compute, scheduling, capture. Measured over all
@@ -207,67 +212,59 @@ const HALF_ROUND_TRIPS: u32 = 7;
 
 impl Plan {
     /// How many connections it comes to, and how long they take, about.
-    ///
-    /// # Errors
-    /// If a mode's name is unknown.
-    pub fn expected(&self) -> Result<(u64, Duration), PlanError> {
-        let (cells, _) = self.cells()?;
-        let connections =
-            cells.iter().map(|cell| cell.points.len() as u64 * u64::from(cell.repeat)).sum();
-        Ok((connections, Expected::of(&cells, &Finished::default()).total))
+    #[must_use]
+    pub fn expected(&self) -> (u64, Duration) {
+        // A plan's words were read when it was made.
+        let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
+        let points = || cells.iter().flat_map(|cell| cell.points.iter().map(move |p| (cell, p)));
+        let time = points().map(|(cell, point)| expected_of_one(cell, point) * cell.repeat).sum();
+        (points().map(|(cell, _)| u64::from(cell.repeat)).sum(), time)
     }
 }
 
-impl Expected {
-    fn of(cells: &[Cell], finished: &Finished) -> Expected {
-        let all = |cell: &Cell| Self::one(cell) * missing(cell, finished) as u32;
-        let total = cells.iter().map(all).sum();
-        Expected { done: Duration::ZERO, total }
-    }
-
-    fn one(cell: &Cell) -> Duration {
-        // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second, as all
-        // with data do where a middlebox drops them.
-        let retransmission = match cell.middlebox {
-            _ if !cell.loss.is_zero() => 3000,
-            Middlebox::DropSynData => 1000,
-            _ => 0,
-        };
-        let alone =
-            cell.rtt.duration() * HALF_ROUND_TRIPS / 2 + Duration::from_millis(retransmission);
-        alone / cell.concurrent + OVERHEAD
-    }
+/// Expected time of one connection, from round trips alone.
+fn expected_of_one(cell: &Cell, point: &Point) -> Duration {
+    // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second, as all
+    // with data do where a middlebox drops them.
+    let dropped = cell.middlebox == Middlebox::DropSynData
+        && point.mode.loads_syn()
+        && point.visit == Visit::First;
+    let retransmission = match dropped {
+        _ if !cell.loss.is_zero() => 3000,
+        true => 1000,
+        false => 0,
+    };
+    let alone = cell.rtt.duration() * HALF_ROUND_TRIPS / 2 + Duration::from_millis(retransmission);
+    alone / cell.concurrent + OVERHEAD
 }
 
 /// One cell being measured.
-struct CellRun<'a> {
+struct CellRun<'a, 's> {
     bench: &'a mut Bench,
     plan: &'a Plan,
     cell: &'a Cell,
     path: Path,
-    finished: &'a Finished,
-    recorder: &'a mut Recorder,
-    watcher: &'a mut dyn Watcher,
+    session: &'a mut Session<'s>,
 }
 
-impl CellRun<'_> {
-    fn run(&mut self, clock: &mut Expected) -> Result<End, StudyError> {
+impl CellRun<'_, '_> {
+    fn run(&mut self, ahead: &mut Ahead) -> Result<End, Problem> {
         let batches = self.batches();
         if batches.is_empty() {
             return Ok(End::Complete);
         }
-        self.watcher.progress(&self.step("preparing"), clock.done, clock.total);
-        if self.prepare(&batches)? == End::Interrupted {
-            return Ok(End::Interrupted);
+        self.session.progress(&self.step("preparing"), &ahead.time);
+        let prepared = self.prepare(&batches)?;
+        if prepared != End::Complete {
+            return Ok(prepared);
         }
         for batch in batches {
-            if self.watcher.interrupted() {
-                return Ok(End::Interrupted);
+            if let Some(end) = self.session.stop() {
+                return Ok(end);
             }
-            let step = self.step(&batch.point.mode.to_string());
-            self.watcher.progress(&step, clock.done, clock.total);
+            self.session.progress(&self.step(&batch.point.mode.to_string()), &ahead.time);
             self.measure(&batch)?;
-            clock.done += Expected::one(self.cell) * batch.repeats.len() as u32;
+            ahead.passed(self.cell, &batch);
         }
         Ok(End::Complete)
     }
@@ -293,9 +290,9 @@ impl CellRun<'_> {
         for start in starts {
             for point in &self.cell.points {
                 let last = start.saturating_add(step).min(self.cell.repeat);
-                let axes = point.axes();
+                let fields = point.fields();
                 let repeats: Vec<u32> = (start..last)
-                    .filter(|repeat| !self.finished.contains(STUDY, &axes, *repeat))
+                    .filter(|repeat| !self.session.is_finished(&fields, *repeat))
                     .collect();
                 if !repeats.is_empty() {
                     batches.push(Batch { point: point.clone(), repeats });
@@ -309,8 +306,8 @@ impl CellRun<'_> {
     fn prepare(&mut self, batches: &[Batch]) -> Result<End, StudyError> {
         self.bench.link.set_path(&Path::default())?;
         for point in &self.cell.points {
-            if self.watcher.interrupted() {
-                return Ok(End::Interrupted);
+            if let Some(end) = self.session.stop() {
+                return Ok(end);
             }
             let variant = Variant::from(point);
             let own = batches.iter().filter(|batch| batch.point == *point);
@@ -331,7 +328,7 @@ impl CellRun<'_> {
         Ok(End::Complete)
     }
 
-    fn measure(&mut self, batch: &Batch) -> Result<(), StudyError> {
+    fn measure(&mut self, batch: &Batch) -> Result<(), Problem> {
         let variant = Variant::from(&batch.point);
         let round_trip = self.path.round_trip().duration();
         let linger = match self.is_lossy() {
@@ -348,9 +345,9 @@ impl CellRun<'_> {
         let client = &self.bench.site.client;
         let attempts =
             client.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await });
-        let attempts: Vec<Attempt> = attempts.join()?;
+        let attempts: Vec<Attempt> = attempts.join().map_err(StudyError::from)?;
         let (connections, drops) = capture.stop()?;
-        warn_of_drops(drops, self.watcher);
+        warn_of_drops(drops, self.session.watcher());
 
         let patience = SERVER_RECORD_PATIENCE + round_trip * 2;
         for (repeat, attempt) in batch.repeats.iter().zip(&attempts) {
@@ -360,7 +357,7 @@ impl CellRun<'_> {
             };
             let seen = Seen { attempt, server: server.as_ref(), connections: &connections };
             let sample = self.sample(&batch.point, *repeat, &seen);
-            self.recorder.record(&sample)?;
+            self.session.record(&sample)?;
         }
         // Records of attempts that the client gave up, whose port is not known.
         let _ = log.drain();

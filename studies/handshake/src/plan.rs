@@ -1,157 +1,43 @@
 //! What is to be measured: sweeps, and the points and cells that they come to.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use linkmodel::{Middlebox, Path};
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tls::{Group, KeyType, Library};
+use fault::{Fault, OrProblem, Problem, WhileDoing};
+use linkmodel::{Middlebox, Path, Profile, RateSource, Trace};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use study::{Number, Options, PlanError, Scale, Sweep, quoted};
 use units::{Delay, Probability, Rate};
 
-use crate::mode::{Mode, Security, Transport, UnknownMode};
-use crate::point::{Peer, Point, Visit};
+use crate::point::{AXES, Point, words};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
 
 /// Most connections that one plan may make: a bound on what a wrong plan file can start.
 const MOST_CONNECTIONS: u64 = 1_000_000;
-/// Most connections under way at once.
-const MOST_CONCURRENT: u32 = 256;
+/// After how long an attempt is given up, unless the user says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A plan that cannot be carried out. The caller's fault.
-#[derive(Debug, Error)]
-pub enum PlanError {
-    /// The file is not a plan.
-    #[error("this is not a plan: {0}; hint: see plan.toml of the handshake study for the form")]
-    NotAPlan(#[from] toml::de::Error),
-    /// No such scale.
-    #[error("no scale is called `{name}`; there are: {known}")]
-    UnknownScale {
-        /// The name as given.
-        name: String,
-        /// The names that the plan has.
-        known: String,
+/// The numbers of a sweep. With more than one connection under way at once, CPU times are not
+/// comparable with those of one.
+pub(crate) const NUMBERS: &[Number] = &[
+    Number {
+        name: "repeat",
+        help: "Connections per point [default: 10]",
+        default: Some(10),
+        least: 1,
+        most: u32::MAX as u64,
     },
-    /// The path makes no sense.
-    #[error("the path: {0}")]
-    Path(#[from] linkmodel::ConfigError),
-    /// No such mode.
-    #[error(transparent)]
-    Mode(#[from] UnknownMode),
-    /// A list of a sweep is empty.
-    #[error("sweep `{sweep}` measures nothing: its list `{list}` is empty")]
-    Empty {
-        /// The sweep's name.
-        sweep: String,
-        /// The empty list.
-        list: &'static str,
+    Number {
+        name: "concurrent",
+        help: "Connections under way at once (for long sweeps under loss) [default: 1]",
+        default: Some(1),
+        least: 1,
+        most: 256,
     },
-    /// A number lies outside what is allowed.
-    #[error("sweep `{sweep}`: {what}")]
-    OutOfRange {
-        /// The sweep's name.
-        sweep: String,
-        /// What is wrong, and what is allowed.
-        what: String,
-    },
-    /// Nothing that can be measured is left.
-    #[error("the plan measures nothing: every combination in it is impossible ({0})")]
-    NothingLeft(String),
-}
-
-/// Every combination of the lists, each measured `repeat` times.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sweep {
-    /// Name, unique in the plan.
-    pub name: String,
-    /// Modes by name, or `all`.
-    pub mode: Vec<String>,
-    /// Round-trip times, propagation only.
-    pub rtt: Vec<Delay>,
-    /// Probability that a frame is lost, each way.
-    #[serde(default = "no_loss")]
-    pub loss: Vec<Probability>,
-    /// Keys of the server's certificates.
-    #[serde(default = "default_key")]
-    pub key: Vec<KeyType>,
-    /// Key exchange groups (ECDHE and TLS 1.3).
-    #[serde(default = "default_group")]
-    pub group: Vec<Group>,
-    /// TLS library on both sides.
-    #[serde(default = "default_library")]
-    pub library: Vec<Library>,
-    /// Certificates that the server sends.
-    #[serde(default = "default_chain")]
-    pub chain: Vec<usize>,
-    /// Middleboxes on the way that do not bear data on a SYN.
-    #[serde(default = "no_middlebox", skip_serializing_if = "is_no_middlebox")]
-    pub middlebox: Vec<Middlebox>,
-    /// What the server is.
-    #[serde(default = "same_peer", skip_serializing_if = "is_same_peer")]
-    pub peer: Vec<Peer>,
-    /// Whether the client has met the path before.
-    #[serde(default = "first_visit", skip_serializing_if = "is_first_visit")]
-    pub visit: Vec<Visit>,
-    /// Connections a point.
-    pub repeat: u32,
-    /// Connections under way at once; above 1, CPU times are not comparable with those at 1.
-    #[serde(default = "one")]
-    pub concurrent: u32,
-}
-
-fn no_loss() -> Vec<Probability> {
-    vec![Probability::ZERO]
-}
-fn default_key() -> Vec<KeyType> {
-    vec![KeyType::Rsa2048]
-}
-fn default_group() -> Vec<Group> {
-    vec![Group::X25519]
-}
-fn default_library() -> Vec<Library> {
-    vec![Library::OpenSsl]
-}
-fn default_chain() -> Vec<usize> {
-    vec![1]
-}
-fn no_middlebox() -> Vec<Middlebox> {
-    vec![Middlebox::None]
-}
-fn same_peer() -> Vec<Peer> {
-    vec![Peer::Same]
-}
-fn first_visit() -> Vec<Visit> {
-    vec![Visit::First]
-}
-fn one() -> u32 {
-    1
-}
-
-// A sweep without these axes is written as before there were any.
-fn is_no_middlebox(list: &[Middlebox]) -> bool {
-    list == [Middlebox::None]
-}
-fn is_same_peer(list: &[Peer]) -> bool {
-    list == [Peer::Same]
-}
-fn is_first_visit(list: &[Visit]) -> bool {
-    list == [Visit::First]
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanFile {
-    scale: BTreeMap<String, Scale>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Scale {
-    sweep: Vec<Sweep>,
-}
+];
 
 /// Points that share a path: they take turns on it.
 #[derive(Debug, Clone)]
@@ -162,7 +48,7 @@ pub struct Cell {
     pub loss: Probability,
     /// The middlebox on the way.
     pub middlebox: Middlebox,
-    /// Connections a point.
+    /// Connections per point.
     pub repeat: u32,
     /// Connections under way at once.
     pub concurrent: u32,
@@ -171,7 +57,7 @@ pub struct Cell {
 }
 
 /// All that is to be measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The sweeps, in order.
     pub sweeps: Vec<Sweep>,
@@ -187,6 +73,18 @@ pub struct Plan {
     /// The options that gave the base, for the command that measures a point again:
     /// `--profile lte`.
     pub base_options: String,
+    /// The time that it keeps to, if it has such a limit.
+    pub budget: Option<Duration>,
+}
+
+/// A plan in a manifest, less its sweeps.
+#[derive(Deserialize)]
+struct Recorded {
+    seed: u64,
+    timeout: Delay,
+    rate: Option<Rate>,
+    base: Option<Path>,
+    base_options: String,
 }
 
 impl Plan {
@@ -203,45 +101,98 @@ impl Plan {
     /// # Errors
     /// If the text is no plan, has no such scale or asks for what cannot be.
     pub fn parse(text: &str, scale: &str) -> Result<Plan, PlanError> {
-        let mut file: PlanFile = toml::from_str(text)?;
-        let Some(found) = file.scale.remove(scale) else {
-            let known = file.scale.into_keys().collect::<Vec<_>>().join(", ");
-            return Err(PlanError::UnknownScale { name: scale.to_owned(), known });
-        };
-        Plan::new(found.sweep)
+        let Scale { budget, sweeps } = study::read_scale(text, scale, &AXES, NUMBERS)?;
+        Ok(Plan { budget, ..Plan::new(sweeps)? })
     }
 
     /// A plan of these sweeps, with the default seed and timeout.
     ///
     /// # Errors
     /// If a sweep asks for what cannot be.
-    pub fn new(sweeps: Vec<Sweep>) -> Result<Plan, PlanError> {
-        let timeout = Delay::from(Duration::from_secs(60));
-        let plan =
-            Plan { sweeps, seed: 1, timeout, rate: None, base: None, base_options: String::new() };
+    pub fn new(mut sweeps: Vec<Sweep>) -> Result<Plan, PlanError> {
+        for sweep in &mut sweeps {
+            AXES.respell(sweep, &Point::of_sweep(""), &words)?;
+        }
+        let plan = Plan {
+            sweeps,
+            seed: 1,
+            timeout: TIMEOUT.into(),
+            rate: None,
+            base: None,
+            base_options: String::new(),
+            budget: None,
+        };
         plan.check()?;
         Ok(plan)
     }
 
-    /// A plan with a single sweep over everything given; what is not given has its default.
+    /// A sweep over everything, in which what is not set has its default.
     #[must_use]
     pub fn single_sweep(name: &str) -> Sweep {
-        let millis = [0.4, 11.6, 20.0, 50.0, 85.5, 200.0];
-        Sweep {
-            name: name.to_owned(),
-            mode: vec!["all".to_owned()],
-            rtt: millis.map(|ms| Delay::from(Duration::from_secs_f64(ms / 1e3))).to_vec(),
-            loss: no_loss(),
-            key: default_key(),
-            group: default_group(),
-            library: default_library(),
-            chain: default_chain(),
-            middlebox: no_middlebox(),
-            peer: same_peer(),
-            visit: first_visit(),
-            repeat: 10,
-            concurrent: one(),
+        Sweep::of_defaults(name, &AXES, NUMBERS)
+    }
+
+    /// The plan that a manifest has. It has no limit of time: what was left out is measured.
+    ///
+    /// # Errors
+    /// It is none, or asks for what cannot be.
+    pub fn recorded(value: &Value) -> Result<Plan, Problem> {
+        let Recorded { seed, timeout, rate, base, base_options } =
+            Recorded::deserialize(value).blame(Fault::Results)?;
+        let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
+        let plan = sweeps.and_then(Plan::new).map_err(of_results)?;
+        let plan = Plan { seed, timeout, rate, base, base_options, ..plan };
+        plan.check_path().map_err(|problem| problem.blaming(Fault::Results))?;
+        Ok(plan)
+    }
+
+    /// The plan that a user asks for.
+    pub(crate) fn of_options(options: &Options<'_>) -> Result<Plan, Problem> {
+        let file = options.get::<PathBuf>("plan");
+        let text = file.as_ref().map(|file| options.text_of(file, "plan")).transpose()?;
+        let swept = AXES.given(options) || Number::given(NUMBERS, options);
+        if text.is_some() && swept {
+            let what = "a plan file and axes (--mode, --rtt, …) exclude each other";
+            let problem = Problem::new(Fault::Caller, what);
+            return Err(problem.with_remedy("put the axes into the plan"));
         }
+        let scale = options.get::<String>("scale").unwrap_or_else(|| "quick".to_owned());
+        let base = base(options)?;
+        // An unknown scale is wrong even where it is not used.
+        let mut plan = match (&file, &text) {
+            (Some(file), Some(text)) => {
+                Plan::parse(text, &scale).while_doing(|| file.display().to_string())?
+            }
+            _ => Plan::built_in(&scale)?,
+        };
+        if swept || (text.is_none() && options.given("profile")) {
+            plan = Plan::new(vec![single(options, base.as_ref())])?;
+        }
+        plan.seed = options.get("seed").unwrap_or(plan.seed);
+        plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
+        if plan.timeout.duration().is_zero() {
+            let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to connect");
+            return Err(problem.with_remedy("leave it out"));
+        }
+        plan.rate = options.get("rate");
+        plan.base = base;
+        plan.base_options = base_options(options);
+        plan.check_path()?;
+        Ok(plan)
+    }
+
+    /// As a manifest has it.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let Plan { seed, timeout, rate, base, base_options, .. } = self;
+        json!({
+            "sweeps": study::sweeps_value(&self.sweeps),
+            "seed": seed,
+            "timeout": timeout,
+            "rate": rate,
+            "base": base,
+            "base_options": base_options,
+        })
     }
 
     /// What a command needs beside a point to measure it again: the rate and what gave the base.
@@ -253,22 +204,27 @@ impl Plan {
         }
     }
 
-    /// Whether it can be carried out: for a plan that was not made by [`Plan::new`].
-    ///
-    /// # Errors
-    /// As [`Plan::new`], and if its path makes no sense.
-    pub fn check(&self) -> Result<(), PlanError> {
-        if let Some(base) = &self.base {
-            base.validate()?;
-        }
+    fn check_path(&self) -> Result<(), Problem> {
+        let checked = self.base.as_ref().map_or(Ok(()), Path::validate);
+        checked.blame(Fault::Caller).while_doing(|| "the path")
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
         let mut connections = 0u64;
         for sweep in &self.sweeps {
-            check_lists(sweep)?;
-            check_numbers(sweep)?;
-            connections += points_of(sweep)?.len() as u64 * u64::from(sweep.repeat);
+            let wrong = |what| PlanError::OutOfRange { sweep: sweep.name.clone(), what };
+            let too_many = || wrong(format!("more than {MOST_CONNECTIONS} connections in all"));
+            let sizes = AXES.axes.iter().map(|axis| sweep.list(axis).len() as u64);
+            if sizes.fold(1, u64::saturating_mul) > MOST_CONNECTIONS {
+                return Err(too_many());
+            }
+            let points = points_of(sweep)?;
+            if let Some(what) = points.iter().find_map(Point::out_of_range) {
+                return Err(wrong(what));
+            }
+            connections += points.len() as u64 * u64::from(sweep.repeat());
             if connections > MOST_CONNECTIONS {
-                let what = format!("more than {MOST_CONNECTIONS} connections in all");
-                return Err(PlanError::OutOfRange { sweep: sweep.name.clone(), what });
+                return Err(too_many());
             }
         }
         let (cells, impossible) = self.cells()?;
@@ -282,12 +238,14 @@ impl Plan {
     /// The cells in the order to measure them, and the points left out with the reason.
     ///
     /// # Errors
-    /// If a mode's name is unknown.
+    /// A word of a sweep is no value of its axis.
     #[allow(clippy::type_complexity)]
     pub fn cells(&self) -> Result<(Vec<Cell>, Vec<(Point, &'static str)>), PlanError> {
         let (mut cells, mut impossible) = (Vec::<Cell>::new(), Vec::new());
         for sweep in &self.sweeps {
-            let Sweep { repeat, concurrent, .. } = *sweep;
+            let repeat = sweep.repeat();
+            let concurrent = sweep.number("concurrent").and_then(|n| u32::try_from(n).ok());
+            let concurrent = concurrent.unwrap_or(1);
             let first = cells.len();
             for point in points_of(sweep)? {
                 if let Some(reason) = point.impossible() {
@@ -323,122 +281,71 @@ impl Plan {
                 direction.middlebox = cell.middlebox;
             }
             if let Some(rate) = self.rate {
-                direction.rate = Some(linkmodel::RateSource::Fixed(rate));
+                direction.rate = Some(RateSource::Fixed(rate));
             }
         }
         path
     }
 }
 
-fn check_lists(sweep: &Sweep) -> Result<(), PlanError> {
-    let lists = [
-        ("mode", sweep.mode.is_empty()),
-        ("rtt", sweep.rtt.is_empty()),
-        ("loss", sweep.loss.is_empty()),
-        ("key", sweep.key.is_empty()),
-        ("group", sweep.group.is_empty()),
-        ("library", sweep.library.is_empty()),
-        ("chain", sweep.chain.is_empty()),
-        ("middlebox", sweep.middlebox.is_empty()),
-        ("peer", sweep.peer.is_empty()),
-        ("visit", sweep.visit.is_empty()),
-    ];
-    match lists.iter().find(|(_, empty)| *empty) {
-        Some((list, _)) => Err(PlanError::Empty { sweep: sweep.name.clone(), list }),
-        None => Ok(()),
-    }
-}
-
-fn check_numbers(sweep: &Sweep) -> Result<(), PlanError> {
-    let wrong = |what: String| Err(PlanError::OutOfRange { sweep: sweep.name.clone(), what });
-    if sweep.repeat == 0 {
-        return wrong("repeat is 0; at least 1 is needed".to_owned());
-    }
-    if !(1..=MOST_CONCURRENT).contains(&sweep.concurrent) {
-        return wrong(format!("concurrent is {}; 1 to {MOST_CONCURRENT} work", sweep.concurrent));
-    }
-    if let Some(chain) = sweep.chain.iter().find(|chain| !(1..=9).contains(*chain)) {
-        return wrong(format!("chain is {chain}; 1 to 9 certificates work"));
-    }
-    let longest = Duration::from_secs(10);
-    if let Some(rtt) = sweep.rtt.iter().find(|rtt| rtt.duration() > longest) {
-        return wrong(format!("rtt is {rtt}; at most 10s works"));
-    }
-    if let Some(loss) = sweep.loss.iter().find(|loss| loss.value() > 0.5) {
-        return wrong(format!("loss is {loss}; at most 50% works"));
-    }
-    Ok(())
+fn of_results(error: PlanError) -> Problem {
+    Problem::from(error).blaming(Fault::Results)
 }
 
 /// Every combination of a sweep's lists, each once.
 fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
-    let mut modes = Vec::new();
-    for name in &sweep.mode {
-        match name.as_str() {
-            "all" => modes.extend(Mode::all()),
-            _ => modes.push(name.parse()?),
-        }
-    }
-    let mut points = Vec::<Point>::new();
-    for path in paths_of(sweep) {
-        for &mode in &modes {
-            for variant in variants_of(sweep, &path) {
-                let point = Point { mode, ..variant }.canonical();
-                if !points.contains(&point) {
-                    points.push(point);
-                }
-            }
-        }
-    }
-    Ok(points)
+    Ok(AXES.points(sweep, &Point::of_sweep(&sweep.name), &words)?)
 }
 
-/// Every path of a sweep: RTT, loss, middlebox.
-fn paths_of(sweep: &Sweep) -> Vec<(Delay, Probability, Middlebox)> {
-    let mut paths = Vec::new();
-    for &rtt in &sweep.rtt {
-        for &loss in &sweep.loss {
-            paths.extend(sweep.middlebox.iter().map(|&middlebox| (rtt, loss, middlebox)));
-        }
+/// One sweep over the axes given.
+fn single(options: &Options<'_>, base: Option<&Path>) -> Sweep {
+    let mut sweep = Plan::single_sweep("cli");
+    if let (Some(base), true) = (base, options.given("profile")) {
+        sweep.lists.insert("rtt".to_owned(), vec![base.round_trip().to_string()]);
     }
-    paths
+    AXES.overwrite(&mut sweep, options);
+    Number::overwrite(NUMBERS, &mut sweep, options);
+    sweep
 }
 
-/// Every combination of what is not the path or the mode.
-fn variants_of(sweep: &Sweep, path: &(Delay, Probability, Middlebox)) -> Vec<Point> {
-    let &(rtt, loss, middlebox) = path;
-    let mut variants = vec![Point {
-        sweep: sweep.name.clone(),
-        mode: Mode { transport: Transport::Tcp, security: Security::Plain },
-        rtt,
-        loss,
-        key: KeyType::Rsa2048,
-        group: Group::X25519,
-        library: Library::OpenSsl,
-        chain: 1,
-        middlebox,
-        peer: Peer::Same,
-        visit: Visit::First,
-    }];
-    variants = crossed(variants, &sweep.key, |point, key| point.key = key);
-    variants = crossed(variants, &sweep.group, |point, group| point.group = group);
-    variants = crossed(variants, &sweep.library, |point, library| point.library = library);
-    variants = crossed(variants, &sweep.chain, |point, chain| point.chain = chain);
-    variants = crossed(variants, &sweep.peer, |point, peer| point.peer = peer);
-    crossed(variants, &sweep.visit, |point, visit| point.visit = visit)
+/// The options that give the base.
+const BASE_OPTIONS: [&str; 3] = ["profile", "trace-up", "trace-down"];
+
+/// What the path does besides RTT, loss and rate.
+fn base(options: &Options<'_>) -> Result<Option<Path>, Problem> {
+    let [of_profile, up, down] = BASE_OPTIONS;
+    let named = options.get::<PathBuf>(of_profile);
+    let mut base = named.map(|name| profile(&name, options)).transpose()?;
+    for option in [up, down] {
+        let Some(file) = options.get::<PathBuf>(option) else { continue };
+        let text = options.text_of(&file, "trace")?;
+        let trace = Trace::parse(&text).blame(Fault::Caller);
+        let trace = trace.while_doing(|| file.display().to_string())?;
+        let path = base.get_or_insert_default();
+        let direction = if option == up { &mut path.forward } else { &mut path.backward };
+        direction.rate = Some(RateSource::Trace(trace));
+    }
+    Ok(base)
 }
 
-/// Each of these points with each of these values.
-fn crossed<T: Copy>(points: Vec<Point>, values: &[T], set: impl Fn(&mut Point, T)) -> Vec<Point> {
-    let each = |point: Point| {
-        let set = &set;
-        values.iter().map(move |value| {
-            let mut point = point.clone();
-            set(&mut point, *value);
-            point
-        })
-    };
-    points.into_iter().flat_map(each).collect()
+/// A profile by name, or from a file.
+fn profile(named: &std::path::Path, options: &Options<'_>) -> Result<Path, Problem> {
+    let name = named.to_string_lossy();
+    if !(name.ends_with(".toml") || name.contains('/')) {
+        return linkmodel::profile(&name).blame(Fault::Caller);
+    }
+    let text = options.text_of(named, "profile")?;
+    let profile = Profile::parse(&text).blame(Fault::Caller);
+    Ok(profile.while_doing(|| name.to_string())?.path)
+}
+
+/// The options that gave the base, for the command of a point.
+fn base_options(options: &Options<'_>) -> String {
+    let given = BASE_OPTIONS.into_iter().filter_map(|option| {
+        let value = options.get::<PathBuf>(option)?;
+        Some(format!("--{option} {}", quoted(&value.to_string_lossy())))
+    });
+    given.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

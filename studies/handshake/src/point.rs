@@ -1,99 +1,46 @@
 //! One combination of what is varied: where a connection is measured.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
+use std::time::Duration;
 
 use linkmodel::Middlebox;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use study::{Axes, axis};
 use tls::{Group, KeyType, Library};
-use units::{Delay, Probability};
+use units::{Delay, Probability, named};
 
 use crate::mode::{Mode, Security, Transport};
 
-/// What the server is.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Peer {
-    /// It does what the client's mode does.
-    #[default]
-    Same,
-    /// An ordinary server: the kernel's TCP without Fast Open, then TLS.
-    Plain,
-}
-
-/// Whether the client's stack has met the path before.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Visit {
-    /// It has not: what it learns of the path is forgotten after each connection.
-    #[default]
-    First,
-    /// One connection before taught it whether the path drops data on a SYN (RFC 7413 §4.1.3.1).
-    Remembered,
-}
-
-/// A word that names none of what it should. The caller's fault.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no {axis} is called `{name}`; there are: {known}")]
-pub struct UnknownValue {
-    axis: &'static str,
-    name: String,
-    known: &'static str,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Peer::Same => "same",
-            Peer::Plain => "plain",
-        })
+named! {
+    /// What the server is.
+    #[derive(Default)]
+    pub enum Peer: "peer" {
+        /// It does what the client's mode does.
+        #[default]
+        Same = "same",
+        /// An ordinary server: the kernel's TCP without Fast Open, then TLS.
+        Plain = "plain",
     }
 }
 
-impl FromStr for Peer {
-    type Err = UnknownValue;
-
-    fn from_str(name: &str) -> Result<Peer, UnknownValue> {
-        match name {
-            "same" => Ok(Peer::Same),
-            "plain" => Ok(Peer::Plain),
-            _ => Err(UnknownValue { axis: "peer", name: name.to_owned(), known: "same, plain" }),
-        }
+named! {
+    /// Whether the client's TCP has met the path before.
+    #[derive(Default)]
+    pub enum Visit: "visit" {
+        /// It has not: what it learns of the path is forgotten after each connection.
+        #[default]
+        First = "first",
+        /// One connection before taught it whether the path drops data on a SYN (RFC 7413 §4.1.3.1).
+        Remembered = "remembered",
     }
 }
 
-impl fmt::Display for Visit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Visit::First => "first",
-            Visit::Remembered => "remembered",
-        })
-    }
-}
-
-impl FromStr for Visit {
-    type Err = UnknownValue;
-
-    fn from_str(name: &str) -> Result<Visit, UnknownValue> {
-        match name {
-            "first" => Ok(Visit::First),
-            "remembered" => Ok(Visit::Remembered),
-            _ => {
-                let known = "first, remembered";
-                Err(UnknownValue { axis: "visit", name: name.to_owned(), known })
-            }
-        }
-    }
-}
+/// Most certificates that a server sends.
+const MOST_CERTIFICATES: usize = 9;
+const LONGEST_RTT: Duration = Duration::from_secs(10);
+const MOST_LOSS: f64 = 0.5;
 
 /// Where a connection is measured: one combination of a sweep's lists.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The sweep that it belongs to.
     pub sweep: String,
@@ -119,54 +66,94 @@ pub struct Point {
     pub visit: Visit,
 }
 
+/// The study's axes, a line each. A path (RTT, loss, middlebox) changes slowest, then the mode, so that
+/// the modes take turns on a path.
+pub(crate) const AXES: Axes<Point> = Axes {
+    axes: &[
+        axis!(
+            "rtt",
+            rtt,
+            "0.4ms,11.6ms,20ms,50ms,85.5ms,200ms",
+            "TIMES",
+            "Round-trip times, as 11.6ms"
+        ),
+        axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%"),
+        axis!("middlebox", middlebox, "none", "KINDS", "Middleboxes on the way: none, drop-syn-data, strip-syn-data", unnamed "none"),
+        axis!("mode", mode, "all", "MODES", "Modes, or `all`"),
+        axis!(
+            "key",
+            key,
+            "rsa-2048",
+            "KEYS",
+            "Keys of the server's certificates: rsa-2048, rsa-4096, ecdsa-p256"
+        ),
+        axis!("group", group, "x25519", "GROUPS", "Groups: x25519, secp256r1, x25519mlkem768"),
+        axis!(
+            "library",
+            library,
+            "openssl",
+            "LIBRARIES",
+            "Libraries on both sides: openssl, rustls"
+        ),
+        axis!("chain", chain, "1", "COUNTS", "Certificates that the server sends"),
+        axis!("peer", peer, "same", "KINDS", "Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)", unnamed "same"),
+        axis!("visit", visit, "first", "KINDS", "SSLmTCP: first (what was learnt of the path is forgotten), remembered", unnamed "first"),
+    ],
+    canonical: Point::canonical,
+    impossible: Point::impossible,
+};
+
+/// The modes that `all` stands for.
+pub(crate) fn words(axis: &str, word: &str) -> Option<Vec<String>> {
+    let all = axis == "mode" && word == "all";
+    all.then(|| Mode::all().iter().map(Mode::to_string).collect())
+}
+
 impl Point {
-    /// The point as the axes of a sample. Middlebox, peer and visit are named where they are not the
-    /// usual, so that samples from before there were any are of the same points.
-    #[must_use]
-    pub fn axes(&self) -> BTreeMap<String, String> {
-        [
-            ("sweep", self.sweep.clone()),
-            ("mode", self.mode.to_string()),
-            ("rtt", self.rtt.to_string()),
-            ("loss", self.loss.to_string()),
-            ("key", self.key.to_string()),
-            ("group", self.group.to_string()),
-            ("library", self.library.to_string()),
-            ("chain", self.chain.to_string()),
-        ]
-        .into_iter()
-        .chain(self.unusual())
-        .map(|(axis, value)| (axis.to_owned(), value))
-        .collect()
+    /// A point of a sweep, before its axes are set.
+    pub(crate) fn of_sweep(sweep: &str) -> Point {
+        Point {
+            sweep: sweep.to_owned(),
+            mode: Mode { transport: Transport::Tcp, security: Security::Plain },
+            rtt: Delay::ZERO,
+            loss: Probability::ZERO,
+            key: KeyType::Rsa2048,
+            group: Group::X25519,
+            library: Library::OpenSsl,
+            chain: 1,
+            middlebox: Middlebox::None,
+            peer: Peer::Same,
+            visit: Visit::First,
+        }
     }
 
-    /// The axes that are not the usual, with their values.
-    fn unusual(&self) -> Vec<(&'static str, String)> {
-        let Point { middlebox, peer, visit, .. } = self;
-        let mut unusual = Vec::new();
-        if *middlebox != Middlebox::None {
-            unusual.push(("middlebox", middlebox.to_string()));
-        }
-        if *peer != Peer::Same {
-            unusual.push(("peer", peer.to_string()));
-        }
-        if *visit != Visit::First {
-            unusual.push(("visit", visit.to_string()));
-        }
-        unusual
+    /// The point as the fields of a sample.
+    #[must_use]
+    pub fn fields(&self) -> BTreeMap<String, String> {
+        let mut fields = AXES.fields(self);
+        fields.insert("sweep".to_owned(), self.sweep.clone());
+        fields
     }
 
     /// The command that measures this point again.
     #[must_use]
     pub fn command(&self, seed: u64, repeat: u32) -> String {
-        let Point { mode, rtt, loss, key, group, library, chain, .. } = self;
-        let unusual = self.unusual();
-        let unusual = unusual.iter().map(|(axis, value)| format!(" --{axis} {value}"));
-        format!(
-            "wiretax handshake --mode {mode} --rtt {rtt} --loss {loss} --key {key} --group {group} \
-             --library {library} --chain {chain}{} --repeat {repeat} --seed {seed}",
-            unusual.collect::<String>()
-        )
+        let axes = AXES.command_line(self);
+        format!("wiretax handshake{axes} --repeat {repeat} --seed {seed}")
+    }
+
+    /// What is wrong with its numbers, if anything is.
+    pub(crate) fn out_of_range(&self) -> Option<String> {
+        let Point { rtt, loss, chain, .. } = self;
+        if !(1..=MOST_CERTIFICATES).contains(chain) {
+            Some(format!("chain is {chain}; expected 1 to {MOST_CERTIFICATES} certificates"))
+        } else if rtt.duration() > LONGEST_RTT {
+            Some(format!("rtt is {rtt}; expected at most 10s"))
+        } else if loss.value() > MOST_LOSS {
+            Some(format!("loss is {loss}; expected at most 50%"))
+        } else {
+            None
+        }
     }
 
     /// Why this cannot be measured, if it cannot.
@@ -208,25 +195,13 @@ mod tests {
     use super::*;
 
     fn point(mode: &str) -> Point {
-        Point {
-            sweep: "a".to_owned(),
-            mode: mode.parse().unwrap(),
-            rtt: Delay::ZERO,
-            loss: Probability::ZERO,
-            key: KeyType::Rsa2048,
-            group: Group::X25519,
-            library: Library::OpenSsl,
-            chain: 1,
-            middlebox: Middlebox::None,
-            peer: Peer::Same,
-            visit: Visit::First,
-        }
+        Point { mode: mode.parse().unwrap(), ..Point::of_sweep("a") }
     }
 
     #[test]
     fn axes_of_their_own_are_named_where_they_are_not_the_usual() {
         let usual = point("sslmtcp-tls13");
-        assert_eq!(usual.axes().len(), 8);
+        assert_eq!(usual.fields().len(), 8);
         assert!(!usual.command(1, 1).contains("--visit"));
         let unusual = Point {
             middlebox: Middlebox::DropSynData,
@@ -234,10 +209,13 @@ mod tests {
             visit: Visit::Remembered,
             ..usual
         };
-        assert_eq!(unusual.axes().len(), 11);
+        assert_eq!(unusual.fields().len(), 11);
+        let read = AXES.of_fields(&unusual.fields(), &Point::of_sweep("a"));
+        assert_eq!(read.as_ref(), Some(&unusual));
         let command = unusual.command(1, 2);
-        let part = " --middlebox drop-syn-data --peer plain --visit remembered --repeat 2";
-        assert!(command.contains(part), "{command}");
+        for part in [" --middlebox drop-syn-data ", " --peer plain --visit remembered --repeat 2"] {
+            assert!(command.contains(part), "{command}");
+        }
     }
 
     #[test]

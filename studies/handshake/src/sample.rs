@@ -53,7 +53,7 @@ pub(crate) fn sample(
 ) -> Sample {
     let mut sample = Sample {
         study: STUDY.to_owned(),
-        point: point.axes(),
+        point: point.fields(),
         repeat,
         seed,
         at_unix_ms: SystemTime::now()

@@ -13,6 +13,8 @@ use crate::spec::RoundTrips;
 
 /// Names of the values in a sample.
 pub mod value {
+    use record::{Better, Clock, ValueKind};
+
     /// Until the first request byte may be sent, by the client's clock.
     pub const READY: &str = "ready_ms";
     /// Until the first response byte was read, by the client's clock.
@@ -55,6 +57,38 @@ pub mod value {
     pub const SYN_ACK_BYTES: &str = "syn_ack_bytes";
     /// Segments or packets that were sent again.
     pub const RETRANSMITTED: &str = "retransmitted";
+
+    const TIME: ValueKind = ValueKind::new("ms", Better::Less, Clock::Wall);
+    const BYTES: ValueKind = ValueKind::new("bytes", Better::Less, Clock::Count);
+    const ROUND_TRIPS: ValueKind = ValueKind::new("RTT", Better::Less, Clock::Count);
+    const COUNT: ValueKind = ValueKind::new("", Better::Less, Clock::Count);
+    /// More data on a SYN is neither good nor bad.
+    const RIDES: ValueKind = ValueKind::new("bytes", Better::Neither, Clock::Count);
+
+    /// What each value is; the first is what results are compared by.
+    pub(crate) const KINDS: [(&str, ValueKind); 21] = [
+        (RESPONSE, TIME),
+        (READY, TIME),
+        (THINK, TIME),
+        (CONNECT, TIME),
+        (CLIENT_CPU, TIME),
+        (SERVER_CPU, TIME),
+        (CLIENT_CRYPTO, TIME),
+        (SERVER_CRYPTO, TIME),
+        (UP_BYTES, BYTES),
+        (DOWN_BYTES, BYTES),
+        (UP_FRAMES, COUNT),
+        (DOWN_FRAMES, COUNT),
+        (HELLO_BYTES, BYTES),
+        (WIRE_REQUEST, TIME),
+        (WIRE_RESPONSE, TIME),
+        (SERVER_HANDSHAKE, TIME),
+        (SPEC_READY, ROUND_TRIPS),
+        (SPEC_RESPONSE, ROUND_TRIPS),
+        (SYN_BYTES, RIDES),
+        (SYN_ACK_BYTES, RIDES),
+        (RETRANSMITTED, COUNT),
+    ];
 }
 
 /// Names of the labels in a sample.

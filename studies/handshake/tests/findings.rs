@@ -6,6 +6,7 @@ use handshake::{Findings, Summary, changes, label, summarise, value};
 use record::{Outcome, Sample};
 use report::{Report, render};
 use stats::Distribution;
+use study::Findings as _;
 
 const SEED: u64 = 1;
 
@@ -88,7 +89,8 @@ fn close(a: f64, b: f64) -> bool {
 
 /// The whole report, as a user gets it.
 fn page(summary: &Summary, from: &str, clients: Option<&Distribution>) -> String {
-    let findings = Findings::new(summary, from.parse().unwrap(), clients, SEED).unwrap();
+    let findings =
+        Findings::new(summary.clone(), from.parse().unwrap(), clients.cloned(), SEED).unwrap();
     let mut report = Report::new("test");
     report.answer = findings.answer();
     report.key_figures = findings.key_figures();

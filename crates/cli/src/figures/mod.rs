@@ -1,6 +1,5 @@
 //! `wiretax figures`: the figures in the project's README, generated from committed results.
 
-mod handshake;
 mod observe;
 mod stacks;
 
@@ -27,8 +26,10 @@ pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
     let mut new = text.clone();
     if results.summary.samples > 0 {
         let findings = question.findings(&results.summary)?;
-        let markdown = handshake::markdown(&results.manifest, &findings);
-        new = replaced(&new, "handshake", &markdown).or_exit(Exit::Usage)?;
+        let findings = findings.measured_by(&results.manifest);
+        for (name, markdown) in study::Findings::markdown(&findings).unwrap_or_default() {
+            new = replaced(&new, &name, &markdown).or_exit(Exit::Usage)?;
+        }
     }
     if !results.stacks.is_empty() {
         let markdown = stacks::markdown(&results.manifest, &results.stacks, &question);
@@ -77,12 +78,6 @@ fn provenance(manifest: &Manifest) -> String {
         known(machine.and_then(|machine| machine.kernel.clone())),
         known(session.map(|session| program_name_only(&session.command)))
     )
-}
-
-/// `3.5.5` of `OpenSSL 3.5.5 27 Jan 2026`.
-fn version_number<'a>(name: &str, version: &'a str) -> &'a str {
-    let words = version.strip_prefix(name).unwrap_or(version).trim_start();
-    words.split(' ').next().unwrap_or(words)
 }
 
 /// A command without the folder that its program lay in.

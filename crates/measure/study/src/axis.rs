@@ -2,6 +2,8 @@
 //! crossing, command-line option, the sample's field and the command that measures a row again all
 //! come from there.
 
+use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -21,13 +23,19 @@ pub struct UnknownValue {
     pub axis: &'static str,
     /// The word as given.
     pub word: String,
-    /// What is wrong, and what there is.
+    /// What is wrong.
     pub why: String,
+    /// What to do about it.
+    pub remedy: Option<Cow<'static, str>>,
 }
 
 impl Explain for UnknownValue {
     fn fault(&self) -> Fault {
         Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        self.remedy.clone()
     }
 }
 
@@ -35,14 +43,17 @@ impl Explain for UnknownValue {
 ///
 /// # Errors
 /// [`UnknownValue`].
-pub fn read_value<T: FromStr<Err: Display>>(
+pub fn read_value<T: FromStr<Err: Display + 'static>>(
     axis: &'static str,
     word: &str,
 ) -> Result<T, UnknownValue> {
-    word.parse().map_err(|error: T::Err| UnknownValue {
-        axis,
-        word: word.to_owned(),
-        why: error.to_string(),
+    word.parse().map_err(|error: T::Err| {
+        // What quantities and choices say of themselves; other errors have no remedy of their own.
+        let any: &dyn Any = &error;
+        let quantity = any.downcast_ref::<units::ParseError>().and_then(Explain::remedy);
+        let choice = || any.downcast_ref::<units::UnknownName>().and_then(Explain::remedy);
+        let (word, why) = (word.to_owned(), error.to_string());
+        UnknownValue { axis, word, why, remedy: quantity.or_else(choice) }
     })
 }
 
@@ -154,6 +165,29 @@ impl<P: Clone + PartialEq> Axes<P> {
         for axis in self.axes.iter().filter(|axis| options.given(axis.name)) {
             sweep.lists.insert(axis.name.to_owned(), options.all(axis.name));
         }
+    }
+
+    /// Writes each word of a sweep as its axis writes its value, so that one plan has one spelling. `words`
+    /// says what a word of an axis stands for.
+    ///
+    /// # Errors
+    /// A word that is no value of its axis.
+    pub fn respell(
+        &self,
+        sweep: &mut Sweep,
+        base: &P,
+        words: &dyn Fn(&str, &str) -> Option<Vec<String>>,
+    ) -> Result<(), UnknownValue> {
+        let mut point = base.clone();
+        for axis in self.axes {
+            for word in sweep.lists.get_mut(axis.name).into_iter().flatten() {
+                if words(axis.name, word).is_none() {
+                    (axis.read)(&mut point, word)?;
+                    *word = (axis.write)(&point);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The points of a sweep, each once: `base` with each combination of the values. `words` says what
@@ -284,6 +318,20 @@ mod tests {
         let error = AXES.points(&sweep(&[("rtt", "x"), ("mode", "a")]), &Point::default(), &words);
         let text = error.unwrap_err().to_string();
         assert_eq!(text, "`x` is no value of `rtt`: invalid digit found in string");
+        let unknown = read_value::<units::Delay>("rtt", "20").unwrap_err();
+        assert!(unknown.remedy().unwrap().contains("20ms"), "{unknown:?}");
+    }
+
+    #[test]
+    fn one_plan_has_one_spelling() {
+        let mut sweep = sweep(&[("rtt", "01,2"), ("mode", "all,b")]);
+        AXES.respell(&mut sweep, &Point::default(), &words).unwrap();
+        assert_eq!(
+            (sweep.lists["rtt"].join(","), sweep.lists["mode"].join(",")),
+            ("1,2".into(), "all,b".into())
+        );
+        sweep.lists.insert("kind".to_owned(), vec!["x".to_owned()]);
+        assert_eq!(AXES.respell(&mut sweep, &Point::default(), &words).unwrap_err().axis, "kind");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod sweep;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use findings::{Findings, Subject};
-pub use options::Options;
+pub use options::{Options, quoted};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};

@@ -81,6 +81,16 @@ impl<'a> Options<'a> {
     }
 }
 
+/// A word as a shell reads it back.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-+=:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +134,18 @@ mod tests {
         assert!(problem.to_string().ends_with("is not text"), "{problem}");
         let none = Options::none().text_of(&folder.path().join("none"), "plan").unwrap_err();
         assert!(none.to_string().contains("cannot be read"), "{none}");
+    }
+
+    #[test]
+    fn file_names_survive_a_shell() {
+        for (word, shell) in [
+            ("lte", "lte"),
+            ("up/a-1.trace", "up/a-1.trace"),
+            ("my trace", "'my trace'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), shell);
+        }
     }
 }

@@ -85,6 +85,7 @@ impl Explain for PlanError {
         match self {
             PlanError::NotAPlan(_) => Some("see plan.toml of the study for the form".into()),
             PlanError::Twice(_) => Some("give each sweep a name of its own".into()),
+            PlanError::Value(unknown) => unknown.remedy(),
             PlanError::NoName => Some("write name = \"…\" into each sweep".into()),
             _ => None,
         }

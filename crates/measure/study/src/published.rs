@@ -111,7 +111,8 @@ pub fn beside(figures: &[Figure], counterparts: &[(String, Counterpart)]) -> Vec
 fn row(figure: &Figure, ours: Option<&Counterpart>) -> Row {
     let published = figure
         .value
-        .map_or_else(|| Cell::text("not stated"), |value| Cell::number(value, decimals(value)));
+        .map_or_else(|| Cell::text("not stated"), |value| Cell::number(value, stated(value)));
+    let decimals = |ours: f64| figure.value.map_or(0, stated).max(decimals(ours));
     let remark = |text: &str| match (figure.note.as_str(), text) {
         (note, "") => note.to_owned(),
         ("", text) => text.to_owned(),
@@ -139,6 +140,11 @@ fn row(figure: &Figure, ours: Option<&Counterpart>) -> Row {
         Cell::text(figure.unit.clone()),
         Cell::text(remark),
     ])
+}
+
+/// Decimals with which a document states a number.
+fn stated(value: f64) -> usize {
+    value.to_string().split_once('.').map_or(0, |(_, fraction)| fraction.len())
 }
 
 /// Decimals with which a number of this size is shown: three digits or so.

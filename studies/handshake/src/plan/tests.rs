@@ -62,7 +62,7 @@ fn quic_is_measured_once_whatever_libraries_a_sweep_lists() {
     );
     let (cells, _) = Plan::parse(&text, "quick").unwrap().cells().unwrap();
     assert_eq!(cells[0].points.len(), 1);
-    assert_eq!(cells[0].points[0].library, Library::Rustls);
+    assert_eq!(cells[0].points[0].library, tls::Library::Rustls);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::savings::{Change, Saving};
 use crate::summary::value;
 
 /// The RTTs at which savings are known, ascending.
-fn saving_rtts(findings: &Findings<'_>) -> Vec<f64> {
+fn saving_rtts(findings: &Findings) -> Vec<f64> {
     let savings = findings.changes.iter().flat_map(|change| &change.savings);
     let mut rtts: Vec<f64> = savings.map(|saving| saving.rtt_ms).collect();
     rtts.sort_by(f64::total_cmp);
@@ -19,17 +19,17 @@ fn saving_rtts(findings: &Findings<'_>) -> Vec<f64> {
 }
 
 /// The saving at the RTT that speaks for most users.
-fn typical<'a>(findings: &Findings<'_>, change: &'a Change) -> Option<&'a Saving> {
+fn typical<'a>(findings: &Findings, change: &'a Change) -> Option<&'a Saving> {
     let rtt = typical_rtt(&saving_rtts(findings))?;
     change.savings.iter().find(|saving| saving.rtt_ms == rtt)
 }
 
 /// The change with such a need that saves most, if it saves more than chance would have it.
-fn best<'a>(findings: &'a Findings<'_>, need: Need) -> Option<&'a Change> {
+fn best<'a>(findings: &'a Findings, need: Need) -> Option<&'a Change> {
     best_of(findings, |change| Need::of(change.to) == need)
 }
 
-fn best_of<'a>(findings: &'a Findings<'_>, wanted: impl Fn(&Change) -> bool) -> Option<&'a Change> {
+fn best_of<'a>(findings: &'a Findings, wanted: impl Fn(&Change) -> bool) -> Option<&'a Change> {
     let saves = |change: &&Change| {
         typical(findings, change).is_some_and(|saving| saving.saved_ms.low > 0.0)
     };
@@ -38,7 +38,7 @@ fn best_of<'a>(findings: &'a Findings<'_>, wanted: impl Fn(&Change) -> bool) -> 
 
 /// What is saved, in words: at the typical RTT, or on average over the clients where these are
 /// known.
-fn saved_words(findings: &Findings<'_>, change: &Change) -> String {
+fn saved_words(findings: &Findings, change: &Change) -> String {
     if let Some(weighed) = &change.weighed {
         let percent = 100.0 * weighed.saved_ms / weighed.today_ms;
         return format!(
@@ -58,7 +58,7 @@ fn saved_words(findings: &Findings<'_>, change: &Change) -> String {
 }
 
 /// The same, short, after a sentence that said at which RTT.
-fn saved_short(findings: &Findings<'_>, change: &Change) -> String {
+fn saved_short(findings: &Findings, change: &Change) -> String {
     if let Some(weighed) = &change.weighed {
         let percent = 100.0 * weighed.saved_ms / weighed.today_ms;
         return format!("{:.1}\u{a0}ms ({percent:.0}\u{a0}%)", weighed.saved_ms);
@@ -83,7 +83,7 @@ fn condition(need: Need, mode: Mode) -> &'static str {
     }
 }
 
-pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
+pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     let today = findings.from.description();
     if findings.changes.is_empty() {
         let why = format!(
@@ -125,7 +125,7 @@ fn short(mode: Mode, other: Mode) -> String {
 }
 
 /// A further line of the answer.
-fn more(findings: &Findings<'_>, need: Need, change: &Change) -> Inline {
+fn more(findings: &Findings, need: Need, change: &Change) -> Inline {
     let line = Inline::new().strong(change.to.description()).text(format!(
         " saves {}, {}",
         saved_short(findings, change),
@@ -147,7 +147,7 @@ fn more(findings: &Findings<'_>, need: Need, change: &Change) -> Inline {
     }
 }
 
-pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
+pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     let needs = [Need::Server, Need::Udp, Need::Ticket];
     let changes = needs.into_iter().filter_map(|need| best(findings, need));
     today(findings)
@@ -157,7 +157,7 @@ pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
 }
 
 /// What is to be paid today.
-fn today(findings: &Findings<'_>) -> Option<KeyFigure> {
+fn today(findings: &Findings) -> Option<KeyFigure> {
     let rtt = typical_rtt(&saving_rtts(findings))?;
     let row = findings.main_rows().into_iter().find(|row| row.key.mode == findings.from)?;
     let cell = row.at_rtt(rtt)?;
@@ -176,7 +176,7 @@ fn today(findings: &Findings<'_>) -> Option<KeyFigure> {
     })
 }
 
-fn saved_figure(findings: &Findings<'_>, change: &Change) -> Option<KeyFigure> {
+fn saved_figure(findings: &Findings, change: &Change) -> Option<KeyFigure> {
     let saving = typical(findings, change)?;
     Some(KeyFigure {
         value: format!("\u{2212}{:.1}", saving.saved_ms.value),
@@ -194,7 +194,7 @@ fn saved_figure(findings: &Findings<'_>, change: &Change) -> Option<KeyFigure> {
 }
 
 /// The changes in the order to consider them.
-fn ranked<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
+fn ranked<'a>(findings: &'a Findings) -> Vec<&'a Change> {
     let mut changes: Vec<&Change> = findings.changes.iter().collect();
     // Stable: within a need the largest saving stays first.
     changes.sort_by_key(|change| {
@@ -208,7 +208,7 @@ fn ranked<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
 const SIDE_BY_SIDE: usize = 4;
 
 /// Savings of every change at every RTT, in milliseconds and, where there is room, in percent.
-fn saved_table(findings: &Findings<'_>) -> Table {
+fn saved_table(findings: &Findings) -> Table {
     let rtts = saving_rtts(findings);
     let mut columns = vec![Column::new("Change to"), Column::new("takes")];
     let side_by_side = rtts.len() <= SIDE_BY_SIDE;
@@ -245,7 +245,7 @@ fn saved_table(findings: &Findings<'_>) -> Table {
 }
 
 /// The same in percent of today's time.
-fn percent_table(findings: &Findings<'_>) -> Table {
+fn percent_table(findings: &Findings) -> Table {
     let rtts = saving_rtts(findings);
     let mut columns = vec![Column::new("Change to"), Column::new("takes")];
     columns.extend(rtts.iter().map(|rtt| Column::new(format!("at {}", rtt_text(*rtt))).unit("%")));
@@ -270,7 +270,7 @@ fn percent_table(findings: &Findings<'_>) -> Table {
 }
 
 /// My clients x each mode = ms saved: in the mean, and at quantiles of their round-trip times.
-fn clients_table(findings: &Findings<'_>) -> Option<Table> {
+fn clients_table(findings: &Findings) -> Option<Table> {
     let weighed: Vec<_> =
         ranked(findings).into_iter().filter_map(|change| Some((change, change.weighed?))).collect();
     let (_, first) = weighed.first()?;
@@ -304,7 +304,7 @@ fn at(change: &Change, rtt_ms: f64) -> Option<&Saving> {
 }
 
 /// The changes that can be advised, for a terminal: at four RTTs at most.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     let changes: Vec<&Change> =
         ranked(findings).into_iter().filter(|c| Need::of(c.to) < Need::NoAdvice).collect();
     if changes.is_empty() {
@@ -345,7 +345,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
     Some(table)
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     if findings.changes.is_empty() {
         return None;
     }
@@ -374,7 +374,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
 }
 
 /// How to switch on what the changes need that can be advised and that save something.
-pub(super) fn configuration(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn configuration(findings: &Findings) -> Option<Section> {
     let saves = |change: &Change| typical(findings, change).is_some_and(|s| s.saved_ms.low > 0.0);
     let changes: Vec<&Change> = ranked(findings)
         .into_iter()

@@ -11,7 +11,7 @@ use crate::mode::{Security, Transport};
 use crate::summary::{Row, value};
 
 /// Lines over TCP, over Fast Open and over SSLmTCP, each with QUIC, and the medians of all modes.
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let rows = findings.main_rows();
     if rtts(rows.iter().copied()).len() < 2 {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
 
 /// Whether a row is drawn in the plot of a transport: its own modes, QUIC, the TCP floor, and what
 /// is run today.
-fn is_on(findings: &Findings<'_>, row: &Row, transport: Transport) -> bool {
+fn is_on(findings: &Findings, row: &Row, transport: Transport) -> bool {
     let mode = row.key.mode;
     let floor = mode.transport == Transport::Tcp && mode.security == Security::Plain;
     if transport == Transport::SslmTcp && mode.transport.is_user_space() {
@@ -112,4 +112,32 @@ fn medians(rows: &[&Row]) -> Table {
         table.push(TableRow::new(cells));
     }
     table
+}
+
+/// The medians of the modes with too few round-trip times for a line, for a terminal.
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
+    let columns = vec![
+        Column::new("Mode"),
+        Column::new("RTT").unit("ms"),
+        Column::new("connections"),
+        Column::new("ready").unit("ms"),
+        Column::new("response").unit("ms"),
+    ];
+    let caption = "Medians: until the client may send its first request byte (ready), and until the \
+                   first response byte (response); round trips and compute need two RTTs";
+    let mut table = Table::new(caption, columns);
+    for row in findings.main_rows().into_iter().filter(|row| row.ready.is_none()) {
+        for cell in &row.cells {
+            let median =
+                |name| cell.median(name).map_or(Cell::Empty, |median| estimate(&median, 2));
+            table.push(TableRow::new(vec![
+                Cell::text(row.key.mode.to_string()),
+                Cell::number(cell.rtt_ms, 1),
+                Cell::count(cell.completed() as u64),
+                median(value::READY),
+                median(value::RESPONSE),
+            ]));
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
 }

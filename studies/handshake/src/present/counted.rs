@@ -8,7 +8,7 @@ use super::{Findings, fits};
 const FEW: usize = 10;
 
 /// What a reader must know, by the samples themselves.
-pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
+pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     let rows = findings.main_rows();
     let mut notes = Vec::new();
     let cells = rows.iter().flat_map(|row| &row.cells);
@@ -26,6 +26,13 @@ pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
         let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
         notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
     }
+    let missing = findings.planned.unwrap_or(0).saturating_sub(findings.summary.samples);
+    if missing > 0 {
+        let planned = findings.planned.unwrap_or(0);
+        let text = format!("{missing} of the plan's {planned} connections are not measured.");
+        let remedy = "measure them by `--resume` with the folder of these results";
+        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+    }
     let left_out: u64 = findings.summary.contradictions.values().sum();
     if left_out > 0 {
         let all = findings.summary.samples;
@@ -41,8 +48,8 @@ pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
 }
 
 /// What was counted as what, and what was left out.
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
-    let summary = findings.summary;
+pub(super) fn section(findings: &Findings) -> Option<Section> {
+    let summary = &findings.summary;
     if summary.samples == 0 {
         return None;
     }
@@ -74,7 +81,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     Some(section)
 }
 
-fn fell_back(findings: &Findings<'_>) -> Table {
+fn fell_back(findings: &Findings) -> Table {
     let columns = vec![Column::new("Meant"), Column::new("Was"), Column::new("connections")];
     let mut table =
         Table::new("Connections that fell back to another mode than was meant", columns);

@@ -17,7 +17,7 @@ struct Hindered<'a> {
 }
 
 /// Every row with a middlebox or an ordinary server, at each RTT.
-fn hindered<'a>(findings: &'a Findings<'_>) -> Vec<Hindered<'a>> {
+fn hindered<'a>(findings: &'a Findings) -> Vec<Hindered<'a>> {
     let rows = findings.summary.rows.iter().filter(|row| !row.key.is_unhindered());
     let mut all: Vec<Hindered<'_>> = rows
         .flat_map(|row| {
@@ -39,7 +39,7 @@ fn hindered<'a>(findings: &'a Findings<'_>) -> Vec<Hindered<'a>> {
 /// What ordinary TCP, then TLS of the same kind, takes on the same path: over the kernel's TCP for
 /// what runs over it, over ours for SSLmTCP. QUIC has none.
 fn ordinary<'a>(
-    findings: &'a Findings<'_>,
+    findings: &'a Findings,
     row: &Row,
     cell: &Measured,
 ) -> Option<(Mode, &'a Measured)> {
@@ -81,7 +81,7 @@ impl Hindered<'_> {
     }
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let all = hindered(findings);
     if all.is_empty() {
         return None;
@@ -104,7 +104,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
 }
 
 /// The table for a terminal.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     let all = hindered(findings);
     (!all.is_empty()).then(|| table(&all))
 }

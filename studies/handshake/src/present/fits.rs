@@ -11,7 +11,7 @@ const CAPTION: &str = "median = n × RTT + c: until the client may send its firs
                        (ready), and until the first response byte arrives (response)";
 
 /// n and c of every mode with a fit, beside the specification.
-fn table(findings: &Findings<'_>) -> Option<Table> {
+fn table(findings: &Findings) -> Option<Table> {
     let mut columns = heads();
     columns.insert(6, Column::new("c response").unit("ms"));
     fill(findings, columns, |row| {
@@ -22,7 +22,7 @@ fn table(findings: &Findings<'_>) -> Option<Table> {
 }
 
 /// The same for a terminal: it fits 120 columns, and 80 without the intervals.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     fill(findings, heads(), cells)
 }
 
@@ -39,7 +39,7 @@ fn heads() -> Vec<Column> {
 }
 
 fn fill(
-    findings: &Findings<'_>,
+    findings: &Findings,
     columns: Vec<Column>,
     cells: impl Fn(&Row) -> Option<Vec<Cell>>,
 ) -> Option<Table> {
@@ -92,7 +92,7 @@ fn command(of_cell: &str, row: &Row) -> String {
 }
 
 /// The section with n and c.
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let table = table(findings)?;
     let text = "A handshake costs whole round trips (n) and what does not grow with the RTT (c): \
                 compute, scheduling and what the lab adds. n is held against the specifications, as \
@@ -110,7 +110,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
 }
 
 /// How many modes hold their specification.
-fn verdict(findings: &Findings<'_>) -> Inline {
+fn verdict(findings: &Findings) -> Inline {
     let rows = findings.main_rows();
     let all = rows.iter().filter(|row| row.as_specified().is_some()).count();
     let held = rows.iter().filter(|row| row.as_specified() == Some(true)).count();
@@ -175,7 +175,7 @@ fn misses(row: &Row) -> Vec<Miss> {
 }
 
 /// The modes that miss their specification, in words; `None` if none does.
-pub(super) fn missed(findings: &Findings<'_>) -> Option<String> {
+pub(super) fn missed(findings: &Findings) -> Option<String> {
     let rows = findings.main_rows();
     let missed = rows.iter().filter(|row| row.as_specified() == Some(false));
     let names: Vec<String> = missed.map(|row| row.key.mode.to_string()).collect();

@@ -24,7 +24,7 @@ fn survival(cell: &Measured) -> Option<Survival> {
 }
 
 /// Every row's cells with loss: by RTT, by loss, then by mode.
-fn lossy<'a>(findings: &'a Findings<'_>) -> Vec<(&'a Row, &'a Measured)> {
+fn lossy<'a>(findings: &'a Findings) -> Vec<(&'a Row, &'a Measured)> {
     let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
     let mut cells: Vec<_> =
         rows.flat_map(|row| row.lossy.iter().map(move |cell| (row, cell))).collect();
@@ -42,12 +42,12 @@ fn percent(loss: f64) -> String {
 }
 
 /// p50, p95 and p99 under loss, for a terminal: of the modes that are drawn.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     table(findings, |row| is_drawn(row.key.mode, findings.from))
 }
 
 /// p50, p95 and p99 of every mode under loss that is `shown`.
-fn table(findings: &Findings<'_>, shown: impl Fn(&Row) -> bool) -> Option<Table> {
+fn table(findings: &Findings, shown: impl Fn(&Row) -> bool) -> Option<Table> {
     let columns = vec![
         Column::new("Mode"),
         Column::new("RTT").unit("ms"),
@@ -94,7 +94,7 @@ fn quantile(survival: &Survival, share: f64) -> Cell {
     }
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let Some(table) = table(findings, |_| true) else { return Ok(None) };
     let text = "A lost packet costs the timer that sends it again: one second for a SYN (RFC 6298 \
                 §2) and about as long for QUIC's first packet (RFC 9002 §6.2.2), less once an RTT \
@@ -127,7 +127,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
 
 /// The answer of a run that measured under loss alone: how soon nine connections in ten are
 /// answered, by the modes without Fast Open, the slowest first. `None` without enough connections.
-pub(super) fn headline(findings: &Findings<'_>) -> Option<String> {
+pub(super) fn headline(findings: &Findings) -> Option<String> {
     let cells = lossy(findings);
     let (_, worst) = cells.last()?;
     let path = (worst.rtt_ms, worst.loss);
@@ -208,7 +208,7 @@ fn curves(
 
 /// Under loss the connections that fall back are the unlucky ones: without them a mode would look
 /// better than it is to whoever tries it.
-fn fell_back(findings: &Findings<'_>) -> Option<Note> {
+fn fell_back(findings: &Findings) -> Option<Note> {
     let measured = |mode| lossy(findings).iter().any(|(row, _)| row.key.mode == mode);
     let fell: Vec<String> = findings
         .summary

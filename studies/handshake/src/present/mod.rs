@@ -7,6 +7,7 @@ mod fallback;
 mod fits;
 mod lineup;
 mod loss;
+mod markdown;
 mod picture;
 mod published;
 mod sslmtcp;
@@ -16,22 +17,28 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+use fault::{Fault, OrProblem, Problem};
+use record::Manifest;
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use serde_json::{Value, json};
 use stats::{Distribution, Estimate};
+use study::{Counterpart, Subject};
 
 use crate::embedded::{self, Embedded};
 use crate::mode::Mode;
 use crate::savings::{self, Change};
 use crate::summary::{Row, Summary};
 
-/// What the study's report is made of.
-pub struct Findings<'a> {
+pub(crate) use published::PUBLISHED;
+
+/// What the study's samples say to someone who runs a mode today.
+pub struct Findings {
     /// What the samples say.
-    pub summary: &'a Summary,
+    pub summary: Summary,
     /// The mode that is run today.
     pub from: Mode,
     /// The clients' round-trip times, if known.
-    pub clients: Option<&'a Distribution>,
+    pub clients: Option<Distribution>,
     /// What each change of mode would save, the largest first.
     pub changes: Vec<Change>,
     /// What each SSLmTCP mode saves from its control.
@@ -39,93 +46,133 @@ pub struct Findings<'a> {
     /// By how much the pump delays a frame more than it was asked to, one way at the median, in
     /// milliseconds; `None` if the lab was not calibrated.
     pub one_way_error_ms: Option<f64>,
+    /// Connections that the plan has; `None` if it is not known.
+    pub planned: Option<u64>,
+    /// Where the samples come from, for Markdown.
+    origin: String,
 }
 
-impl<'a> Findings<'a> {
+impl Findings {
     /// What `summary` says to someone who runs `from` today.
     ///
     /// # Errors
     /// Statistics refuse the samples.
     pub fn new(
-        summary: &'a Summary,
+        summary: Summary,
         from: Mode,
-        clients: Option<&'a Distribution>,
+        clients: Option<Distribution>,
         seed: u64,
     ) -> Result<Self, stats::Error> {
-        let changes = savings::changes(summary, from, clients, seed)?;
-        let embedded = embedded::embedded(summary)?;
-        Ok(Findings { summary, from, clients, changes, embedded, one_way_error_ms: None })
+        let changes = savings::changes(&summary, from, clients.as_ref(), seed)?;
+        let embedded = embedded::embedded(&summary)?;
+        let (one_way_error_ms, planned, origin) = (None, None, String::new());
+        Ok(Findings {
+            summary,
+            from,
+            clients,
+            changes,
+            embedded,
+            one_way_error_ms,
+            planned,
+            origin,
+        })
     }
 
-    /// With the calibration of the lab in which the samples were measured.
+    /// With what a manifest says of the lab in which the samples were measured.
     #[must_use]
-    pub fn calibrated(mut self, calibration: &pump::Calibration) -> Self {
-        let errors = calibration.delays.iter().map(|check| check.one_way_error.p50_ns as f64 / 1e6);
-        let errors: Vec<f64> = errors.collect();
-        self.one_way_error_ms = stats::Sample::new(&errors).ok().map(|errors| errors.median());
+    pub fn measured_by(mut self, manifest: &Manifest) -> Self {
+        let calibration = manifest.calibration.clone();
+        let calibration = calibration.and_then(|value| serde_json::from_value(value).ok());
+        self.one_way_error_ms = calibration.and_then(|calibration: pump::Calibration| {
+            let checks = calibration.delays.iter();
+            let errors: Vec<f64> =
+                checks.map(|check| check.one_way_error.p50_ns as f64 / 1e6).collect();
+            Some(stats::Sample::new(&errors).ok()?.median())
+        });
+        self.origin = markdown::origin(manifest);
         self
-    }
-
-    /// The answer, for the head of the report: what to change, and what it saves.
-    #[must_use]
-    pub fn answer(&self) -> Vec<Inline> {
-        advice::answer(self)
-    }
-
-    /// The few figures that carry the answer.
-    #[must_use]
-    pub fn key_figures(&self) -> Vec<KeyFigure> {
-        advice::key_figures(self)
-    }
-
-    /// What a reader must know before believing the answer, by the samples themselves: too few
-    /// connections, modes that miss their specification, connections left out.
-    #[must_use]
-    pub fn cautions(&self) -> Vec<Note> {
-        counted::cautions(self)
-    }
-
-    /// The study's sections, in order; those for which nothing was measured are left out.
-    ///
-    /// # Errors
-    /// A plot cannot be drawn honestly.
-    pub fn sections(&self) -> Result<Vec<Section>, report::PlotError> {
-        let sections = [
-            picture::section(self)?,
-            advice::section(self),
-            by_rtt::section(self)?,
-            fits::section(self),
-            sslmtcp::section(self)?,
-            fallback::section(self),
-            loss::section(self)?,
-            variations::section(self),
-            wire::section(self),
-            published::section(self)?,
-            advice::configuration(self),
-            counted::section(self),
-        ];
-        Ok(sections.into_iter().flatten().collect())
-    }
-
-    /// The tables for a terminal of 120 columns: n and c, what SSLmTCP saves, what
-    /// falling back costs, the tail under loss, what to change.
-    #[must_use]
-    pub fn tables(&self) -> Vec<Table> {
-        let tables = [
-            fits::summary(self),
-            sslmtcp::summary(self),
-            fallback::summary(self),
-            loss::summary(self),
-            advice::summary(self),
-        ];
-        tables.into_iter().flatten().collect()
     }
 
     /// The rows of the main sweep, which was measured without loss at the most paths: one for each
     /// mode, all with the same certificates, group and library.
     #[must_use]
     pub fn main_rows(&self) -> Vec<&Row> {
-        lineup::main_rows(self.summary, self.from)
+        lineup::main_rows(&self.summary, self.from)
+    }
+}
+
+impl study::Findings for Findings {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "What a secure connection costs to set up".to_owned(),
+            question: "What does setting up a secure connection cost at my users' RTT, and what \
+                       would I save by TLS 1.3, resumption, 0-RTT, TCP Fast Open or QUIC?"
+                .to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Vec<Inline> {
+        advice::answer(self)
+    }
+
+    fn key_figures(&self) -> Vec<KeyFigure> {
+        advice::key_figures(self)
+    }
+
+    /// By the samples themselves: too few connections, modes that miss their specification,
+    /// connections left out.
+    fn cautions(&self) -> Vec<Note> {
+        counted::cautions(self)
+    }
+
+    /// Those for which nothing was measured are left out.
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
+        let plots = || {
+            Ok([
+                picture::section(self)?,
+                advice::section(self),
+                by_rtt::section(self)?,
+                fits::section(self),
+                sslmtcp::section(self)?,
+                fallback::section(self),
+                loss::section(self)?,
+                variations::section(self),
+                wire::section(self),
+                published::section(self)?,
+                advice::configuration(self),
+                counted::section(self),
+            ])
+        };
+        let sections: Result<_, report::PlotError> = plots();
+        Ok(sections.blame(Fault::Results)?.into_iter().flatten().collect())
+    }
+
+    /// For a terminal of 120 columns: medians where there is no line, n and c, what SSLmTCP saves, what
+    /// falling back costs, the tail under loss, what other keys and groups change, what to change.
+    fn tables(&self) -> Vec<Table> {
+        let tables = [
+            by_rtt::summary(self),
+            fits::summary(self),
+            sslmtcp::summary(self),
+            fallback::summary(self),
+            loss::summary(self),
+        ];
+        let tables = tables.into_iter().flatten().chain(variations::tables(self));
+        tables.chain(advice::summary(self)).collect()
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        published::counterparts(self)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
+        let changes = serde_json::to_value(&self.changes).blame(Fault::Results)?;
+        Ok(json!({ "handshake": summary, "changes": { "from": self.from, "to": changes } }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(vec![("handshake".to_owned(), markdown::modes(self))])
     }
 }
 

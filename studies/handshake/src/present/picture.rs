@@ -46,7 +46,7 @@ fn bar(row: &Row, rtt_ms: f64) -> Option<([Bar; 4], f64)> {
 
 /// Where the time goes, mode by mode. Fast Open without cookies takes what Fast Open takes, and is
 /// left to the tables.
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let rows = findings.main_rows();
     let Some(rtt) = typical_rtt(&rtts(rows.iter().copied())) else { return Ok(None) };
     let shown = rows.iter().filter(|row| {

@@ -5,6 +5,7 @@ use report::{
     Series, Table, Uncertainty,
 };
 use stats::LineFit;
+use study::{Counterpart, Figure};
 
 use super::Findings;
 use super::lineup::listed;
@@ -12,15 +13,22 @@ use crate::embedded::{Embedded, Model};
 use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
 
-/// The SSLmTCP document's figures (studies/handshake/published.csv).
-const PUBLISHED: &str = include_str!("../../published.csv");
+/// The SSLmTCP document's figures.
+pub(crate) const PUBLISHED: &str = include_str!("../../published.csv");
 const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
 const ROUND_TRIPS: f64 = 3.0;
 /// The document's key.
 const PUBLISHED_KEY: &str = "rsa-4096";
 
+/// The rows of the file, of each place.
+const PING: &str = "ping";
+const SEQUENTIAL: &str = "in sequence";
+const EMBEDDED: &str = "embedded";
+const LESS: &str = "less";
+
 /// One place of the document.
+#[derive(Default)]
 struct Place {
     name: String,
     ping_ms: f64,
@@ -42,17 +50,21 @@ impl Place {
 }
 
 fn places() -> Vec<Place> {
-    let lines = PUBLISHED.lines().filter(|line| !line.starts_with('#')).skip(1);
-    let place = |line: &str| {
-        let mut fields = line.split(',').map(str::trim);
-        let name = fields.next()?.to_owned();
-        let ping_ms = fields.next()?.parse().ok()?;
-        let sequential_ms = fields.next()?.parse().ok();
-        let embedded_ms = fields.next()?.parse().ok();
-        let reduction_percent = fields.next()?.parse().ok();
-        Some(Place { name, ping_ms, sequential_ms, embedded_ms, reduction_percent })
-    };
-    lines.filter_map(place).collect()
+    let mut places: Vec<Place> = Vec::new();
+    // A test reads our own file.
+    for Figure { item, row, value, .. } in study::figures(PUBLISHED).unwrap_or_default() {
+        if places.last().is_none_or(|place| place.name != item) {
+            places.push(Place { name: item, ..Place::default() });
+        }
+        let Some(place) = places.last_mut() else { continue };
+        match row.as_str() {
+            PING => place.ping_ms = value.unwrap_or_default(),
+            SEQUENTIAL => place.sequential_ms = value,
+            EMBEDDED => place.embedded_ms = value,
+            _ => place.reduction_percent = value,
+        }
+    }
+    places
 }
 
 /// What is held against the document: TCP then TLS 1.2 with RSA key exchange, over our TCP where
@@ -64,7 +76,7 @@ struct Ours<'a> {
 }
 
 impl<'a> Ours<'a> {
-    fn find(findings: &'a Findings<'_>) -> Option<Ours<'a>> {
+    fn find(findings: &'a Findings) -> Option<Ours<'a>> {
         let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
         let of = |transport| Mode { transport, security: Security::Tls12Rsa };
         let wanted = rows.filter(|row| {
@@ -84,10 +96,27 @@ impl<'a> Ours<'a> {
         Some(Ours { row, fit: row.ready.as_ref()?, paper: paper(row) })
     }
 
-    /// The time of TLS in sequence at an RTT: measured there, or by the line.
-    fn sequential_ms(&self, rtt_ms: f64) -> f64 {
-        let measured = self.row.at_rtt(rtt_ms).and_then(|cell| cell.median(value::READY));
-        measured.map_or(self.fit.line().at(rtt_ms), |median| median.value)
+    /// What stands beside one of a place's figures, if it was measured at its RTT.
+    fn beside(&self, rtt_ms: f64, row: &str) -> Option<Counterpart> {
+        let saved = self.paper.and_then(|paper| paper.saved.iter().find(|s| s.rtt_ms == rtt_ms));
+        let (value, interval) = match row {
+            PING => (self.row.at_rtt(rtt_ms)?.rtt_ms, None),
+            SEQUENTIAL => {
+                let median = self.row.at_rtt(rtt_ms)?.median(value::READY)?;
+                (median.value, Some((median.low, median.high)))
+            }
+            EMBEDDED => (saved?.embedded_ms, None),
+            _ => {
+                let less = saved?.reduction?.map(|share| 100.0 * share);
+                (less.value, Some((less.low, less.high)))
+            }
+        };
+        let difference = match (row, self.paper) {
+            (PING, _) => "the link's round-trip time".to_owned(),
+            (SEQUENTIAL, _) | (_, None) => self.title(),
+            (_, Some(paper)) => format!("{}, {}", paper.key.mode, paper.key.key),
+        };
+        Some(Counterpart::Ours { value, interval, difference })
     }
 
     fn title(&self) -> String {
@@ -95,17 +124,42 @@ impl<'a> Ours<'a> {
     }
 }
 
+/// The command that measures what the document did, and SSLmTCP beside it.
+const COMMAND: &str = "wiretax handshake --mode usertcp+tls12-rsa,sslmtcp-paper --key rsa-4096 \
+                       --rtt 0.4ms,11.6ms,85.5ms --repeat 20";
+
+/// What stands beside each published figure.
+pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
+    let ours = Ours::find(findings);
+    let of_place = |place: Place| {
+        let figures = [
+            (PING, Some(place.ping_ms)),
+            (SEQUENTIAL, place.sequential_ms),
+            (EMBEDDED, place.embedded_ms),
+            (LESS, place.reduction_percent),
+        ];
+        let published = figures.into_iter().filter(|(_, value)| value.is_some());
+        let each = published.map(|(row, _)| {
+            let beside = ours.as_ref().and_then(|ours| ours.beside(place.ping_ms, row));
+            let otherwise = || Counterpart::NotMeasured { command: COMMAND.to_owned() };
+            (format!("{}/{row}", place.name), beside.unwrap_or_else(otherwise))
+        });
+        each.collect::<Vec<_>>()
+    };
+    places().into_iter().flat_map(of_place).collect()
+}
+
 /// The document's handshake measured here, and what SSLmTCP saves of it, there and here.
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let Some(ours) = Ours::find(findings) else { return Ok(None) };
-    let mut section = Section::new("published", "Beside the published figures").with(misfit(&ours));
+    let title = "The SSLmTCP document's model, and how far it fits";
+    let mut section = Section::new("model", title).with(misfit(&ours));
     if let Some(paper) = ours.paper {
         section = section.with(reduction_text(&ours, paper));
         section = section.with(reduction_plot(&ours, paper)?);
         section = section.with(reductions(paper));
     }
-    section = section.with(plot(&ours)?).with(table(&ours));
-    Ok(Some(section))
+    Ok(Some(section.with(plot(&ours)?)))
 }
 
 /// What the published points say of each other.
@@ -239,45 +293,6 @@ fn reduction_plot(ours: &Ours<'_>, paper: &Embedded) -> Result<Plot, PlotError> 
     )
 }
 
-fn table(ours: &Ours<'_>) -> Table {
-    let columns = vec![
-        Column::new("Place"),
-        Column::new("ping").unit("ms"),
-        Column::new("in sequence, published").unit("ms"),
-        Column::new("in sequence, here").unit("ms"),
-        Column::new("embedded, published").unit("ms"),
-        Column::new("embedded, here").unit("ms"),
-        Column::new("1 RTT less, published").unit("%"),
-        Column::new("1 RTT less, here").unit("%"),
-        Column::new("c by reduction").unit("ms"),
-        Column::new("c by time").unit("ms"),
-    ];
-    let caption = "Time until the client may send, one round trip less as a share of it, and the c \
-                   that the published figures imply";
-    let mut table = Table::new(caption, columns);
-    for place in places() {
-        let here = ours.sequential_ms(place.ping_ms);
-        let saved = ours
-            .paper
-            .and_then(|paper| paper.saved.iter().find(|saved| saved.rtt_ms == place.ping_ms));
-        let number = |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::number(v, 1));
-        let (by_reduction, by_time) = (place.compute_by_reduction(), place.compute_by_time());
-        table.push(TableRow::new(vec![
-            Cell::text(place.name),
-            Cell::number(place.ping_ms, 1),
-            number(place.sequential_ms),
-            Cell::number(here, 1),
-            number(place.embedded_ms),
-            number(saved.map(|saved| saved.embedded_ms)),
-            number(place.reduction_percent),
-            Cell::number(100.0 * place.ping_ms / here, 1),
-            number(by_reduction),
-            number(by_time),
-        ]));
-    }
-    table
-}
-
 fn plot(ours: &Ours<'_>) -> Result<Plot, PlotError> {
     let mine = ours.row.cells.iter().filter_map(|cell| {
         let median = cell.median(value::READY)?;
@@ -342,8 +357,17 @@ mod tests {
         assert_eq!(places.len(), 3);
         assert_eq!(places[2].sequential_ms, Some(326.6));
         assert_eq!(places[2].embedded_ms, Some(236.1));
-        assert_eq!(places[0].sequential_ms, None);
+        assert_eq!((places[0].ping_ms, places[0].sequential_ms), (0.4, None));
         assert_eq!(places[1].reduction_percent, Some(14.0));
+    }
+
+    #[test]
+    fn every_published_figure_has_its_counterpart() {
+        let summary = crate::summary::summarise([], 1).unwrap();
+        let findings = Findings::new(summary, "tcp+tls12".parse().unwrap(), None, 1).unwrap();
+        let keys: Vec<String> = counterparts(&findings).into_iter().map(|(key, _)| key).collect();
+        let figures = study::figures(PUBLISHED).unwrap();
+        assert_eq!(keys, figures.iter().map(Figure::key).collect::<Vec<_>>());
     }
 
     #[test]

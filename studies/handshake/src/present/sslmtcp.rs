@@ -15,7 +15,7 @@ use crate::summary::{N_TOLERANCE, Row, value};
 /// How far c may lie above the TLS libraries' own time and the pump's error, in milliseconds.
 const C_TOLERANCE_MS: f64 = 0.150;
 
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let rows = rows(findings);
     if rows.is_empty() {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
 }
 
 /// The same for a terminal: what is saved at four RTTs at most.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     (!findings.embedded.is_empty()).then(|| {
         let rtts = few_rtts(&saved_rtts(&findings.embedded));
         saved_at(&findings.embedded, &rtts, false)
@@ -50,7 +50,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
 }
 
 /// Rows over our TCP with fits: controls and SSLmTCP in turn, by sweep and key.
-fn rows<'a>(findings: &'a Findings<'_>) -> Vec<&'a Row> {
+fn rows<'a>(findings: &'a Findings) -> Vec<&'a Row> {
     let rows = findings.summary.rows.iter();
     let mut rows: Vec<&Row> = rows
         .filter(|row| row.key.mode.transport.is_user_space() && row.key.is_unhindered())
@@ -96,7 +96,7 @@ impl Compute {
     }
 }
 
-fn verdict(findings: &Findings<'_>, rows: &[&Row]) -> Option<Inline> {
+fn verdict(findings: &Findings, rows: &[&Row]) -> Option<Inline> {
     let ours: Vec<&&Row> = rows.iter().filter(|row| row.key.mode.control().is_some()).collect();
     if ours.is_empty() {
         return None;
@@ -120,7 +120,7 @@ fn verdict(findings: &Findings<'_>, rows: &[&Row]) -> Option<Inline> {
 }
 
 /// n and c of every row over our TCP, and what makes c up.
-fn computes(findings: &Findings<'_>, rows: &[&Row]) -> Table {
+fn computes(findings: &Findings, rows: &[&Row]) -> Table {
     let columns = vec![
         Column::new("Mode"),
         Column::new("Sweep"),

@@ -24,14 +24,8 @@ const ROUND_TRIP_TOLERANCE: f64 = 0.25;
 /// Below this RTT a round trip drowns in compute.
 const TELLING_RTT_MS: f64 = 5.0;
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
-    let main = findings.main_rows();
-    let is_main = |row: &Row| main.iter().any(|other| other.key == row.key);
-    let is_varied = |row: &Row| !row.cells.is_empty() && row.key.is_unhindered();
-    let varied: Vec<&Row> =
-        findings.summary.rows.iter().filter(|row| is_varied(row) && !is_main(row)).collect();
-    let mut sweeps: Vec<&str> = varied.iter().map(|row| row.key.sweep.as_str()).collect();
-    sweeps.dedup();
+pub(super) fn section(findings: &Findings) -> Option<Section> {
+    let sweeps = sweeps(findings);
     if sweeps.is_empty() {
         return None;
     }
@@ -41,8 +35,6 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     let mut section = Section::new("variations", "Keys, groups, chains, libraries")
         .with(Inline::new().text(text));
     for sweep in sweeps {
-        let own: Vec<&Row> = varied.iter().copied().filter(|row| row.key.sweep == sweep).collect();
-        let sweep = Sweep::new(sweep, own, &main);
         let sentences = sweep.sentences();
         if !sentences.is_empty() {
             section = section.with(Block::List(sentences));
@@ -50,6 +42,27 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
         section = section.with(sweep.table());
     }
     Some(section)
+}
+
+/// The tables for a terminal.
+pub(super) fn tables(findings: &Findings) -> Vec<Table> {
+    sweeps(findings).iter().map(Sweep::table).collect()
+}
+
+/// The sweeps with rows beside the main ones.
+fn sweeps<'a>(findings: &'a Findings) -> Vec<Sweep<'a>> {
+    let main = findings.main_rows();
+    let is_main = |row: &Row| main.iter().any(|other| other.key == row.key);
+    let is_varied = |row: &Row| !row.cells.is_empty() && row.key.is_unhindered();
+    let varied: Vec<&Row> =
+        findings.summary.rows.iter().filter(|row| is_varied(row) && !is_main(row)).collect();
+    let mut names: Vec<&str> = varied.iter().map(|row| row.key.sweep.as_str()).collect();
+    names.dedup();
+    let sweep = |name| {
+        let own = varied.iter().copied().filter(|row| row.key.sweep == name).collect();
+        Sweep::new(name, own, &main)
+    };
+    names.into_iter().map(sweep).collect()
 }
 
 /// One sweep with what it is held against.

@@ -6,7 +6,7 @@ use super::{Findings, rtt_text, rtts};
 use crate::summary::value;
 
 /// Bytes, packets and CPU time of each mode, at the shortest RTT.
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let rows = findings.main_rows();
     let shortest = rtts(rows.iter().copied()).first().copied()?;
     let columns = vec![

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use handshake::{Bench, End, Plan, Sweep, Watcher};
+use handshake::{Bench, Plan};
 use lab_test::TestResult;
 use lab_test::net::sleeping;
-use record::{Finished, Manifest, Recorder, Run, Sample, Session};
+use record::{Finished, Manifest, Recorder, Run, Sample};
+use study::{End, Session, Sweep, Watcher};
 use units::Delay;
 
 pub fn delay(text: &str) -> Delay {
@@ -14,12 +15,15 @@ pub fn delay(text: &str) -> Delay {
 
 /// A sweep of these modes at one RTT; the rest has its defaults.
 pub fn sweep(modes: &[&str], rtt: &str, repeat: u32) -> Sweep {
-    Sweep {
-        mode: modes.iter().map(|mode| (*mode).to_owned()).collect(),
-        rtt: vec![delay(rtt)],
-        repeat,
-        ..Plan::single_sweep("test")
-    }
+    let mut sweep = with(with(Plan::single_sweep("test"), "mode", modes), "rtt", &[rtt]);
+    sweep.numbers.insert("repeat".to_owned(), repeat.into());
+    sweep
+}
+
+/// A sweep with these values of an axis.
+pub fn with(mut sweep: Sweep, axis: &str, values: &[&str]) -> Sweep {
+    sweep.lists.insert(axis.to_owned(), values.iter().map(|value| (*value).to_owned()).collect());
+    sweep
 }
 
 /// Follows a measuring: keeps its warnings, and stops it when asked the nth time.
@@ -46,9 +50,11 @@ impl Watcher for Follower {
         self.stop_after.is_some_and(|after| self.asked.get() > after)
     }
 
-    fn warning(&mut self, text: &str) {
-        self.warnings.push(text.to_owned());
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        self.warnings.push(what.to_owned());
     }
+
+    fn note(&mut self, _: &str) {}
 }
 
 /// Where results go: a folder that is removed in the end.
@@ -60,16 +66,17 @@ pub struct Results {
 impl Results {
     pub fn new(plan: &Plan) -> Results {
         let folder = tempfile::tempdir().unwrap();
-        Results { folder, plan: serde_json::json!({ "handshake": plan }) }
+        Results { folder, plan: serde_json::json!({ "handshake": plan.value() }) }
     }
 
     pub fn recorder(&self) -> TestResult<Recorder> {
-        let manifest = Manifest::new(self.plan.clone(), Session::begin(false));
+        let manifest = Manifest::new(self.plan.clone(), record::Session::begin(false));
         Ok(Recorder::create(self.folder.path(), manifest)?)
     }
 
     pub fn resume(&self) -> TestResult<(Recorder, Finished)> {
-        let resumed = Recorder::resume(self.folder.path(), &self.plan, Session::begin(false))?;
+        let resumed =
+            Recorder::resume(self.folder.path(), &self.plan, record::Session::begin(false))?;
         Ok((resumed.recorder, resumed.finished))
     }
 
@@ -78,13 +85,18 @@ impl Results {
     }
 }
 
+/// Measures a plan in a session, on a lab that is there.
+pub fn run_on(bench: &mut Bench, plan: &Plan, session: &mut Session<'_>) -> TestResult<End> {
+    bench.run(plan, session).map_err(|problem| problem.to_string().into())
+}
+
 /// Measures a plan wholly, on a lab that is there.
 pub fn measure_on(bench: &mut Bench, plan: &Plan) -> TestResult<Vec<Sample>> {
     let results = Results::new(plan);
     let mut recorder = results.recorder()?;
-    let mut follower = Follower::default();
-    let end = bench.run(plan, None, &Finished::default(), &mut recorder, &mut follower)?;
-    assert_eq!(end, End::Complete);
+    let (finished, mut follower) = (Finished::default(), Follower::default());
+    let mut session = Session::new("handshake", &mut recorder, &finished, &mut follower);
+    assert_eq!(run_on(bench, plan, &mut session)?, End::Complete);
     recorder.finish()?;
     results.samples()
 }

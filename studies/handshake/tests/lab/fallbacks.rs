@@ -4,7 +4,7 @@ use handshake::{Bench, Fault, Plan, label, value};
 use record::{Outcome, Sample};
 use tls::Library;
 
-use crate::common::{intended, measure_on, name, nanos, sweep, text, textbook};
+use crate::common::{intended, measure_on, name, nanos, sweep, text, textbook, with};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 
@@ -20,8 +20,7 @@ const RTT: u64 = 20_000_000;
 /// Measures these modes while `fault` happens to each, and compares what they were counted as.
 fn fall_back(fault: Fault, library: Library, modes: &[(&str, &str)]) -> TestResult {
     let names: Vec<&str> = modes.iter().map(|(mode, _)| *mode).collect();
-    let mut sweep = sweep(&names, "20ms", 2);
-    sweep.library = vec![library];
+    let sweep = with(sweep(&names, "20ms", 2), "library", &[library.name()]);
     let mut plan = Plan::new(vec![sweep])?;
     plan.seed = 31;
     let mut bench = Bench::new(sleeping(plan.seed))?;

@@ -1,11 +1,11 @@
 //! Middleboxes that do not bear data on a SYN, and ordinary servers: every mode still gets its answer,
 //! by the round trips of ordinary TCP and TLS.
 
-use handshake::{Peer, Plan, Sweep, Visit, label, summarise, value};
-use linkmodel::Middlebox;
+use handshake::{Plan, label, summarise, value};
 use record::{Outcome, Sample};
+use study::Sweep;
 
-use crate::common::{intended, measure, name, nanos, number, sweep, text, textbook};
+use crate::common::{intended, measure, name, nanos, number, sweep, text, textbook, with};
 use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
@@ -33,12 +33,10 @@ const KERNELS: [(&str, &str); 2] =
 /// Measures these modes on such a path, and returns the samples with what each should have been.
 fn fall_back(
     modes: &[(&'static str, &'static str)],
-    change: impl Fn(&mut Sweep),
+    change: impl Fn(Sweep) -> Sweep,
 ) -> TestResult<Vec<(Sample, &'static str)>> {
     let names: Vec<&str> = modes.iter().map(|(mode, _)| *mode).collect();
-    let mut sweep = sweep(&names, "20ms", 2);
-    change(&mut sweep);
-    let mut plan = Plan::new(vec![sweep])?;
+    let mut plan = Plan::new(vec![change(sweep(&names, "20ms", 2))])?;
     plan.seed = 81;
     let samples = measure(&plan)?;
     let summary = summarise(samples.clone(), 1)?;
@@ -68,7 +66,7 @@ fn fell_back(sample: &Sample, actual: &str, late: u64) {
 fn stripped() -> TestResult {
     let modes = [OURS.as_slice(), &KERNELS].concat();
     for (sample, actual) in
-        fall_back(&modes, |sweep| sweep.middlebox = vec![Middlebox::StripSynData])?
+        fall_back(&modes, |sweep| with(sweep, "middlebox", &["strip-syn-data"]))?
     {
         fell_back(&sample, actual, 0);
         // Nothing waited for a timer: the SYN+ACK said that the data are to be sent again.
@@ -80,8 +78,8 @@ fn stripped() -> TestResult {
 fn dropped() -> TestResult {
     let modes = [OURS.as_slice(), &KERNELS].concat();
     let samples = fall_back(&modes, |sweep| {
-        sweep.middlebox = vec![Middlebox::DropSynData];
-        sweep.visit = vec![Visit::First, Visit::Remembered];
+        let sweep = with(sweep, "middlebox", &["drop-syn-data"]);
+        with(sweep, "visit", &["first", "remembered"])
     })?;
     // What remembers is measured twice.
     assert_eq!(samples.len(), 2 * (2 * OURS.len() + KERNELS.len()));
@@ -104,7 +102,7 @@ fn plain_server() -> TestResult {
         ("tcp+tls13", "tcp+tls13"),
     ];
     let modes = [OURS.as_slice(), &KERNELS, &controls].concat();
-    for (sample, actual) in fall_back(&modes, |sweep| sweep.peer = vec![Peer::Plain])? {
+    for (sample, actual) in fall_back(&modes, |sweep| with(sweep, "peer", &["plain"]))? {
         fell_back(&sample, actual, 0);
         assert!(nanos(&sample, value::CONNECT) < TIMER, "{}", name(&sample));
     }

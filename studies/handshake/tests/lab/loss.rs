@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handshake::{Bench, Plan, label, summarise};
 use record::Outcome;
 
-use crate::common::{delay, intended, measure, measure_on, name, sweep, text};
+use crate::common::{delay, intended, measure, measure_on, name, sweep, text, with};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 
@@ -26,9 +26,8 @@ fn all_end() -> TestResult {
 }
 
 fn under_loss(rtt: &str, modes: &[&str]) -> TestResult {
-    let mut sweep = sweep(modes, rtt, CONNECTIONS);
-    sweep.loss = vec!["10%".parse()?];
-    sweep.concurrent = CONNECTIONS;
+    let mut sweep = with(sweep(modes, rtt, CONNECTIONS), "loss", &["10%"]);
+    sweep.numbers.insert("concurrent".to_owned(), CONNECTIONS.into());
     let mut plan = Plan::new(vec![sweep])?;
     (plan.seed, plan.timeout) = (41, delay("2s"));
     let samples = measure(&plan)?;
@@ -71,9 +70,7 @@ fn under_loss(rtt: &str, modes: &[&str]) -> TestResult {
 /// alike.
 fn same_fates() -> TestResult {
     let fates = |seed: u64| -> TestResult<_> {
-        let mut sweep = sweep(&["tcp"], "10ms", 1);
-        sweep.loss = vec!["50%".parse()?];
-        let mut plan = Plan::new(vec![sweep])?;
+        let mut plan = Plan::new(vec![with(sweep(&["tcp"], "10ms", 1), "loss", &["50%"])])?;
         (plan.seed, plan.timeout) = (seed, delay("1200ms"));
         let mut bench = Bench::new(sleeping(seed))?;
         let samples = measure_on(&mut bench, &plan)?;

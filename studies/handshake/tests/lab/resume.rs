@@ -2,16 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
-use handshake::{Bench, End, Plan};
+use handshake::{Bench, Plan};
 use record::Finished;
+use study::{End, Session};
 
-use crate::common::{Follower, Results, sweep};
+use crate::common::{Follower, Results, run_on, sweep};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
-    vec![Test::inside("a_stopped_run_goes_on_with_what_is_missing", goes_on)]
+    vec![
+        Test::inside("a_stopped_run_goes_on_with_what_is_missing", goes_on),
+        Test::inside("a_run_keeps_to_its_time_and_says_what_it_left_out", keeps_to_its_time),
+    ]
 }
 
 fn plan() -> TestResult<Plan> {
@@ -39,13 +44,16 @@ fn goes_on() -> TestResult {
     let plan = plan()?;
     let results = Results::new(&plan);
     let captures = tempfile::tempdir()?;
+    let study = "handshake";
     let folder = || Some(captures.path().to_owned());
 
     // Asked once for each of three points prepared, then before each connection: after four.
     let mut recorder = results.recorder()?;
     let mut follower = Follower::stopping_after(3 + 4);
     let mut bench = Bench::new(sleeping(plan.seed))?;
-    let end = bench.run(&plan, folder(), &Finished::default(), &mut recorder, &mut follower)?;
+    let none = Finished::default();
+    let session = Session::new(study, &mut recorder, &none, &mut follower);
+    let end = run_on(&mut bench, &plan, &mut session.keeping_captures(folder()))?;
     assert_eq!(end, End::Interrupted);
     drop((recorder, bench));
     let before = results.samples()?;
@@ -57,7 +65,9 @@ fn goes_on() -> TestResult {
     let (mut recorder, finished) = results.resume()?;
     assert_eq!(finished.len(), 4);
     let mut bench = Bench::new(sleeping(plan.seed))?;
-    let end = bench.run(&plan, folder(), &finished, &mut recorder, &mut Follower::default())?;
+    let mut follower = Follower::default();
+    let session = Session::new(study, &mut recorder, &finished, &mut follower);
+    let end = run_on(&mut bench, &plan, &mut session.keeping_captures(folder()))?;
     assert_eq!(end, End::Complete);
     drop((recorder, bench));
     let after = results.samples()?;
@@ -73,10 +83,27 @@ fn goes_on() -> TestResult {
     // All is there: nothing is measured, and nothing captured is lost.
     let (mut recorder, finished) = results.resume()?;
     let mut bench = Bench::new(sleeping(plan.seed))?;
-    let end = bench.run(&plan, folder(), &finished, &mut recorder, &mut Follower::default())?;
+    let mut follower = Follower::default();
+    let session = Session::new(study, &mut recorder, &finished, &mut follower);
+    let end = run_on(&mut bench, &plan, &mut session.keeping_captures(folder()))?;
     assert_eq!(end, End::Complete);
     drop(recorder);
     assert_eq!(results.samples()?, after);
     assert_eq!(captured(captures.path())?, now);
+    Ok(())
+}
+
+fn keeps_to_its_time() -> TestResult {
+    let plan = plan()?;
+    let results = Results::new(&plan);
+    let (mut recorder, none) = (results.recorder()?, Finished::default());
+    let mut follower = Follower::default();
+    let mut bench = Bench::new(sleeping(plan.seed))?;
+    let session = Session::new("handshake", &mut recorder, &none, &mut follower);
+    let end = run_on(&mut bench, &plan, &mut session.within(Some(Duration::ZERO)))?;
+    assert_eq!(end, End::OutOfTime);
+    drop(recorder);
+    assert!(results.samples()?.is_empty());
+    assert_eq!(follower.warnings, ["out of time: 11 connections of the plan are left out"]);
     Ok(())
 }

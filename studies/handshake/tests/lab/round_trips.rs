@@ -2,11 +2,11 @@
 //! are the round trips that the handshake took. A count, not a speed. (A longer RTT would come near the
 //! first retransmission timers, of 1 s.)
 
-use handshake::{Mode, Plan, Sweep, label, value};
+use handshake::{Mode, Plan, label, value};
 use record::{Outcome, Sample};
-use tls::{Group, KeyType};
+use study::Sweep;
 
-use crate::common::{intended, measure, name, nanos, sweep, text, textbook};
+use crate::common::{intended, measure, name, nanos, sweep, text, textbook, with};
 use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
@@ -80,13 +80,9 @@ fn every_mode() -> TestResult {
 }
 
 fn sizes() -> TestResult {
-    let post_quantum =
-        |modes: &[&str]| Sweep { group: vec![Group::X25519MlKem768], ..sweep(modes, RTT, 1) };
-    let long_chain = |modes: &[&str]| Sweep {
-        key: vec![KeyType::Rsa4096],
-        chain: vec![3],
-        ..sweep(modes, RTT, 1)
-    };
+    let post_quantum = |modes: &[&str]| with(sweep(modes, RTT, 1), "group", &["x25519mlkem768"]);
+    let long_chain =
+        |modes: &[&str]| with(with(sweep(modes, RTT, 1), "key", &["rsa-4096"]), "chain", &["3"]);
     let samples = in_lanes(vec![
         vec![post_quantum(&["tcp+tls13", "tfo+tls13"])],
         vec![post_quantum(&["tfo-nocookie+tls13", "tfo+tls13-0rtt"])],

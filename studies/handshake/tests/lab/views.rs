@@ -2,9 +2,8 @@
 
 use handshake::{Plan, label, value};
 use record::{Outcome, Sample};
-use tls::Library;
 
-use crate::common::{intended, measure, name, nanos, sweep, text, textbook};
+use crate::common::{intended, measure, name, nanos, sweep, text, textbook, with};
 use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
@@ -27,8 +26,7 @@ fn every_mode() -> TestResult {
 }
 
 fn rustls() -> TestResult {
-    let mut sweep = sweep(&["all"], "20ms", 1);
-    sweep.library = vec![Library::Rustls];
+    let sweep = with(sweep(&["all"], "20ms", 1), "library", &["rustls"]);
     let mut plan = Plan::new(vec![sweep])?;
     plan.seed = 12;
     let samples = measure(&plan)?;

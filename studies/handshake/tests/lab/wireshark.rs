@@ -6,8 +6,9 @@ use std::process::Command;
 
 use handshake::{Bench, Plan, label};
 use record::{Finished, Sample};
+use study::Session;
 
-use crate::common::{Follower, Results, intended, name, sweep, text};
+use crate::common::{Follower, Results, intended, name, run_on, sweep, text};
 use lab_test::net::sleeping;
 use lab_test::{Need, Test, TestResult, skip};
 
@@ -89,7 +90,9 @@ fn tshark_agrees() -> TestResult {
     let mut recorder = results.recorder()?;
     let mut bench = Bench::new(sleeping(plan.seed))?;
     let folder = Some(captures.path().to_owned());
-    bench.run(&plan, folder, &Finished::default(), &mut recorder, &mut Follower::default())?;
+    let (none, mut follower) = (Finished::default(), Follower::default());
+    let session = Session::new("handshake", &mut recorder, &none, &mut follower);
+    run_on(&mut bench, &plan, &mut session.keeping_captures(folder))?;
     drop((recorder, bench));
     let samples = results.samples()?;
     let frames = read(&captures.path().join("cell-0.pcapng"))?;

@@ -1,16 +1,21 @@
-//! The handshake study's figures.
+//! The table of the modes for Markdown files.
 
-use handshake::{Findings, Row, value};
 use record::Manifest;
+use study::{provenance, version_number};
 
-use super::{provenance, version_number};
+use super::Findings;
+use crate::summary::{Row, value};
+
+/// Where the samples come from: date, machine, command and libraries.
+pub(super) fn origin(manifest: &Manifest) -> String {
+    format!("{}; {}", provenance(manifest), libraries(manifest))
+}
 
 /// The table of the modes.
-pub(super) fn markdown(manifest: &Manifest, findings: &Findings<'_>) -> String {
+pub(super) fn modes(findings: &Findings) -> String {
     let mut text = format!(
-        "{}; {}. Medians; saved: against `tcp+tls12`; bytes: Ethernet, until the first response byte.\n",
-        provenance(manifest),
-        libraries(manifest)
+        "{}. Medians; saved: against `{}`; bytes: Ethernet, until the first response byte.\n",
+        findings.origin, findings.from
     );
     text += "\n| mode | n ready (spec) | c ready | n response (spec) | response at 11.6 ms | at 85.5 ms | saved at 85.5 ms | bytes up / down |\n";
     text += "|---|---|---|---|---|---|---|---|\n";
@@ -39,7 +44,7 @@ fn whole(value: f64) -> String {
     format!("{:.0}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 
-fn line(row: &Row, findings: &Findings<'_>) -> String {
+fn line(row: &Row, findings: &Findings) -> String {
     let fitted = |fit: &Option<stats::LineFit>, spec: Option<u32>| match (fit, spec) {
         (Some(fit), Some(spec)) => {
             // Nothing below zero that rounds to it: no `-0.000`.
