@@ -140,7 +140,7 @@ CONF
 all="wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oha"
 command_of() {
     case $1 in
-        wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --cacert cert.pem" ;;
+        wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --ca cert.pem" ;;
         s_time) echo "openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds" ;;
         # It has one connection at a time; several of it keep the core busy.
         s_time-x4) echo "sh -c 'for n in 1 2 3 4; do openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds & done; wait'" ;;

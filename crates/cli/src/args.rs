@@ -3,16 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
-use handshake::{Peer, Visit};
-use linkmodel::Middlebox;
-use tls::{Group, KeyType, Library};
-use units::{Delay, Probability, Rate};
+use units::{Delay, Probability};
 
 use crate::value::value;
 
 /// What stands at the end of a command's help: examples, and how it ends.
-fn epilogue(text: &str) -> String {
-    crate::exit::epilogue(text, &crate::exit::MEANINGS)
+pub fn epilogue(text: &str) -> String {
+    crate::exit::epilogue(text.trim_end(), &crate::exit::MEANINGS)
 }
 
 /// Heading of the options that every command has.
@@ -29,7 +26,7 @@ const GLOBAL: &str = "Global options";
     max_term_width = 100,
     after_help = epilogue(
         "Examples:
-  wiretax run                 begin here: every study, 5 minutes at most, and a report
+  wiretax run                 begin here: every study, 4 minutes at most, and a report
   wiretax probe example.org   ask your own server"
     )
 )]
@@ -37,6 +34,13 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    #[command(flatten)]
+    pub global: GlobalArgs,
+}
+
+/// The options that every command has.
+#[derive(Debug, Args)]
+pub struct GlobalArgs {
     /// Say more on stderr; twice for traces of the machinery
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub verbose: u8,
@@ -61,28 +65,12 @@ pub enum Colour {
 
 /// The command line as it is parsed. Its help is still to be completed; see [`documented`].
 pub fn command() -> clap::Command {
-    Cli::command()
+    crate::studies::attach(Cli::command(), false)
 }
 
-/// The command line as it is printed: with the times that the built-in plans take. To reckon them
-/// takes longer than all else of a start, and each measurement starts a process.
+/// The command line as it is printed: with the studies' examples, which say what plans come to.
 pub fn documented() -> clap::Command {
-    command().mut_subcommand("handshake", |handshake| {
-        let text = handshake.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let text = text.replace("QUICK", &plan_size("quick")).replace("FULL", &plan_size("full"));
-        handshake.after_help(text)
-    })
-}
-
-/// What a built-in plan comes to: `400 connections, about 70 seconds`.
-fn plan_size(scale: &str) -> String {
-    let plan = handshake::Plan::built_in(scale).map(|plan| plan.expected());
-    let Ok((connections, time)) = plan else { return String::new() };
-    let time = match time.as_secs() {
-        seconds @ 0..120 => format!("{} seconds", (seconds + 5) / 10 * 10),
-        seconds => format!("{} minutes", (seconds + 30) / 60),
-    };
-    format!("{connections} connections, about {time}")
+    crate::studies::attach(Cli::command(), true)
 }
 
 /// The hidden command of a measurement's own process.
@@ -91,10 +79,9 @@ pub const HOST: &str = "__host";
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure with every study at a quick scale and write one report (5 minutes at most)
+    /// Measure with every study at a quick scale and write one report (4 minutes at most)
+    #[command(display_order = 0)]
     Run(RunArgs),
-    /// What setting up a secure connection costs, by mode and round-trip time
-    Handshake(Box<HandshakeArgs>),
     /// Build the report of results again, without measuring
     Report(ReportArgs),
     /// Say what got slower between two results, and how sure that is
@@ -106,8 +93,6 @@ pub enum Command {
   wiretax doctor --json | jq '.[] | select(.ok | not)'"
     ))]
     Doctor(JsonArg),
-    /// Which TLS library to build on: cost, locks and threads of each (under five minutes)
-    Stacks(Box<crate::stacks_args::StacksArgs>),
     /// How long real clients take to set up TLS, from captures or an interface
     Observe(Box<crate::observe_args::ObserveArgs>),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
@@ -175,7 +160,7 @@ pub struct OutArgs {
     /// Folder for the results; a new one under ./results if not given
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Go on with an interrupted run in this folder
+    /// Continue an interrupted run in this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "out")]
     pub resume: Option<PathBuf>,
 }
@@ -209,7 +194,7 @@ pub enum LinkBackend {
 #[derive(Debug, Args)]
 #[command(after_help = epilogue(
     "Examples:
-  wiretax run                      everything, quick scale, about 5 minutes at most
+  wiretax run                      everything, quick scale, 4 minutes at most
   wiretax run --out results/today  into a folder of your choice
   wiretax run --resume results/today"
 ))]
@@ -223,111 +208,9 @@ pub struct RunArgs {
     /// Seed of every random draw [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
-}
-
-/// `wiretax handshake`.
-#[derive(Debug, Args)]
-#[command(after_help = epilogue(
-    "Examples:
-  wiretax handshake        the quick plan: QUICK
-  wiretax handshake --rtt 0.4ms,11.6ms,85.5ms --repeat 20
-  wiretax handshake --mode tcp+tls12,quic --rtt 50ms --loss 0%,1%,3% --repeat 100 --concurrent 50
-  wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa-4096 --chain 1,3
-  wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
-  wiretax handshake --scale full --out results/full
-                           every axis: FULL
-
-Modes: tcp, tfo and tfo-nocookie, each alone or with +tls12-rsa, +tls12, +tls12-resumed, +tls13,
-+tls13-hrr, +tls13-resumed or +tls13-0rtt; quic and quic-0rtt; over our own TCP sslmtcp-paper,
-sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and +tls13-0rtt."
-))]
-pub struct HandshakeArgs {
-    /// The built-in plan, or the scale in the plan file: quick (default) or full
-    #[arg(long, value_name = "NAME")]
-    pub scale: Option<String>,
-    /// A plan file (TOML) in place of the built-in one
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub plan: Option<PathBuf>,
-    /// Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire; unlimited if not given
-    #[arg(value_parser = value::<Rate>, long, value_name = "RATE")]
-    pub rate: Option<Rate>,
-    /// Jitter, rate, queue and loss of a named profile (lan, cable, lte, 3g, wlan, satellite), or of
-    /// a profile file (TOML); its RTT too, unless --rtt is given
-    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
-    pub profile: Option<String>,
-    /// Capacity from client to server by a trace: the millisecond of each 1500-byte packet, one a
-    /// line, as mahimahi has them
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
-    pub trace_up: Option<PathBuf>,
-    /// Capacity from server to client by a trace
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "rate")]
-    pub trace_down: Option<PathBuf>,
-    /// Give a connection up after this time [default: 60s]; it stays in as a censored sample
-    #[arg(value_parser = value::<Delay>, long, value_name = "TIME")]
-    pub timeout: Option<Delay>,
-    /// Seed of every random draw [default: 1]
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// The mode that you run today: savings are counted from it
-    #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
-    pub from: String,
-    /// Your clients' round-trip times: what `wiretax observe --rtt-out` writes, or one a line (`25ms`, or
-    /// `25ms 0.7` with a weight)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub clients: Option<PathBuf>,
-    /// Keep the packet captures (pcapng) beside the samples
-    #[arg(long)]
-    pub keep_captures: bool,
-    #[command(flatten)]
-    pub axes: AxisArgs,
-    #[command(flatten)]
-    pub out: OutArgs,
-    #[command(flatten)]
-    pub lab: LabArgs,
-    #[command(flatten)]
-    pub json: JsonArg,
-}
-
-/// The axes of the study; any of these replaces the plan by one sweep.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Axes (any of these replaces the plan by one sweep)")]
-pub struct AxisArgs {
-    /// Modes, or `all`
-    #[arg(long, value_delimiter = ',', value_name = "MODES")]
-    pub mode: Vec<String>,
-    /// Round-trip times, as 11.6ms
-    #[arg(value_parser = value::<Delay>, long, value_delimiter = ',', value_name = "TIMES")]
-    pub rtt: Vec<Delay>,
-    /// Loss each way, as 1%
-    #[arg(value_parser = value::<Probability>, long, value_delimiter = ',', value_name = "SHARES")]
-    pub loss: Vec<Probability>,
-    /// Keys: rsa-2048, rsa-4096, ecdsa-p256
-    #[arg(value_parser = value::<KeyType>, long, value_delimiter = ',', value_name = "KEYS")]
-    pub key: Vec<KeyType>,
-    /// Groups: x25519, secp256r1, x25519mlkem768
-    #[arg(value_parser = value::<Group>, long, value_delimiter = ',', value_name = "GROUPS")]
-    pub group: Vec<Group>,
-    /// Libraries on both sides: openssl, rustls
-    #[arg(value_parser = value::<Library>, long, value_delimiter = ',', value_name = "LIBRARIES")]
-    pub library: Vec<Library>,
-    /// Certificates that the server sends
-    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
-    pub chain: Vec<usize>,
-    /// Middleboxes on the way: none, drop-syn-data, strip-syn-data
-    #[arg(value_parser = value::<Middlebox>, long, value_delimiter = ',', value_name = "KINDS")]
-    pub middlebox: Vec<Middlebox>,
-    /// Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
-    pub peer: Vec<Peer>,
-    /// SSLmTCP: first (what was learnt of the path is forgotten), remembered
-    #[arg(long, value_delimiter = ',', value_name = "KINDS")]
-    pub visit: Vec<Visit>,
-    /// Connections a point
-    #[arg(long, value_name = "N")]
-    pub repeat: Option<u32>,
-    /// Connections under way at once (for long sweeps under loss)
-    #[arg(long, value_name = "N")]
-    pub concurrent: Option<u32>,
+    /// The scale of each study's plan: quick, or smoke (some seconds each, to see that all works)
+    #[arg(long, default_value = "quick", value_name = "NAME")]
+    pub scale: String,
 }
 
 /// `wiretax report`.
@@ -344,15 +227,6 @@ pub struct ReportArgs {
     /// Where to write the report; report.html in the folder if not given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// The mode that you run today: savings are counted from it
-    #[arg(long, default_value = "tcp+tls12", value_name = "MODE")]
-    pub from: String,
-    /// Your clients' round-trip times, one a line
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub clients: Option<PathBuf>,
-    /// New connections a second that machines are reckoned for [default: 100000]
-    #[arg(long, value_name = "N", value_parser = crate::stacks_args::load)]
-    pub load: Option<f64>,
     #[command(flatten)]
     pub json: JsonArg,
 }
@@ -374,9 +248,9 @@ pub struct CompareArgs {
     /// Changes smaller than this share do not count
     #[arg(value_parser = value::<Probability>, long, default_value = "5%", value_name = "SHARE")]
     pub threshold: Probability,
-    /// The value to compare
-    #[arg(long, default_value = "first_response_ms", value_name = "NAME")]
-    pub value: String,
+    /// The value to compare, by its name in the samples [default: each study's main one]
+    #[arg(long, value_name = "NAME")]
+    pub value: Option<String>,
     #[command(flatten)]
     pub json: JsonArg,
 }
@@ -430,17 +304,5 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         documented().debug_assert();
-    }
-
-    #[test]
-    fn the_help_states_what_the_plans_come_to() {
-        let mut command = documented();
-        let found = command.find_subcommand_mut("handshake").expect("it is there");
-        let help = found.render_long_help().to_string();
-        for scale in ["quick", "full"] {
-            let (connections, _) = handshake::Plan::built_in(scale).unwrap().expected();
-            assert!(help.contains(&format!("{connections} connections, about ")), "{help}");
-        }
-        assert!(!help.contains("QUICK") && !help.contains("FULL"), "{help}");
     }
 }

@@ -156,7 +156,7 @@ fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Failed> {
     let common = common(&args.common)?;
     only_local("--listen", args.listen, &args.common)?;
     let (host, to) = resolve(&args.to)?;
-    let name = args.server_name.clone().unwrap_or(host);
+    let name = args.name.clone().unwrap_or(host);
     let trust = match &args.ca {
         _ if args.insecure => {
             tracing::warn!("--insecure: anyone on the way can read and change everything");

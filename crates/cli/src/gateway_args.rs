@@ -61,7 +61,7 @@ pub enum Side {
     #[command(after_help = epilogue(
         "Examples:
   wiretax gateway connect --listen 127.0.0.1:8080 --to example.org:443 --redirect
-  wiretax gateway connect --listen 127.0.0.1:8080 --to 192.0.2.10:443 --server-name example.org \\
+  wiretax gateway connect --listen 127.0.0.1:8080 --to 192.0.2.10:443 --name example.org \\
       --ca roots.pem --interface eth0 --address 192.0.2.77/24
   curl http://127.0.0.1:8080/"
     ))]
@@ -110,8 +110,9 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub to: String,
     /// The name that the certificate must carry, if not the host of --to
-    #[arg(long, value_name = "NAME")]
-    pub server_name: Option<String>,
+    // The other name is that of earlier versions.
+    #[arg(long, alias = "server-name", value_name = "NAME")]
+    pub name: Option<String>,
     /// Trust the certificates in this PEM file in place of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
     pub ca: Option<PathBuf>,

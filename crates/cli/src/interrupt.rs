@@ -38,6 +38,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Listens from now on without a thread: before the lab is entered.
+    pub fn by_flag() -> Result<Interrupt, Problem> {
+        let interrupt = Interrupt::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupt.0))
+                .blame(Fault::Machine)
+                .while_doing(|| "signals cannot be listened to")?;
+        }
+        Ok(interrupt)
+    }
+
     /// Whether a signal came.
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)

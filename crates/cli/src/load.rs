@@ -107,7 +107,7 @@ fn options(args: &LoadArgs) -> Result<Options, Failed> {
     }
     options.suites.clone_from(&args.tls.suites);
     options.alpn = args.tls.alpn.clone().map(String::into_bytes);
-    options.trust = match (&args.tls.cacert, args.tls.insecure) {
+    options.trust = match (&args.tls.ca, args.tls.insecure) {
         (_, true) => tls::Trust::Insecure,
         (Some(file), _) => tls::Trust::Roots(roots_in(file)?),
         (None, _) => tls::Trust::System,
@@ -284,7 +284,7 @@ fn advise(report: &Report, talk: &Talk) {
     let hints = [
         (Kind::NoPort, "connect from more addresses (--source), or close by --close reset"),
         (Kind::NoDescriptor, "raise `ulimit -n`, or use fewer connections"),
-        (Kind::Certificate, "name the server's root by --cacert, or its name by --name"),
+        (Kind::Certificate, "name the server's root by --ca, or its name by --name"),
         (Kind::Refused, "check the port, and that the server runs"),
     ];
     for (kind, hint) in hints {

@@ -28,7 +28,7 @@ const MEANINGS: [(Exit, &str); 6] = [
   wiretax load https://localhost:8443/                       32 connections at once, 10 seconds
   wiretax load https://localhost:8443/ --rate 500 --ramp 5s --duration 30s
                                                              500 starts a second, come what may
-  wiretax load https://localhost:8443/ --resume 80% --cacert ca.pem
+  wiretax load https://localhost:8443/ --resume 80% --ca ca.pem
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
 
@@ -128,8 +128,9 @@ pub struct TlsArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Trust the certificates in this PEM file in place of the system's
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
-    pub cacert: Option<PathBuf>,
+    // The other name is that of earlier versions.
+    #[arg(long, alias = "cacert", value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
     /// Dangerous: accept any certificate
     #[arg(long)]
     pub insecure: bool,

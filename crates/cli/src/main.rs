@@ -12,15 +12,11 @@ mod figures;
 mod files;
 mod gateway;
 mod gateway_args;
-mod handshake;
-mod haproxy;
 mod interrupt;
-mod lab_run;
 mod load;
 mod load_args;
 mod observe;
 mod observe_args;
-mod observe_lab;
 mod observe_live;
 mod observe_metrics;
 mod observe_query;
@@ -32,17 +28,16 @@ mod report;
 mod run;
 mod service;
 mod shell;
-mod stacks;
-mod stacks_args;
-mod stacks_hosts;
+mod studies;
 mod talk;
 mod value;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
+use clap::{ArgMatches, FromArgMatches};
+use fault::{Fault, OrProblem};
 
-use crate::args::{Cli, Colour, Command};
+use crate::args::{Cli, Colour, Command, GlobalArgs};
 use crate::exit::{Exit, Outcome};
 use crate::talk::Talk;
 
@@ -52,12 +47,16 @@ fn main() -> ExitCode {
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
         parsed = args::documented().try_get_matches();
     }
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let matches = match parsed {
+        Ok(matches) => matches,
         Err(error) => return refused(&error),
     };
-    let talk = Talk::new(cli.quiet, cli.color);
-    match dispatch(cli, &talk) {
+    let global = match GlobalArgs::from_arg_matches(&matches) {
+        Ok(global) => global,
+        Err(error) => return refused(&error),
+    };
+    let talk = Talk::new(global.quiet, global.color);
+    match dispatch(&matches, &global, &talk) {
         Ok(exit) => exit.into(),
         Err(problem) => {
             talk.error(&problem);
@@ -93,22 +92,27 @@ fn trace(verbose: u8) {
         .init();
 }
 
-fn dispatch(cli: Cli, talk: &Talk) -> Outcome {
-    if !matches!(cli.command, Command::Gateway(_)) {
-        trace(cli.verbose);
+fn dispatch(matches: &ArgMatches, global: &GlobalArgs, talk: &Talk) -> Outcome {
+    if matches.subcommand_matches("gateway").is_none() {
+        trace(global.verbose);
     }
-    match cli.command {
-        Command::Run(args) => run::run(&args, talk),
-        Command::Handshake(args) => handshake::handshake(&args, talk),
-        Command::Report(args) => report::report(&args, talk),
+    if let Some((study, options)) = studies::find(matches) {
+        return studies::one_study(study, options, talk);
+    }
+    if let Some(options) = matches.subcommand_matches("report") {
+        return report::report(options, talk);
+    }
+    match Cli::from_arg_matches(matches).blame(Fault::Caller)?.command {
+        Command::Run(args) => run::run(args, talk),
+        // Its options are the studies' too: see above.
+        Command::Report(_) => Ok(Exit::Done),
         Command::Compare(args) => compare::compare(&args, talk),
         Command::Doctor(args) => doctor::doctor(&args, talk),
         Command::Observe(args) => observe::observe(&args, talk),
         Command::Probe(args) => probe::probe(&args, talk),
-        Command::Stacks(args) => stacks::stacks(&args, talk),
         Command::Load(args) => load::load(&args, talk),
         // It runs for long, and logs in its own way.
-        Command::Gateway(args) => gateway::gateway(&args, cli.verbose, cli.quiet),
+        Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
         Command::Drivers(args) => drivers::drivers(&args, talk),

@@ -32,7 +32,6 @@ const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, talk: &Talk) -> Outcome {
     match &args.command {
-        Some(ObserveCommand::Lab(args)) => crate::observe_lab::lab(args, talk),
         Some(ObserveCommand::Query(args)) => crate::observe_query::query(args, talk),
         None if args.live.interface.is_empty() => files(args, talk),
         None => live(args, talk),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use export::Addresses;
 use units::Delay;
 
-use crate::args::{JsonArg, LabArgs};
+use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
 use crate::value::value;
 
@@ -60,8 +60,6 @@ pub struct ObserveArgs {
 /// What else can be done with records.
 #[derive(Debug, Subcommand)]
 pub enum ObserveCommand {
-    /// Make captures with known answers in the lab, and hold the records against them
-    Lab(ObserveLabArgs),
     /// Ask the records of --parquet a question in SQL
     Query(QueryArgs),
 }
@@ -137,30 +135,6 @@ pub struct ResultArgs {
     /// The key: 64 hexadecimal digits; without it a new one is drawn, and forgotten
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub anonymise_key: Option<PathBuf>,
-}
-
-/// `wiretax observe lab`.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  wiretax observe lab
-  wiretax observe lab --repeat 5 --out results/truth --keep-captures")]
-pub struct ObserveLabArgs {
-    /// How often each kind of connection is made, in units of the quick plan (some 220 connections)
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repeat: u32,
-    /// Seed of every random draw
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Keep the captures (pcapng) beside the samples
-    #[arg(long, help_heading = "Results")]
-    pub keep_captures: bool,
-    /// Folder for the results; a new one under ./results if not given
-    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
-    pub out: Option<PathBuf>,
-    #[command(flatten)]
-    pub lab: LabArgs,
-    #[command(flatten)]
-    pub json: JsonArg,
 }
 
 /// `wiretax observe query`.

@@ -1,46 +1,43 @@
 //! `wiretax run`: every study at a quick scale, one report.
 
-use handshake::Plan;
+use fault::{Fault, OrProblem};
+use study::Options;
 
 use crate::args::RunArgs;
-use crate::exit::{Exit, OrExit, Outcome};
-use crate::lab_run::{LabRun, measure, plan_has, plan_of};
-use crate::observe_lab::Captures;
-use crate::report::Question;
+use crate::exit::Outcome;
+use crate::studies::{
+    Measurement, Part, Questions, STUDIES, at_scale, measure, recorded_in, recorded_parts,
+};
 use crate::talk::Talk;
 
-/// Runs every study that there is.
-pub fn run(args: &RunArgs, talk: &Talk) -> Outcome {
-    let plan = match (&args.out.resume, args.seed) {
-        (Some(folder), None) => plan_of(folder)?,
+/// Measures each study's plan of the scale, or continues with those that a folder was measured by.
+pub fn run(args: RunArgs, talk: &Talk) -> Outcome {
+    let (parts, recorded) = match (&args.out.resume, args.seed) {
+        (Some(folder), None) => {
+            let recorded = recorded_in(folder)?;
+            (recorded_parts(&recorded)?, recorded)
+        }
         (_, seed) => {
-            let plan = Plan::built_in("quick").or_exit(Exit::Usage)?;
-            Plan { seed: seed.unwrap_or(plan.seed), ..plan }
+            let (mut parts, mut recorded) = (Vec::new(), serde_json::Map::new());
+            for study in STUDIES.iter().filter(|study| study.in_run()) {
+                let matches =
+                    at_scale(*study, &args.scale, seed.unwrap_or(1)).blame(Fault::Caller)?;
+                let plan = study.plan(&Options::new(&matches))?;
+                recorded.insert(study.name().to_owned(), plan.value());
+                parts.push(Part { study: *study, plan });
+            }
+            (parts, recorded.into())
         }
     };
-    let stacks = match (&args.out.resume, args.seed) {
-        // Of results from before there was this study nothing of it is resumed.
-        (Some(folder), None) => crate::stacks::plan_of(folder).ok(),
-        (_, seed) => {
-            let plan = stacks::Plan::built_in("quick").or_exit(Exit::Usage)?;
-            Some(stacks::Plan { seed: seed.unwrap_or(plan.seed), ..plan })
-        }
-    };
-    let question = Question::read("tcp+tls12", None, plan.seed)?;
-    // Results from before there was this study are resumed without it: their plan has none of it.
-    let resumed = args.out.resume.as_deref();
-    let observed = resumed.is_none_or(|folder| plan_has(folder, "observe"));
-    let captures = Captures { seed: plan.seed, times: 1 };
-    let run = LabRun {
-        name: "run",
-        plan: &plan,
-        observe: observed.then_some(&captures),
-        stacks: stacks.as_ref(),
-        out: &args.out,
-        lab: &args.lab,
-        json: &args.json,
-        question: &question,
+    let measurement = Measurement {
+        command: "run".to_owned(),
+        parts,
+        recorded,
+        questions: Questions::of(&Options::none())?,
+        out: args.out,
+        lab: Some(args.lab),
+        json: args.json.json,
         keep_captures: false,
     };
-    measure(&run, talk)
+    measure(measurement, talk)
 }

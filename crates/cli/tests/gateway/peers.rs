@@ -73,9 +73,9 @@ fn wrong_certificate() -> TestResult {
     // Another name, then another root.
     let other = tls::Identity::generate(KeyType::EcdsaP256, 1, &[NAME])?;
     std::fs::write(world.path("other.pem"), other.root_pem()?)?;
-    for options in [&["--server-name", "other.test"][..], &["--ca", &world.path("other.pem")]] {
+    for options in [&["--name", "other.test"][..], &["--ca", &world.path("other.pem")]] {
         let mut connect = match options {
-            ["--server-name", name] => {
+            ["--name", name] => {
                 let roots = world.path("roots.pem");
                 let all = [
                     "gateway",
@@ -84,7 +84,7 @@ fn wrong_certificate() -> TestResult {
                     LOCAL,
                     "--to",
                     SERVE,
-                    "--server-name",
+                    "--name",
                     name,
                     "--ca",
                     &roots,
@@ -119,7 +119,7 @@ fn wrong_certificate() -> TestResult {
         LOCAL,
         "--to",
         SERVE,
-        "--server-name",
+        "--name",
         "other.test",
         "--insecure",
         "--address",

@@ -157,7 +157,7 @@ impl World {
         let roots = self.path("roots.pem");
         let all = [
             &["gateway", "connect", "--listen", LOCAL, "--to", to][..],
-            &["--server-name", NAME],
+            &["--name", NAME],
             if options.contains(&"--ca") { &[][..] } else { &["--ca", &roots] },
             options,
         ];

@@ -64,14 +64,14 @@ fn a_server_is_loaded_and_the_result_printed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
-    let output = load(folder.path(), &server, &["--cacert", "cert.pem"]);
+    let output = load(folder.path(), &server, &["--ca", "cert.pem"]);
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     let text = data(&output);
     for part in ["10 completed, 0 failed", "10 full, 0 resumed", "TLS 1.3", "TLS, full", "p99.9"] {
         assert!(text.contains(part), "no `{part}`:\n{text}");
     }
 
-    let json = ["--cacert", "cert.pem", "--json", "--resume", "100%"];
+    let json = ["--ca", "cert.pem", "--json", "--resume", "100%"];
     let output = load(folder.path(), &server, &json);
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     let report: Value = serde_json::from_str(&data(&output)).unwrap();
@@ -91,7 +91,7 @@ fn an_untrusted_certificate_is_refused_and_said() {
     let output = load(folder.path(), &server, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
     assert!(data(&output).contains("certificate not valid"), "{}", data(&output));
-    for part in ["every connection failed", "--cacert"] {
+    for part in ["every connection failed", "--ca"] {
         assert!(talk(&output).contains(part), "no `{part}`:\n{}", talk(&output));
     }
     let output = load(folder.path(), &server, &["--insecure"]);
@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
         (&["load", "https://127.0.0.1:1/", "--group", "ffdhe"], &["ffdhe", "x25519"]),
         (&["load", "https://127.0.0.1:1/", "--cipher", "RC4"], &["RC4", "TLS_AES_128_GCM_SHA256"]),
         (&["load", "https://127.0.0.1:1/", "--tls", "1.1"], &["1.1", "tls1.3"]),
-        (&["load", "https://127.0.0.1:1/", "--cacert", "nowhere.pem"], &["nowhere.pem"]),
+        (&["load", "https://127.0.0.1:1/", "--ca", "nowhere.pem"], &["nowhere.pem"]),
         (&["load", "https://127.0.0.1:1/", "--duration", "10"], &["no unit"]),
         (&["load", "https://127.0.0.1:1/", "--ramp", "10s"], &["ramp must be shorter"]),
         (&["load", "https://127.0.0.1:1/", "--connect-to", "elsewhere"], &["no address"]),
@@ -147,7 +147,7 @@ fn an_interrupt_keeps_what_was_measured() {
     let server = serve(folder.path());
     let connect = server.address.to_string();
     let child = wiretax(folder.path())
-        .args(["load", "https://test.example/", "--connect-to", &connect, "--cacert", "cert.pem"])
+        .args(["load", "https://test.example/", "--connect-to", &connect, "--ca", "cert.pem"])
         .args(["-c", "1", "--duration", "10min", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

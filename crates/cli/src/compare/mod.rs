@@ -1,0 +1,106 @@
+//! `wiretax compare`: what got worse between two results, and how sure that is.
+
+mod cells;
+mod comparable;
+mod table;
+
+use fault::{Fault, OrProblem, Problem};
+use record::{Better, Run};
+use serde_json::json;
+use stats::{CompareOptions, Comparison, Verdict, compare_cells};
+
+use crate::args::CompareArgs;
+use crate::compare::cells::{Cells, Failure, failures};
+use crate::compare::comparable::{Compared, compared};
+use crate::exit::{Exit, Outcome};
+use crate::output::{say, terminal_width};
+use crate::talk::Talk;
+
+/// Compares two folders of results. The status is 1 if something got worse or fails more often.
+pub fn compare(args: &CompareArgs, talk: &Talk) -> Outcome {
+    let before = Run::open(&args.before).blame(Fault::Results)?;
+    let after = Run::open(&args.after).blame(Fault::Results)?;
+    let what = compared(&before, &after, args.value.as_deref())?;
+    let mut found = Found::default();
+    for one in what {
+        found.add(one, &before, &after, args.threshold.value())?;
+    }
+    if found.studies.iter().all(|(_, comparison)| comparison.cells.is_empty()) {
+        return Err(Problem::new(Fault::Results, "the two results have no cell in common")
+            .with_remedy("compare runs of one plan"));
+    }
+    say(&if args.json.json { found.json()? } else { found.text() })?;
+    Ok(found.conclude(talk))
+}
+
+/// What came out, study by study.
+#[derive(Default)]
+struct Found {
+    studies: Vec<(Compared, Comparison)>,
+    failures: Vec<Failure>,
+}
+
+impl Found {
+    fn add(
+        &mut self,
+        what: Compared,
+        before: &Run,
+        after: &Run,
+        threshold: f64,
+    ) -> Result<(), Problem> {
+        let more_is_better = what.kind.better == Better::More;
+        let options = CompareOptions { threshold, more_is_better, ..CompareOptions::default() };
+        let of = |run: &Run| Cells::of(run, what.study, &what.value);
+        let (before, after) = (of(before), of(after));
+        let comparison =
+            compare_cells(&before.values, &after.values, options).blame(Fault::Results)?;
+        let limit = 1.0 - options.confidence.level();
+        self.failures.extend(failures(&before, &after, limit).blame(Fault::Results)?);
+        self.studies.push((what, comparison));
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let width = terminal_width();
+        let shown = self.studies.iter().filter(|(_, comparison)| !comparison.cells.is_empty());
+        let texts = shown.map(|(what, comparison)| table::table(what, comparison).to_text(width));
+        format!("{}\n", texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    fn json(&self) -> Result<String, Problem> {
+        let of = |pick: fn(&Comparison) -> &Vec<String>| -> Vec<&String> {
+            self.studies.iter().flat_map(|(_, comparison)| pick(comparison)).collect()
+        };
+        let cells: Vec<_> =
+            self.studies.iter().flat_map(|(_, comparison)| &comparison.cells).collect();
+        let compared: Vec<_> = self.studies.iter().map(|(what, _)| what.json()).collect();
+        let value = json!({
+            "compared": compared,
+            "times": { "cells": cells, "only_a": of(|c| &c.only_a), "only_b": of(|c| &c.only_b) },
+            "failures": self.failures,
+        });
+        Ok(serde_json::to_string_pretty(&value).blame(Fault::Results)? + "\n")
+    }
+
+    /// Says what is not in the table, and the sum of what is.
+    fn conclude(&self, talk: &Talk) -> Exit {
+        let worse = self.failures.iter().filter(|failure| failure.worse);
+        for failure in worse.clone() {
+            talk.warning(failure.to_string());
+        }
+        let count = |pick: &dyn Fn(&Comparison) -> usize| -> usize {
+            self.studies.iter().map(|(_, comparison)| pick(comparison)).sum()
+        };
+        let only = [(count(&|c| c.only_a.len()), "before"), (count(&|c| c.only_b.len()), "after")];
+        for (cells, which) in only.into_iter().filter(|(cells, _)| *cells > 0) {
+            talk.note(format!("{cells} cells are in the results {which} only"));
+        }
+        let slower = count(&|c| c.with(Verdict::Slower).count());
+        let faster = count(&|c| c.with(Verdict::Faster).count());
+        let (cells, fail) = (count(&|c| c.cells.len()), worse.count());
+        talk.note(format!(
+            "{cells} cells: {slower} slower, {faster} faster, {fail} fail more often"
+        ));
+        if slower + fail > 0 { Exit::Found } else { Exit::Done }
+    }
+}

@@ -1,0 +1,309 @@
+//! What every measuring command does around its studies: namespaces, folder, the lab's measurement of
+//! itself, manifest, sessions; at the end the report.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{ArgMatches, FromArgMatches};
+use fault::{Fault, OrProblem, Problem, WhileDoing};
+use lab::{Backend, Lab, LabOptions};
+use record::{Finished, Manifest, Recorder};
+use serde_json::{Map, Value};
+use study::{End, Options, Plan, Session, Study, Watcher};
+
+use super::results::{Questions, Results};
+use super::{STUDIES, calibration, command, words};
+use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
+use crate::exit::{Exit, Outcome};
+use crate::files::{new_results_folder, quoted};
+use crate::interrupt::Interrupt;
+use crate::talk::{Progress, Talk};
+
+/// A study that is to be measured, and by which plan.
+pub struct Part {
+    pub study: &'static dyn Study,
+    pub plan: Box<dyn Plan>,
+}
+
+/// One measuring command.
+pub struct Measurement {
+    /// The command's words: `stacks haproxy`.
+    pub command: String,
+    /// What is measured, in this order.
+    pub parts: Vec<Part>,
+    /// The plan as the manifest has it, by study.
+    pub recorded: Value,
+    pub questions: Questions,
+    pub out: OutArgs,
+    /// The options of links, where the command has them.
+    pub lab: Option<LabArgs>,
+    pub json: bool,
+    pub keep_captures: bool,
+}
+
+/// Measures the one study whose command was given.
+pub fn one_study(study: &'static dyn Study, matches: &ArgMatches, talk: &Talk) -> Outcome {
+    let options = Options::new(matches);
+    let out = OutArgs::from_arg_matches(matches).blame(Fault::Caller)?;
+    let shaped = command::plan_options(study).iter().any(|name| options.given(name));
+    // The options of the first session may be given again; the recorder holds them against its plan.
+    let (plan, recorded) = match &out.resume {
+        Some(folder) if !shaped => {
+            let recorded = recorded_in(folder)?;
+            let name = study.name();
+            let value = recorded.get(name).ok_or_else(|| {
+                let what =
+                    format!("{} was not measured by `wiretax {}`", folder.display(), words(study));
+                Problem::new(Fault::Results, what)
+            })?;
+            (study.recorded_plan(value, &options)?, recorded)
+        }
+        _ => {
+            let plan = study.plan(&options)?;
+            let recorded = Map::from_iter([(study.name().to_owned(), plan.value())]);
+            (plan, recorded.into())
+        }
+    };
+    let lab = study.uses_links().then(|| LabArgs::from_arg_matches(matches)).transpose();
+    let measurement = Measurement {
+        command: words(study),
+        parts: vec![Part { study, plan }],
+        recorded,
+        questions: Questions::of(&options)?,
+        out,
+        lab: lab.blame(Fault::Caller)?,
+        json: JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json,
+        keep_captures: options.flag("keep_captures"),
+    };
+    measure(measurement, talk)
+}
+
+/// The plan by which the results in a folder were measured.
+pub fn recorded_in(folder: &Path) -> Result<Value, Problem> {
+    let (manifest, _) = record::Run::stream(folder).blame(Fault::Results)?;
+    Ok(manifest.plan)
+}
+
+/// Measures, reports, and prints the result. Does not return in the outer process, if there is one.
+pub fn measure(mut order: Measurement, talk: &Talk) -> Outcome {
+    if let [part] = order.parts.as_mut_slice() {
+        // No thread may listen to signals here: the lab is yet to be entered.
+        let mut watcher = Following::new(talk, Interrupt::by_flag()?);
+        if part.plan.prepare(&mut watcher)? == End::Interrupted {
+            talk.note("interrupted; the same command continues with what is prepared");
+            return Ok(Exit::Interrupted);
+        }
+    }
+    if order.parts.iter().any(|part| part.plan.needs_lab()) {
+        lab::enter(&lab::EnterOptions::new()).blame(Fault::Machine)?;
+    }
+    let interrupt = Interrupt::listen()?;
+    let options = order.lab_options();
+    let opened = order.open(&options, talk)?;
+    let folder = opened.folder.clone();
+    let ended = order.measure_parts(opened, options, &interrupt, talk)?;
+    if ended.end == End::Interrupted {
+        let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
+        let shown = quoted(&folder.display().to_string());
+        let again = format!("wiretax {} --resume {shown}{more}", order.command);
+        talk.note(format!("interrupted; what was measured is kept: continue with `{again}`"));
+        return Ok(Exit::Interrupted);
+    }
+    let results = Results::read(&folder, &order.questions, talk)?;
+    let html = results.publish(&folder, None, order.json)?;
+    talk.note(format!("report: {}", html.display()));
+    match ended.problem.or_else(|| results.empty()) {
+        Some(problem) => Err(problem),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// A folder that is open for samples.
+struct Opened {
+    folder: PathBuf,
+    finished: Finished,
+    recorder: Recorder,
+}
+
+/// How all parts ended.
+struct Ended {
+    end: End,
+    /// Why one of several studies could not go on.
+    problem: Option<Problem>,
+}
+
+impl Measurement {
+    fn uses_links(&self) -> bool {
+        self.parts.iter().any(|part| part.study.uses_links())
+    }
+
+    /// A lab as the command line asks for it.
+    fn lab_options(&self) -> LabOptions {
+        let backend = match self.lab.as_ref().map(|lab| lab.backend) {
+            None | Some(LinkBackend::Auto) => Backend::Auto,
+            Some(LinkBackend::Veth) => Backend::Veth,
+            Some(LinkBackend::Tap) => Backend::Tap,
+            Some(LinkBackend::Netem) => Backend::Netem,
+        };
+        let seed = self.parts.first().map_or(1, |part| part.plan.seed());
+        // With two processors the pump has one to itself, and the nodes the other.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let (pump_cpu, node_cpu) = if processors > 1 { (Some(1), Some(0)) } else { (None, None) };
+        let pump = pump::Options { cpu: pump_cpu, ..pump::Options::default() };
+        LabOptions { seed, backend, pump, node_cpu }
+    }
+
+    /// Opens the folder: a new one with a manifest, or the one to resume. The lab measures itself unless
+    /// it did so before.
+    fn open(&self, options: &LabOptions, talk: &Talk) -> Result<Opened, Problem> {
+        let backend = self.uses_links().then(|| backend(*options)).transpose()?;
+        let session = record::Session::begin(false);
+        let date = session.started.strftime("%Y-%m-%d").to_string();
+        let mut opened = match &self.out.resume {
+            Some(folder) => {
+                let resumed =
+                    Recorder::resume(folder, &self.recorded, session).blame(Fault::Results)?;
+                let have = resumed.finished.len();
+                talk.note(format!("{have} samples are there already; measuring the others"));
+                let (finished, recorder) = (resumed.finished, resumed.recorder);
+                Opened { folder: folder.clone(), finished, recorder }
+            }
+            None => {
+                let name = self.parts.last().map_or("", |part| part.study.name());
+                let name = if self.parts.len() > 1 { self.command.as_str() } else { name };
+                let folder = self.out.out.clone();
+                let folder = folder.unwrap_or_else(|| new_results_folder(name, &date));
+                let mut manifest = Manifest::new(self.recorded.clone(), session);
+                self.describe(&mut manifest, backend);
+                // The folder is claimed first: one that cannot be written is known before time is spent.
+                let recorder = Recorder::create(&folder, manifest).blame(Fault::Results)?;
+                Opened { folder, finished: Finished::default(), recorder }
+            }
+        };
+        let recorder = &mut opened.recorder;
+        let manifest = recorder.manifest();
+        let is_new = self.out.resume.is_none();
+        match (backend, &self.lab) {
+            (Some(backend), Some(lab)) if lab.no_calibration || backend == Backend::Netem => {
+                if is_new {
+                    calibration::leave_out(recorder)?;
+                }
+            }
+            // A session that was killed while the lab measured itself left none.
+            (Some(_), _) if manifest.calibration.is_none() => {
+                calibration::calibrate(recorder, options, talk)?;
+            }
+            _ => {}
+        }
+        Ok(opened)
+    }
+
+    fn describe(&self, manifest: &mut Manifest, backend: Option<Backend>) {
+        if let Some(backend) = backend {
+            manifest.libraries = tls::library_versions().into_iter().collect();
+            manifest.libraries.insert("link backend".to_owned(), backend.to_string());
+        }
+        for Part { study, plan } in &self.parts {
+            let values = study.values().into_iter();
+            let values = values.map(|(name, kind)| (name.to_owned(), kind)).collect();
+            manifest.values.insert(study.name().to_owned(), values);
+            plan.describe(manifest);
+        }
+    }
+
+    /// Measures one study after the other. Where there are several, one that fails is reported and the
+    /// others are measured all the same.
+    fn measure_parts(
+        &mut self,
+        mut opened: Opened,
+        options: LabOptions,
+        interrupt: &Interrupt,
+        talk: &Talk,
+    ) -> Result<Ended, Problem> {
+        let captures = self.keep_captures.then(|| opened.folder.join("captures"));
+        if let Some(captures) = &captures {
+            std::fs::create_dir_all(captures)
+                .blame(Fault::Results)
+                .while_doing(|| format!("the folder {} cannot be made", captures.display()))?;
+        }
+        let mut ended = Ended { end: End::Complete, problem: None };
+        let several = self.parts.len() > 1;
+        for Part { study, plan } in &mut self.parts {
+            let mut watcher = Following::new(talk, interrupt.clone());
+            let session =
+                Session::new(study.name(), &mut opened.recorder, &opened.finished, &mut watcher);
+            let mut session =
+                session.in_lab(options).keeping_captures(captures.clone()).within(plan.budget());
+            let measured = plan.measure(&mut session);
+            watcher.finish();
+            match measured {
+                Ok(End::Interrupted) => {
+                    ended.end = End::Interrupted;
+                    break;
+                }
+                Ok(End::Complete | End::OutOfTime) => {}
+                Err(problem) if several && problem.fault() != Fault::Results => {
+                    let name = words(*study);
+                    talk.warning(format!("the study {name} could not go on: {problem}"));
+                    let problem = problem.while_doing(format!("the study {name}"));
+                    ended.problem = ended.problem.or(Some(problem));
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        opened.recorder.finish().blame(Fault::Results)?;
+        Ok(ended)
+    }
+}
+
+/// What carries the frames of links here.
+fn backend(options: LabOptions) -> Result<Backend, Problem> {
+    let lab = Lab::new(options).blame(Fault::Machine);
+    let lab =
+        lab.while_doing(|| "the lab cannot be made; `wiretax doctor` says what is missing")?;
+    Ok(lab.backend())
+}
+
+/// Shows on stderr how far a study is.
+struct Following<'a> {
+    talk: &'a Talk,
+    progress: Progress,
+    interrupt: Interrupt,
+}
+
+impl<'a> Following<'a> {
+    fn new(talk: &'a Talk, interrupt: Interrupt) -> Following<'a> {
+        Following { talk, progress: talk.progress(), interrupt }
+    }
+
+    fn finish(self) {
+        self.progress.finish();
+    }
+}
+
+impl Watcher for Following<'_> {
+    fn progress(&mut self, step: &str, done: Duration, total: Duration) {
+        self.progress.show(step, done, total);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.came()
+    }
+
+    fn warning(&mut self, what: &str, remedy: Option<&str>) {
+        self.talk.warning_with_remedy(what, remedy);
+    }
+
+    fn note(&mut self, what: &str) {
+        self.talk.note(what);
+    }
+}
+
+/// The parts of a plan in a manifest, with the studies that they are of.
+pub fn recorded_parts(recorded: &Value) -> Result<Vec<Part>, Problem> {
+    let found = STUDIES.iter().filter_map(|study| Some((*study, recorded.get(study.name())?)));
+    let part = |(study, value): (&'static dyn Study, &Value)| {
+        Ok(Part { study, plan: study.recorded_plan(value, &Options::none())? })
+    };
+    found.map(part).collect()
+}

@@ -1,0 +1,21 @@
+//! The studies that the program has, and what it does with each of them: its command, its measuring,
+//! its results. Nothing here knows one study from another.
+
+mod calibration;
+mod command;
+mod measure;
+mod results;
+
+use study::Study;
+
+pub use command::{at_scale, attach, find};
+pub use measure::{Measurement, Part, measure, one_study, recorded_in, recorded_parts};
+pub use results::{Questions, Results};
+
+/// The studies, in the order in which `wiretax run` measures and reports them.
+pub const STUDIES: &[&dyn Study] = &[&handshake::Handshake, &observe::Lab];
+
+/// The words of a study's command, as the user types them.
+pub fn words(study: &dyn Study) -> String {
+    study.command().join(" ")
+}

@@ -1,0 +1,189 @@
+//! What a folder of results comes to: each study's findings, as text, JSON and HTML.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fault::{Fault, OrProblem, Problem};
+use record::{Manifest, Run, Sample};
+use report::{Block, Inline, Note, Report, Section};
+use serde_json::{Value, json};
+use study::{Findings, Options, Question, Study};
+
+use super::{STUDIES, calibration};
+use crate::files::quoted;
+use crate::output::{say, terminal_width};
+use crate::talk::Talk;
+
+/// Time that the summary takes for a sample, about: its intervals are bootstrapped.
+const PER_SAMPLE: Duration = Duration::from_micros(130);
+
+/// What the user asks of each study's samples.
+pub struct Questions(Vec<(&'static dyn Study, Box<dyn Question>)>);
+
+impl Questions {
+    /// What the options ask; a study whose options were not given is asked the usual.
+    pub fn of(options: &Options<'_>) -> Result<Questions, Problem> {
+        let each = STUDIES.iter().map(|study| Ok((*study, study.question(options)?)));
+        Ok(Questions(each.collect::<Result<_, Problem>>()?))
+    }
+}
+
+/// A study's part of results.
+pub struct Found {
+    pub study: &'static dyn Study,
+    pub findings: Box<dyn Findings>,
+}
+
+/// What a folder of results comes to.
+pub struct Results {
+    pub manifest: Manifest,
+    /// What each study says whose samples are there.
+    pub found: Vec<Found>,
+}
+
+impl Results {
+    /// Reads a folder, and asks each study what its samples say.
+    pub fn read(folder: &Path, questions: &Questions, talk: &Talk) -> Result<Results, Problem> {
+        let run = Run::open(folder).blame(Fault::Results)?;
+        let shown = folder.display().to_string();
+        if run.samples.is_empty() {
+            let remedy = format!("continue with --resume {}", quoted(&shown));
+            let what = format!("{shown}: no samples in it yet");
+            return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
+        }
+        let mut progress = talk.progress();
+        let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
+        progress.show("summarising", Duration::ZERO, expected);
+        let (mut found, mut others) = (Vec::new(), run.samples);
+        for (study, question) in &questions.0 {
+            let own: Vec<Sample>;
+            (own, others) = others.into_iter().partition(|sample| sample.study == study.name());
+            if let Some(findings) = question.findings(own, &run.manifest)? {
+                found.push(Found { study: *study, findings });
+            }
+        }
+        progress.finish();
+        if let Some(stranger) = others.first() {
+            let (count, study) = (others.len(), &stranger.study);
+            talk.warning(format!(
+                "{count} samples of `{study}` and the like are left out: this program has no such study"
+            ));
+        }
+        Ok(Results { manifest: run.manifest, found })
+    }
+
+    /// Why nothing was found, if the samples of the only study say nothing.
+    pub fn empty(&self) -> Option<Problem> {
+        match self.found.as_slice() {
+            [only] => only.findings.empty(),
+            _ => None,
+        }
+    }
+
+    /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
+    /// report is.
+    pub fn publish(
+        &self,
+        folder: &Path,
+        html: Option<&Path>,
+        as_json: bool,
+    ) -> Result<PathBuf, Problem> {
+        let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
+        self.report()?.write_to(&path).blame(Fault::Results)?;
+        say(&if as_json { self.json()? } else { self.text()? })?;
+        Ok(path)
+    }
+
+    fn json(&self) -> Result<String, Problem> {
+        let mut all = json!({ "manifest": self.manifest });
+        for Found { findings, .. } in &self.found {
+            if let (Value::Object(all), Value::Object(own)) = (&mut all, findings.json()?) {
+                all.extend(own);
+            }
+        }
+        Ok(serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n")
+    }
+
+    fn text(&self) -> Result<String, Problem> {
+        let width = terminal_width();
+        let mut texts = Vec::new();
+        for found in &self.found {
+            texts.extend(found.findings.tables().iter().map(|table| table.to_text(width)));
+            texts.extend(found.beside()?.iter().map(|table| table.to_text(width)));
+        }
+        Ok(match texts.as_slice() {
+            [] => "no connection completed\n".to_owned(),
+            texts => format!("{}\n", texts.join("\n")),
+        })
+    }
+
+    fn report(&self) -> Result<Report, Problem> {
+        let mut report = self.subject();
+        for found in &self.found {
+            report.answer.extend(found.findings.answer());
+            report.key_figures.extend(found.findings.key_figures());
+            report.notes.extend(found.findings.cautions());
+            report.sections.extend(found.findings.sections()?);
+            report.sections.extend(found.published()?);
+        }
+        let manifest = &self.manifest;
+        report.notes.extend(manifest.warnings.iter().map(|warning| {
+            let line = |text: &str| Inline::new().text(text);
+            Note::warning(line(&warning.what), line(&warning.remedy))
+        }));
+        report.calibration = calibration::facts(manifest);
+        report.manifest = serde_json::to_value(manifest).blame(Fault::Results)?;
+        let started = manifest.started();
+        let shown = started.map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+        report.generated_at = shown.unwrap_or_default();
+        if let Some(session) = manifest.sessions.first() {
+            let machine = &session.environment;
+            let known =
+                |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+            report.subtitle =
+                format!("{}, Linux {}", known(&machine.cpu_model), known(&machine.kernel));
+            report.command.clone_from(&session.command);
+        }
+        Ok(report)
+    }
+
+    /// An empty report with title and question: the study's own, or those of all.
+    fn subject(&self) -> Report {
+        let (title, question) = match self.found.as_slice() {
+            [only] => {
+                let subject = only.findings.subject();
+                (subject.title, subject.question)
+            }
+            several => {
+                let questions = several.iter().map(|found| found.findings.subject().question);
+                let questions = questions.collect::<Vec<_>>().join(" ");
+                ("What a secure connection costs".to_owned(), questions)
+            }
+        };
+        Report { question, ..Report::new(title) }
+    }
+}
+
+impl Found {
+    /// Ours beside the published figures.
+    fn beside(&self) -> Result<Vec<report::Table>, Problem> {
+        let figures = study::figures(self.study.published())?;
+        let counterparts = self.findings.counterparts();
+        // Where nothing of a document was measured its tables would only say so.
+        let measured = counterparts
+            .iter()
+            .any(|(_, counterpart)| matches!(counterpart, study::Counterpart::Ours { .. }));
+        Ok(if measured { study::beside(&figures, &counterparts) } else { Vec::new() })
+    }
+
+    fn published(&self) -> Result<Option<Section>, Problem> {
+        let tables = self.beside()?;
+        if tables.is_empty() {
+            return Ok(None);
+        }
+        let id = format!("{}-published", self.study.name());
+        let mut section = Section::new(id, "Beside the published figures");
+        section.blocks.extend(tables.into_iter().map(Block::Table));
+        Ok(Some(section))
+    }
+}
