@@ -12,8 +12,10 @@ use fault::Explain;
 use lab::{Backend, Capture, CaptureOptions, Direction, Lab, LabOptions, Node, OwnedFrame};
 
 use crate::frames::{ACK, RST, SYN, Segment, ether_type, segments};
-use crate::harness::{Test, TestResult, enter, inside, pair, skip};
+use lab_test::{Need, Test, TestResult, skip};
+
 use crate::links::{echo, ping};
+use crate::support::{enter, pair};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// TCPI_OPT_SYN_DATA of linux/tcp.h: the SYN's data was acknowledged (client) or taken (server).
@@ -21,15 +23,15 @@ const SYN_DATA: u8 = 32;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        inside("belief_fast_open_gets_a_cookie_then_sends_data_in_the_syn", with_cookie),
-        inside("belief_cookieless_fast_open_sends_data_in_the_first_syn", cookieless),
-        inside("belief_the_server_answers_before_the_handshakes_last_ack", early_answer),
-        inside("belief_a_syn_carries_1420_bytes_at_mtu_1500", syn_capacity),
-        inside("belief_an_address_that_is_not_ours_draws_no_rst", no_rst),
-        inside("belief_permanent_neighbours_keep_arp_and_ndp_off_the_link", no_arp),
-        inside("belief_settings_are_per_namespace", per_namespace),
-        inside("belief_netem_detection_agrees_with_an_attempt", netem),
-        inside("belief_the_kernel_forgets_an_rtt_between_connections", no_metrics),
+        Test::new("belief_fast_open_gets_a_cookie_then_sends_data_in_the_syn", with_cookie),
+        Test::new("belief_cookieless_fast_open_sends_data_in_the_first_syn", cookieless),
+        Test::new("belief_the_server_answers_before_the_handshakes_last_ack", early_answer),
+        Test::new("belief_a_syn_carries_1420_bytes_at_mtu_1500", syn_capacity),
+        Test::new("belief_an_address_that_is_not_ours_draws_no_rst", no_rst),
+        Test::new("belief_permanent_neighbours_keep_arp_and_ndp_off_the_link", no_arp),
+        Test::new("belief_settings_are_per_namespace", per_namespace),
+        Test::new("belief_netem_detection_agrees_with_an_attempt", netem),
+        Test::new("belief_the_kernel_forgets_an_rtt_between_connections", no_metrics),
     ]
 }
 
@@ -45,7 +47,7 @@ fn serve(
     address: IpAddr,
     connections: usize,
     expect: usize,
-) -> Result<SocketAddr, Box<dyn std::error::Error>> {
+) -> TestResult<SocketAddr> {
     let listener = server.run(move || {
         let listener = TcpListener::bind((address, 0))?;
         listener.set_nonblocking(true)?;
@@ -77,11 +79,7 @@ fn serve(
 }
 
 /// Connects with `data` by MSG_FASTOPEN and reads the answer.
-fn fast_open(
-    client: &Node,
-    to: SocketAddr,
-    data: Vec<u8>,
-) -> Result<Exchange, Box<dyn std::error::Error>> {
+fn fast_open(client: &Node, to: SocketAddr, data: Vec<u8>) -> TestResult<Exchange> {
     let exchange = client.run(move || {
         let address = socket2::SockAddr::from(to);
         let domain = socket2::Domain::for_address(to);
@@ -148,7 +146,7 @@ fn with_cookie() -> TestResult {
     Ok(())
 }
 
-fn cookieless_pair(rtt: &str) -> Result<(Lab, Node, Node), Box<dyn std::error::Error>> {
+fn cookieless_pair(rtt: &str) -> TestResult<(Lab, Node, Node)> {
     let (lab, client, server, _) = pair(rtt)?;
     // 0x5: client, without cookie. 0x602: server, for every listener, without cookie.
     client.sysctl("net.ipv4.tcp_fastopen", "0x5")?;
@@ -290,7 +288,12 @@ fn netem() -> TestResult {
     })?;
     match tc {
         Ok(output) => assert_eq!(output.status.success(), available, "{output:?}"),
-        Err(_) => return skip("checked against an attempt of our own only: tc is not installed"),
+        Err(_) => {
+            return skip(
+                Need::Ip,
+                "checked against an attempt of our own only: tc is not installed",
+            );
+        }
     }
     Ok(())
 }
@@ -308,7 +311,7 @@ fn no_metrics() -> TestResult {
             assert!(!text.contains("rtt"), "{text}");
             Ok(())
         }
-        Err(_) => skip("ip is not installed"),
+        Err(_) => skip(Need::Ip, "ip is not installed"),
     }
 }
 

@@ -8,18 +8,19 @@ use std::time::Duration;
 use fault::Explain;
 use lab::{CaptureOptions, Direction, OwnedFrame};
 use pcap_file::pcapng::{Block, PcapNgReader};
+use lab_test::{Need, Test, TestResult, skip};
 
-use crate::harness::{Test, TestResult, inside, pair, skip};
 use crate::links::{echo, ping};
+use crate::support::pair;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        inside("a_capture_holds_exactly_the_frames_sent", exactly),
-        inside("a_capture_file_is_read_back", file),
-        inside("tshark_reads_a_capture_file", tshark),
-        inside("a_full_disk_costs_the_capture_and_not_the_run", full_disk),
-        inside("a_dropped_capture_leaves_no_file", dropped),
-        inside("a_full_channel_is_counted", full_channel),
+        Test::new("a_capture_holds_exactly_the_frames_sent", exactly),
+        Test::new("a_capture_file_is_read_back", file),
+        Test::new("tshark_reads_a_capture_file", tshark),
+        Test::new("a_full_disk_costs_the_capture_and_not_the_run", full_disk),
+        Test::new("a_dropped_capture_leaves_no_file", dropped),
+        Test::new("a_full_channel_is_counted", full_channel),
     ]
 }
 
@@ -124,7 +125,7 @@ fn file() -> TestResult {
 
 fn tshark() -> TestResult {
     if Command::new("tshark").arg("--version").output().is_err() {
-        return skip("tshark is not installed");
+        return skip(Need::Tshark, "tshark is not installed");
     }
     let (_lab, client, server, _) = pair("5ms")?;
     let folder = tempfile::tempdir()?;
@@ -195,7 +196,7 @@ fn dropped() -> TestResult {
     let folder = tempfile::tempdir()?;
     drop(client.capture(folder.path().join("x.pcapng"))?);
     lab.shutdown();
-    crate::harness::until("the file to go", Duration::from_secs(5), || {
+    lab_test::until("the file to go", Duration::from_secs(5), || {
         Ok((fs::read_dir(folder.path())?.count() == 0).then_some(()))
     })
 }

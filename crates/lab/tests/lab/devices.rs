@@ -4,21 +4,22 @@ use std::net::IpAddr;
 
 use lab::{Addresses, DeviceKind, Error, Lab, LinkOptions};
 use linkmodel::Path;
+use lab_test::{Need, Test, TestResult, skip};
 
-use crate::harness::{Test, TestResult, enter, inside, options, skip};
+use crate::support::{enter, options};
 use crate::links::{echo, ping};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        inside("a_bridge_joins_the_links_of_its_node", bridge),
-        inside("a_vxlan_carries_frames_over_a_link", vxlan),
-        inside("devices_are_listed_added_and_removed", listed),
-        inside("an_outer_device_is_adopted_and_given_back", adopted),
+        Test::new("a_bridge_joins_the_links_of_its_node", bridge),
+        Test::new("a_vxlan_carries_frames_over_a_link", vxlan),
+        Test::new("devices_are_listed_added_and_removed", listed),
+        Test::new("an_outer_device_is_adopted_and_given_back", adopted),
     ]
 }
 
 /// A link whose first end has this address, and whose second has none.
-fn to_bridge(address: &str) -> Result<LinkOptions, Box<dyn std::error::Error>> {
+fn to_bridge(address: &str) -> TestResult<LinkOptions> {
     let addresses = Addresses::Given([vec![address.parse()?], Vec::new()]);
     Ok(LinkOptions { arp: true, addresses, ..LinkOptions::default() })
 }
@@ -55,7 +56,7 @@ fn vxlan() -> TestResult {
         let kind = DeviceKind::Vxlan { on: "link1".to_owned(), id: 42, local, remote, port: 4789 };
         match here.add_device("overlay", &kind) {
             Err(Error::Unsupported { what: "vxlan", .. }) => {
-                return skip("no vxlan in this kernel");
+                return skip(Need::Host, "no vxlan in this kernel");
             }
             made => assert_eq!(made?.mtu, 1450),
         }
@@ -104,13 +105,13 @@ fn adopted() -> TestResult {
     if !lab::inside() {
         // SAFETY: cannot fail.
         if unsafe { libc::geteuid() } != 0 {
-            return skip("an ordinary user has no devices to give");
+            return skip(Need::Root, "an ordinary user has no devices to give");
         }
         // SAFETY: moves this process, which has one thread, into a new network namespace.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-            return skip("no network namespace to be had");
+            return skip(Need::Lab, "no network namespace to be had");
         }
-        let Ok(tap) = packet::Tap::create("outer0") else { return skip("no TAP device to be had") };
+        let Ok(tap) = packet::Tap::create("outer0") else { return skip(Need::Tap, "no TAP device to be had") };
         // The outer process waits for the lab's end within `enter`; its device lives as long.
         std::mem::forget(tap);
     }

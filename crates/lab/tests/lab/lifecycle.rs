@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use lab_test::{Running, Scenario, Test, TestResult, until};
 
-use crate::harness::{Running, Scenario, Test, TestResult, helper, inside, outside, pair, until};
+use crate::support::pair;
 
 /// In the environment of all processes of one scenario, and of no others.
 const TOKEN: &str = "LAB_TEST_TOKEN";
@@ -19,41 +20,41 @@ const GONE: Duration = Duration::from_secs(10);
 
 pub fn tests() -> Vec<Test> {
     vec![
-        helper("hold", hold),
-        helper("end", ended),
-        helper("panic", panic),
-        helper("count_interrupts", count_interrupts),
-        helper("exit_7", || std::process::exit(enter_and(7))),
-        helper("abort", || {
-            crate::harness::enter()?;
+        Test::helper("hold", hold),
+        Test::helper("end", ended),
+        Test::helper("panic", panic),
+        Test::helper("count_interrupts", count_interrupts),
+        Test::helper("exit_7", || std::process::exit(enter_and(7))),
+        Test::helper("abort", || {
+            crate::support::enter()?;
             // No core file of it.
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: the value is live.
             unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
             std::process::abort()
         }),
-        outside("nothing_is_left_after_success", || ends("end", |_, _| {}, Some(0), None)),
-        outside("nothing_is_left_after_a_panic", || ends("panic", |_, _| {}, Some(101), None)),
-        outside("nothing_is_left_after_sigint", || by_signal(libc::SIGINT)),
-        outside("nothing_is_left_after_sigterm", || by_signal(libc::SIGTERM)),
-        outside("nothing_is_left_after_sighup", || by_signal(libc::SIGHUP)),
-        outside("nothing_is_left_after_kill_9", || by_signal(libc::SIGKILL)),
-        outside("nothing_is_left_after_kill_9_of_init", || by_kill_of(|left| left.get(1))),
-        outside("nothing_is_left_after_kill_9_of_the_program", || by_kill_of(|left| left.get(2))),
-        outside("the_exit_status_is_the_programs", exit_status),
-        outside("a_second_interrupt_is_harmless", second_interrupt),
-        outside("a_terminals_interrupt_arrives_once", terminal),
-        outside("ignored_signals_stay_ignored", ignored),
-        inside("orphans_are_reaped", orphans),
+        Test::new("nothing_is_left_after_success", || ends("end", |_, _| {}, Some(0), None)),
+        Test::new("nothing_is_left_after_a_panic", || ends("panic", |_, _| {}, Some(101), None)),
+        Test::new("nothing_is_left_after_sigint", || by_signal(libc::SIGINT)),
+        Test::new("nothing_is_left_after_sigterm", || by_signal(libc::SIGTERM)),
+        Test::new("nothing_is_left_after_sighup", || by_signal(libc::SIGHUP)),
+        Test::new("nothing_is_left_after_kill_9", || by_signal(libc::SIGKILL)),
+        Test::new("nothing_is_left_after_kill_9_of_init", || by_kill_of(|left| left.get(1))),
+        Test::new("nothing_is_left_after_kill_9_of_the_program", || by_kill_of(|left| left.get(2))),
+        Test::new("the_exit_status_is_the_programs", exit_status),
+        Test::new("a_second_interrupt_is_harmless", second_interrupt),
+        Test::new("a_terminals_interrupt_arrives_once", terminal),
+        Test::new("ignored_signals_stay_ignored", ignored),
+        Test::new("orphans_are_reaped", orphans),
     ]
 }
 
 fn enter_and(status: i32) -> i32 {
-    crate::harness::enter().map_or(1, |()| status)
+    crate::support::enter().map_or(1, |()| status)
 }
 
 /// Builds a lab, leaves an orphan that would outlive it, and tells what there is.
-fn build() -> Result<impl Sized, Box<dyn Error>> {
+fn build() -> TestResult<impl Sized> {
     let kept = pair("1ms")?;
     // A daemon in a session of its own: no signal of the group's reaches it.
     let sleeper = Command::new("setsid").args(["--fork", "sleep", "300"]).status()?;
@@ -71,7 +72,7 @@ fn build() -> Result<impl Sized, Box<dyn Error>> {
     Ok((kept, program))
 }
 
-fn net_namespace() -> Result<String, Box<dyn Error>> {
+fn net_namespace() -> TestResult<String> {
     Ok(fs::read_link("/proc/thread-self/ns/net")?.display().to_string())
 }
 
@@ -219,7 +220,7 @@ extern "C" fn note_interrupt(_: i32) {
 
 /// A program that tidies up after an interrupt: it goes on for a while, then ends with 3.
 fn count_interrupts() -> TestResult {
-    crate::harness::enter()?;
+    crate::support::enter()?;
     // SAFETY: the handler only touches an atomic.
     unsafe { libc::signal(libc::SIGINT, note_interrupt as *const () as libc::sighandler_t) };
     println!("READY");
@@ -251,7 +252,7 @@ fn terminal() -> TestResult {
     let opened =
         unsafe { libc::openpty(&raw mut master, &raw mut slave, none, none.cast(), none.cast()) };
     if opened != 0 {
-        return crate::harness::skip("there is no pseudo-terminal to be had");
+        return skip(Need::Host, "there is no pseudo-terminal to be had");
     }
     let mut scenario = Scenario::new("count_interrupts");
     // SAFETY: only system calls between fork and exec.
@@ -298,7 +299,7 @@ fn ignored() -> TestResult {
 }
 
 fn orphans() -> TestResult {
-    crate::harness::enter()?;
+    crate::support::enter()?;
     // The shell ends before its child, whose parent then is init.
     let shell = Command::new("sh").args(["-c", "sleep 0.05 & echo $!"]).output()?;
     let orphan = String::from_utf8(shell.stdout)?.trim().to_owned();

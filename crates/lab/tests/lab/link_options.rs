@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use lab::{Addresses, Backend, Error, Lab, Link, LinkOptions, Node, NodeOptions, Prefix};
 use linkmodel::Path;
+use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
 
-use crate::harness::{Scenario, Test, TestResult, enter, inside, judge, options, outside, skip};
+use crate::support::{enter, options};
 use crate::links::{echo, ping};
 
-type Made<T> = Result<T, Box<dyn std::error::Error>>;
+type Made<T> = TestResult<T>;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        inside("a_link_has_the_mtu_that_it_was_given", mtu),
-        inside("links_of_every_backend_live_in_one_lab", backends),
-        inside("neighbours_are_found_by_arp_where_that_is_on", arp),
-        inside("addresses_are_probed_for_duplicates_where_that_is_on", dad),
-        inside("a_link_has_none_one_or_many_addresses", addresses),
-        inside("a_link_that_is_down_has_no_carrier_and_loses_what_is_under_way", down_and_up),
-        inside("a_direct_link_that_was_down_has_its_addresses_again", direct_down_and_up),
-        inside("nodes_have_processors_of_their_own", processors),
-        outside("tap_links_are_taken_down_and_have_large_frames_too", tap),
+        Test::new("a_link_has_the_mtu_that_it_was_given", mtu),
+        Test::new("links_of_every_backend_live_in_one_lab", backends),
+        Test::new("neighbours_are_found_by_arp_where_that_is_on", arp),
+        Test::new("addresses_are_probed_for_duplicates_where_that_is_on", dad),
+        Test::new("a_link_has_none_one_or_many_addresses", addresses),
+        Test::new("a_link_that_is_down_has_no_carrier_and_loses_what_is_under_way", down_and_up),
+        Test::new("a_direct_link_that_was_down_has_its_addresses_again", direct_down_and_up),
+        Test::new("nodes_have_processors_of_their_own", processors),
+        Test::new("tap_links_are_taken_down_and_have_large_frames_too", tap),
     ]
 }
 
@@ -259,7 +260,7 @@ fn direct_down_and_up() -> TestResult {
 fn processors() -> TestResult {
     enter()?;
     let allowed = packet::thread::allowed_cpus();
-    let [first, .., last] = allowed[..] else { return skip("one processor may be used") };
+    let [first, .., last] = allowed[..] else { return skip(Need::Host, "one processor may be used") };
     let mut lab = Lab::new(lab::LabOptions { node_cpu: Some(first), ..options() })?;
     let own = lab.add_node_with("own", NodeOptions { cpu: Some(last) })?;
     let usual = lab.add_node("usual")?;
@@ -270,7 +271,7 @@ fn processors() -> TestResult {
 
 fn tap() -> TestResult {
     if let Some(reason) = lab::doctor().into_iter().find(|f| f.name == "TAP" && !f.ok) {
-        return skip(reason.detail);
+        return skip(Need::Tap, reason.detail);
     }
     for scenario in [
         "a_link_has_the_mtu_that_it_was_given",

@@ -7,37 +7,36 @@ use std::time::{Duration, Instant};
 use fault::Explain;
 use lab::{Backend, Lab, Node};
 use linkmodel::Path;
+use lab_test::{Scenario, Test, TestResult, judge};
 
-use crate::harness::{
-    Scenario, Test, TestResult, backend, enter, inside, judge, options, outside, pair,
-};
+use crate::support::{backend, enter, options, pair};
 
 const WAIT: Duration = Duration::from_secs(10);
 
 pub fn tests() -> Vec<Test> {
     vec![
-        inside("udp_takes_the_round_trip_time", udp_takes_the_round_trip_time),
-        inside("tcp_over_ipv4_and_ipv6", tcp_over_ipv4_and_ipv6),
-        inside("bulk_data_arrives_whole_in_frames_of_the_mtu", bulk),
-        inside("a_changed_path_is_in_force_at_once", changed_path),
-        inside("a_chain_of_nodes_routes", chain),
-        inside("two_labs_in_one_process_do_not_meet", two_labs),
-        inside("a_panic_in_a_task_is_an_error_and_hangs_nothing", panics),
-        inside("a_stopped_lab_refuses_politely", stopped),
-        inside("an_idle_lab_takes_no_processor_time", idle),
-        inside("a_direct_link_is_a_wire_and_no_more", direct),
-        inside("the_lab_calibrates_itself_and_is_gone", calibration),
-        inside("nodes_and_pump_stay_on_their_processors", pinned),
-        inside("bulk_data_arrives_whole_in_super_segments", super_segments),
-        inside("a_nodes_cpu_time_is_its_own", cpu_time),
-        inside("wrong_use_is_named", wrong_use),
-        outside("two_labs_at_once_do_not_disturb_each_other", two_processes),
-        outside("tap_links_work_where_they_may", tap),
+        Test::new("udp_takes_the_round_trip_time", udp_takes_the_round_trip_time),
+        Test::new("tcp_over_ipv4_and_ipv6", tcp_over_ipv4_and_ipv6),
+        Test::new("bulk_data_arrives_whole_in_frames_of_the_mtu", bulk),
+        Test::new("a_changed_path_is_in_force_at_once", changed_path),
+        Test::new("a_chain_of_nodes_routes", chain),
+        Test::new("two_labs_in_one_process_do_not_meet", two_labs),
+        Test::new("a_panic_in_a_task_is_an_error_and_hangs_nothing", panics),
+        Test::new("a_stopped_lab_refuses_politely", stopped),
+        Test::new("an_idle_lab_takes_no_processor_time", idle),
+        Test::new("a_direct_link_is_a_wire_and_no_more", direct),
+        Test::new("the_lab_calibrates_itself_and_is_gone", calibration),
+        Test::new("nodes_and_pump_stay_on_their_processors", pinned),
+        Test::new("bulk_data_arrives_whole_in_super_segments", super_segments),
+        Test::new("a_nodes_cpu_time_is_its_own", cpu_time),
+        Test::new("wrong_use_is_named", wrong_use),
+        Test::new("two_labs_at_once_do_not_disturb_each_other", two_processes),
+        Test::new("tap_links_work_where_they_may", tap),
     ]
 }
 
 /// Echoes one datagram after another until the node is stopped.
-pub fn echo(node: &Node, address: IpAddr) -> Result<SocketAddr, Box<dyn std::error::Error>> {
+pub fn echo(node: &Node, address: IpAddr) -> TestResult<SocketAddr> {
     let bound = node.run(move || {
         let socket = UdpSocket::bind((address, 0))?;
         socket.set_nonblocking(true)?;
@@ -59,11 +58,7 @@ pub fn echo(node: &Node, address: IpAddr) -> Result<SocketAddr, Box<dyn std::err
 }
 
 /// Sends `count` datagrams and waits for each to come back; the round trip times.
-pub fn ping(
-    node: &Node,
-    to: SocketAddr,
-    count: u8,
-) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+pub fn ping(node: &Node, to: SocketAddr, count: u8) -> TestResult<Vec<Duration>> {
     let times = node.run(move || {
         let local: SocketAddr = match to {
             SocketAddr::V4(_) => "0.0.0.0:0".parse().unwrap(),
@@ -155,7 +150,7 @@ fn super_segments() -> TestResult {
 }
 
 /// Sends a megabyte by TCP and compares it; the length of the longest frame.
-fn transfer(client: &Node, server: &Node) -> Result<usize, Box<dyn std::error::Error>> {
+fn transfer(client: &Node, server: &Node) -> TestResult<usize> {
     let (capture, frames) = client.capture_channel(&lab::CaptureOptions::default(), 10_000)?;
     let address = server.addr4()?;
     let listener = server.run(move || TcpListener::bind((address, 0)))??;
@@ -280,7 +275,7 @@ fn chain() -> TestResult {
 
 fn two_labs() -> TestResult {
     enter()?;
-    let make = || -> Result<_, Box<dyn std::error::Error>> {
+    let make = || -> TestResult<_> {
         let mut lab = Lab::new(options())?;
         let (a, b) = (lab.add_node("a")?, lab.add_node("b")?);
         lab.connect(&a, &b, &Path::default())?;
@@ -392,7 +387,7 @@ fn two_processes() -> TestResult {
 
 fn tap() -> TestResult {
     if let Some(reason) = lab::doctor().into_iter().find(|f| f.name == "TAP" && !f.ok) {
-        return crate::harness::skip(reason.detail);
+        return skip(Need::Tap, reason.detail);
     }
     for scenario in [
         "udp_takes_the_round_trip_time",

@@ -7,24 +7,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use lab::{Error, Event, Lab, Node, Program, Ready, Running, Stream};
+use lab_test::{Test, TestResult};
 
-use crate::harness::{Test, TestResult, enter, helper, inside, options, pair};
+use crate::support::{enter, options, pair};
 
 const WAIT: Duration = Duration::from_secs(20);
 
 pub fn tests() -> Vec<Test> {
     vec![
-        helper("listen", listen),
-        inside("a_programs_lines_and_end_are_events", events),
-        inside("a_program_has_a_run_of_its_own", run_folder),
-        inside("a_program_is_in_its_nodes_network", network),
-        inside("a_program_is_ready_when_it_says_so", ready),
-        inside("a_program_that_is_not_ready_is_reported_with_its_last_lines", not_ready),
-        inside("a_program_gets_signals", signals),
-        inside("what_a_program_leaves_behind_dies_with_it", daemons),
-        inside("a_program_dies_with_its_lab", with_its_lab),
-        inside("a_program_that_cannot_be_started_is_reported", not_started),
-        inside("a_program_that_writes_without_end_is_bounded", bounded),
+        Test::helper("listen", listen),
+        Test::new("a_programs_lines_and_end_are_events", events),
+        Test::new("a_program_has_a_run_of_its_own", run_folder),
+        Test::new("a_program_is_in_its_nodes_network", network),
+        Test::new("a_program_is_ready_when_it_says_so", ready),
+        Test::new("a_program_that_is_not_ready_is_reported_with_its_last_lines", not_ready),
+        Test::new("a_program_gets_signals", signals),
+        Test::new("what_a_program_leaves_behind_dies_with_it", daemons),
+        Test::new("a_program_dies_with_its_lab", with_its_lab),
+        Test::new("a_program_that_cannot_be_started_is_reported", not_started),
+        Test::new("a_program_that_writes_without_end_is_bounded", bounded),
     ]
 }
 
@@ -32,7 +33,7 @@ fn shell(script: &str) -> Program {
     Program::new("sh").args(["-c", script])
 }
 
-fn node() -> Result<(Lab, Node), Box<dyn std::error::Error>> {
+fn node() -> TestResult<(Lab, Node)> {
     enter()?;
     let mut lab = Lab::new(options())?;
     let node = lab.add_node("host")?;

@@ -8,31 +8,30 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fault::Explain;
-
-use crate::harness::{Scenario, Test, TestResult, helper, inside, judge, outside, skip};
+use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
 
 /// An ordinary user: nobody.
 const NOBODY: u32 = 65534;
 
 pub fn tests() -> Vec<Test> {
     vec![
-        helper("enter_with_threads", enter_with_threads),
-        helper("enter_only", || {
-            crate::harness::enter().map_err(|error| match error.downcast::<lab::EnterError>() {
+        Test::helper("enter_with_threads", enter_with_threads),
+        Test::helper("enter_only", || {
+            crate::support::enter().map_err(|error| match error.downcast::<lab::EnterError>() {
                 Ok(error) => error.in_one_text().into(),
                 Err(other) => other,
             })?;
             println!("{:?}", lab::entered());
             Ok(())
         }),
-        helper("doctor", doctor),
-        outside("an_ordinary_user_has_all_of_it", ordinary_user),
-        outside("root_may_use_a_user_namespace_too", root_in_user_namespace),
-        outside("forbidden_user_namespaces_are_named_with_the_remedy", forbidden),
-        outside("threads_before_entering_are_an_error", threads),
-        outside("a_stray_marker_is_an_error", stray),
-        outside("doctor_outside_the_lab_inside_it_and_as_a_user", doctors),
-        inside("inside_the_program_is_root_and_alone", alone),
+        Test::helper("doctor", doctor),
+        Test::new("an_ordinary_user_has_all_of_it", ordinary_user),
+        Test::new("root_may_use_a_user_namespace_too", root_in_user_namespace),
+        Test::new("forbidden_user_namespaces_are_named_with_the_remedy", forbidden),
+        Test::new("threads_before_entering_are_an_error", threads),
+        Test::new("a_stray_marker_is_an_error", stray),
+        Test::new("doctor_outside_the_lab_inside_it_and_as_a_user", doctors),
+        Test::new("inside_the_program_is_root_and_alone", alone),
     ]
 }
 
@@ -42,7 +41,7 @@ fn is_root() -> bool {
 }
 
 /// The test program where anybody may execute it.
-fn public_copy() -> Result<(tempfile::TempDir, PathBuf), Box<dyn Error>> {
+fn public_copy() -> TestResult<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir()?;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
     let program = folder.path().join("lab-test");
@@ -53,7 +52,7 @@ fn public_copy() -> Result<(tempfile::TempDir, PathBuf), Box<dyn Error>> {
 
 fn ordinary_user() -> TestResult {
     if !is_root() {
-        return skip("this is an ordinary user already: all tests were");
+        return skip(Need::Root, "this is an ordinary user already: all tests were");
     }
     let (_folder, program) = public_copy()?;
     for name in [
@@ -100,10 +99,10 @@ fn forbidden() -> TestResult {
         .arg(&program)
         .env("LAB_TEST_USER_NAMESPACE", "1")
         .output();
-    let Ok(output) = output else { return skip("unshare is not installed") };
+    let Ok(output) = output else { return skip(Need::UtilLinux, "unshare is not installed") };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("unshare") {
-        return skip(text.trim());
+        return skip(Need::Host, text.trim());
     }
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("sysctl user.max_user_namespaces=15000"), "{text}");
@@ -140,7 +139,7 @@ fn stray() -> TestResult {
 
 fn doctor() -> TestResult {
     if std::env::var_os("LAB_TEST_ENTER").is_some() {
-        crate::harness::enter()?;
+        crate::support::enter()?;
     }
     let facts = lab::doctor();
     for fact in &facts {
@@ -166,7 +165,7 @@ fn doctors() -> TestResult {
 }
 
 fn alone() -> TestResult {
-    crate::harness::enter()?;
+    crate::support::enter()?;
     let entered = lab::entered().ok_or("not entered")?;
     assert!(is_root());
     // Process 1 is init; a second call changes nothing.
