@@ -1,14 +1,11 @@
 //! Every format, as other tools write it.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::common::{Owned, bytes, content, frames, path, read_all, read_bytes};
 use capture::format::Problem;
 use capture::{Error, Merge, Source};
-use common::{Owned, bytes, content, frames, path, read_all, read_bytes};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::PcapNgBlock;

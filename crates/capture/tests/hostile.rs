@@ -1,11 +1,8 @@
 //! Captures that are cut, damaged or made to harm.
-#![allow(missing_docs)]
 
-mod common;
-
+use crate::common::{Read, bytes, frames, read_bytes};
 use capture::Error;
 use capture::format::{MAX_CAPTURED, Problem};
-use common::{Read, bytes, frames, read_bytes};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -21,7 +18,7 @@ const COMPRESSED: [&str; 4] =
     ["nano.pcap.gz", "nano.pcap.zst", "members.pcap.gz", "frames.pcap.zst"];
 
 /// What was read must be the beginning of what is there.
-fn begins(read: &Read, whole: &[common::Owned], what: &str) {
+fn begins(read: &Read, whole: &[crate::common::Owned], what: &str) {
     assert!(read.frames.len() <= whole.len(), "{what}");
     assert_eq!(read.frames, whole[..read.frames.len()], "{what}");
 }

@@ -1,22 +1,14 @@
 //! Listening to interfaces, in a network namespace.
-//!
-//! Entering the lab re-executes the program and wants a process without threads, so that libtest
-//! cannot run these: this is a small test program.
-#![allow(missing_docs)]
 
-use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use capture::{Filter, Live, LiveOptions};
 use lab::{CaptureOptions, Lab, LabOptions, Node, OwnedFrame};
+use lab_test::{Test, TestResult};
 use linkmodel::Path;
 use units::Time;
-
-type Test = (&'static str, fn() -> TestResult);
-type TestResult = Result<(), Box<dyn Error>>;
 
 const PORT: u16 = 4433;
 /// Bytes that the client sends and the server sends back.
@@ -24,29 +16,13 @@ const TALK: usize = 20_000;
 /// The longest that frames may take to come.
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn main() -> ExitCode {
-    if let Err(error) = lab::enter(&lab::EnterOptions::new()) {
-        println!("SKIPPED: no lab here: {error}");
-        return ExitCode::SUCCESS;
-    }
-    let tests: [Test; 4] = [
-        ("a_connection_is_seen_frame_by_frame", connection),
-        ("only_what_the_filter_names_is_seen", filtered),
-        ("frames_are_cut_to_the_snap_length", cut),
-        ("loopback_frames_are_seen_once", loopback),
-    ];
-    let mut failed = 0;
-    for (name, test) in tests {
-        match test() {
-            Ok(()) => println!("test {name} ... ok"),
-            Err(error) => {
-                failed += 1;
-                println!("test {name} ... FAILED: {error}");
-            }
-        }
-    }
-    println!("\ntest result: {}. {failed} failed\n", if failed == 0 { "ok" } else { "FAILED" });
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+pub fn tests() -> Vec<Test> {
+    vec![
+        Test::inside("a_connection_is_seen_frame_by_frame", connection),
+        Test::inside("only_what_the_filter_names_is_seen", filtered),
+        Test::inside("frames_are_cut_to_the_snap_length", cut),
+        Test::inside("loopback_frames_are_seen_once", loopback),
+    ]
 }
 
 fn pair() -> Result<(Lab, Node, Node), lab::Error> {
@@ -57,11 +33,7 @@ fn pair() -> Result<(Lab, Node, Node), lab::Error> {
     Ok((lab, client, server))
 }
 
-fn listen(
-    node: &Node,
-    interfaces: &'static [&str],
-    options: LiveOptions,
-) -> Result<Live, Box<dyn Error>> {
+fn listen(node: &Node, interfaces: &'static [&str], options: LiveOptions) -> TestResult<Live> {
     Ok(node.run(move || Live::open(interfaces, &options))??)
 }
 
@@ -105,7 +77,7 @@ struct Seen {
 }
 
 /// All frames until the last FIN's acknowledgment and a while of silence.
-fn drain(live: &mut Live) -> Result<Vec<Seen>, Box<dyn Error>> {
+fn drain(live: &mut Live) -> TestResult<Vec<Seen>> {
     let (mut frames, begun) = (Vec::new(), Instant::now());
     let mut silent = 0;
     // Rings hand over within 50 ms; five times that without a frame is the end.

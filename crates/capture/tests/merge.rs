@@ -1,13 +1,10 @@
 //! Several captures as one.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::{Owned, path};
 use capture::{Event, Merge};
-use common::{Owned, path};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;

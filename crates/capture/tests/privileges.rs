@@ -1,37 +1,29 @@
-//! Rights are given up for good. This cannot be undone, so that the test is a process of its own.
-#![allow(missing_docs)]
+//! Rights are given up for good, in a process of its own.
 
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use capture::{Error, Live, LiveOptions, drop_privileges};
+use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
 
-const CHILD: &str = "--give-up";
-
-fn main() -> ExitCode {
-    if std::env::args().any(|argument| argument == CHILD) {
-        return give_up();
-    }
-    let program = std::env::current_exe().expect("the test program's path");
-    for sudo in [None, Some(("1234", "4321"))] {
-        let mut command = Command::new(&program);
-        command.arg(CHILD).env_remove("SUDO_UID").env_remove("SUDO_GID");
-        if let Some((user, group)) = sudo {
-            command.env("SUDO_UID", user).env("SUDO_GID", group);
-        }
-        let status = command.status().expect("the test program runs");
-        if !status.success() {
-            println!("test rights_are_given_up ... FAILED (sudo: {sudo:?})");
-            return ExitCode::FAILURE;
-        }
-    }
-    println!("test rights_are_given_up ... ok");
-    ExitCode::SUCCESS
+pub fn tests() -> Vec<Test> {
+    vec![Test::new("rights_are_given_up", given_up), Test::helper("give_up", give_up)]
 }
 
-fn give_up() -> ExitCode {
+fn given_up() -> TestResult {
+    for sudo in [None, Some(("1234", "4321"))] {
+        let mut scenario = Scenario::new("give_up");
+        scenario.command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+        if let Some((user, group)) = sudo {
+            scenario.command.env("SUDO_UID", user).env("SUDO_GID", group);
+        }
+        judge(scenario.run()?)?;
+    }
+    Ok(())
+}
+
+fn give_up() -> TestResult {
     let root = std::fs::metadata("/proc/self")
         .is_ok_and(|data| std::os::unix::fs::MetadataExt::uid(&data) == 0);
     let mut live = match Live::open(&["lo"], &LiveOptions::default()) {
@@ -45,8 +37,7 @@ fn give_up() -> ExitCode {
         Err(packet::Error::System { source, .. })
             if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) =>
         {
-            println!("SKIPPED: {source}");
-            return ExitCode::SUCCESS;
+            return skip(Need::Host, source.to_string());
         }
         Err(error) => panic!("{error}"),
     };
@@ -70,5 +61,5 @@ fn give_up() -> ExitCode {
         });
         assert!(seen, "no frame after rights were given up");
     }
-    ExitCode::SUCCESS
+    Ok(())
 }

@@ -1,10 +1,10 @@
 //! What bad input gets: one clear error that says what to do, a status of its own, nothing written.
 
-mod support;
-
 use std::fs;
 
-use support::{QUICK, copy_folder, data, files_below, has, processes_of, run, talk, wiretax};
+use crate::support::{
+    QUICK, copy_folder, data, files_below, has, processes_of, run, talk, wiretax,
+};
 
 /// Runs with `arguments` in an empty folder; the status and every text must come, nothing else.
 fn refuses(arguments: &[&str], status: i32, says: &[&str]) {
@@ -146,8 +146,7 @@ fn a_full_disk_is_one_error_and_the_samples_before_it_stay_whole() {
     command.arg("--version");
     let text = talk(&output);
     if text.contains("mount:") || text.contains("unshare:") {
-        eprintln!("SKIPPED: no mount in a user namespace here: {text}");
-        return;
+        lab_test::skip!(lab_test::Need::Lab, "no mount in a user namespace here: {text}");
     }
     assert_eq!(output.status.code(), Some(4), "{text}");
     assert!(text.contains("the disk is full") && text.contains("hint: make room"), "{text}");
@@ -176,8 +175,7 @@ fn without_permission_for_namespaces_it_says_how_to_get_it() {
         .unwrap();
     let text = talk(&output);
     if text.contains("unshare:") || text.contains("setpriv:") {
-        eprintln!("SKIPPED: cannot make a namespace without rights here: {text}");
-        return;
+        lab_test::skip!(lab_test::Need::Lab, "cannot make a namespace without rights here: {text}");
     }
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("max_user_namespaces") && text.contains("hint:"), "{text}");
@@ -214,8 +212,7 @@ fn a_kernel_without_netem_says_where_to_get_it() {
     let doctor = data(&run(folder.path(), &["doctor", "--json"]));
     let facts: Vec<serde_json::Value> = serde_json::from_str(&doctor).unwrap();
     if facts.iter().any(|fact| fact["name"] == "netem" && fact["ok"] == true) {
-        eprintln!("SKIPPED: this kernel has netem");
-        return;
+        lab_test::skip!(lab_test::Need::Host, "this kernel has netem");
     }
     refuses(
         &[&QUICK[..], &["--backend", "netem"]].concat(),
@@ -311,8 +308,7 @@ fn a_read_only_file_system_leaves_nothing() {
     let output = command.current_dir(folder.path()).env("NO_COLOR", "1").output().unwrap();
     let text = talk(&output);
     if text.contains("mount:") || text.contains("unshare:") {
-        eprintln!("SKIPPED: no mount in a user namespace here: {text}");
-        return;
+        lab_test::skip!(lab_test::Need::Lab, "no mount in a user namespace here: {text}");
     }
     assert_eq!(output.status.code(), Some(4), "{text}");
     assert!(text.contains("read-only") && text.contains("hint: choose a folder"), "{text}");

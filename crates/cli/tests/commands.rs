@@ -1,14 +1,12 @@
 //! What each command prints: help, completions, man pages, JSON, reports, comparisons.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
-use support::{QUICK, copy_folder, data, files_below, has, run, talk};
 
 const COMMANDS: [&str; 11] = [
     "run",

@@ -1,15 +1,13 @@
 //! `wiretax drivers` as a user runs it. Sources, cache and cargo are the tests' own: what the packages
 //! build is the driver without cryptography.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{data, files_below, interruptible, processes_of, talk, wait_until, wiretax};
 use serde_json::Value;
-use support::{data, files_below, interruptible, processes_of, talk, wait_until, wiretax};
 
 /// What stands in for cargo. Each package's `build.sh` is run with the place of what it is to make.
 const CARGO: &str = "#!/bin/sh

@@ -1,15 +1,13 @@
 //! `wiretax stacks haproxy` as far as it goes without a build of HAProxy, and the report of its results.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::support::{data, run, talk, wiretax};
 use haproxy::{Plan, STUDY, label, value};
 use record::{Manifest, Outcome, Recorder, Sample, Session};
 use serde_json::{Value, json};
-use support::{data, run, talk, wiretax};
 
 /// Results as two libraries give them, 3.0.2 half as fast; its runs with two threads failed.
 fn results(folder: &Path) {

@@ -1,7 +1,5 @@
 //! However a run ends, what was measured stays, the rest goes, and it can go on from there.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -11,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{
+use crate::support::{
     QUICK, data, has, interruptible, namespaces_of, processes_of, run, samples_in, still_there,
     talk, wait_until, wiretax,
 };
@@ -238,8 +236,7 @@ fn an_ordinary_user_needs_no_root() {
     let text = talk(&output);
     if output.status.code() == Some(3) && text.contains("may not make network namespaces") {
         assert!(text.contains("hint: "), "{text}");
-        eprintln!("SKIPPED: this system forbids user namespaces: {text}");
-        return;
+        lab_test::skip!(lab_test::Need::Lab, "this system forbids user namespaces: {text}");
     }
     assert!(output.status.success(), "{text}");
     assert_eq!(samples_in(&folder.path().join("results")), 3);

@@ -1,15 +1,13 @@
 //! `wiretax observe` on captures whose answers other tools have given.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::support::{data, run, talk, wait_until, wiretax};
 use serde_json::Value;
-use support::{data, run, talk, wait_until, wiretax};
 
 fn capture(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data");
@@ -109,7 +107,7 @@ fn parquet_is_partitioned_by_the_hour_of_the_capture() {
     let folder = folder();
     let output = run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--parquet", "rows"]);
     assert!(output.status.success(), "{}", talk(&output));
-    let files = support::files_below(&folder.path().join("rows"));
+    let files = crate::support::files_below(&folder.path().join("rows"));
     let of = |table: &str| {
         files.iter().filter(|file| file.starts_with(table) && file.ends_with(".parquet")).count()
     };
@@ -192,8 +190,7 @@ fn the_labs_known_clients_are_recognised_and_their_report_is_built_again() {
     let arguments = ["observe", "lab", "--out", "truth", "--keep-captures", "--json"];
     let output = run(folder.path(), &arguments);
     if output.status.code() == Some(3) {
-        eprintln!("SKIPPED: {}", talk(&output));
-        return;
+        lab_test::skip!(lab_test::Need::Lab, "{}", talk(&output));
     }
     assert!(output.status.success(), "{}", talk(&output));
     let value: Value = serde_json::from_str(&data(&output)).unwrap();
@@ -205,7 +202,7 @@ fn the_labs_known_clients_are_recognised_and_their_report_is_built_again() {
     assert!(again.status.success(), "{}", talk(&again));
     let again: Value = serde_json::from_str(&data(&again)).unwrap();
     assert_eq!(again["observe"], value["observe"]);
-    let captures = support::files_below(&folder.path().join("truth/captures"));
+    let captures = crate::support::files_below(&folder.path().join("truth/captures"));
     assert_eq!(captures, ["cellular.pcapng", "wifi.pcapng"]);
     // The same records, from the files that were kept.
     let files = captures.iter().map(|name| format!("truth/captures/{name}"));

@@ -1,14 +1,12 @@
 //! `wiretax probe` against a TLS server of our own on the loopback interface.
 
-mod support;
-
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{data, has, run, talk, wait_until, wiretax};
 use serde_json::Value;
-use support::{data, has, run, talk, wait_until, wiretax};
 
 /// `openssl s_server`, stopped at the end.
 struct Server {
@@ -159,8 +157,7 @@ fn an_ipv6_address_is_written_in_brackets() {
         return;
     }
     if TcpListener::bind("[::1]:0").is_err() {
-        eprintln!("SKIPPED: no IPv6 here");
-        return;
+        lab_test::skip!(lab_test::Need::Ipv6, "no IPv6 here");
     }
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path(), "own", "[::1]:0", false);

@@ -1,12 +1,10 @@
 //! README.md says what the committed results say, and its commands exist.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{data, run, talk};
+use crate::support::{data, run, talk};
 
 /// The checkout.
 fn root() -> PathBuf {

@@ -1,5 +1,4 @@
 //! Data sets written and read back by the Parquet library's own reader.
-#![allow(missing_docs)]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

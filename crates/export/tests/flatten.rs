@@ -1,5 +1,4 @@
 //! Rows of real captures, which tshark and decryption have judged (`proto/tracker/tests`).
-#![allow(missing_docs)]
 
 use std::fs::File;
 

@@ -35,7 +35,7 @@ pub enum Need {
     Nft,
     /// The programs `ip` and `tc`.
     Ip,
-    /// The programs of util-linux: `setpriv`, `unshare`.
+    /// The programs of util-linux: `setpriv`, `unshare`, `mount`, `script`.
     UtilLinux,
     /// A C compiler.
     Cc,
@@ -76,7 +76,7 @@ impl Need {
             "nginx" => Need::Nginx,
             "nft" => Need::Nft,
             "ip" | "tc" => Need::Ip,
-            "setpriv" | "unshare" => Need::UtilLinux,
+            "setpriv" | "unshare" | "mount" | "script" => Need::UtilLinux,
             "cc" => Need::Cc,
             "valgrind" => Need::Valgrind,
             _ => Need::Host,

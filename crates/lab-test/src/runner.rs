@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::need::{Skip, note};
-use crate::scenario::{FLAG, SKIPPED};
+use crate::scenario::{FLAG, LIMIT, SKIPPED};
 use crate::{Failure, Scenario, TestResult, judge};
 
 /// A test: a name and a function that runs in a process of its own.
@@ -16,6 +16,7 @@ pub struct Test {
     name: &'static str,
     run: fn() -> TestResult,
     before: fn() -> TestResult,
+    limit: Duration,
     helper: bool,
 }
 
@@ -23,14 +24,26 @@ impl Test {
     /// A test in a process of its own, which may enter the lab.
     #[must_use]
     pub const fn new(name: &'static str, run: fn() -> TestResult) -> Test {
-        Test { name, run, before: || Ok(()), helper: false }
+        Test { name, run, before: || Ok(()), limit: LIMIT, helper: false }
     }
 
     /// A test whose process is in the lab already, before any thread is started.
     #[cfg(feature = "lab")]
     #[must_use]
     pub const fn inside(name: &'static str, run: fn() -> TestResult) -> Test {
-        Test { before: crate::net::enter, ..Test::new(name, run) }
+        Test::new(name, run).prepared(crate::net::enter)
+    }
+
+    /// The same after another function, which may skip it: one that enters namespaces.
+    #[must_use]
+    pub const fn prepared(self, before: fn() -> TestResult) -> Test {
+        Test { before, ..self }
+    }
+
+    /// The same with another time limit than two minutes.
+    #[must_use]
+    pub const fn within(self, limit: Duration) -> Test {
+        Test { limit, ..self }
     }
 
     /// No test: a function that other tests start as a [`Scenario`].
@@ -192,7 +205,7 @@ fn threads(asked: Option<usize>) -> usize {
 }
 
 fn run_one(test: &Test, shown: bool) -> TestResult {
-    let ended = Scenario::new(test.name).run()?;
+    let ended = Scenario::new(test.name).within(test.limit).run()?;
     if shown {
         print!("{}", ended.output);
     }

@@ -16,13 +16,14 @@ pub(crate) const FLAG: &str = "--scenario";
 pub(crate) const SKIPPED: u8 = 77;
 
 /// The longest that a scenario may take, on a busy machine too.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A process to be started that runs one of the test program's functions.
 #[derive(Debug)]
 pub struct Scenario {
     /// What is started: a test adds variables or rights to it.
     pub command: Command,
+    limit: Duration,
 }
 
 /// A scenario that runs. Killed when dropped.
@@ -31,6 +32,7 @@ pub struct Running {
     /// Its process.
     pub child: Child,
     output: File,
+    limit: Duration,
 }
 
 /// How a scenario ended.
@@ -54,7 +56,13 @@ impl Scenario {
     pub fn of(program: &Path, name: &str) -> Scenario {
         let mut command = Command::new(program);
         command.args([FLAG, name]).stdin(Stdio::null());
-        Scenario { command }
+        Scenario { command, limit: LIMIT }
+    }
+
+    /// The same with another time limit than two minutes.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Scenario {
+        Scenario { limit, ..self }
     }
 
     /// Starts it.
@@ -64,7 +72,7 @@ impl Scenario {
     pub fn start(mut self) -> TestResult<Running> {
         let output = tempfile::tempfile()?;
         self.command.stdout(output.try_clone()?).stderr(output.try_clone()?);
-        Ok(Running { child: self.command.spawn()?, output })
+        Ok(Running { child: self.command.spawn()?, output, limit: self.limit })
     }
 
     /// Runs it to its end.
@@ -90,7 +98,7 @@ impl Running {
     /// # Errors
     /// It took too long, with its output.
     pub fn wait(mut self) -> TestResult<Ended> {
-        match until("the scenario's end", LIMIT, || Ok(self.child.try_wait()?)) {
+        match until("the scenario's end", self.limit, || Ok(self.child.try_wait()?)) {
             Ok(status) => Ok(Ended { status, output: self.output() }),
             Err(error) => Err(format!("{error}; its output:\n{}", self.output()).into()),
         }
@@ -101,7 +109,7 @@ impl Running {
     /// # Errors
     /// It ended without one, or printed none in time.
     pub fn wait_for(&mut self, start: &str) -> TestResult<String> {
-        until(start, LIMIT, || {
+        until(start, self.limit, || {
             let output = self.output();
             let found = output.lines().find_map(|line| line.strip_prefix(start).map(str::to_owned));
             // Only whole lines: the next one must have begun, or the text end in a newline.

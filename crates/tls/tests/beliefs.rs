@@ -1,8 +1,6 @@
 //! What Wiretax assumes of the libraries, each assumption by name.
 
-mod common;
-
-use common::{Exchange, Setup, identity, library_pairs};
+use crate::common::{Exchange, Setup, identity, library_pairs};
 use tls::{Group, KeyType, Library, Trust, Version};
 
 /// What fits the SYN of a cookie-less Fast Open at an MTU of 1500 bytes.

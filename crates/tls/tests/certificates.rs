@@ -1,10 +1,8 @@
 //! Certificates: what is made, what is sent, what is refused and in which words.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Exchange, NAME, Setup, identity, library_pairs};
+use crate::common::{Exchange, NAME, Setup, identity, library_pairs};
 use tls::{
     CertificateFault, Client, ClientConfig, Error, Identity, KeyType, Library, PeerError, Server,
     Trust, Validity, Version,

@@ -1,8 +1,6 @@
 //! Every kind of handshake between every pair of libraries: flights counted, facts compared.
 
-mod common;
-
-use common::{Endpoints, Exchange, Setup, library_pairs};
+use crate::common::{Endpoints, Exchange, Setup, library_pairs};
 use tls::{CipherSuite, EarlyData, Group, KeyExchange, KeyType, Library, Server, Version};
 
 const KEY_TYPES: [KeyType; 2] = [KeyType::EcdsaP256, KeyType::Rsa2048];
@@ -24,7 +22,7 @@ fn check(exchange: &Exchange, what: &str, version: Version, suite: CipherSuite) 
     exchange.assert_sides_agree();
     assert_eq!(exchange.client.version, Some(version), "{what}");
     assert_eq!(exchange.client.cipher_suite, Some(suite), "{what}");
-    assert_eq!(exchange.client.server_name.as_deref(), Some(common::NAME), "{what}");
+    assert_eq!(exchange.client.server_name.as_deref(), Some(crate::common::NAME), "{what}");
     assert_eq!(exchange.client.certificates, usize::from(!exchange.client.resumed), "{what}");
 }
 

@@ -1,8 +1,6 @@
 //! Bytes that no TLS peer sends: neither side panics, hangs or grows.
 
-mod common;
-
-use common::{Setup, library_pairs};
+use crate::common::{Setup, library_pairs};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tls::{Error, KeyType, Library, Session, Version};

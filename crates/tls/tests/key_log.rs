@@ -1,11 +1,9 @@
 //! The key log of either library holds the lines of draft-ietf-tls-keylogfile, the same on both sides.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::{Setup, library_pairs};
+use crate::common::{Setup, library_pairs};
 use tls::{KeyLog, KeyType, Library, Version};
 
 type Lines = Arc<Mutex<Vec<String>>>;

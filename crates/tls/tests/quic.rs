@@ -1,10 +1,8 @@
 //! The QUIC configurations, by rustls' own QUIC handshake in memory.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{NAME, Setup};
+use crate::common::{NAME, Setup};
 use rustls::quic;
 use tls::quic::{client_config, server_config};
 use tls::{CallerError, Error, Group, KeyType, Library, Ticket, Version};

@@ -1,8 +1,6 @@
 //! What cannot be had: wrong configurations, nothing in common, tickets of others, early data beyond.
 
-mod common;
-
-use common::{NAME, Setup, identity, library_pairs};
+use crate::common::{NAME, Setup, identity, library_pairs};
 use tls::{
     CallerError, Client, ClientConfig, Error, Group, KeyExchange, KeyType, Library, PeerError,
     Server, ServerConfig, Session, Trust, Version,

@@ -2,16 +2,17 @@
 
 use tls::KeyType;
 
-use crate::harness::{Test, TestResult, check, until};
-use crate::rounds::Watch;
-use crate::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
+use super::rounds::Watch;
+use super::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
+use super::world::{check, until};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        Test { name: "curl_to_nginx_takes_two_round_trips_by_tls13", run: tls13 },
-        Test { name: "curl_to_nginx_takes_one_round_trip_by_0rtt", run: zero_rtt },
-        Test { name: "curl_to_nginx_takes_three_round_trips_by_paper", run: paper },
-        Test { name: "much_data_both_ways_is_the_same_data", run: much_data },
+        Test::new("curl_to_nginx_takes_two_round_trips_by_tls13", tls13),
+        Test::new("curl_to_nginx_takes_one_round_trip_by_0rtt", zero_rtt),
+        Test::new("curl_to_nginx_takes_three_round_trips_by_paper", paper),
+        Test::new("much_data_both_ways_is_the_same_data", much_data),
     ]
 }
 

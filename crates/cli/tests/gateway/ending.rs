@@ -6,30 +6,28 @@ use std::time::Duration;
 
 use tls::KeyType;
 
-use crate::harness::{Test, TestResult, check, until};
-use crate::world::{LOCAL, METRICS, OWN, SERVE, World, wiretax};
+use super::world::{LOCAL, METRICS, OWN, SERVE, World, wiretax};
+use super::world::{check, until};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        Test { name: "open_connections_may_end_after_sigterm", run: drain },
-        Test { name: "draining_has_a_bound", run: bound },
-        Test { name: "a_second_signal_ends_it_at_once", run: second },
-        Test { name: "beyond_the_limit_connections_wait", run: limit },
-        Test { name: "a_server_behind_that_is_gone_is_an_error_of_a_line", run: no_backend },
-        Test { name: "log_lines_can_be_json", run: json },
+        Test::new("open_connections_may_end_after_sigterm", drain),
+        Test::new("draining_has_a_bound", bound),
+        Test::new("a_second_signal_ends_it_at_once", second),
+        Test::new("beyond_the_limit_connections_wait", limit),
+        Test::new("a_server_behind_that_is_gone_is_an_error_of_a_line", no_backend),
+        Test::new("log_lines_can_be_json", json),
     ]
 }
 
 /// A server behind the gateway that answers each connection when it is told to.
-fn backend(world: &World) -> Result<TcpListener, Box<dyn std::error::Error>> {
+fn backend(world: &World) -> TestResult<TcpListener> {
     Ok(world.server.run(|| TcpListener::bind("127.0.0.1:80"))??)
 }
 
 /// A program's connection by way of the gateways, and the server's end of it.
-fn opened(
-    world: &World,
-    backend: &TcpListener,
-) -> Result<(TcpStream, TcpStream), Box<dyn std::error::Error>> {
+fn opened(world: &World, backend: &TcpListener) -> TestResult<(TcpStream, TcpStream)> {
     let program = world.client.run(|| -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(LOCAL)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -43,7 +41,7 @@ fn opened(
     Ok((program, server))
 }
 
-fn refused(world: &World) -> Result<bool, Box<dyn std::error::Error>> {
+fn refused(world: &World) -> TestResult<bool> {
     Ok(world.client.run(|| TcpStream::connect(LOCAL).is_err())?)
 }
 

@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use tls::KeyType;
 
-use crate::harness::{Test, TestResult, check, until};
-use crate::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
+use super::world::{LOCAL, METRICS, NAME, NGINX_TLS, SERVE, World, value};
+use super::world::{check, until};
+use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        Test { name: "ordinary_tls_peers_are_served_on_the_same_port", run: ordinary },
-        Test { name: "an_ordinary_tls_server_is_reached_too", run: ordinary_server },
-        Test { name: "a_wrong_certificate_is_refused", run: wrong_certificate },
-        Test { name: "each_direction_ends_by_itself", run: half_close },
-        Test { name: "strangers_do_no_harm", run: strangers },
-        Test { name: "metrics_tell_what_was_carried", run: metrics },
+        Test::new("ordinary_tls_peers_are_served_on_the_same_port", ordinary),
+        Test::new("an_ordinary_tls_server_is_reached_too", ordinary_server),
+        Test::new("a_wrong_certificate_is_refused", wrong_certificate),
+        Test::new("each_direction_ends_by_itself", half_close),
+        Test::new("strangers_do_no_harm", strangers),
+        Test::new("metrics_tell_what_was_carried", metrics),
     ]
 }
 
@@ -89,12 +90,12 @@ fn wrong_certificate() -> TestResult {
                     "--ca",
                     &roots,
                     "--address",
-                    crate::world::OWN,
+                    super::world::OWN,
                     "--metrics",
                     METRICS,
                 ];
                 let running =
-                    world.start(&world.client, "connect", crate::world::wiretax(), &all)?;
+                    world.start(&world.client, "connect", super::world::wiretax(), &all)?;
                 running.wait_for("connecting")?;
                 running
             }
@@ -123,9 +124,9 @@ fn wrong_certificate() -> TestResult {
         "other.test",
         "--insecure",
         "--address",
-        crate::world::OWN,
+        super::world::OWN,
     ];
-    let connect = world.start(&world.client, "connect", crate::world::wiretax(), &all)?;
+    let connect = world.start(&world.client, "connect", super::world::wiretax(), &all)?;
     connect.wait_for("connecting")?;
     check(connect.log().contains("--insecure"), || connect.log())?;
     check(std::fs::exists(&roots)?, || roots.clone())?;

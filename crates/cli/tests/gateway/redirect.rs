@@ -1,36 +1,36 @@
 //! One address for the machine and the gateway: one port, or the answers of one server, are taken.
 
-use std::error::Error;
 use std::fs::OpenOptions;
 
 use lab::Node;
 use tls::KeyType;
 
-use crate::harness::{Test, TestResult, check, skip, until};
-use crate::rounds::Watch;
-use crate::world::{LOCAL, NAME, NGINX_TLS, World, program, wiretax};
+use super::rounds::Watch;
+use super::world::{LOCAL, NAME, NGINX_TLS, World, wiretax};
+use super::world::{check, until};
+use lab_test::{Need, Test, TestResult, program, skip};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        Test { name: "one_port_of_the_machine_s_address_is_enough", run: one_port },
-        Test { name: "both_sides_share_their_machine_s_address", run: both },
-        Test { name: "a_kill_leaves_no_redirect", run: kill },
-        Test { name: "a_redirect_that_is_gone_ends_the_gateway", run: lost },
-        Test { name: "without_nft_the_error_says_so", run: no_nft },
+        Test::new("one_port_of_the_machine_s_address_is_enough", one_port),
+        Test::new("both_sides_share_their_machine_s_address", both),
+        Test::new("a_kill_leaves_no_redirect", kill),
+        Test::new("a_redirect_that_is_gone_ends_the_gateway", lost),
+        Test::new("without_nft_the_error_says_so", no_nft),
     ]
 }
 
 /// The server's own address and the port.
 const SHARED: &str = "10.77.1.2:443";
 
-fn world() -> Result<World, Box<dyn Error>> {
+fn world() -> TestResult<World> {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     if program("nft").is_none() {
-        return skip("nft is not on this machine (Debian: apt-get install nftables)");
+        return skip(Need::Nft, "nft is not on this machine (Debian: apt-get install nftables)");
     }
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = tun {
-        return skip(format!("/dev/net/tun may not be used: {error}"));
+        return skip(Need::Tap, format!("/dev/net/tun may not be used: {error}"));
     }
     let tried = "nft add table netdev t '{ flags owner; }; add chain netdev t c { type filter hook \
                  ingress device \"link1\" priority 0; }; add rule netdev t c fwd ip to 192.0.0.8 \
@@ -38,13 +38,13 @@ fn world() -> Result<World, Box<dyn Error>> {
     let output = world.command(&world.server, "sh", &["-c", tried])?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return skip(format!("this kernel has no such rules: {said}"));
+        return skip(Need::Nft, format!("this kernel has no such rules: {said}"));
     }
     Ok(world)
 }
 
 /// What is left of a gateway on a node: its table, its device.
-fn traces(world: &World, node: &Node) -> Result<String, Box<dyn Error>> {
+fn traces(world: &World, node: &Node) -> TestResult<String> {
     let script = "nft list ruleset; ip -o link | grep -o 'wiretax[0-9]*'";
     let output = world.command(node, "sh", &["-c", script])?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -161,7 +161,7 @@ fn lost() -> TestResult {
 fn no_nft() -> TestResult {
     let world = World::new("10ms", KeyType::EcdsaP256)?;
     if OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_err() {
-        return skip("/dev/net/tun may not be used");
+        return skip(Need::Tap, "/dev/net/tun may not be used");
     }
     let (chain, key) = (world.path("chain.pem"), world.path("key.pem"));
     // Hidden from it alone.

@@ -6,17 +6,18 @@ use std::process::Command;
 
 use tls::{Identity, KeyType};
 
-use crate::harness::{Test, TestResult, check, skip};
+use super::world::check;
 use crate::support::{data, run, talk, wiretax};
+use lab_test::{Need, Test, TestResult, skip};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        Test { name: "help_has_examples_and_exit_codes", run: help },
-        Test { name: "wrong_command_lines_are_refused_with_a_hint", run: command_lines },
-        Test { name: "wrong_files_are_refused_with_a_hint", run: files },
-        Test { name: "a_port_in_use_is_named", run: port_in_use },
-        Test { name: "without_rights_the_error_says_which", run: no_rights },
-        Test { name: "the_units_are_well_formed", run: units },
+        Test::new("help_has_examples_and_exit_codes", help),
+        Test::new("wrong_command_lines_are_refused_with_a_hint", command_lines),
+        Test::new("wrong_files_are_refused_with_a_hint", files),
+        Test::new("a_port_in_use_is_named", port_in_use),
+        Test::new("without_rights_the_error_says_which", no_rights),
+        Test::new("the_units_are_well_formed", units),
     ]
 }
 
@@ -134,10 +135,10 @@ fn no_rights() -> TestResult {
         .env("NO_COLOR", "1")
         .current_dir(folder.path())
         .output();
-    let Ok(output) = output else { return skip("setpriv is not on this machine") };
+    let Ok(output) = output else { return skip(Need::UtilLinux, "setpriv is not on this machine") };
     let text = talk(&output);
     if text.contains("setpriv: ") {
-        return skip(format!("this user may not become another: {text}"));
+        return skip(Need::Root, format!("this user may not become another: {text}"));
     }
     check(output.status.code() == Some(3), || text.clone())?;
     check(text.contains("error: ") && text.contains("hint: "), || text.clone())
@@ -156,7 +157,9 @@ fn units() -> TestResult {
         std::fs::write(&file, text)?;
         let looked =
             Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output();
-        let Ok(looked) = looked else { return skip("systemd-analyze is not on this machine") };
+        let Ok(looked) = looked else {
+            return skip(Need::Host, "systemd-analyze is not on this machine");
+        };
         let said = talk(&looked);
         check(looked.status.success() && !said.contains(&name), || said.clone())?;
     }

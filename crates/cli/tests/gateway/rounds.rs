@@ -1,7 +1,7 @@
 //! Round trips, counted in a capture: no clock decides.
 
+use lab_test::TestResult;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::sync::mpsc::Receiver;
 
 use lab::{Capture, CaptureOptions, Direction, Node, OwnedFrame};
@@ -20,24 +20,24 @@ pub struct Watch {
 
 impl Watch {
     /// At the client.
-    pub fn start(node: &Node) -> Result<Watch, Box<dyn Error>> {
+    pub fn start(node: &Node) -> TestResult<Watch> {
         Watch::at(node, Direction::Outbound)
     }
 
     /// At the server: what it sent before it had heard more. A response to early data that is late
     /// by a moment comes to the client after its next flight has left, but has been sent before.
-    pub fn at_server(node: &Node) -> Result<Watch, Box<dyn Error>> {
+    pub fn at_server(node: &Node) -> TestResult<Watch> {
         Watch::at(node, Direction::Inbound)
     }
 
-    fn at(node: &Node, of_client: Direction) -> Result<Watch, Box<dyn Error>> {
+    fn at(node: &Node, of_client: Direction) -> TestResult<Watch> {
         let (capture, frames) = node.capture_channel(&CaptureOptions::default(), 100_000)?;
         Ok(Watch { capture, frames, of_client })
     }
 
     /// Round trips from each connection's SYN until its response came, in the order of the
     /// connections.
-    pub fn rounds(self) -> Result<Vec<usize>, Box<dyn Error>> {
+    pub fn rounds(self) -> TestResult<Vec<usize>> {
         let stats = self.capture.stop()?;
         if stats.kernel_drops + stats.channel_drops > 0 {
             return Err(format!("the capture lost frames: {stats:?}").into());

@@ -1,17 +1,17 @@
 //! Two machines, a link of 50 ms between them, nginx on one, and gateways on both.
 
-use std::error::Error;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use lab::{Backend, EnterOptions, Lab, LabOptions, Node};
+use lab::{Backend, Lab, LabOptions, Node};
 use tempfile::TempDir;
 use tls::{Identity, KeyType};
 
-use crate::harness::{skip, until};
+use lab_test::{Need, TestResult, program, skip};
 
 /// The name that the certificate carries.
 pub const NAME: &str = "server.test";
@@ -47,8 +47,8 @@ pub struct Running {
 
 impl World {
     /// Enters the lab: to be called first.
-    pub fn new(rtt: &str, key: KeyType) -> Result<World, Box<dyn Error>> {
-        lab::enter(&EnterOptions::new())?;
+    pub fn new(rtt: &str, key: KeyType) -> TestResult<World> {
+        lab_test::net::enter()?;
         let mut lab =
             Lab::new(LabOptions { seed: 7, backend: Backend::Veth, ..LabOptions::default() })?;
         let client = lab.add_node("client")?;
@@ -70,7 +70,7 @@ impl World {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn write_identity(&self, key: KeyType) -> Result<(), Box<dyn Error>> {
+    fn write_identity(&self, key: KeyType) -> TestResult<()> {
         let identity = Identity::generate(key, 1, &[NAME])?;
         fs::write(self.path("chain.pem"), identity.chain_pem()?)?;
         fs::write(self.path("key.pem"), identity.private_key_pem()?)?;
@@ -79,7 +79,7 @@ impl World {
         Ok(())
     }
 
-    fn write_pages(&self) -> Result<(), Box<dyn Error>> {
+    fn write_pages(&self) -> TestResult<()> {
         fs::create_dir(self.path("www"))?;
         for (name, len) in [("page", PAGE), ("large", LARGE)] {
             let bytes: Vec<u8> =
@@ -90,9 +90,12 @@ impl World {
     }
 
     /// Starts nginx on the server: plaintext on loopback, TLS on the kernel's own address.
-    pub fn nginx(&self) -> Result<Running, Box<dyn Error>> {
+    pub fn nginx(&self) -> TestResult<Running> {
         let Some(nginx) = program("nginx") else {
-            return skip("nginx is not on this machine (Debian: apt-get install nginx)");
+            return skip(
+                Need::Nginx,
+                "nginx is not on this machine (Debian: apt-get install nginx)",
+            );
         };
         let (own, folder) = (self.server.addr4()?, self.folder.path().display());
         let config = format!(
@@ -129,13 +132,13 @@ impl World {
     }
 
     /// What the connecting gateway tells at [`METRICS`].
-    pub fn metrics(&self) -> Result<String, Box<dyn Error>> {
+    pub fn metrics(&self) -> TestResult<String> {
         let output = self.curl(&[&format!("http://{METRICS}/metrics")])?;
         Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Starts the serving gateway with these options besides.
-    pub fn serve(&self, listen: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+    pub fn serve(&self, listen: &str, options: &[&str]) -> TestResult<Running> {
         let (chain, key) = (self.path("chain.pem"), self.path("key.pem"));
         let all = [
             &["gateway", "serve", "--listen", listen, "--to", "127.0.0.1:80"][..],
@@ -148,12 +151,12 @@ impl World {
     }
 
     /// Starts the connecting gateway, with an address of its own.
-    pub fn connect(&self, to: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+    pub fn connect(&self, to: &str, options: &[&str]) -> TestResult<Running> {
         self.connect_by(to, &[&["--address", OWN], options].concat())
     }
 
     /// Starts the connecting gateway.
-    pub fn connect_by(&self, to: &str, options: &[&str]) -> Result<Running, Box<dyn Error>> {
+    pub fn connect_by(&self, to: &str, options: &[&str]) -> TestResult<Running> {
         let roots = self.path("roots.pem");
         let all = [
             &["gateway", "connect", "--listen", LOCAL, "--to", to][..],
@@ -173,7 +176,7 @@ impl World {
         name: &str,
         program: &str,
         arguments: &[&str],
-    ) -> Result<Running, Box<dyn Error>> {
+    ) -> TestResult<Running> {
         let log = (0..).map(|number| self.folder.path().join(format!("{name}-{number}.log")));
         let log = log.into_iter().find(|log| !log.exists()).ok_or("no name for a log")?;
         let file = File::create(&log)?;
@@ -185,28 +188,23 @@ impl World {
     }
 
     /// Runs a program on a node to its end.
-    pub fn command(
-        &self,
-        node: &Node,
-        program: &str,
-        arguments: &[&str],
-    ) -> Result<Output, Box<dyn Error>> {
+    pub fn command(&self, node: &Node, program: &str, arguments: &[&str]) -> TestResult<Output> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("RUST_LOG");
         Ok(node.run(move || command.output())??)
     }
 
     /// What curl on the client gets.
-    pub fn curl(&self, arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+    pub fn curl(&self, arguments: &[&str]) -> TestResult<Output> {
         if program("curl").is_none() {
-            return skip("curl is not on this machine");
+            return skip(Need::Curl, "curl is not on this machine");
         }
         let all = [&["--silent", "--show-error", "--max-time", "30"], arguments].concat();
         self.command(&self.client, "curl", &all)
     }
 
     /// A page of nginx's, by a URL: the bytes are compared.
-    pub fn get(&self, page: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
+    pub fn get(&self, page: &str, arguments: &[&str]) -> TestResult<()> {
         let output = self.curl(arguments)?;
         let expected = fs::read(self.path(&format!("www/{page}")))?;
         if !output.status.success() || output.stdout != expected {
@@ -227,7 +225,7 @@ impl Running {
     }
 
     /// Waits until it has printed this.
-    pub fn wait_for(&self, text: &str) -> Result<(), Box<dyn Error>> {
+    pub fn wait_for(&self, text: &str) -> TestResult<()> {
         let pid = self.child.id();
         until(text, || {
             if self.log().contains(text) {
@@ -241,13 +239,13 @@ impl Running {
         .map_err(|error| format!("{error}; it said:\n{}", self.log()).into())
     }
 
-    pub fn signal(&self, signal: &str) -> Result<(), Box<dyn Error>> {
+    pub fn signal(&self, signal: &str) -> TestResult<()> {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
         if sent.success() { Ok(()) } else { Err("no signal sent".into()) }
     }
 
     /// Waits for its end: its exit status.
-    pub fn end(&mut self) -> Result<Option<i32>, Box<dyn Error>> {
+    pub fn end(&mut self) -> TestResult<Option<i32>> {
         let status = until("its end", || Ok(self.child.try_wait()?));
         Ok(status.map_err(|error| format!("{error}; it said:\n{}", self.log()))?.code())
     }
@@ -274,12 +272,14 @@ pub fn wiretax() -> &'static str {
     env!("CARGO_BIN_EXE_wiretax")
 }
 
-/// A program of the system, in the administrator's folders too.
-pub fn program(name: &str) -> Option<String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    let file = folders.map(|folder| folder.join(name)).find(|file| Path::is_file(file))?;
-    Some(file.display().to_string())
+/// Ends a test as failed unless this holds.
+pub fn check(holds: bool, otherwise: impl FnOnce() -> String) -> TestResult {
+    if holds { Ok(()) } else { Err(otherwise().into()) }
+}
+
+/// Looks every few milliseconds until `look` finds something, for a bounded time.
+pub fn until<T>(what: &str, look: impl FnMut() -> TestResult<Option<T>>) -> TestResult<T> {
+    lab_test::until(what, Duration::from_secs(30), look)
 }
 
 /// The first value in a page of metrics whose line begins so.

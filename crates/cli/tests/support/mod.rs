@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use lab_test::Need;
+
 /// The program, quiet of colours and away from any results folder of the checkout.
 pub fn wiretax(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wiretax"));
@@ -72,13 +74,9 @@ pub fn files_below(folder: &Path) -> Vec<String> {
 
 /// Whether a program of the system is there; says so if it is not.
 pub fn has(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", &format!("command -v {program}")])
-        .stdout(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
+    let found = lab_test::program(program).is_some();
     if !found {
-        eprintln!("SKIPPED: {program} is not on this machine");
+        lab_test::skipped(Need::of_program(program), &format!("{program} is not on this machine"));
     }
     found
 }

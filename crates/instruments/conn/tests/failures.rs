@@ -1,10 +1,8 @@
 //! Peers that refuse, break off, stay silent or talk nonsense.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use conn::{
     ClientPlan, ClientTransport, Failure, Fault, Running, Server, ServerPlan, ServerTransport,
     connect,

@@ -2,16 +2,15 @@
 //!
 //! The test starts its own program again in new user and network namespaces, which needs no root.
 
-mod common;
-
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use common::*;
+use crate::common::*;
 use conn::{
     ClientPlan, ClientTransport, FastOpen, Outcome, Running, Server, ServerPlan, ServerRecord,
     ServerTransport, SynData, connect,
 };
+use lab_test::{Need, skip};
 use tls::{Client, Group, Library, Version};
 
 /// Set in the child.
@@ -27,7 +26,7 @@ fn fast_open_in_a_namespace() {
         (c"/proc/self/gid_map", format!("0 {gid} 1")),
     ];
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "inside", "--ignored", "--nocapture"]).env(INSIDE, "1");
+    child.args(["--exact", "fast_open::inside", "--ignored", "--nocapture"]).env(INSIDE, "1");
     // SAFETY: between fork and exec only system calls are made: unshare, open, write, close.
     unsafe {
         child.pre_exec(move || {
@@ -44,7 +43,7 @@ fn fast_open_in_a_namespace() {
     }
     match child.status() {
         Ok(status) => assert!(status.success(), "the test inside the namespace failed"),
-        Err(error) => eprintln!("SKIPPED: no user and network namespaces here: {error}"),
+        Err(error) => skip!(Need::Lab, "no user and network namespaces here: {error}"),
     }
 }
 
@@ -53,9 +52,7 @@ fn fast_open_in_a_namespace() {
 fn inside() {
     assert!(std::env::var_os(INSIDE).is_some(), "run fast_open_in_a_namespace instead");
     if !loopback_up() {
-        return eprintln!(
-            "SKIPPED: this namespace gives no rights over its own loopback interface"
-        );
+        skip!(Need::Host, "this namespace gives no rights over its own loopback interface");
     }
     // 0x1: clients may; 0x2: servers may. Cookies are needed but where a socket option says otherwise.
     std::fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3").unwrap();

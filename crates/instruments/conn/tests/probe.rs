@@ -1,15 +1,14 @@
 //! Probing servers on loopback: our own, Debian's `openssl s_server`, and none.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use conn::probe::{Mode, Options, ProbeError, Report, Target, Verdict, probe};
 use conn::{Fault, Running, Server, ServerPlan, ServerTransport};
+use lab_test::{Need, skip};
 use tls::{Library, Trust, Version};
 
 fn target(address: SocketAddr) -> Target {
@@ -220,8 +219,7 @@ fn s_server(directory: &std::path::Path) -> (Killed, u16) {
 #[tokio::test]
 async fn openssl_s_server() {
     if !have_openssl() {
-        eprintln!("SKIPPED: no `openssl` program here");
-        return;
+        skip!(Need::Openssl, "no `openssl` program here");
     }
     let directory = tempfile::tempdir().unwrap();
     let (_server, port) = s_server(directory.path());

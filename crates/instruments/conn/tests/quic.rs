@@ -1,10 +1,8 @@
 //! Connections over QUIC on loopback, client and server in one runtime.
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use conn::{
     ClientPlan, ClientTransport, Failure, Fault, Outcome, Running, Server, ServerPlan,
     ServerRecord, ServerTransport, connect,

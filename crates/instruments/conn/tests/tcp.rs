@@ -1,12 +1,11 @@
 //! Connections over the kernel's TCP on loopback, client and server in one runtime.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use conn::{
     ClientPlan, ClientTransport, FastOpen, Outcome, Running, Server, ServerPlan, ServerRecord,
     ServerTransport, SynData, connect,
 };
+use lab_test::{Need, skip};
 use tls::{Client, EarlyData, Group, KeyExchange, Library, Ticket, Version};
 
 fn serve(tls: Option<tls::Server>) -> Running {
@@ -289,7 +288,7 @@ async fn ipv6_listens_on_ipv6_only() {
         ServerPlan { response: vec![b'r'; 100], ..ServerPlan::plain() },
     ) {
         Ok(server) => server.spawn(),
-        Err(error) => return eprintln!("SKIPPED: no IPv6 here: {error}"),
+        Err(error) => skip!(Need::Ipv6, "no IPv6 here: {error}"),
     };
     let (outcome, _) = exchange(&server, plain(&server)).await;
     assert!(outcome.local.is_ipv6());

@@ -5,7 +5,7 @@
 //! WIRETAX_HAPROXY_TEST=openssl-1.1.1w=/path/to/sdk cargo test -p haproxy --test builds
 //! ```
 //!
-//! Without a test harness: the lab must be entered before any thread is started.
+//! Without libtest: the lab must be entered before any thread is started.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use haproxy::{
     Builder, Built, End, Library, Locks, Plan, RELEASES, Scenario, Summary, Watcher, measure, table,
 };
+use lab_test::{Need, Test, TestResult, skip};
 use record::{Finished, Manifest, Recorder, Session};
 
 const VARIABLE: &str = "WIRETAX_HAPROXY_TEST";
@@ -34,10 +35,14 @@ impl Watcher for Quiet {
     }
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    let test = Test::new("haproxy_is_built_and_measured", built_and_measured);
+    lab_test::main(&[test.within(Duration::from_secs(1800))])
+}
+
+fn built_and_measured() -> TestResult {
     let Ok(wanted) = std::env::var(VARIABLE) else {
-        println!("ignored: {VARIABLE} names no library");
-        return;
+        return skip(Need::Named, format!("{VARIABLE} names no library"));
     };
     let pairs = wanted.split(',').filter_map(|pair| pair.split_once('='));
     let libraries: Vec<Library> =
@@ -84,4 +89,5 @@ fn main() {
         assert!(resumed.iter().all(|share| share.is_some_and(|share| (share > 0.9) == chain)));
         assert_eq!(row.back_resumed.is_some(), chain);
     }
+    Ok(())
 }

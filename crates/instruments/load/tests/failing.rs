@@ -1,11 +1,9 @@
 //! Loading a server that does not do its work: every failure is data, by its kind.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Manner, options, run, serve, serve_with};
 use load::{Error, Kind, Options, Report, Stage};
-use support::{Manner, options, run, serve, serve_with};
 use tls::{Group, Trust, Version};
 
 /// All connections must fail in this one way.

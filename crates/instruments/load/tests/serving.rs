@@ -1,11 +1,9 @@
 //! Loading a server that does its work.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Manner, Seen, options, run, serve, serve_with};
 use load::{Close, Control, Options, Pace};
-use support::{Manner, Seen, options, run, serve, serve_with};
 use tls::{Group, Version};
 
 #[test]

@@ -1,14 +1,13 @@
 //! Whatever ends the program, nothing is left: no process, no namespace, no device.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use lab_test::{Running, Scenario, Test, TestResult, until};
+use lab_test::{Running, Scenario, Test, TestResult, until, Need, skip};
 
 use crate::support::pair;
 

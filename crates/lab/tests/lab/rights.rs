@@ -1,6 +1,5 @@
 //! Who may enter, and what those are told who may not.
 
-use std::error::Error;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -324,5 +324,4 @@ fn note_text(out: &mut String, note: &Note, width: usize) {
 }
 
 #[cfg(test)]
-#[path = "text_tests.rs"]
 mod tests;

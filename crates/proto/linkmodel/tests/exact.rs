@@ -1,10 +1,8 @@
 //! Fates at exact virtual times, computed by hand.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Token, config, fates, poll};
+use crate::common::{Token, config, fates, poll};
 use fault::Explain;
 use linkmodel::{DELAY_LINE_FRAMES, DropCause, Frame, Link, LinkConfig, Output, Path};
 use units::Time;

@@ -1,8 +1,6 @@
 //! What a middlebox does to frames with and without data on a SYN.
 
-mod common;
-
-use common::{Token, config};
+use crate::common::{Token, config};
 use fault::Explain;
 use linkmodel::{DropCause, Link, LinkConfig, Middlebox, Output, Path, Tally, fuzz};
 use proptest::prelude::*;

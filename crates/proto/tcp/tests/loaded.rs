@@ -1,13 +1,10 @@
 //! Loaded handshakes in a network that does not help: lost, late, doubled, dropped, stripped, and
 //! peers that know nothing of them.
-#![allow(missing_docs)]
-
-mod host;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use host::{Fate, Host, PORT, Packet, Plan, Script, World, bytes, rtt};
+use crate::host::{Fate, Host, PORT, Packet, Plan, Script, World, bytes, rtt};
 use linkmodel::Middlebox;
 use tcp::{Checksum, Config, ConnectOptions, Endpoint, IfRefused, ListenOptions, SynData};
 use units::Time;
@@ -215,7 +212,7 @@ fn a_path_that_harms_only_loaded_syn_acks() {
 #[test]
 fn a_server_that_takes_no_data_is_an_ordinary_one() {
     for (make, salt) in [(plan as fn() -> Plan, 1), (withdrawing, 9)] {
-        let plain = Host::new(host::SERVER, Config::default(), 2)
+        let plain = Host::new(crate::host::SERVER, Config::default(), 2)
             .listening(ListenOptions { admit: |_| false, ..ListenOptions::default() }, server);
         let mut world = World::new(1, &rtt(100), Host::client(make()), plain);
         complete(&mut world);
@@ -245,8 +242,8 @@ fn both_may_open_at_once() {
             (plan.salt, plan.loaded) = (salt, loaded);
             Host::new(address, Config::default(), salt).with_plan(plan)
         };
-        let one = host(host::CLIENT, host::SERVER, 1);
-        let two = host(host::SERVER, host::CLIENT, 2);
+        let one = host(crate::host::CLIENT, crate::host::SERVER, 1);
+        let two = host(crate::host::SERVER, crate::host::CLIENT, 2);
         let mut world = World::new(1, &rtt(100), one, two);
         world.run(900);
         for player in [&world.client().players[0], &world.server().players[0]] {
@@ -297,7 +294,7 @@ fn transmitted(endpoint: &mut Endpoint, now: Time) -> Vec<Packet> {
 fn a_syn_sent_again_with_another_hello_changes_nothing() {
     let local = SocketAddr::new(IpAddr::from([10, 77, 0, 2]), PORT);
     let mut endpoint = Endpoint::new(Config::default(), [7; 32]);
-    let listener = endpoint.listen(local, host::listen_options()).unwrap();
+    let listener = endpoint.listen(local, crate::host::listen_options()).unwrap();
     let mut now = Time::from_millis(1);
     let (one, two) = (bytes(1, 0, 1200), bytes(2, 0, 1100));
     let give = |endpoint: &mut Endpoint, now, data: &[u8]| {
@@ -345,7 +342,7 @@ fn who_is_not_known_is_sent_three_times_what_came_at_most() {
     let local = SocketAddr::new(IpAddr::from([10, 77, 0, 2]), PORT);
     for data in [0, 1, 60, 500, 1200, 1440] {
         let mut endpoint = Endpoint::new(Config::default(), [7; 32]);
-        let listener = endpoint.listen(local, host::listen_options()).unwrap();
+        let listener = endpoint.listen(local, crate::host::listen_options()).unwrap();
         let syn = segment(Flags::SYN, 1000, None, &bytes(1, 0, data));
         endpoint.handle_packet(Time::ZERO, &syn, Checksum::Verify).unwrap();
         if let Some(id) = endpoint.accept(listener) {

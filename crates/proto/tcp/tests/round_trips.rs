@@ -1,12 +1,9 @@
 //! Round trips until the request leaves and the response comes, as exact integers, for the shape of
 //! each profile's flights. The engine is scripted: it needs no time but where a test says so.
-#![allow(missing_docs)]
-
-mod host;
 
 use std::time::Duration;
 
-use host::{Host, Plan, Script, World, rtt};
+use crate::host::{Host, Plan, Script, World, rtt};
 use units::Time;
 
 const RTT_MS: u64 = 100;
@@ -104,7 +101,8 @@ fn ipv6_takes_the_same() {
     let mut plan = Plan::new(tls13_client(0)).loaded();
     plan.remote = "[fd77::2]:443".parse().unwrap();
     let client = Host::new("fd77::1", config(), 1).with_plan(plan);
-    let server = Host::new("fd77::2", config(), 2).listening(host::listen_options(), tls13_server);
+    let server =
+        Host::new("fd77::2", config(), 2).listening(crate::host::listen_options(), tls13_server);
     let mut world = World::new(1, &rtt(RTT_MS), client, server);
     world.run(600);
     let client = &world.client().players[0];

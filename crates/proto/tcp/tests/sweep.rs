@@ -1,14 +1,11 @@
 //! Thousands of connections over paths that lose, reorder, double and corrupt: in the end both sides
 //! have all bytes, or both have failed.
-#![allow(missing_docs)]
-
-mod host;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use host::{Host, Plan, Player, Script, Step, World};
+use crate::host::{Host, Plan, Player, Script, Step, World};
 use linkmodel::{Jitter, LinkConfig, Middlebox, Path, Queue, Reorder, mix};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -193,8 +190,9 @@ fn one(kind: &Kind, seed: u64, row: &mut Row) -> Result<(), String> {
     let admit: fn(&tcp::LoadedSyn<'_>) -> bool =
         if rng.random_bool(0.8) { |_| true } else { |_| false };
     let options = ListenOptions { admit, ..ListenOptions::default() };
-    let addresses = if rng.random_bool(0.3) { V6 } else { [host::CLIENT, host::SERVER] };
-    plan.remote = SocketAddr::new(addresses[1].parse().expect("an address"), host::PORT);
+    let addresses =
+        if rng.random_bool(0.3) { V6 } else { [crate::host::CLIENT, crate::host::SERVER] };
+    plan.remote = SocketAddr::new(addresses[1].parse().expect("an address"), crate::host::PORT);
     let is_v6 = addresses == V6;
     let (mut client, mut server) = (
         Host::new(addresses[0], config(&mut rng, is_v6), seed as u8).with_plan(plan),

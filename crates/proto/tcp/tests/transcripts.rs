@@ -1,9 +1,6 @@
 //! Whole conversations at exact times, segment by segment.
-#![allow(missing_docs)]
 
-mod host;
-
-use host::{Fate, Host, Plan, Script, World, rtt};
+use crate::host::{Fate, Host, Plan, Script, World, rtt};
 
 fn echo(_: u8) -> Script {
     Script::new(&[(100, 3000)])

@@ -408,5 +408,4 @@ impl Partial {
 }
 
 #[cfg(test)]
-#[path = "fragments_tests.rs"]
 mod tests;

@@ -438,5 +438,4 @@ impl<T: Entry> Table<T> {
 }
 
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

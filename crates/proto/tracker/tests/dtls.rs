@@ -1,8 +1,4 @@
 //! DTLS beside QUIC: told apart, counted, passed over; and a QUIC connection whose record leaves.
-#![allow(missing_docs)]
-
-#[path = "common/wrap.rs"]
-mod wrap;
 
 use rustls::Side;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
@@ -21,7 +17,8 @@ fn tracker() -> Tracker {
 
 fn send(tracker: &mut Tracker, millis: u64, from_client: bool, payload: &[u8]) {
     let (from, to) = if from_client { (50_000, 443) } else { (443, 50_000) };
-    let mut packet = wrap::ipv4(17, &wrap::datagram(from, to, payload));
+    let mut packet =
+        crate::common::wrap::ipv4(17, &crate::common::wrap::datagram(from, to, payload));
     if !from_client {
         let (head, tail) = packet.split_at_mut(16);
         head[12..].swap_with_slice(&mut tail[..4]);

@@ -1,11 +1,8 @@
 //! Handshakes that fail, and what follows from records: classes and durations.
-#![allow(missing_docs)]
-
-mod talk;
 
 use std::time::Duration;
 
-use talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
+use crate::talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
 use tracker::{Class, Connection, EarlyData, Resumption, Uncertain};
 use wire::tcp::Flags;
 

@@ -1,5 +1,4 @@
 //! The fuzz entry points on bytes that proptest makes: the same code that the fuzz targets run.
-#![allow(missing_docs)]
 
 use proptest::prelude::*;
 

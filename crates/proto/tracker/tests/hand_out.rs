@@ -1,13 +1,9 @@
 //! Records given out after the handshake, endings after that.
-#![allow(missing_docs)]
-
-mod common;
-mod talk;
 
 use std::collections::BTreeMap;
 
-use common::frames;
-use talk::{Talk, client_hello, encrypted, hello_13, talk_with};
+use crate::common::frames;
+use crate::talk::{Talk, client_hello, encrypted, hello_13, talk_with};
 use tracker::{
     Connection, Counters, End, Ending, HandOut, Limits, LinkType, Output, Packet, Tracker, Traffic,
 };
@@ -146,7 +142,7 @@ fn a_plain_stream_leaves_once_both_have_spoken() {
     t.at(20).send(1, b"yz");
     let Some(Output::Connection(c)) = t.tracker.poll_output() else { panic!("a record") };
     assert!(c.goes_on && c.tls.is_none() && c.end == End::Open);
-    assert_eq!((c.client_data, c.server_data), (talk::ms(10), talk::ms(20)));
+    assert_eq!((c.client_data, c.server_data), (crate::talk::ms(10), crate::talk::ms(20)));
     t.at(30).send(0, b"more").at(40).flagged(1, Flags::FIN).at(50).flagged(0, Flags::RST);
     assert_eq!((t.tracker.poll_output(), t.tracker.active()), (None, 1));
     t.tracker.close();
@@ -174,7 +170,7 @@ fn a_handshake_leaves_with_its_first_answer_and_not_before() {
     let Some(Output::Connection(c)) = t.tracker.poll_output() else { panic!("a record") };
     assert_eq!(
         (c.client_data, c.server_data, c.last_frame),
-        (talk::ms(30), talk::ms(40), Time::from_millis(40))
+        (crate::talk::ms(30), crate::talk::ms(40), Time::from_millis(40))
     );
     // One that goes nowhere waits for its end.
     t.port = 1;

@@ -1,13 +1,9 @@
 //! Connections of rustls with itself, read with their keys, without, and with wrong ones.
-#![allow(missing_docs)]
 
-mod pair;
-mod talk;
-
-use pair::{Ends, Pair, certificate, ends, provider, replay};
+use crate::pair::{Ends, Pair, certificate, ends, provider, replay};
+use crate::talk::ms;
 use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use talk::ms;
 use tracker::{Class, Connection, EarlyData, KeyUse};
 
 const SUITES: [u16; 3] = [0x1301, 0x1302, 0x1303];

@@ -1,13 +1,10 @@
 //! An outside judge of decryption: tshark with the same key log.
-#![allow(missing_docs)]
 
-mod pair;
-mod talk;
-
+use lab_test::{Need, skip};
 use std::process::Command;
 use std::time::Duration;
 
-use pair::{Pair, captured, ends, replay};
+use crate::pair::{Pair, captured, ends, replay};
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use tracker::Connection;
 use units::Time;
@@ -77,8 +74,7 @@ fn tshark_decrypts_the_same() {
             let lines = ends.lines.0.lock().unwrap().clone();
             let name = format!("{suite}-{client_certificate}-{resumed}");
             let Some(judged) = judge(&pair, &lines, &name) else {
-                println!("SKIPPED: tshark is not installed");
-                return;
+                skip!(Need::Tshark, "tshark is not installed");
             };
             assert_eq!(told(&replay(&pair.wire, 1460, Some(&lines))), judged, "{name}");
         }

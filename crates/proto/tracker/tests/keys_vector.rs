@@ -1,12 +1,9 @@
 //! OpenSSL 3.0 with itself, captured with its key log: padding, client certificates, KeyUpdate, no
 //! tickets, a suite that is not decrypted. Every time was read off with tshark and the same keys.
-#![allow(missing_docs)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{Frame, frames};
+use crate::common::{Frame, frames};
 use tracker::{Connection, KeyLog, KeyUse, Limits, LinkType, Tracker, Uncertain};
 use units::Time;
 

@@ -1,9 +1,6 @@
 //! Old, odd and cut hellos.
-#![allow(missing_docs)]
 
-mod talk;
-
-use talk::{client_hello, encrypted, hello_13, ms, record, share, talk};
+use crate::talk::{client_hello, encrypted, hello_13, ms, record, share, talk};
 use tracker::{Class, EarlyData, TlsFacts, Uncertain};
 use wire::tls::{ClientHelloRepr, Extension, ExtensionKind, HELLO_RETRY_REQUEST_RANDOM, body};
 
@@ -204,8 +201,11 @@ fn a_drafts_retry_names_its_group_and_the_server_hello_its_own() {
 fn a_retry_without_a_server_hello_has_no_group() {
     let mut t = talk();
     t.open().send(0, &client_hello(true, false, &[]));
-    let retry =
-        talk::server_hello(HELLO_RETRY_REQUEST_RANDOM, 0x1301, &[(43, &[3, 4]), (51, &[0, 0x17])]);
+    let retry = crate::talk::server_hello(
+        HELLO_RETRY_REQUEST_RANDOM,
+        0x1301,
+        &[(43, &[3, 4]), (51, &[0, 0x17])],
+    );
     t.at(20).send(1, &retry);
     let c = t.finish();
     assert_eq!(c.class(), Some(Class::Failed));
@@ -219,7 +219,7 @@ fn a_vendors_version_is_tls_1_3() {
     let mut t = talk();
     t.open().send(0, &record(22, &hello_of(&[0xfafa, 0xfb17, 0x7e02, 0x0303], false, 0)));
     let share = share();
-    let hello = talk::server_hello([5; 32], 0x1301, &[(43, &[0xfb, 0x17]), (51, &share)]);
+    let hello = crate::talk::server_hello([5; 32], 0x1301, &[(43, &[0xfb, 0x17]), (51, &share)]);
     t.at(20).send(1, &[hello, encrypted(1234)].concat());
     t.at(30).send(0, &[encrypted(53), encrypted(18)].concat()).at(40).send(1, &encrypted(18));
     let c = t.finish();

@@ -1,11 +1,6 @@
 //! Captures wrapped in each encapsulation, and in fragments: the same records as bare.
-#![allow(missing_docs)]
 
-mod common;
-#[path = "common/wrap.rs"]
-mod wrap;
-
-use common::{Frame, frames};
+use crate::common::{Frame, frames};
 use proptest::prelude::*;
 use tracker::{Connection, Counters, Limits, LinkType, Tracker};
 use wire::ethernet::EtherType;
@@ -61,7 +56,9 @@ fn same_as_bare(link: LinkType, what: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
 
 #[test]
 fn each_encapsulation_gives_the_same_records() {
-    use wrap::{datagram, ethernet, gre, ipv4, ipv6, labelled, pppoe, tagged, vxlan};
+    use crate::common::wrap::{
+        datagram, ethernet, gre, ipv4, ipv6, labelled, pppoe, tagged, vxlan,
+    };
     let (v4, v6) = (EtherType::IPV4, EtherType::IPV6);
     type Wrap = Box<dyn Fn(&[u8]) -> Vec<u8>>;
     let all: Vec<(&str, Wrap)> = vec![
@@ -120,11 +117,15 @@ fn each_link_type_gives_the_same_records() {
     assert_eq!(LinkType::from_number(105), None);
     let v4 = EtherType::IPV4;
     same_as_bare(LinkType::RawIp, "raw", |f| packet(f).to_vec());
-    same_as_bare(LinkType::LinuxCooked, "cooked", |f| wrap::cooked(v4, None, packet(f)));
-    same_as_bare(LinkType::LinuxCooked2, "cooked 2", |f| wrap::cooked(v4, Some(2), packet(f)));
+    same_as_bare(LinkType::LinuxCooked, "cooked", |f| {
+        crate::common::wrap::cooked(v4, None, packet(f))
+    });
+    same_as_bare(LinkType::LinuxCooked2, "cooked 2", |f| {
+        crate::common::wrap::cooked(v4, Some(2), packet(f))
+    });
     same_as_bare(LinkType::LinuxCooked, "cooked with a tag", |f| {
-        let tagged = wrap::tagged(f, &[EtherType::VLAN]);
-        wrap::cooked(EtherType::VLAN, None, &tagged[14..])
+        let tagged = crate::common::wrap::tagged(f, &[EtherType::VLAN]);
+        crate::common::wrap::cooked(EtherType::VLAN, None, &tagged[14..])
     });
     for family in [[2, 0, 0, 0], [0, 0, 0, 2]] {
         same_as_bare(LinkType::Loopback, "loopback", |f| [&family, packet(f)].concat());
@@ -137,10 +138,10 @@ fn tunnels_are_followed_to_a_depth_and_no_further() {
     for (depth, followed) in [(6, 1), (7, 0), (60, 0)] {
         let mut inner = packet(bytes).to_vec();
         for _ in 0..depth {
-            inner = wrap::ipv4(4, &inner);
+            inner = crate::common::wrap::ipv4(4, &inner);
         }
         // Ethernet, the outer headers, and the innermost: eight in all.
-        let frame = wrap::ethernet(EtherType::IPV4, &inner);
+        let frame = crate::common::wrap::ethernet(EtherType::IPV4, &inner);
         let counters = observe(LinkType::Ethernet, &[(units::Time::ZERO, frame, 1)]).1;
         assert_eq!((counters.followed, counters.other), (followed, 1 - followed), "{depth}");
     }
@@ -174,14 +175,14 @@ fn fragments_give_the_records_of_the_whole() {
             for (what, split) in [
                 (
                     "IPv4",
-                    (|n, p| wrap::fragments_v4(p, n as u16, 128))
+                    (|n, p| crate::common::wrap::fragments_v4(p, n as u16, 128))
                         as fn(usize, &[u8]) -> Vec<Vec<u8>>,
                 ),
-                ("in a tunnel", |n, p| wrap::fragments_v6(4, p, n as u32, 96)),
+                ("in a tunnel", |n, p| crate::common::wrap::fragments_v6(4, p, n as u32, 96)),
                 ("on both levels", |n, p| {
-                    let inner = wrap::fragments_v4(p, n as u16, 200);
+                    let inner = crate::common::wrap::fragments_v4(p, n as u16, 200);
                     let outer = |(k, f): (usize, &Vec<u8>)| {
-                        wrap::fragments_v6(4, f, (n * 64 + k) as u32, 128)
+                        crate::common::wrap::fragments_v6(4, f, (n * 64 + k) as u32, 128)
                     };
                     inner.iter().enumerate().flat_map(outer).collect()
                 }),
@@ -207,7 +208,8 @@ fn fragments_give_the_records_of_the_whole() {
 #[test]
 fn overlapping_fragments_are_dropped_and_counted() {
     let original = frames(NAMES[0]);
-    let mut pieces = in_fragments(&original[3..4], 0, |n, p| wrap::fragments_v4(p, n as u16, 64));
+    let mut pieces =
+        in_fragments(&original[3..4], 0, |n, p| crate::common::wrap::fragments_v4(p, n as u16, 64));
     let mut overlap = pieces[1].clone();
     overlap.1[7] -= 1;
     pieces.insert(1, overlap);
@@ -228,11 +230,11 @@ proptest! {
         let original = frames(NAMES[2]);
         let v4 = EtherType::IPV4;
         let mut wrapped: Vec<Frame> = match way {
-            0 => in_fragments(&original, 1, |n, p| wrap::fragments_v4(p, n as u16, 64)),
-            1 => in_fragments(&original, 1, |n, p| wrap::fragments_v6(4, p, n as u32, 64)),
-            2 => in_fragments(&original, 0, |_, p| vec![wrap::ipv4(47, &wrap::gre(v4, p))]),
+            0 => in_fragments(&original, 1, |n, p| crate::common::wrap::fragments_v4(p, n as u16, 64)),
+            1 => in_fragments(&original, 1, |n, p| crate::common::wrap::fragments_v6(4, p, n as u32, 64)),
+            2 => in_fragments(&original, 0, |_, p| vec![crate::common::wrap::ipv4(47, &crate::common::wrap::gre(v4, p))]),
             _ => in_fragments(&original, 0, |_, p| {
-                vec![wrap::ipv6(17, &wrap::vxlan(&wrap::labelled(p, 2)))]
+                vec![crate::common::wrap::ipv6(17, &crate::common::wrap::vxlan(&crate::common::wrap::labelled(p, 2)))]
             }),
         };
         for (frame, byte, bit) in flips {

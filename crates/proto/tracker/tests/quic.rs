@@ -1,5 +1,4 @@
 //! QUIC connections: the packets of RFC 9001 Appendix A, and conversations under real Initial keys.
-#![allow(missing_docs)]
 
 use std::net::Ipv4Addr;
 

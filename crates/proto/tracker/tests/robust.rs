@@ -3,8 +3,6 @@
 #![allow(missing_docs)]
 
 mod common;
-#[path = "common/wrap.rs"]
-mod wrap;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -143,14 +141,19 @@ fn ways(original: &[Frame]) -> Vec<(LinkType, Vec<Frame>)> {
     let v4 = EtherType::IPV4;
     vec![
         (LinkType::Ethernet, original.to_vec()),
-        (LinkType::Ethernet, map(&|_, p| vec![wrap::labelled(p, 3)])),
-        (LinkType::Ethernet, map(&|_, p| vec![wrap::pppoe(p)])),
-        (LinkType::RawIp, map(&|_, p| vec![wrap::ipv4(47, &wrap::gre(v4, p))])),
-        (LinkType::RawIp, map(&|_, p| vec![wrap::ipv6(17, &wrap::vxlan(&wrap::ethernet(v4, p)))])),
-        (LinkType::LinuxCooked, map(&|_, p| vec![wrap::cooked(v4, None, p)])),
-        (LinkType::LinuxCooked2, map(&|_, p| vec![wrap::cooked(v4, Some(3), p)])),
-        (LinkType::RawIp, map(&|n, p| wrap::fragments_v4(p, n as u16, 256))),
-        (LinkType::RawIp, map(&|n, p| wrap::fragments_v6(4, p, n as u32, 256))),
+        (LinkType::Ethernet, map(&|_, p| vec![common::wrap::labelled(p, 3)])),
+        (LinkType::Ethernet, map(&|_, p| vec![common::wrap::pppoe(p)])),
+        (LinkType::RawIp, map(&|_, p| vec![common::wrap::ipv4(47, &common::wrap::gre(v4, p))])),
+        (
+            LinkType::RawIp,
+            map(&|_, p| {
+                vec![common::wrap::ipv6(17, &common::wrap::vxlan(&common::wrap::ethernet(v4, p)))]
+            }),
+        ),
+        (LinkType::LinuxCooked, map(&|_, p| vec![common::wrap::cooked(v4, None, p)])),
+        (LinkType::LinuxCooked2, map(&|_, p| vec![common::wrap::cooked(v4, Some(3), p)])),
+        (LinkType::RawIp, map(&|n, p| common::wrap::fragments_v4(p, n as u16, 256))),
+        (LinkType::RawIp, map(&|n, p| common::wrap::fragments_v6(4, p, n as u32, 256))),
     ]
 }
 

@@ -1,9 +1,6 @@
 //! TLS that begins behind another protocol.
-#![allow(missing_docs)]
 
-mod talk;
-
-use talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
+use crate::talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
 use tracker::{Class, Connection};
 
 /// TLS 1.3 from 100 ms on: ClientHello, server's flight, Finished with request, answer.

@@ -1,10 +1,7 @@
 //! Data on SYN and SYN+ACK: taken, refused, replaced, and in SSLmTCP's envelopes.
-#![allow(missing_docs)]
 
-mod talk;
-
+use crate::talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
 use proptest::prelude::*;
-use talk::{Talk, client_hello, encrypted, hello_13, ms, record, server_hello, talk};
 use tracker::{Connection, EarlyData};
 use wire::tcp::{Flags, OptionList};
 

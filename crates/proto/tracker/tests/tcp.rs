@@ -1,9 +1,6 @@
 //! Connections made of exact segments at exact times.
-#![allow(missing_docs)]
 
-mod talk;
-
-use talk::{client_hello, encrypted, hello_13, ms, record, server_hello, talk, talk_with};
+use crate::talk::{client_hello, encrypted, hello_13, ms, record, server_hello, talk, talk_with};
 use tracker::{EarlyData, End, Limits, Resumption, Tracker, Traffic, Uncertain};
 use units::Time;
 use wire::tcp::{FastOpen, Flags, OptionList};

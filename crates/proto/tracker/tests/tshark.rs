@@ -1,12 +1,10 @@
 //! An outside judge: tshark's fields of every capture in `data`.
-#![allow(missing_docs)]
 
-mod common;
-
+use lab_test::{Need, skip};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use common::{frames, observe};
+use crate::common::{frames, observe};
 use tracker::Connection;
 use units::Time;
 
@@ -106,8 +104,7 @@ fn every_capture_reads_as_tshark_reads_it() {
         }
         let path = format!("{folder}/{name}");
         let (Some(clients), Some(servers)) = (hellos(&path, true), hellos(&path, false)) else {
-            println!("SKIPPED: tshark is not installed");
-            return;
+            skip!(Need::Tshark, "tshark is not installed");
         };
         let connections = observe(&frames(&name));
         for (port, client) in &clients {

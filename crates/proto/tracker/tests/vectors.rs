@@ -1,9 +1,6 @@
 //! Captures of real sessions (see `data/COPYING`): every fact was read off with tshark.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{frames, observe};
+use crate::common::{frames, observe};
 use proptest::prelude::*;
 use tracker::{
     Connection, EarlyData, End, Limits, LinkType, Resumption, TlsFacts, Tracker, Traffic,

@@ -3,15 +3,12 @@
 
 #![allow(dead_code, reason = "each program that includes this uses a part of it")]
 
-use std::error::Error;
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
 use std::thread;
-use std::time::Instant;
 
+use lab_test::{Need, skip};
 use packet::{PacketSocket, RingOptions, RxRing, SocketOptions, Tap, interface_index, offload};
 use pump::Port;
 use rtnetlink::{LinkUnspec, LinkVeth};
@@ -19,7 +16,7 @@ use rtnetlink::{LinkUnspec, LinkVeth};
 /// More than the pump carries, so that a frame can be too long for it.
 const MTU: u32 = 9000;
 
-pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+pub use lab_test::TestResult as Result;
 
 /// IEEE 802 Local Experimental EtherType 1, which no stack understands.
 pub const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
@@ -59,7 +56,7 @@ fn unshare(flags: libc::c_int) -> Result<()> {
     // SAFETY: no memory is passed.
     match unsafe { libc::unshare(flags) } {
         0 => Ok(()),
-        _ => Err(format!("no namespaces: {}", std::io::Error::last_os_error()).into()),
+        _ => skip(Need::Lab, format!("no namespaces: {}", std::io::Error::last_os_error())),
     }
 }
 
@@ -184,7 +181,13 @@ impl Node {
         let name = format!("t-{name}");
         let (socket, tap) = inside(&namespace, || {
             let tap =
-                if offload { Tap::create_with_vnet_header(&name)? } else { Tap::create(&name)? };
+                if offload { Tap::create_with_vnet_header(&name) } else { Tap::create(&name) };
+            let tap = match tap {
+                Err(error @ packet::Error::NoTun { .. }) => {
+                    return skip(Need::Tap, error.to_string());
+                }
+                tap => tap?,
+            };
             up(&name)?;
             Ok((socket_on(&name, offload)?, OwnedFd::from(tap)))
         })?;
@@ -224,64 +227,6 @@ pub fn frame(number: u64, len: usize) -> Vec<u8> {
 pub fn number(bytes: &[u8]) -> Option<u64> {
     (bytes.get(12..14)? == ETHER_TYPE).then_some(())?;
     bytes.get(14..22)?.try_into().ok().map(u64::from_be_bytes)
-}
-
-/// A test's name and the test.
-pub type Test = (&'static str, fn() -> Result<()>);
-
-/// Runs one test; `Err` holds why it failed, `Ok(Some)` why it was skipped.
-fn run_one(test: fn() -> Result<()>) -> std::result::Result<Option<String>, String> {
-    match catch_unwind(AssertUnwindSafe(test)) {
-        Ok(Ok(())) => Ok(None),
-        Ok(Err(error)) => match error.downcast_ref::<packet::Error>() {
-            Some(packet::Error::NoTun { .. } | packet::Error::Unsupported { .. }) => {
-                Ok(Some(error.to_string()))
-            }
-            _ => Err(error.to_string()),
-        },
-        Err(_) => Err("panicked; see above".to_owned()),
-    }
-}
-
-/// Enters a namespace and runs the tests whose names contain the first argument, one after the
-/// other; prints as Rust's own harness does.
-pub fn run(tests: &[Test]) -> ExitCode {
-    let filter = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-    let started = Instant::now();
-    let (mut passed, mut failed, mut skipped, mut filtered) = (0, 0, 0, 0);
-    let entered = enter();
-    println!("\nrunning {} tests", tests.len());
-    for (name, test) in tests {
-        if !name.contains(&filter) {
-            filtered += 1;
-            continue;
-        }
-        let outcome = match &entered {
-            Ok(()) => run_one(*test),
-            Err(error) => Ok(Some(error.to_string())),
-        };
-        match outcome {
-            Ok(None) => {
-                passed += 1;
-                println!("test {name} ... ok");
-            }
-            Ok(Some(reason)) => {
-                skipped += 1;
-                println!("test {name} ... ignored, SKIPPED: {reason}");
-            }
-            Err(reason) => {
-                failed += 1;
-                println!("test {name} ... FAILED: {reason}");
-            }
-        }
-    }
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; {skipped} ignored; 0 measured; \
-         {filtered} filtered out; finished in {:.2}s\n",
-        if failed == 0 { "ok" } else { "FAILED" },
-        started.elapsed().as_secs_f64()
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// An Ethernet frame with a SYN that carries `data`, over IPv4.

@@ -7,24 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use lab_test::{Test, TestResult};
 use tls_drivers::{HostError, Supervisor, SupervisorOptions};
 
 /// Where the interface's header is.
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers/include");
 
-type Case = (&'static str, fn(&Supervisor, &Path));
-
-const CASES: [Case; 9] = [
-    ("a_driver_describes_itself", describes),
-    ("a_crash_takes_only_the_host", crashes),
-    ("a_driver_that_hangs_is_ended", hangs),
-    ("rubbish_on_its_output_is_told", rubbish),
-    ("a_process_left_behind_is_ended", leaves_a_process),
-    ("a_wish_to_stop_ends_the_host", stops),
-    ("a_lie_about_resumption_is_counted", lies),
-    ("another_interface_is_refused", other_interface),
-    ("connections_weigh_something", weights),
-];
+type Case = fn(&Supervisor, &Path);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -33,28 +22,37 @@ fn main() -> ExitCode {
             tls_drivers::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout());
         return if answered.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    if arguments.iter().any(|argument| argument == "--list") {
-        CASES.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
+    if let Some(at) = arguments.iter().position(|argument| argument == "--drivers") {
+        let (supervisor, _folder) = supervisor();
+        return matrix::matrix(&supervisor, arguments.get(at + 1..).unwrap_or_default());
     }
-    let wanted = arguments.iter().find(|argument| !argument.starts_with('-'));
+    lab_test::main(&[
+        Test::new("a_driver_describes_itself", || with(describes)),
+        Test::new("a_crash_takes_only_the_host", || with(crashes)),
+        Test::new("a_driver_that_hangs_is_ended", || with(hangs)),
+        Test::new("rubbish_on_its_output_is_reported", || with(rubbish)),
+        Test::new("a_process_left_behind_is_ended", || with(leaves_a_process)),
+        Test::new("a_wish_to_stop_ends_the_host", || with(stops)),
+        Test::new("misreported_resumption_is_counted", || with(lies)),
+        Test::new("another_interface_is_refused", || with(other_interface)),
+        Test::new("connections_weigh_something", || with(weights)),
+    ])
+}
+
+fn supervisor() -> (Supervisor, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let supervisor = Supervisor::new(SupervisorOptions {
         program: std::env::current_exe().expect("a path"),
         arguments: vec!["stacks-host".into()],
         scratch: folder.path().to_path_buf(),
-    })
-    .expect("objects are written");
-    if let Some(at) = arguments.iter().position(|argument| argument == "--drivers") {
-        return matrix::matrix(&supervisor, arguments.get(at + 1..).unwrap_or_default());
-    }
-    for (name, case) in CASES {
-        if wanted.is_none_or(|wanted| name.contains(wanted.as_str())) {
-            case(&supervisor, folder.path());
-            println!("test {name} ... ok");
-        }
-    }
-    ExitCode::SUCCESS
+    });
+    (supervisor.expect("objects are written"), folder)
+}
+
+fn with(case: Case) -> TestResult {
+    let (supervisor, folder) = supervisor();
+    case(&supervisor, folder.path());
+    Ok(())
 }
 
 /// A shared object out of a few lines of C.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tcp::{CloseReason, Config, EventKind, State, StreamError};
 use wire::tcp::Flags;
 
-use crate::harness::*;
+use super::harness::*;
 
 /// RFC 9293 §3.6, case 1: this side closes first, and the peer later: FIN-WAIT-1, FIN-WAIT-2,
 /// TIME-WAIT.

@@ -3,7 +3,7 @@
 use tcp::*;
 use wire::tcp::{FastOpen, Flags, OptionList};
 
-use crate::harness::*;
+use super::harness::*;
 
 fn fast_open(cookie: &[u8]) -> OptionList<'_> {
     OptionList { fast_open: Some(FastOpen { cookie, experimental: false }), ..mss(1460) }

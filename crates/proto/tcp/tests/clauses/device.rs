@@ -5,7 +5,7 @@ use units::SeqNumber;
 use wire::checksum::Sum;
 use wire::tcp::{OptionList, PROTOCOL};
 
-use crate::harness::*;
+use super::harness::*;
 
 fn v6(config: Config) -> Bench {
     let mut bench = Bench::new(config);

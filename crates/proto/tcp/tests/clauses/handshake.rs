@@ -5,7 +5,7 @@ use std::time::Duration;
 use tcp::{CloseReason, Config, ConnectOptions, EventKind, State};
 use wire::tcp::{Flags, OptionList};
 
-use crate::harness::*;
+use super::harness::*;
 
 /// RFC 9293 §3.5, figure 6.
 #[test]

@@ -3,7 +3,7 @@
 use tcp::*;
 use wire::tcp::Flags;
 
-use crate::harness::*;
+use super::harness::*;
 
 /// RFC 6056 §3.3.3: port 0 has a free one chosen, not the next for another peer.
 #[test]

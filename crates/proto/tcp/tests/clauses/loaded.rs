@@ -5,7 +5,7 @@ use std::time::Duration;
 use tcp::*;
 use wire::tcp::{Flags, OptionList};
 
-use crate::harness::*;
+use super::harness::*;
 
 fn loaded(len: usize, if_refused: IfRefused) -> ConnectOptions {
     ConnectOptions { syn_data: vec![b'h'; len], if_refused, ..ConnectOptions::default() }

@@ -3,7 +3,7 @@
 use tcp::{Config, State};
 use wire::tcp::OptionList;
 
-use crate::harness::*;
+use super::harness::*;
 
 fn scaled(shift: u8) -> OptionList<'static> {
     OptionList { window_scale: Some(shift), ..mss(1460) }

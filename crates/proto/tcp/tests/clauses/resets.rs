@@ -3,7 +3,7 @@
 use tcp::{CloseReason, Config, EventKind, State};
 use wire::tcp::Flags;
 
-use crate::harness::*;
+use super::harness::*;
 
 /// Brings a connection into each synchronised state in turn.
 fn in_state(state: State) -> Bench {

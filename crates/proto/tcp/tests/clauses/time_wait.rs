@@ -3,7 +3,7 @@
 use tcp::{Config, ConnectOptions, Ignored, State};
 use wire::tcp::{Flags, OptionList};
 
-use crate::harness::*;
+use super::harness::*;
 
 fn both(value: u32) -> OptionList<'static> {
     OptionList { mss: Some(1460), timestamps: Some((value, 0)), ..OptionList::default() }

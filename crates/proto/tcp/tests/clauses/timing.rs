@@ -5,7 +5,7 @@ use std::time::Duration;
 use tcp::{CloseReason, Config, ConnectOptions, EventKind, KeepAlive, State};
 use wire::tcp::Flags;
 
-use crate::harness::*;
+use super::harness::*;
 
 /// RFC 9293 §3.8.6.3, RFC 5681 §4.2: an ACK waits 40 ms for a second full segment.
 #[test]

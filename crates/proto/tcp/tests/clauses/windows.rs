@@ -2,7 +2,7 @@
 
 use tcp::{CloseReason, Config, EventKind, State};
 
-use crate::harness::*;
+use super::harness::*;
 
 /// Established, with 100 bytes that the peer's closed window holds back since 1020 ms.
 fn shut() -> Bench {

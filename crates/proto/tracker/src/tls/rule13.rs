@@ -478,5 +478,4 @@ impl Rule13 {
 }
 
 #[cfg(test)]
-#[path = "rule13_tests.rs"]
 mod tests;

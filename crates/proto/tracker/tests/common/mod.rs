@@ -1,4 +1,7 @@
 //! Reads the vector captures.
+#![allow(dead_code)] // Each test program uses a part.
+
+pub mod wrap;
 
 use pcap_file::pcap::PcapReader;
 use tracker::{Connection, Limits, LinkType, Tracker};
@@ -26,7 +29,6 @@ pub fn frames(name: &str) -> Vec<Frame> {
 }
 
 /// The connections in frames.
-#[allow(dead_code)]
 pub fn observe(frames: &[Frame]) -> Vec<Connection> {
     let mut tracker = Tracker::new(Limits::default());
     for (at, bytes, len) in frames {

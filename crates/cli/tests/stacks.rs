@@ -1,14 +1,11 @@
 //! `wiretax stacks` as a user runs it, with drivers that need no library.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::{data, talk, wiretax};
 use serde_json::Value;
-use support::{data, talk, wiretax};
 
 /// Runs the program with a cache of its own, in which nothing is built, and out of reach of the
 /// machine's Go and Java, which need no build.

@@ -1,15 +1,12 @@
 //! `wiretax load` against a TLS server on the loopback interface.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::support::{data, has, run, talk, wait_until, wiretax};
 use serde_json::Value;
-use support::{data, has, run, talk, wait_until, wiretax};
 
 /// `openssl s_server`, stopped at the end.
 struct Server {

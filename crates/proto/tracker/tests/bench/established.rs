@@ -4,16 +4,12 @@
 //! The packet's bytes are in a buffer that is used again and again, as whoever reads a capture has
 //! it: the time to read them is another's. Measured is the thread's own time on the processor, so
 //! that others on the machine disturb less.
-#![allow(missing_docs)]
-
-#[path = "../tests/common/mod.rs"]
-mod common;
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group};
 use tracker::{HandOut, Limits, LinkType, Packet, Tracker};
 use units::Time;
 
@@ -72,13 +68,13 @@ fn between(frame: &[u8], client: usize, from_client: bool) -> Vec<u8> {
 const HEADERS: usize = 54;
 
 struct Load {
-    opening: Vec<common::Frame>,
+    opening: Vec<crate::common::Frame>,
     /// Headers of packets up and down, connection after connection.
     headers: Vec<[u8; HEADERS]>,
 }
 
 fn load(connections: usize) -> Load {
-    let opening: Vec<_> = common::frames("tls1.2.pcap").into_iter().take(OPENING).collect();
+    let opening: Vec<_> = crate::common::frames("tls1.2.pcap").into_iter().take(OPENING).collect();
     let client = opening[0].1[26..30].to_vec();
     let is_up = |frame: &[u8]| frame[26..30] == client[..];
     let up = opening.iter().rev().find(|frame| is_up(&frame.1)).expect("a frame up").1.clone();
@@ -203,4 +199,3 @@ criterion_group! {
     config = Criterion::default().with_measurement(OwnTime);
     targets = established, handshakes
 }
-criterion_main!(benches);

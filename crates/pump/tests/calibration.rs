@@ -7,7 +7,6 @@
 //! so many for each delay. `--ring N`: frames a port holds. `--offload`: super-segments. `--json`:
 //! one line of JSON a calibration.
 
-#[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::time::Duration;

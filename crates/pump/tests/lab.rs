@@ -1,7 +1,4 @@
 //! The pump over real veth pairs and TAP devices, in namespaces of the test's own.
-//!
-//! A program of its own, because a process with threads cannot enter a user namespace. Where the
-//! kernel lacks something, a test says SKIPPED and why.
 
 mod support;
 
@@ -10,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use lab_test::Test;
 use linkmodel::{LinkConfig, Path};
 use packet::{RxRing, SendBatch};
 use pump::{Builder, Handle, LinkId, Options, Realtime, Timing};
@@ -497,11 +495,13 @@ fn a_middlebox_bears_no_data_on_a_syn() -> Result<()> {
 }
 
 macro_rules! tests {
-    ($($name:ident),* $(,)?) => { [$((stringify!($name), $name as fn() -> Result<()>)),*] };
+    ($($name:ident),* $(,)?) => {
+        [$(Test::new(stringify!($name), $name).prepared(support::enter)),*]
+    };
 }
 
 fn main() -> std::process::ExitCode {
-    let tests: [support::Test; 24] = tests![
+    let tests = tests![
         veth_carries_every_frame_once_and_in_order,
         tap_carries_every_frame_once_and_in_order,
         veth_leaves_bytes_alone,
@@ -527,5 +527,5 @@ fn main() -> std::process::ExitCode {
         a_bridge_of_two_links_carries_frames_on,
         a_middlebox_bears_no_data_on_a_syn,
     ];
-    support::run(&tests)
+    lab_test::main(&tests)
 }

@@ -1,13 +1,9 @@
 //! How fast the tracker takes frames: a capture of two TLS connections, from memory.
-#![allow(missing_docs)]
-
-#[path = "../tests/common/mod.rs"]
-mod common;
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use tracker::{Limits, LinkType, Tracker};
 
 /// Times the capture is repeated in one tracker, each time between other ports.
@@ -15,7 +11,7 @@ const COPIES: u16 = 200;
 
 fn handle_packet(criterion: &mut Criterion) {
     for name in ["tls-13draft19-early-data.pcap", "tls1.2.pcap"] {
-        let original = common::frames(name);
+        let original = crate::common::frames(name);
         let mut frames = Vec::new();
         for copy in 0..COPIES {
             for (at, bytes, len) in &original {
@@ -50,4 +46,3 @@ fn handle_packet(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, handle_packet);
-criterion_main!(benches);

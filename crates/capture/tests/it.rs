@@ -1,0 +1,6 @@
+//! Captures as files and streams.
+
+mod common;
+mod formats;
+mod hostile;
+mod merge;

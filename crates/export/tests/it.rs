@@ -1,0 +1,4 @@
+//! Rows and files of rows.
+
+mod data_set;
+mod flatten;

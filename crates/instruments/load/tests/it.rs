@@ -1,0 +1,5 @@
+//! The load generator against servers that behave and that do not.
+
+mod failing;
+mod serving;
+mod support;

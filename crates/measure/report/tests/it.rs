@@ -1,0 +1,4 @@
+//! Pages as a browser reads them.
+
+mod contrast;
+mod page;

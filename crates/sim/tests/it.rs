@@ -1,0 +1,4 @@
+//! Virtual time.
+
+mod transcripts;
+mod transfer;

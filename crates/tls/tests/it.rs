@@ -1,0 +1,10 @@
+//! TLS libraries behind one interface.
+
+mod beliefs;
+mod certificates;
+mod common;
+mod handshakes;
+mod hostile;
+mod key_log;
+mod quic;
+mod refusals;
