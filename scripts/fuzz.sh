@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds every fuzz target, or one (libFuzzer, with the stable compiler), and runs each for some
-# seconds, as many at once as there are processors.
+# Builds the fuzz targets of crates/fuzz-targets (libFuzzer, with the stable compiler), and runs each,
+# or one, for some seconds, as many at once as there are processors.
 # usage: scripts/fuzz.sh SECONDS [TARGET]
 #
 # Inputs found are kept in fuzz/corpus/, a failing one in fuzz/artifacts/.
@@ -13,8 +13,7 @@ triple=$(rustc -vV | sed -n 's/^host: //p')
 out=$PWD/target/fuzz
 
 targets=()
-for source in fuzz/fuzz_targets/*.rs; do
-    target=$(basename "$source" .rs)
+for target in $(sed -n 's/^    ("\([a-z0-9_]*\)", .*/\1/p' crates/fuzz-targets/src/lib.rs); do
     [ -n "$only" ] && [ "$only" != "$target" ] || targets+=("$target")
 done
 [ ${#targets[@]} -gt 0 ] || { echo "fuzz: no target is called $only" >&2; exit 2; }
@@ -24,13 +23,13 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions=on -Coverflow-checks=on"
 cargo build --manifest-path fuzz/Cargo.toml --release --locked --target "$triple" \
-    --target-dir "$out" --quiet "${targets[@]/#/--bin=}"
+    --target-dir "$out" --quiet
 
 fuzz_one() {
     local target=$1 log=$out/$1.log runs seeds=()
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
     [ -d "fuzz/seeds/$target" ] && seeds=("fuzz/seeds/$target")
-    if ! "$out/$triple/release/$target" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 \
+    if ! WIRETAX_FUZZ_TARGET=$target "$out/$triple/release/fuzz" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 \
         -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/" \
         "fuzz/corpus/$target" "${seeds[@]}" >"$log" 2>&1; then
         tail -n 40 "$log"

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use lab_test::{Running, Scenario, Test, TestResult, until, Need, skip};
+
+use lab_test::{Need, Running, Scenario, Test, TestResult, skip, until};
 
 use crate::support::pair;
 

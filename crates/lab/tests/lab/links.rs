@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use fault::Explain;
 use lab::{Backend, Lab, Node};
 use linkmodel::Path;
-use lab_test::{Scenario, Test, TestResult, judge, Need, skip};
+
+use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
 
 use crate::support::{backend, enter, options, pair};
 

@@ -1,13 +1,11 @@
 //! Any bytes as a capture, compressed or not, from a pipe that gives a few at a time. What is not
 //! compressed is read as from one that gives all; a decompressor that finds damage may keep back
 //! what it had before.
-#![no_main]
 
 use std::io::{self, Read};
 
 use capture::format::Reader;
 use capture::{Event, Source};
-use libfuzzer_sys::fuzz_target;
 
 struct Trickle {
     bytes: Vec<u8>,
@@ -49,10 +47,11 @@ fn read(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<String>, Option<u64>
     (all, error, source.cut().map(|cut| cut.offset))
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// As the module says.
+pub fn source(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let slowly = read(rest, usize::from(*first) + 1);
     if Reader::recognise(rest).is_ok() {
         assert_eq!(slowly, read(rest, usize::MAX));
     }
-});
+}
