@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fault::Explain;
 use lab::{CaptureOptions, Direction, OwnedFrame};
-use pcap_file::pcapng::{Block, PcapNgReader};
 use lab_test::{Need, Test, TestResult, skip};
+use pcap_file::pcapng::{Block, PcapNgReader};
 
 use crate::links::{echo, ping};
 use crate::support::pair;

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use lab::{Addresses, DeviceKind, Error, Lab, LinkOptions};
-use linkmodel::Path;
 use lab_test::{Need, Test, TestResult, skip};
+use linkmodel::Path;
 
-use crate::support::{enter, options};
 use crate::links::{echo, ping};
+use crate::support::{enter, options};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -111,7 +111,9 @@ fn adopted() -> TestResult {
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
             return skip(Need::Lab, "no network namespace to be had");
         }
-        let Ok(tap) = packet::Tap::create("outer0") else { return skip(Need::Tap, "no TAP device to be had") };
+        let Ok(tap) = packet::Tap::create("outer0") else {
+            return skip(Need::Tap, "no TAP device to be had");
+        };
         // The outer process waits for the lab's end within `enter`; its device lives as long.
         std::mem::forget(tap);
     }

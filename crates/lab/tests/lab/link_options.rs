@@ -4,11 +4,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use lab::{Addresses, Backend, Error, Lab, Link, LinkOptions, Node, NodeOptions, Prefix};
-use linkmodel::Path;
 use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
+use linkmodel::Path;
 
-use crate::support::{enter, options};
 use crate::links::{echo, ping};
+use crate::support::{enter, options};
 
 type Made<T> = TestResult<T>;
 
@@ -152,10 +152,7 @@ fn dad() -> TestResult {
     ping(&a, echo(&b, b.addr6()?.into())?, 1)?;
     let stats = link.stats()?;
     let (there, back) = (stats.forward.pump.given, stats.backward.pump.given);
-    assert!(
-        there >= 3 && back >= 3,
-        "a probe, a solicitation, a datagram: {there}, {back}"
-    );
+    assert!(there >= 3 && back >= 3, "a probe, a solicitation, a datagram: {there}, {back}");
     let alone = LinkOptions { arp: false, ..options };
     assert!(pair_with(&mut lab, &Path::default(), &alone).is_err());
     Ok(())
@@ -260,7 +257,9 @@ fn direct_down_and_up() -> TestResult {
 fn processors() -> TestResult {
     enter()?;
     let allowed = packet::thread::allowed_cpus();
-    let [first, .., last] = allowed[..] else { return skip(Need::Host, "one processor may be used") };
+    let [first, .., last] = allowed[..] else {
+        return skip(Need::Host, "one processor may be used");
+    };
     let mut lab = Lab::new(lab::LabOptions { node_cpu: Some(first), ..options() })?;
     let own = lab.add_node_with("own", NodeOptions { cpu: Some(last) })?;
     let usual = lab.add_node("usual")?;
