@@ -9,5 +9,6 @@ mod load;
 mod observe;
 mod probe;
 mod readme;
+mod resume;
 mod stacks;
 mod support;

@@ -1,15 +1,13 @@
 //! `wiretax run` stopped in each study's part, by an interrupt and by a kill, and continued: nothing is
 //! lost and nothing is measured twice.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::{has, interruptible, processes_of, talk, wait_until, wiretax};
+use crate::support::{has, interruptible, processes_of, talk, wait_until, wiretax};
 
 /// The studies of a run, in its order.
 const STUDIES: [&str; 3] = ["handshake", "observe", "stacks"];
