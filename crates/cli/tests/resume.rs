@@ -76,8 +76,8 @@ fn stopped_by(signals: [&str; 3]) -> BTreeSet<String> {
             ended || samples_of(study, folder) > 0
         });
         assert!(!ended, "it ended before {study}: {}", talk(&child.wait_with_output().unwrap()));
-        let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]);
-        assert!({ sent }.status().unwrap().success());
+        let to = [format!("-{signal}"), child.id().to_string()];
+        assert!(Command::new("kill").args(to).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         assert!(!output.status.success(), "{study} was stopped: {}", talk(&output));
         if signal == "INT" {
