@@ -16,6 +16,8 @@ pub use exposition::{Exposition, Family, Histogram};
 
 /// The longest request head that is read, in bytes.
 const MAX_HEAD: usize = 8 << 10;
+/// Most fields of a request.
+const MAX_FIELDS: usize = 64;
 /// The longest that a client may take for its request and our answer.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Clients served at once.
@@ -83,60 +85,47 @@ pub fn serve_on_thread(address: SocketAddr, page: Page) -> io::Result<SocketAddr
 
 /// Reads one request and answers it.
 async fn answer<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, page: &Page) -> io::Result<()> {
-    let response = match read_head(&mut stream).await? {
-        Head::Complete(head) => respond(&head, page),
-        Head::TooLong => response("431 Request Header Fields Too Large", "", "too long\n", true),
-        Head::Ended => return Ok(()),
+    let mut head = Vec::with_capacity(1024);
+    let mut chunk = [0; 1024];
+    let response = loop {
+        let len = stream.read(&mut chunk).await?;
+        let Some(bytes) = chunk.get(..len).filter(|bytes| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        head.extend_from_slice(bytes);
+        if let Some(response) = respond(&head, page) {
+            break response;
+        }
+        if head.len() > MAX_HEAD {
+            break response("431 Request Header Fields Too Large", "", "too long\n", true);
+        }
     };
     stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await
 }
 
-enum Head {
-    Complete(Vec<u8>),
-    TooLong,
-    Ended,
-}
-
-async fn read_head<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Head> {
-    let mut head = Vec::with_capacity(1024);
-    let mut chunk = [0; 1024];
-    loop {
-        let len = stream.read(&mut chunk).await?;
-        let Some(bytes) = chunk.get(..len).filter(|bytes| !bytes.is_empty()) else {
-            return Ok(Head::Ended);
-        };
-        head.extend_from_slice(bytes);
-        if head.windows(4).any(|end| end == b"\r\n\r\n") {
-            return Ok(Head::Complete(head));
-        }
-        if head.len() > MAX_HEAD {
-            return Ok(Head::TooLong);
-        }
+/// The answer to a request; `None` while its head is not whole.
+fn respond(head: &[u8], page: &Page) -> Option<String> {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(head) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(_) => return Some(response("400 Bad Request", "", "not an HTTP/1 request\n", true)),
     }
-}
-
-fn respond(head: &[u8], page: &Page) -> String {
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let mut words = line.split(|byte| *byte == b' ');
-    let (method, target, version) = (words.next(), words.next(), words.next());
-    // RFC 9112 §3: method, target, version, and nothing else.
-    let http = version.is_some_and(|version| version.starts_with(b"HTTP/1."));
-    let (Some(method), Some(target), true, None) = (method, target, http, words.next()) else {
-        return response("400 Bad Request", "", "not an HTTP/1 request\n", true);
+    let with_body = match request.method {
+        Some("GET") => true,
+        Some("HEAD") => false,
+        _ => return Some(response("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "", true)),
     };
-    let with_body = match method {
-        b"GET" => true,
-        b"HEAD" => false,
-        _ => return response("405 Method Not Allowed", "Allow: GET, HEAD\r\n", "", true),
-    };
-    match target.split(|byte| *byte == b'?').next() {
-        Some(b"/metrics") => {
+    let path = request.path.and_then(|target| target.split('?').next());
+    Some(match path {
+        Some("/metrics") => {
             let kind = "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
             response("200 OK", kind, &page(), with_body)
         }
         _ => response("404 Not Found", "", "the page is /metrics\n", with_body),
-    }
+    })
 }
 
 fn response(status: &str, fields: &str, body: &str, with_body: bool) -> String {

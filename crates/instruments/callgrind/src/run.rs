@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
+
+use child::{End, Kept};
 
 use crate::output::{ParseError, Profile};
 
 /// Callgrind's file may be this large, in bytes; that of a TLS library is some megabytes.
 const OUTPUT_MAX: u64 = 256 << 20;
 /// As much is read of what the program wrote.
-const TEXT_MAX: u64 = 1 << 20;
+const TEXT_MAX: usize = 1 << 20;
 
 /// Why nothing was counted.
 #[derive(Debug, thiserror::Error)]
@@ -132,28 +134,23 @@ pub fn profile(
         .arg(prefix)
         .arg(&invocation.program)
         .args(&invocation.arguments)
-        .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::piped())
-        .stdout(File::create(text("stdout")).map_err(io("making a file"))?)
-        .stderr(File::create(text("stderr")).map_err(io("making a file"))?);
-    let child = command.spawn().map_err(|source| match source.kind() {
+        .envs(invocation.environment.iter().map(|(name, value)| (name, value)));
+    let kept = [Kept::First(TEXT_MAX), Kept::First(TEXT_MAX)];
+    let ran = child::run(&mut command, invocation.input.clone(), options.timeout, kept);
+    let ran = ran.map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
             Error::NoValgrind { path: options.valgrind.clone() }
         }
         _ => Error::Io { doing: "starting valgrind", source },
     })?;
-    let id = child.id();
-    let status = finish(child, &invocation.input, options.timeout)?;
-    let wrote = read_at_most(&text("stdout"), TEXT_MAX)?;
+    let End::Exited(status) = ran.end else { return Err(Error::Timeout(options.timeout)) };
     if !status.success() {
-        let mut message = read_at_most(&text("stderr"), TEXT_MAX)?;
-        if message.trim_ascii().is_empty() {
-            message = wrote;
-        }
+        let silent = ran.stderr.trim_ascii().is_empty();
+        let message = if silent { ran.stdout } else { ran.stderr };
         return Err(Error::Program { status: status.to_string(), message: tail(&message) });
     }
-    accept(&wrote).map_err(Error::Refused)?;
-    let output = read_at_most(&text(&format!("callgrind.{id}")), OUTPUT_MAX + 1)?;
+    accept(&ran.stdout).map_err(Error::Refused)?;
+    let output = read_at_most(&text(&format!("callgrind.{}", ran.id)), OUTPUT_MAX + 1)?;
     if output.len() as u64 > OUTPUT_MAX {
         return Err(Error::TooLarge);
     }
@@ -162,27 +159,6 @@ pub fn profile(
         return Err(Error::NothingCollected { symbol: symbol.to_owned() });
     }
     Ok(profile)
-}
-
-/// Feeds the program and waits for it; kills it when its time is over.
-fn finish(mut child: Child, input: &[u8], timeout: Duration) -> Result<ExitStatus, Error> {
-    let begun = Instant::now();
-    let stdin = child.stdin.take();
-    std::thread::scope(|scope| {
-        // It may end without reading: that shows in its status.
-        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-        loop {
-            if let Some(status) = child.try_wait().map_err(io("waiting for valgrind"))? {
-                return Ok(status);
-            }
-            if begun.elapsed() > timeout {
-                child.kill().map_err(io("ending valgrind"))?;
-                child.wait().map_err(io("waiting for valgrind"))?;
-                return Err(Error::Timeout(timeout));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    })
 }
 
 fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, Error> {

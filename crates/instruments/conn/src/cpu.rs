@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::clock::thread_cpu;
+use crate::thread_cpu;
 
 /// What a figure of CPU time covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -8,7 +8,6 @@
 //! Everything runs within a tokio runtime (current-thread or not) and in the network namespace of the
 //! thread that calls.
 
-mod clock;
 mod cpu;
 mod failure;
 mod layer;
@@ -27,11 +26,11 @@ pub mod untrusted;
 
 pub use self::quic::QuicInfo;
 pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
-pub use clock::{now, thread_cpu};
 pub use cpu::{CpuScope, Metered};
 pub use failure::{Failure, Fault};
 pub use log::{DEFAULT_LOG_CAPACITY, ServerLog, ServerRecord};
 pub use outcome::{Attempt, KEPT_RESPONSE, Outcome};
+pub use packet::clock::{monotonic as now, thread_cpu};
 pub use plan::{ClientPlan, ClientTransport, ServerPlan, ServerTransport, connect};
 pub use running::Running;
 pub use server::Server;

@@ -3,8 +3,14 @@
 /// The longest request head that is looked at, in bytes.
 pub(crate) const MAX_HEAD: usize = 16 << 10;
 
+/// Most fields of a head that is looked at.
+const MAX_FIELDS: usize = 64;
+
 /// Methods without an effect on the server, so that a replay does no harm (RFC 9110 §9.2.1).
-const SAFE: [&[u8]; 3] = [b"GET", b"HEAD", b"OPTIONS"];
+const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+
+/// Fields by which more than the request follows: a body, or another protocol.
+const MORE: [&str; 4] = ["content-length", "transfer-encoding", "upgrade", "expect"];
 
 /// What the first bytes of a local program are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,42 +25,23 @@ pub(crate) enum First {
 
 /// Looks at the bytes that a local program sent first.
 pub(crate) fn look(bytes: &[u8]) -> First {
-    let line_end = bytes.iter().position(|byte| *byte == b'\n');
-    let line = bytes.get(..line_end.unwrap_or(bytes.len())).unwrap_or_default();
-    let method = line.split(|byte| *byte == b' ').next().unwrap_or_default();
-    if !SAFE.contains(&method) {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    let parsed = request.parse(bytes);
+    let safe = match request.method {
+        Some(method) => SAFE.contains(&method),
         // `GE` may become `GET`.
-        let unfinished =
-            line.len() == method.len() && SAFE.iter().any(|safe| safe.starts_with(method));
-        return if unfinished { First::Unfinished } else { First::Unsafe };
-    }
-    let Some(line_end) = line_end else { return unfinished(bytes) };
-    // RFC 9112 §3: the version ends the line.
-    let http = |line: &[u8]| line.ends_with(b" HTTP/1.1\r") || line.ends_with(b" HTTP/1.0\r");
-    if !http(line) {
-        return First::Unsafe;
-    }
-    let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
-        return unfinished(bytes);
+        None => SAFE.iter().any(|safe| safe.as_bytes().starts_with(bytes)),
     };
-    let fields = bytes.get(line_end + 1..end + 2).unwrap_or_default();
-    if fields.split(|byte| *byte == b'\n').any(says_body_or_more) {
-        return First::Unsafe;
+    match parsed {
+        Ok(httparse::Status::Complete(end)) if safe => {
+            let more = |name: &str| MORE.iter().any(|more| name.eq_ignore_ascii_case(more));
+            let more = request.headers.iter().any(|field| more(field.name));
+            if more { First::Unsafe } else { First::Safe(end) }
+        }
+        Ok(httparse::Status::Partial) if safe && bytes.len() < MAX_HEAD => First::Unfinished,
+        _ => First::Unsafe,
     }
-    First::Safe(end + 4)
-}
-
-fn unfinished(bytes: &[u8]) -> First {
-    if bytes.len() < MAX_HEAD { First::Unfinished } else { First::Unsafe }
-}
-
-/// A field by which more than this request follows: a body, or another protocol.
-fn says_body_or_more(field: &[u8]) -> bool {
-    let name = field.split(|byte| *byte == b':').next().unwrap_or_default();
-    let name = name.trim_ascii();
-    ["content-length", "transfer-encoding", "upgrade", "expect"]
-        .iter()
-        .any(|of| name.eq_ignore_ascii_case(of.as_bytes()))
 }
 
 #[cfg(test)]

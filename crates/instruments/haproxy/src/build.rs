@@ -304,7 +304,6 @@ fn verified(mut built: Built, library: &Library) -> Result<Built, Error> {
     for locks in [Locks::Pthread, Locks::Light] {
         let Some(program) = built.program(locks) else { continue };
         let said = output(Command::new(&program).arg("-vv"))?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
         let line = |start: &str| {
             let line = said.lines().find_map(|line| line.strip_prefix(start));
             line.map(|rest| rest.trim().to_owned()).unwrap_or_default()

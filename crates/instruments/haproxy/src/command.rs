@@ -2,20 +2,21 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use child::{Child, End, Kept};
 
 use crate::Error;
 
-/// How often a build's progress is looked at.
-const LOOK: Duration = Duration::from_millis(100);
 /// How long a program may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a short program may take.
+const SHORT: Duration = Duration::from_secs(60);
+/// As much is read of what a short program prints, in bytes.
+const PRINTED: usize = 1 << 20;
 
 /// Runs a program to its end with all that it says in a log. `look` is called now and then; when
 /// `stop` is set, the program and all that it started are killed.
@@ -34,52 +35,45 @@ pub(crate) fn run(
         Ok((out.try_clone()?, out))
     };
     let (out, err) = open().map_err(Error::io("opening it", log))?;
-    // A group of its own, so that a compiler that make started ends with it.
-    command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
-    let mut child = command.spawn().map_err(|error| missing(command, &error))?;
-    loop {
-        match child.try_wait().map_err(Error::io("waiting for a program", log))? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => {
-                let reason = reason(log).unwrap_or_else(|| status.to_string());
-                return Err(Error::Build { what: what.to_owned(), reason, log: log.to_owned() });
-            }
-            None if stop.load(Ordering::Relaxed) => {
-                end(&mut child);
-                return Err(Error::Interrupted);
-            }
-            None => {
-                look();
-                std::thread::sleep(LOOK);
-            }
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    let mut child = Child::spawn(command).map_err(|error| missing(command, &error))?;
+    let mut asked = 0u32;
+    let mut stop = || {
+        // Progress is read from the log: less often than the wish to stop.
+        asked = asked.wrapping_add(1);
+        if asked % 10 == 0 {
+            look();
+        }
+        stop.load(Ordering::Relaxed)
+    };
+    match child.wait(None, &mut stop).map_err(Error::io("waiting for a program", log))? {
+        End::Exited(status) if status.success() => Ok(()),
+        End::Exited(status) => {
+            let reason = reason(log).unwrap_or_else(|| status.to_string());
+            Err(Error::Build { what: what.to_owned(), reason, log: log.to_owned() })
+        }
+        End::Stopped | End::Late => {
+            // make and the compiler then remove what they have half written.
+            child.end(PATIENCE);
+            Err(Error::Interrupted)
         }
     }
 }
 
-/// What a short program prints.
+/// What a short program prints on its standard output.
 ///
 /// # Errors
 /// [`Error::Missing`] when it cannot be run; a failure is the caller's to judge.
-pub(crate) fn output(command: &mut Command) -> Result<std::process::Output, Error> {
-    command.stdin(Stdio::null()).output().map_err(|error| missing(command, &error))
+pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
+    let kept = [Kept::First(PRINTED); 2];
+    let output = child::run(command, Vec::new(), SHORT, kept);
+    let output = output.map_err(|error| missing(command, &error))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn missing(command: &Command, error: &std::io::Error) -> Error {
     let program = command.get_program().to_string_lossy().into_owned();
     Error::Missing { program, reason: error.to_string() }
-}
-
-/// Asks first: make and the compiler then remove what they have half written.
-fn end(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal| group.map(|group| kill_process_group(group, signal));
-    let _ = signal(Signal::TERM);
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
-        std::thread::sleep(LOOK);
-    }
-    let _ = signal(Signal::KILL);
-    let _ = child.wait();
 }
 
 /// The last `most` bytes of a file, as text.

@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use child::Child;
 use tempfile::TempDir;
 use tls::Identity;
 
@@ -86,7 +87,7 @@ impl Process {
         // In the foreground, so that it is this child that listens.
         let mut command = Command::new(&program);
         command.arg("-db").arg("-f").arg(at("haproxy.cfg"));
-        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+        let child = Child::spawn_beside_us(command.stdin(Stdio::null()).stdout(out).stderr(err));
         let child = child.map_err(Error::io("running it", &program))?;
         let mut process = Self { child, library: built.library.clone(), folder };
         process.wait_until_ready()?;
@@ -108,11 +109,7 @@ impl Process {
     /// # Errors
     /// [`Error::Process`] when it has ended.
     pub fn alive(&mut self) -> Result<(), Error> {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(self.failed("ended")),
-            Err(_) => Err(self.failed("cannot be waited for")),
-        }
+        if self.child.has_ended() { Err(self.failed("ended")) } else { Ok(()) }
     }
 
     fn failed(&self, what: &'static str) -> Error {
@@ -175,14 +172,6 @@ impl Process {
         // Ticks are 10 ms; the scheduler's own clock is exact, where the kernel has it.
         let ns = scheduled(&folder.join("task")).unwrap_or((user_ticks + system_ticks) * tick);
         Ok(Cpu { ns, system_ticks, user_ticks })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The connections are nobody's any more.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

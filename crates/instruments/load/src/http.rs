@@ -1,8 +1,12 @@
 //! The end of an HTTP/1.1 response, found without keeping it (RFC 9112 §6). Hostile input costs
 //! bounded memory: the head is kept up to [`MAX_HEAD`] bytes, the body never.
 
+use std::mem::MaybeUninit;
+
 /// The longest response head that is read.
 pub const MAX_HEAD: usize = 16 * 1024;
+/// Most fields of a head.
+const MAX_FIELDS: usize = 128;
 
 /// What is wrong with a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -11,7 +15,7 @@ pub enum Malformed {
     #[error("the response begins with no HTTP/1.x status line")]
     StatusLine,
     /// The head does not end.
-    #[error("the response's head is longer than {MAX_HEAD} bytes")]
+    #[error("the response's head is longer than {MAX_HEAD} bytes or {MAX_FIELDS} fields")]
     HeadTooLong,
     /// Content-Length is no number, or two that differ (RFC 9112 §6.3).
     #[error("the response's Content-Length is not one number")]
@@ -165,8 +169,20 @@ impl Response {
     }
 
     fn read_head(&mut self, head: &[u8]) -> Result<(), Malformed> {
-        let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
-        let (status, minor) = status_line(lines.next().unwrap_or_default())?;
+        let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut response = httparse::Response::new(&mut []);
+        // A field that is none is the server's own affair.
+        let parsed = httparse::ParserConfig::default()
+            .ignore_invalid_headers_in_responses(true)
+            .parse_response_with_uninit_headers(&mut response, head, &mut fields);
+        match parsed {
+            Ok(httparse::Status::Complete(len)) if len == head.len() => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Malformed::HeadTooLong),
+            _ => return Err(Malformed::StatusLine),
+        }
+        let (Some(status @ 100..), Some(minor)) = (response.code, response.version) else {
+            return Err(Malformed::StatusLine);
+        };
         // RFC 9110 §15.2: interim responses come before the real one.
         if (100..200).contains(&status) && status != 101 {
             self.state = State::Head;
@@ -176,19 +192,17 @@ impl Response {
         let mut keep_alive = minor >= 1;
         let mut length = None;
         let mut chunked = false;
-        for line in lines {
-            let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-            let (name, value) = line.split_at_checked(colon).unwrap_or((line, &[]));
-            let value = value.get(1..).unwrap_or_default().trim_ascii();
-            if name.eq_ignore_ascii_case(b"content-length") {
+        for field in response.headers.iter() {
+            let (name, value) = (field.name, field.value.trim_ascii());
+            if name.eq_ignore_ascii_case("content-length") {
                 let number = number(value).ok_or(Malformed::ContentLength)?;
                 if length.is_some_and(|before| before != number) {
                     return Err(Malformed::ContentLength);
                 }
                 length = Some(number);
-            } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
                 chunked = ends_ignoring_case(value, b"chunked");
-            } else if name.eq_ignore_ascii_case(b"connection") {
+            } else if name.eq_ignore_ascii_case("connection") {
                 if value.eq_ignore_ascii_case(b"close") {
                     keep_alive = false;
                 } else if value.eq_ignore_ascii_case(b"keep-alive") {
@@ -260,22 +274,6 @@ fn end_of_head(data: &[u8], from: usize) -> Option<usize> {
     let tail = data.get(from..)?;
     let at = tail.windows(4).position(|window| window == b"\r\n\r\n")?;
     Some(from + at + 4)
-}
-
-/// `HTTP/1.1 200 OK`: the status and the minor version.
-fn status_line(line: &[u8]) -> Result<(u16, u8), Malformed> {
-    let rest = line.strip_prefix(b"HTTP/1.").ok_or(Malformed::StatusLine)?;
-    let [minor @ b'0'..=b'9', b' ', a, b, c, rest @ ..] = rest else {
-        return Err(Malformed::StatusLine);
-    };
-    if !matches!(rest, [] | [b' ', ..]) {
-        return Err(Malformed::StatusLine);
-    }
-    let status = number(&[*a, *b, *c]).ok_or(Malformed::StatusLine)?;
-    match u16::try_from(status) {
-        Ok(status @ 100..=999) => Ok((status, minor - b'0')),
-        _ => Err(Malformed::StatusLine),
-    }
 }
 
 fn number(digits: &[u8]) -> Option<u64> {

@@ -7,12 +7,19 @@
 mod bench;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
+use child::{End, Kept};
 use serde::{Deserialize, Serialize};
 use stats::Estimate;
 
 use crate::{Object, ObjectError, preloaded};
+
+/// How long a process may take that measures.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// As much is read of what it prints, in bytes.
+const PRINTED: usize = 64 << 10;
 
 /// What is done once and undone, where it can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,36 +152,29 @@ pub fn contended_cost(
     mut host: Command,
     dir: &Path,
 ) -> Result<Cost, CostError> {
-    host.env_remove("LD_PRELOAD").arg(operation.name()).stdin(Stdio::null());
+    host.env_remove("LD_PRELOAD").arg(operation.name());
     if let Some(object) = object {
         object.preload(dir, &mut host)?;
     }
-    let output = host.output().map_err(CostError::Start)?;
-    let failed = |message: &str| CostError::Process {
-        status: output.status.to_string(),
-        message: tail(message).to_owned(),
+    let kept = [Kept::First(PRINTED), Kept::Last(PRINTED)];
+    let output = child::run(&mut host, Vec::new(), PATIENCE, kept).map_err(CostError::Start)?;
+    let failed = |message: &[u8]| CostError::Process {
+        status: match output.end {
+            End::Exited(status) => status.to_string(),
+            End::Late | End::Stopped => format!("not ended after {} s", PATIENCE.as_secs()),
+        },
+        message: child::last_words(message, 400),
     };
-    if !output.status.success() {
-        return Err(failed(&String::from_utf8_lossy(&output.stderr)));
+    if !output.succeeded() {
+        return Err(failed(&output.stderr));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().find(|line| line.starts_with('{')).unwrap_or("");
-    let cost: Cost = serde_json::from_str(line).map_err(|_| failed(&text))?;
+    let cost: Cost = serde_json::from_str(line).map_err(|_| failed(&output.stdout))?;
     if cost.object != object || cost.operation != operation {
         return Err(CostError::NotPreloaded { asked: object, found: cost.object });
     }
     Ok(cost)
-}
-
-/// The last bytes of a message, from the beginning of a character.
-fn tail(text: &str) -> &str {
-    const MOST: usize = 400;
-    let text = text.trim();
-    let mut from = text.len().saturating_sub(MOST);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    text.get(from..).unwrap_or("")
 }
 
 #[cfg(test)]
@@ -205,12 +205,5 @@ mod tests {
         let absent = Command::new("/nowhere/wiretax");
         let error = contended_cost(Operation::Mutex, None, absent, dir.path()).unwrap_err();
         assert!(matches!(error, CostError::Start(_)), "{error}");
-    }
-
-    #[test]
-    fn a_long_message_is_cut_between_characters() {
-        assert_eq!(tail(" short \n"), "short");
-        let long = "ü".repeat(500);
-        assert!(tail(&long).len() <= 400 && tail(&long).starts_with('ü'));
     }
 }

@@ -3,16 +3,17 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use child::{Child, End};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::catalog::{Catalog, Driver, State};
 use crate::job::Described;
-use crate::supervise::{Supervisor, end_group, has_ended};
+use crate::supervise::Supervisor;
 
 /// How often a build is looked after.
 const LOOK: Duration = Duration::from_millis(100);
@@ -242,48 +243,19 @@ fn compile(
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    group_of_its_own(&mut command);
-    let mut child = command.spawn().map_err(|source| {
+    // Compilers, makes and scripts of a build end together.
+    child::ends_with_us(&mut command);
+    let mut child = Child::spawn(&mut command).map_err(|source| {
         let driver = driver.name.clone();
         BuildError::NoCargo { driver, cargo, source }
     })?;
-    loop {
-        if let Some(status) = child.try_wait().map_err(file(&manifest))? {
-            return Ok(status.success());
+    match child.wait(None, &mut || ended()).map_err(file(&manifest))? {
+        End::Exited(status) => Ok(status.success()),
+        End::Stopped | End::Late => {
+            child.end(GRACE);
+            Err(BuildError::Ended(driver.name.clone()))
         }
-        if ended() {
-            end(&mut child);
-            return Err(BuildError::Ended(driver.name.clone()));
-        }
-        std::thread::sleep(LOOK);
     }
-}
-
-/// Compilers, makes and scripts of a build end together.
-fn group_of_its_own(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-    command.process_group(0);
-    // SAFETY: prctl is safe between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-            Ok(())
-        });
-    }
-}
-
-/// Ends all that a build has started: it is told to, and killed if it does not.
-fn end(child: &mut Child) {
-    if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: a number and a signal; the group was made for this child.
-        unsafe { libc::kill(-group, libc::SIGTERM) };
-    }
-    let deadline = Instant::now() + GRACE;
-    while Instant::now() < deadline && !has_ended(child) {
-        std::thread::sleep(LOOK);
-    }
-    end_group(child);
-    let _ = child.wait();
 }
 
 /// The line of a build's log that says most.

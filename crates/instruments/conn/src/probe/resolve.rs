@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::report::Dns;
 use super::{ProbeError, Target};
-use crate::clock::now;
+use crate::now;
 
 /// Addresses that are tried, at most.
 const MAX_ADDRESSES: usize = 4;

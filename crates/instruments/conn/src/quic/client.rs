@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::tap::{Seen, TappedClient};
 use super::{QuicInfo, endpoint, failure, transport};
-use crate::clock::{now, thread_cpu};
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
 use crate::{Attempt, ClientPlan, CpuScope, Failure, SynData, Timeline};
+use crate::{now, thread_cpu};
 
 /// Makes one connection by `plan`, from a UDP port of its own.
 ///

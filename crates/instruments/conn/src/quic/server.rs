@@ -13,10 +13,10 @@ use units::Time;
 
 use super::tap::{Seen, TappedServer};
 use super::{endpoint, failure, transport};
-use crate::clock::{now, thread_cpu};
 use crate::log::{ServerLog, ServerRecord};
 use crate::timeline::stamp;
 use crate::{CpuScope, Failure, ServerPlan};
+use crate::{now, thread_cpu};
 
 /// How long to wait for the client's CONNECTION_CLOSE after the response, before the connection is
 /// closed and logged.

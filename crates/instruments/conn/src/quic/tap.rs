@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use units::Time;
 
 use super::messages::{Handshake, Messages};
-use crate::clock::now;
+use crate::now;
 use crate::timeline::stamp;
 
 /// What one connection's handshake showed.

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
 use super::facts;
-use crate::clock::now;
 use crate::cpu::CpuScope;
+use crate::now;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
 use crate::{Attempt, ClientPlan, Failure, Timeline};

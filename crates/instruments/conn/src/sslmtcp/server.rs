@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::facts;
-use crate::clock::now;
 use crate::cpu::CpuScope;
 use crate::log::{ServerLog, ServerRecord};
+use crate::now;
 use crate::timeline::stamp;
 use crate::{Failure, ServerPlan};
 

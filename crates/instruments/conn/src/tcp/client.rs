@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::transfer::{Transfer, info};
 use super::{FastOpen, SynData, socket};
-use crate::clock::now;
 use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
+use crate::now;
 use crate::outcome::{KEPT_RESPONSE, Outcome};
 use crate::timeline::stamp;
 use crate::{Attempt, ClientPlan, Failure, Timeline};

@@ -7,10 +7,10 @@ use tokio::time::timeout;
 use units::Time;
 
 use super::transfer::Transfer;
-use crate::clock::now;
 use crate::cpu::{CpuScope, Metered};
 use crate::layer::Layer;
 use crate::log::{ServerLog, ServerRecord};
+use crate::now;
 use crate::timeline::stamp;
 use crate::{Failure, ServerPlan};
 

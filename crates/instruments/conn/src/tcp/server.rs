@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::serve::serve_connection;
 use super::{FastOpen, socket};
-use crate::clock::now;
 use crate::log::ServerLog;
+use crate::now;
 use crate::{Failure, ServerPlan};
 
 /// How long to wait before accepting again after an error such as too many open files.

@@ -8,8 +8,8 @@ use units::Time;
 
 use super::{TcpInfo, socket};
 use crate::Failure;
-use crate::clock::now;
 use crate::layer::Layer;
+use crate::now;
 
 /// Most bytes read in one call: a full TLS record fits.
 const READ_SIZE: usize = 18 * 1024;

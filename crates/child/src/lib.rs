@@ -1,0 +1,243 @@
+//! Programs that are run: bounded in time and in what they say, and gone when they should be.
+//!
+//! A [`Child`] is killed when it is dropped; one with a process group of its own together with what it
+//! has started. [`run`] runs a program to its end and keeps a part of what it says; [`Talk`] speaks
+//! with one in lines.
+
+mod output;
+mod talk;
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
+
+pub use output::{Kept, Output, last_words, run};
+pub use talk::{Silence, Talk};
+
+/// How often a running program is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A program that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Child {
+    inner: std::process::Child,
+    /// Whether it has a process group of its own.
+    leads: bool,
+    /// Once it was waited for: its number may be another's from then on.
+    status: Option<ExitStatus>,
+}
+
+/// How waiting for a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It ended by itself.
+    Exited(ExitStatus),
+    /// It runs on after its time.
+    Late,
+    /// It runs on, and the caller wants to stop.
+    Stopped,
+}
+
+impl Child {
+    /// Starts a program in a process group of its own: what it starts is killed with it, and a
+    /// terminal's Ctrl-C does not reach it.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn spawn(command: &mut Command) -> io::Result<Child> {
+        Ok(Child { inner: command.process_group(0).spawn()?, leads: true, status: None })
+    }
+
+    /// Starts a program in our process group: a terminal's Ctrl-C reaches it as it reaches us.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`].
+    pub fn spawn_beside_us(command: &mut Command) -> io::Result<Child> {
+        Ok(Child { inner: command.spawn()?, leads: false, status: None })
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.inner.id()
+    }
+
+    /// Its standard input, once, if it was piped.
+    pub fn stdin(&mut self) -> Option<ChildStdin> {
+        self.inner.stdin.take()
+    }
+
+    /// Its standard output, once, if it was piped.
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.inner.stdout.take()
+    }
+
+    /// Its standard error, once, if it was piped.
+    pub fn stderr(&mut self) -> Option<ChildStderr> {
+        self.inner.stderr.take()
+    }
+
+    /// Feeds its standard input from a thread, and closes it. One that ends without reading all of it
+    /// is judged by its status.
+    pub fn feed(&mut self, input: Vec<u8>) {
+        if let Some(mut stdin) = self.stdin() {
+            thread::spawn(move || io::Write::write_all(&mut stdin, &input));
+        }
+    }
+
+    /// Whether it has ended. It stays a zombie until it is waited for, so that its number is nobody
+    /// else's.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let Some(pid) = self.pid().filter(|_| self.status.is_none()) else { return true };
+        !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+    }
+
+    /// Waits until it has ended, its time is up or `stop` says so; `stop` is asked every 10 ms. One
+    /// that runs on is not ended by this. After its end, what is left of its own process group is
+    /// killed.
+    ///
+    /// # Errors
+    /// As `waitpid`.
+    pub fn wait(
+        &mut self,
+        patience: Option<Duration>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> io::Result<End> {
+        // A time beyond all clocks is none.
+        let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
+        while !self.has_ended() {
+            if stop() {
+                return Ok(End::Stopped);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(End::Late);
+            }
+            thread::sleep(LOOK);
+        }
+        // Not waited for yet, so that the number cannot be another's.
+        self.signal(Signal::KILL);
+        let status = self.inner.wait()?;
+        self.status = Some(status);
+        Ok(End::Exited(status))
+    }
+
+    /// Asks it to end, so that it can remove what it has half written, and kills what is left of it
+    /// after `grace`.
+    pub fn end(mut self, grace: Duration) {
+        self.signal(Signal::TERM);
+        let _ = self.wait(Some(grace), &mut || false);
+    }
+
+    fn signal(&self, signal: Signal) {
+        // None left to take it is as good.
+        let _ = match self.pid().filter(|_| self.status.is_none()) {
+            Some(group) if self.leads => kill_process_group(group, signal),
+            Some(alone) => kill_process(alone, signal),
+            None => Ok(()),
+        };
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.id()).ok()?)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.inner.wait();
+        }
+    }
+}
+
+/// Has a program ended by SIGTERM when the thread that starts it ends, whatever ends it (prctl(2),
+/// PR_SET_PDEATHSIG). Its descendants are not reached by this.
+pub fn ends_with_us(command: &mut Command) {
+    // SAFETY: between fork and exec only prctl is called, which is a system call and no more.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Stdio;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    /// Whether a process runs; a zombie does not.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| !stat.contains(" Z ") && !stat.contains(" X "))
+    }
+
+    fn written(path: &Path) -> String {
+        loop {
+            match std::fs::read_to_string(path) {
+                Ok(text) if text.ends_with('\n') => return text,
+                _ => thread::sleep(LOOK),
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_ends_late_or_is_stopped() {
+        let never = &mut || false;
+        let mut child = Child::spawn(&mut shell("exit 3")).unwrap();
+        let End::Exited(status) = child.wait(None, never).unwrap() else { panic!("it runs on") };
+        assert_eq!(status.code(), Some(3));
+        let mut child = Child::spawn(&mut shell("sleep 1000")).unwrap();
+        assert_eq!(child.wait(Some(Duration::ZERO), never).unwrap(), End::Late);
+        assert_eq!(child.wait(None, &mut || true).unwrap(), End::Stopped);
+        let id = child.id().to_string();
+        assert!(runs(&id));
+        child.end(Duration::from_secs(60));
+        assert!(!runs(&id));
+    }
+
+    #[test]
+    fn what_a_child_has_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for script in ["sleep 1000 & echo $! > pid; wait", "sleep 1000 & echo $! > pid"] {
+            let mut child = Child::spawn(shell(script).current_dir(&folder)).unwrap();
+            let pid = written(&folder.path().join("pid"));
+            if !script.ends_with("wait") {
+                child.wait(None, &mut || false).unwrap();
+            }
+            drop(child);
+            // The signal is sent; the kernel delivers it in its own time.
+            while runs(&pid) {
+                thread::sleep(LOOK);
+            }
+            std::fs::remove_file(folder.path().join("pid")).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_that_ends_with_us_is_started_all_the_same() {
+        let mut command = shell("exit 0");
+        ends_with_us(&mut command);
+        let mut child = Child::spawn(&mut command).unwrap();
+        let end = child.wait(None, &mut || false).unwrap();
+        assert!(matches!(end, End::Exited(status) if status.success()));
+    }
+}
