@@ -2,6 +2,8 @@
 
 use units::Time;
 
+use crate::format::Record;
+
 /// A captured frame, in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -28,6 +30,52 @@ pub enum Event<'a> {
     /// TLS secrets, in the format of SSLKEYLOGFILE, for the frames that follow. The same may come
     /// again.
     KeyLog(&'a [u8]),
+}
+
+/// What comes next in a source, several frames at once.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Batch<'a> {
+    /// One frame or more, in order.
+    Frames(Frames<'a>),
+    /// As [`Event::KeyLog`].
+    KeyLog(&'a [u8]),
+}
+
+/// Frames that lie in a source's buffer, one behind the other.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    pub(crate) records: std::slice::Iter<'a, Record>,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) source: usize,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn frame(record: &Record, bytes: &'a [u8], source: usize) -> Frame<'a> {
+        let start = record.start as usize;
+        Frame {
+            at: record.at,
+            link: record.link,
+            bytes: bytes.get(start..start + record.captured as usize).unwrap_or_default(),
+            original_len: record.original_len as usize,
+            interface: record.interface,
+            source,
+        }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Frame<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame<'a>> {
+        let record = self.records.next()?;
+        Some(Frames::frame(record, self.bytes, self.source))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.records.size_hint()
+    }
 }
 
 /// A capture that ends within a record: it was cut, or is still being written. All whole frames

@@ -38,8 +38,8 @@ mod window;
 
 pub use error::Error;
 pub use filter::Filter;
-pub use frame::{Cut, Event, Frame, Progress};
-pub use live::{Live, LiveOptions, LiveStatistics};
+pub use frame::{Batch, Cut, Event, Frame, Frames, Progress};
+pub use live::{Live, LiveFrames, LiveOptions, LiveStatistics};
 pub use merge::Merge;
 pub use packet::privileges::{Dropped, Identity, drop_privileges, identity_after};
 pub use source::{STDIN, Source};

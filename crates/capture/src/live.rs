@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use packet::{BlockRing, BlockRingOptions, SocketOptions, interface_index};
+use packet::{BlockFrames, BlockRing, BlockRingOptions, SocketOptions, interface_index};
+use units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::filter::Header;
@@ -104,23 +105,25 @@ impl Live {
     // Not an iterator: what it hands out lies in the kernel's ring.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<Frame<'_>> {
-        let (_, number) = self
-            .interfaces
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(number, interface)| Some((interface.ring.next_time()?, number)))
-            .min()?;
+        self.next_batch()?.next()
+    }
+
+    /// The same, several frames at once: those of one interface that come before the others'. Those
+    /// that are not taken come again. `None` if there is none for now. Never waits.
+    pub fn next_batch(&mut self) -> Option<LiveFrames<'_>> {
+        let mut times: Vec<(Time, usize)> = Vec::with_capacity(self.interfaces.len());
+        for (number, interface) in self.interfaces.iter_mut().enumerate() {
+            times.extend(interface.ring.next_time().map(|time| (time, number)));
+        }
+        times.sort_unstable();
+        let (_, number) = *times.first()?;
+        // Of two frames of one time, that of the interface named first comes first.
+        let until = times.get(1).map_or(Time::MAX, |(time, other)| {
+            if number < *other { *time + Duration::from_nanos(1) } else { *time }
+        });
         let interface = self.interfaces.get_mut(number)?;
         let link = interface.link;
-        let frame = interface.ring.receive()?;
-        Some(Frame {
-            at: frame.at,
-            link,
-            bytes: frame.bytes,
-            original_len: frame.original_len.max(frame.bytes.len()),
-            interface: number as u32,
-            source: 0,
-        })
+        Some(LiveFrames { frames: interface.ring.receive_before(until), link, number })
     }
 
     /// Waits until a frame may be there, at most `timeout`; true if one may. A signal ends it early.
@@ -185,6 +188,31 @@ impl Live {
             sum.drops += one.drops;
         }
         Ok(sum)
+    }
+}
+
+/// Frames that have passed an interface, in the kernel's ring.
+#[derive(Debug)]
+pub struct LiveFrames<'a> {
+    frames: BlockFrames<'a>,
+    link: u32,
+    number: usize,
+}
+
+impl<'a> Iterator for LiveFrames<'a> {
+    type Item = Frame<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame<'a>> {
+        let frame = self.frames.next()?;
+        Some(Frame {
+            at: frame.at,
+            link: self.link,
+            bytes: frame.bytes,
+            original_len: frame.original_len.max(frame.bytes.len()),
+            interface: self.number as u32,
+            source: 0,
+        })
     }
 }
 

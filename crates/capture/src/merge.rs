@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use units::Time;
 
-use crate::{Cut, Error, Event, Progress, STDIN, Source};
+use crate::{Batch, Cut, Error, Event, Progress, STDIN, Source};
 
 /// Bytes of key logs that are kept of files not yet begun.
 const MAX_EARLY_SECRETS: usize = 64 << 20;
@@ -140,14 +140,37 @@ impl Merge {
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
-        if !self.go_on()? {
-            if let Some(bytes) = self.early.pop_front() {
-                self.handed_out = bytes;
-                return Ok(Some(Event::KeyLog(&self.handed_out)));
-            }
-            self.choose()?;
+        if self.turn()? {
+            return Ok(Some(Event::KeyLog(&self.handed_out)));
         }
         Ok(self.at.and_then(|at| self.open.get(at)).and_then(Source::current))
+    }
+
+    /// The same, several frames at once: those that come next, of one source, and are in its buffer. A
+    /// pipe is not waited for where a frame is there.
+    ///
+    /// # Errors
+    /// As [`Merge::next`].
+    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, Error> {
+        if self.turn()? {
+            return Ok(Some(Batch::KeyLog(&self.handed_out)));
+        }
+        let until = self.until;
+        Ok(self.at.and_then(|at| self.open.get_mut(at)).and_then(|source| source.batch(until)))
+    }
+
+    /// Goes on to the source whose turn it is; true if it is that of the key log in `handed_out`.
+    #[inline]
+    fn turn(&mut self) -> Result<bool, Error> {
+        if self.go_on()? {
+            return Ok(false);
+        }
+        if let Some(bytes) = self.early.pop_front() {
+            self.handed_out = bytes;
+            return Ok(true);
+        }
+        self.choose()?;
+        Ok(false)
     }
 
     /// Goes on in the source that handed out last; false if it is another's turn.

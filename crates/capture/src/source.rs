@@ -10,10 +10,13 @@ use units::Time;
 use crate::format::{RECOGNISED_BY, Reader, Record, Step};
 use crate::input::{Input, decompress};
 use crate::window::Window;
-use crate::{Cut, Error, Event, Frame, Progress};
+use crate::{Batch, Cut, Error, Event, Frames, Progress};
 
 /// The path that means standard input.
 pub const STDIN: &str = "-";
+
+/// Frames that are handed out together at most.
+const MAX_BATCH: usize = 64;
 
 /// What the window stands at.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +43,8 @@ pub struct Source {
     window: Window,
     reader: Reader,
     head: Head,
+    /// Frames that were handed out together.
+    gathered: Vec<Record>,
     /// Where the record begins that is read.
     record_at: u64,
     last: Time,
@@ -100,6 +105,7 @@ impl Source {
                 window,
                 reader,
                 head: Head::Unread,
+                gathered: Vec::with_capacity(MAX_BATCH),
                 record_at: 0,
                 last: Time::ZERO,
                 cut: None,
@@ -155,20 +161,44 @@ impl Source {
     /// What the source stands at.
     #[inline]
     pub(crate) fn current(&self) -> Option<Event<'_>> {
-        let part =
-            |start: usize, len| self.window.bytes().get(start..start + len).unwrap_or_default();
         match self.head {
-            Head::Frame(record) => Some(Event::Frame(Frame {
-                at: record.at,
-                link: record.link,
-                bytes: part(record.start as usize, record.captured as usize),
-                original_len: record.original_len as usize,
-                interface: record.interface,
-                source: self.number,
-            })),
-            Head::KeyLog { start, len, .. } => Some(Event::KeyLog(part(start, len))),
+            Head::Frame(record) => {
+                Some(Event::Frame(Frames::frame(&record, self.window.bytes(), self.number)))
+            }
+            Head::KeyLog { start, len, .. } => Some(Event::KeyLog(self.part(start, len))),
             Head::Unread | Head::End => None,
         }
+    }
+
+    fn part(&self, start: usize, len: usize) -> &[u8] {
+        self.window.bytes().get(start..start + len).unwrap_or_default()
+    }
+
+    /// What the source stands at and, of frames, those behind it that are in the buffer already and come
+    /// before `until`: a time and a source's number. It then stands at the last of them.
+    pub(crate) fn batch(&mut self, until: (Time, usize)) -> Option<Batch<'_>> {
+        let first = match self.head {
+            Head::Frame(first) => first,
+            Head::KeyLog { start, len, .. } => return Some(Batch::KeyLog(self.part(start, len))),
+            Head::Unread | Head::End => return None,
+        };
+        self.gathered.clear();
+        self.gathered.push(first);
+        let mut last = first;
+        while self.gathered.len() < MAX_BATCH {
+            let next = self.window.bytes().get(last.used as usize..);
+            let Some(next) = next.and_then(|bytes| self.reader.frame(bytes)) else { break };
+            if (next.at, self.number) >= until {
+                break;
+            }
+            // Positions count from where the window stands.
+            let (start, used) = (last.used + next.start, last.used + next.used);
+            last = Record { start, used, ..next };
+            self.gathered.push(last);
+        }
+        self.head = Head::Frame(last);
+        let (bytes, source) = (self.window.bytes(), self.number);
+        Some(Batch::Frames(Frames { records: self.gathered.iter(), bytes, source }))
     }
 
     /// The time of what the source stands at: of a key log, that of the frame before.

@@ -261,24 +261,22 @@ impl BlockRing {
     /// frame. No system call.
     #[inline]
     pub fn receive(&mut self) -> Option<BlockFrame<'_>> {
-        let header = *self.head()?;
-        let at = self.offset;
-        self.left -= 1;
-        self.offset = at.saturating_add(header.tp_next_offset as usize);
+        self.receive_before(Time::MAX).next()
+    }
+
+    /// The next frames that were received before `until` and share a block. Those that are not taken
+    /// are handed out later. No system call.
+    #[inline]
+    pub fn receive_before(&mut self, until: Time) -> BlockFrames<'_> {
+        if self.head().is_none() {
+            return BlockFrames { block: &[], left: &mut self.left, offset: &mut self.offset, until };
+        }
         // SAFETY: the block lies in the mapping and is ours until the next `&mut` call, which the
-        // frame's borrow of `self` keeps off.
+        // borrow of `self` keeps off.
         let block = unsafe {
             slice::from_raw_parts(self.current().cast::<u8>().as_ptr(), self.block_bytes)
         };
-        let from = at.saturating_add(usize::from(header.tp_mac)).min(self.block_bytes);
-        let len = (header.tp_snaplen as usize).min(self.block_bytes - from);
-        let kind = at + ADDRESS + mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
-        Some(BlockFrame {
-            at: time(&header),
-            bytes: block.get(from..from + len).unwrap_or_default(),
-            original_len: header.tp_len as usize,
-            outgoing: block.get(kind) == Some(&libc::PACKET_OUTGOING),
-        })
+        BlockFrames { block, left: &mut self.left, offset: &mut self.offset, until }
     }
 
     /// Frames that passed the filter, and those of them that were lost, since the ring was opened.
@@ -308,6 +306,48 @@ impl Drop for BlockRing {
         // SAFETY: the mapping was made by `open` with this length; no frame of it is borrowed, as
         // frames borrow the ring. An error leaves it mapped until the process ends.
         let _ = unsafe { munmap(self.map.as_ptr().cast(), self.map_bytes) };
+    }
+}
+
+/// Frames of one block, in place in the ring.
+#[derive(Debug)]
+pub struct BlockFrames<'r> {
+    block: &'r [u8],
+    left: &'r mut u32,
+    offset: &'r mut usize,
+    until: Time,
+}
+
+impl<'r> Iterator for BlockFrames<'r> {
+    type Item = BlockFrame<'r>;
+
+    #[inline]
+    fn next(&mut self) -> Option<BlockFrame<'r>> {
+        const HEADER: usize = ADDRESS + mem::size_of::<libc::sockaddr_ll>();
+        let (block, at) = (self.block, *self.offset);
+        if *self.left == 0 || block.is_empty() {
+            return None;
+        }
+        let Some(head) = at.checked_add(HEADER).and_then(|end| block.get(at..end)) else {
+            *self.left = 0;
+            return None;
+        };
+        // SAFETY: `head` is longer than the header, of which every pattern of bits is a value.
+        let header = unsafe { head.as_ptr().cast::<libc::tpacket3_hdr>().read_unaligned() };
+        if time(&header) >= self.until {
+            return None;
+        }
+        *self.left -= 1;
+        *self.offset = at.saturating_add(header.tp_next_offset as usize);
+        let from = at.saturating_add(usize::from(header.tp_mac)).min(block.len());
+        let len = (header.tp_snaplen as usize).min(block.len() - from);
+        let kind = at + ADDRESS + mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
+        Some(BlockFrame {
+            at: time(&header),
+            bytes: block.get(from..from + len).unwrap_or_default(),
+            original_len: header.tp_len as usize,
+            outgoing: block.get(kind) == Some(&libc::PACKET_OUTGOING),
+        })
     }
 }
 

@@ -34,7 +34,7 @@ mod tun;
 pub mod vnet;
 
 pub use batch::{SendBatch, receive, send};
-pub use block_ring::{BlockFrame, BlockRing, BlockRingOptions, FilterInstruction};
+pub use block_ring::{BlockFrame, BlockFrames, BlockRing, BlockRingOptions, FilterInstruction};
 pub use error::Error;
 pub use poller::{Poller, Readiness};
 pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};
