@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Owned, path};
-use capture::{Event, Merge};
+use capture::{Batch, Event, Merge};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -34,11 +34,23 @@ fn read(merge: &mut Merge) -> Vec<Owned> {
     frames
 }
 
+/// The same, several at once.
+fn read_batches(merge: &mut Merge) -> Vec<Owned> {
+    let mut all = Vec::new();
+    while let Some(batch) = merge.next_batch().unwrap() {
+        if let Batch::Frames(frames) = batch {
+            all.extend(frames.map(Owned::from));
+        }
+    }
+    all
+}
+
 fn numbers(paths: &[PathBuf]) -> Vec<u32> {
     let mut merge = Merge::open(paths).unwrap();
     let frames = read(&mut merge);
     let progress = merge.progress();
     assert_eq!(Some(progress.read), progress.of);
+    assert_eq!(read_batches(&mut Merge::open(paths).unwrap()), frames);
     frames.iter().map(|frame| u32::from_le_bytes(frame.bytes[..4].try_into().unwrap())).collect()
 }
 

@@ -1,33 +1,21 @@
 //! `wiretax observe`: how long clients took, from captures or an interface.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use capture::{Event, Filter, Frame, Live, LiveOptions, Merge};
-use tracker::{Counters, HandOut, KeyLog, Limits, LinkType, Tracker};
+use capture::{Filter, Live, LiveOptions, Merge};
+use export::Names;
+use fault::{Fault, OrProblem, Problem, WhileDoing};
+use observe::Options;
+use observe::reading::{Hidden, Reading, SinkOptions, View, hand_over};
+use study::Watcher;
 
-use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
+use crate::files::read_text;
 use crate::interrupt::Interrupt;
 use crate::observe_args::{ObserveArgs, ObserveCommand};
-use crate::observe_live::Now;
-use crate::observe_metrics::Gauges;
-use crate::observe_results::{Late, hand_over, publish};
-use crate::observe_sinks::Sinks;
-use crate::talk::{Progress, Talk};
-
-/// Frames between two looks at signals and at the clock.
-const BETWEEN_LOOKS: u32 = 4096;
-/// Connections whose keys are kept at most.
-const KEYS: usize = 1_000_000;
-/// The longest wait for a frame of a live capture.
-const WAIT: Duration = Duration::from_millis(200);
-/// Time between two Parquet files of a live capture at most.
-const BETWEEN_FILES: Duration = Duration::from_secs(300);
-/// Time between two live views.
-const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
+use crate::observe_results::{Files, publish};
+use crate::talk::{self, Progress, Talk};
 
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, talk: &Talk) -> Outcome {
@@ -38,186 +26,81 @@ pub fn observe(args: &ObserveArgs, talk: &Talk) -> Outcome {
     }
 }
 
-/// What turns frames into records, and where these go.
-struct Reading {
-    tracker: Tracker,
-    sinks: Sinks,
-    /// Frames of link types that are not read, by number.
-    unread_links: BTreeMap<u32, u64>,
-    /// Frames that the kernel lost.
-    lost: u64,
-    key_log: KeyLog,
-}
-
-impl Reading {
-    fn open(args: &ObserveArgs) -> Result<Reading, Failed> {
-        let run = format!("{:016x}", seed_of_run());
-        let sinks = Sinks::open(args, &run)?;
-        let limits = Limits {
-            connections: args.reading.max_connections,
-            seed: seed_of_run(),
-            hand_out: HandOut::AfterHandshake,
-            ..Limits::default()
-        };
-        let mut reading = Reading {
-            tracker: Tracker::new(limits),
-            sinks,
-            unread_links: BTreeMap::new(),
-            lost: 0,
-            key_log: KeyLog::new(KEYS),
-        };
-        if let Some(file) = &args.reading.key_log {
-            reading.read_key_log(file)?;
-        }
-        Ok(reading)
-    }
-
-    fn read_key_log(&mut self, file: &Path) -> Result<(), Failed> {
-        let text = crate::files::read_text(file, "key log")?;
-        self.add_keys(text.as_bytes());
-        if self.key_log.connections() == 0 {
-            let shown = file.display();
-            let error = anyhow!(
-                "{shown} has no keys of TLS 1.3; hint: it is what programs write to SSLKEYLOGFILE"
-            );
-            return Err(Failed { exit: Exit::Usage, error });
-        }
-        Ok(())
-    }
-
-    fn add_keys(&mut self, text: &[u8]) {
-        self.key_log.read(text);
-        self.tracker.set_key_log(Arc::new(self.key_log.clone()));
-    }
-
-    fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Failed> {
-        match LinkType::from_number(frame.link) {
-            Some(link) => {
-                self.tracker.handle_packet(frame.at, link, frame.bytes, frame.original_len);
-            }
-            None => *self.unread_links.entry(frame.link).or_default() += 1,
-        }
-        while let Some(output) = self.tracker.poll_output() {
-            self.sinks.take(output)?;
-        }
-        Ok(())
-    }
-
-    fn show_metrics(&self) {
-        if let Some(gauges) = &self.sinks.gauges {
-            gauges.set(*self.tracker.counters(), self.tracker.active(), self.lost);
-        }
-    }
-
-    /// Gives out what is still open. Where the records went, what the tracker counted in the end, and
-    /// frames of link types that are not read.
-    fn finish(mut self) -> Result<(Sinks, Counters, BTreeMap<u32, u64>), Failed> {
-        self.tracker.close();
-        while let Some(output) = self.tracker.poll_output() {
-            self.sinks.take(output)?;
-        }
-        let counters = *self.tracker.counters();
-        self.sinks.digest.count_frames(&counters);
-        self.sinks.digest.count_lost(self.lost);
-        self.sinks.finish()?;
-        Ok((self.sinks, counters, self.unread_links))
-    }
-}
-
-/// Differs from run to run: keys hash tables, names the run in rows.
-fn seed_of_run() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
-}
-
-fn source_failed(error: capture::Error) -> Failed {
-    let exit = match &error {
-        capture::Error::NotPermitted { .. } | capture::Error::Wait(_) => Exit::Machine,
-        capture::Error::Interface { .. } => Exit::Machine,
-        _ => Exit::Usage,
+fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
+    let (prefix4, prefix6) = args.picture.prefix;
+    let digest = Options {
+        bin: args.picture.bin.duration(),
+        prefix4,
+        prefix6,
+        seed: args.picture.seed,
+        ..Options::default()
     };
-    Failed { exit, error: error.into() }
+    let options = SinkOptions {
+        digest,
+        hidden: hidden(args)?,
+        json: args.json.json.then(|| Box::new(std::io::stdout()) as _),
+        parquet: args.results.parquet.clone(),
+    };
+    let mut reading = Reading::open(options, args.reading.max_connections)?;
+    if let Some(file) = &args.reading.key_log
+        && reading.add_keys(read_text(file, "key log")?.as_bytes()) == 0
+    {
+        let what = format!("{} has no keys of TLS 1.3", file.display());
+        let remedy = "give what programs write to SSLKEYLOGFILE";
+        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+    }
+    Ok(reading)
+}
+
+fn hidden(args: &ObserveArgs) -> Result<Hidden, Problem> {
+    let names = if args.results.anonymise_names { Names::Hash } else { Names::Keep };
+    let key = args.results.anonymise_key.as_ref().map(|file| {
+        let text = read_text(file, "key")?;
+        text.parse::<export::Key>().while_doing(|| file.display())
+    });
+    Ok(Hidden { addresses: args.results.anonymise, names, key: key.transpose()? })
 }
 
 fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
-    let late = Late::open(args, false)?;
-    let mut reading = Reading::open(args)?;
+    let late = Files::claim(args, false)?;
+    let mut reading = open(args)?;
     serve_metrics(args, &mut reading, talk)?;
     let interrupt = Interrupt::listen()?;
     // A pipe is waited for here.
-    let mut source = Merge::open(&args.files).map_err(source_failed)?;
-    let mut progress = talk.progress();
-    let read = read_files(&mut source, &mut reading, &interrupt, &mut progress);
-    progress.finish();
+    let mut source = Merge::open(&args.files)?;
+    let mut following = Following { talk, interrupt: &interrupt, progress: talk.progress(), view: None };
+    let read = reading.files(&mut source, &mut following);
+    following.finish();
     for cut in source.cuts() {
         talk.warning(format!("{cut}; what is whole was read"));
     }
-    let unread = reading.sinks.unread;
+    let unread = reading.is_unread();
     // What was read before a failure is shown too.
-    let (sinks, counters, links) = reading.finish()?;
-    for (link, frames) in &links {
+    let left = reading.finish()?;
+    for (link, frames) in &left.unread_links {
         talk.warning(format!(
             "{frames} frames of link type {link} were passed over: it is not read"
         ));
     }
-    publish(args, sinks, &counters, late, talk)?;
-    match read {
-        Err(failed) => Err(failed.into()),
-        Ok(()) if interrupt.came() && !unread => {
-            talk.note("interrupted; this is what was read until then");
-            Ok(Exit::Interrupted)
-        }
-        Ok(()) => Ok(Exit::Done),
+    publish(args, &left, late, talk)?;
+    read?;
+    if interrupt.came() && !unread {
+        talk.note("interrupted; this is what was read until then");
+        return Ok(Exit::Interrupted);
     }
+    Ok(Exit::Done)
 }
 
-fn read_files(
-    source: &mut Merge,
-    reading: &mut Reading,
-    interrupt: &Interrupt,
-    progress: &mut Progress,
-) -> Result<(), Failed> {
-    let began = Instant::now();
-    let mut until_look = BETWEEN_LOOKS;
-    loop {
-        match source.next().map_err(source_failed)? {
-            Some(Event::Frame(frame)) => reading.frame(&frame)?,
-            Some(Event::KeyLog(text)) => reading.add_keys(text),
-            Some(_) => {}
-            None => return Ok(()),
-        }
-        if reading.sinks.unread {
-            return Ok(());
-        }
-        until_look -= 1;
-        if until_look == 0 {
-            until_look = BETWEEN_LOOKS;
-            if interrupt.came() {
-                return Ok(());
-            }
-            reading.sinks.flush()?;
-            reading.show_metrics();
-            show_progress(source, reading.tracker.counters(), began.elapsed(), progress);
-        }
-    }
-}
-
-fn show_progress(source: &Merge, counters: &Counters, took: Duration, progress: &mut Progress) {
-    let at = source.progress();
-    let share = at.of.map_or(0.0, |of| at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
-    let text = format!("reading: {} connections", counters.connections);
-    progress.show(&text, took, took.div_f64(share).min(Duration::from_secs(1 << 30)));
-}
-
-fn serve_metrics(args: &ObserveArgs, reading: &mut Reading, talk: &Talk) -> Result<(), Failed> {
+fn serve_metrics(args: &ObserveArgs, reading: &mut Reading, talk: &Talk) -> Result<(), Problem> {
     let Some(address) = args.results.prometheus else { return Ok(()) };
-    let gauges = Arc::new(Gauges::default());
-    let page = Arc::clone(&gauges);
-    let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()))
-        .with_context(|| format!("metrics cannot be served at {address}; hint: take another port"))
-        .or_exit(Exit::Machine)?;
+    let page = reading.count_for_metrics();
+    let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()));
+    let listening = listening.map_err(|error| {
+        Problem::of(Fault::Machine, error)
+            .while_doing(format!("metrics cannot be served at {address}"))
+            .with_remedy("take another port")
+    })?;
     talk.note(format!("metrics at http://{listening}/metrics"));
-    reading.sinks.gauges = Some(gauges);
     Ok(())
 }
 
@@ -225,74 +108,75 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
     let mut options = LiveOptions::default();
     options.filter = Filter { ports: args.live.port.clone(), ..Filter::default() };
     options.promiscuous = args.live.promiscuous;
-    let mut source = Live::open(&args.live.interface, &options).map_err(source_failed)?;
+    let mut source = Live::open(&args.live.interface, &options)?;
     // All that needs rights is opened before they are given up, and threads begin after.
-    let late = Late::open(args, true)?;
+    let late = Files::claim(args, true)?;
     let is_new = args.results.parquet.as_ref().is_some_and(|folder| !folder.exists());
-    let mut reading = Reading::open(args)?;
+    let mut reading = open(args)?;
     if let Some(folder) = &args.results.parquet {
         hand_over(folder, is_new)?;
     }
-    let dropped = capture::drop_privileges()
-        .context("rights that are no longer needed could not be given up")
-        .or_exit(Exit::Machine)?;
+    let dropped = capture::drop_privileges().blame(Fault::Machine);
+    let dropped = dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
     if let Some(identity) = dropped.identity {
-        talk.note(format!("captures go on as user {} of group {}", identity.user, identity.group));
+        let (user, group) = (identity.user, identity.group);
+        talk.note(format!("captures continue as user {user} of group {group}"));
     }
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, talk)?;
-    reading.sinks.now = Some(Now::default());
-    let view = talk.view();
     let names: Vec<_> = source.names().map(str::to_owned).collect();
     talk.note(format!("capturing on {}; Ctrl-C ends it", names.join(", ")));
-    let captured = capture_live(args, &mut source, &mut reading, &interrupt, &view);
-    view.finish();
-    let (sinks, counters, _) = reading.finish()?;
-    publish(args, sinks, &counters, late, talk)?;
+    let view = Some(talk.view());
+    let mut following = Following { talk, interrupt: &interrupt, progress: talk.progress(), view };
+    let duration = args.live.duration.map(|duration| duration.duration());
+    let captured = reading.live(&mut source, duration, &mut following);
+    following.finish();
+    let left = reading.finish()?;
+    publish(args, &left, late, talk)?;
     captured?;
     Ok(Exit::Done)
 }
 
-fn capture_live(
-    args: &ObserveArgs,
-    source: &mut Live,
-    reading: &mut Reading,
-    interrupt: &Interrupt,
-    view: &crate::talk::View,
-) -> Result<(), Failed> {
-    let began = Instant::now();
-    let end = args.live.duration.map(|duration| began + duration.duration());
-    let (mut viewed, mut saved) = (began, began);
-    while !interrupt.came() && !reading.sinks.unread && end.is_none_or(|end| Instant::now() < end) {
-        let mut until_look = BETWEEN_LOOKS;
-        while let Some(frame) = source.next() {
-            reading.frame(&frame)?;
-            until_look -= 1;
-            if until_look == 0 {
-                break;
-            }
-        }
-        let now = Instant::now();
-        if now - viewed >= BETWEEN_VIEWS {
-            reading.lost = source.statistics().map_err(source_failed)?.drops;
-            reading.show_metrics();
-            reading.sinks.flush()?;
-            let counters = *reading.tracker.counters();
-            let (active, lost) = (reading.tracker.active(), reading.lost);
-            if let Some(state) = &mut reading.sinks.now {
-                view.show(state.text(now - began, now - viewed, &counters, active, lost));
-            }
-            viewed = now;
-        }
-        if now - saved >= BETWEEN_FILES {
-            reading.sinks.save()?;
-            saved = now;
-        }
-        if until_look > 0 {
-            let left = end.map_or(WAIT, |end| end.saturating_duration_since(now).min(WAIT));
-            source.wait(left).map_err(source_failed)?;
+/// Follows a reading.
+struct Following<'a> {
+    talk: &'a Talk,
+    interrupt: &'a Interrupt,
+    progress: Progress,
+    /// Of a live capture.
+    view: Option<talk::View>,
+}
+
+impl Following<'_> {
+    fn finish(&self) {
+        self.progress.finish();
+        if let Some(view) = &self.view {
+            view.finish();
         }
     }
-    reading.lost = source.statistics().map_err(source_failed)?.drops;
-    Ok(())
+}
+
+impl Watcher for Following<'_> {
+    fn progress(&mut self, step: &str, done: Duration, total: Duration) {
+        self.progress.show(step, done, total);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.came()
+    }
+
+    fn warning(&mut self, what: &str, remedy: Option<&str>) {
+        self.talk.warning_with_remedy(what, remedy);
+    }
+
+    fn note(&mut self, what: &str) {
+        self.talk.note(what);
+    }
+}
+
+impl View for Following<'_> {
+    fn now(&mut self, text: String) {
+        if let Some(view) = &self.view {
+            view.show(text);
+        }
+    }
 }

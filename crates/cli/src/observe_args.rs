@@ -9,7 +9,7 @@ use units::Delay;
 
 use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
-use crate::value::value;
+use crate::value::{Refused, value};
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 5] = [
@@ -127,7 +127,7 @@ pub struct ResultArgs {
     pub rtt_out: Option<PathBuf>,
     /// Hide addresses in everything that is written: none, truncate, truncate:24/48, or hash (under
     /// a key, common prefixes stay common)
-    #[arg(long, value_name = "HOW", default_value = "none", num_args = 0..=1, default_missing_value = "truncate", require_equals = true)]
+    #[arg(value_parser = value::<Addresses>, long, value_name = "HOW", default_value = "none", num_args = 0..=1, default_missing_value = "truncate", require_equals = true)]
     pub anonymise: Addresses,
     /// Hide host names too, as tokens under the key
     #[arg(long)]
@@ -155,20 +155,17 @@ pub struct QueryArgs {
     pub json: JsonArg,
 }
 
-fn connections(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count @ 1..) => Ok(count),
-        _ => Err("it is no count of at least 1; hint: try 1000000".to_owned()),
-    }
+fn connections(text: &str) -> Result<usize, Refused> {
+    let wrong = || Refused::new("expected an integer of at least 1", "try 1000000");
+    text.parse().ok().filter(|count| *count >= 1).ok_or_else(wrong)
 }
 
-fn prefixes(text: &str) -> Result<(u8, u8), String> {
-    let wrong = || "it is no pair like 24,48; hint: at most 32 and 128".to_owned();
-    let (v4, v6) = text.split_once(',').ok_or_else(wrong)?;
-    match (v4.trim().parse(), v6.trim().parse()) {
-        (Ok(v4 @ 0..=32), Ok(v6 @ 0..=128)) => Ok((v4, v6)),
-        _ => Err(wrong()),
-    }
+fn prefixes(text: &str) -> Result<(u8, u8), Refused> {
+    let pair = text.split_once(',').and_then(|(v4, v6)| {
+        Some((v4.trim().parse().ok()?, v6.trim().parse().ok()?))
+    });
+    let pair = pair.filter(|(v4, v6)| *v4 <= 32 && *v6 <= 128);
+    pair.ok_or_else(|| Refused::new("expected a pair like 24,48", "give 32 and 128 at most"))
 }
 
 #[cfg(test)]
@@ -177,7 +174,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_pairs_within_bounds() {
-        assert_eq!(prefixes("16,32"), Ok((16, 32)));
+        assert_eq!(prefixes("16,32").unwrap(), (16, 32));
         for wrong in ["", "24", "33,48", "24,129", "a,b", "24,48,1"] {
             assert!(prefixes(wrong).is_err(), "{wrong}");
         }

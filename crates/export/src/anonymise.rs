@@ -19,8 +19,9 @@ use std::str::FromStr;
 
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, UnboundCipherKey};
 use aws_lc_rs::{hmac, rand};
+use tracker::Connection;
 
-use crate::address::{Network, Prefixes};
+use crate::address::Prefixes;
 use crate::error::Error;
 
 /// Bytes of AES's block.
@@ -169,14 +170,23 @@ impl Anonymiser {
         }
     }
 
-    /// The network of an address as [`Anonymiser::address`] gave it.
+    /// The length of the networks' prefixes: no longer than addresses keep.
     #[must_use]
-    pub fn network(&self, address: IpAddr) -> Network {
+    pub fn networks(&self) -> Prefixes {
         match self.addresses {
             Addresses::Truncate(prefixes) => self.networks.min(prefixes),
             Addresses::Keep | Addresses::Hash => self.networks,
         }
-        .of(address)
+    }
+
+    /// Hides addresses and names of a record.
+    pub fn hide(&self, connection: &mut Connection) {
+        connection.client.set_ip(self.address(connection.client.ip()));
+        connection.server.set_ip(self.address(connection.server.ip()));
+        let name = connection.tls.as_mut().and_then(|tls| tls.server_name.as_mut());
+        if let Some(name) = name {
+            *name = self.name(name);
+        }
     }
 
     /// What is shown of a host name.
@@ -331,7 +341,7 @@ mod tests {
             let anonymiser = anonymiser(how);
             let address = anonymiser.address(ip(address));
             assert_eq!(address, ip(shown), "{how}");
-            assert_eq!(anonymiser.network(address).to_string(), network, "{how}");
+            assert_eq!(anonymiser.networks().of(address).to_string(), network, "{how}");
         }
         for wrong in ["", "hashed", "truncate:", "truncate:24", "truncate:33/48", "truncate:a/b"] {
             assert!(wrong.parse::<Addresses>().is_err(), "{wrong}");

@@ -1,16 +1,17 @@
 //! What can go wrong.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use fault::{Explain, Fault};
 
 /// What can go wrong when rows are written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The caller's prefix lengths are too long.
-    #[error(
-        "no addresses have prefixes of {v4} (IPv4) and {v6} (IPv6) bits; hint: 32 and 128 at most"
-    )]
+    #[error("no addresses have prefixes of {v4} (IPv4) and {v6} (IPv6) bits")]
     Prefixes {
         /// Bits asked for of IPv4.
         v4: u8,
@@ -18,7 +19,7 @@ pub enum Error {
         v6: u8,
     },
     /// The caller's text is no way to hide addresses.
-    #[error("`{0}` is no way to hide addresses; hint: none, truncate, truncate:24/48 or hash")]
+    #[error("`{0}` is no way to hide addresses")]
     Addresses(String),
     /// The caller's key is none.
     #[error("the key is not {} hexadecimal digits", 2 * crate::Key::LEN)]
@@ -27,7 +28,7 @@ pub enum Error {
     #[error("no key could be drawn or set up")]
     Cryptography,
     /// Another process writes to the same data set.
-    #[error("another process writes to {}; hint: wait for its end or name another folder", .0.display())]
+    #[error("another process writes to {}", .0.display())]
     Busy(PathBuf),
     /// A file or folder cannot be written.
     #[error("{}: {source}", .path.display())]
@@ -45,6 +46,26 @@ pub enum Error {
         /// Why.
         source: parquet::errors::ParquetError,
     },
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Prefixes { .. } | Error::Addresses(_) | Error::Key => Fault::Caller,
+            Error::Cryptography => Fault::Machine,
+            Error::Busy(_) | Error::Io { .. } | Error::Parquet { .. } => Fault::Results,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::Prefixes { .. } => "give 32 and 128 at most",
+            Error::Addresses(_) => "give none, truncate, truncate:24/48 or hash",
+            Error::Busy(_) => "wait for its end or name another folder",
+            _ => return None,
+        };
+        Some(remedy.into())
+    }
 }
 
 impl Error {

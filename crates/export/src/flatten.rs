@@ -7,35 +7,35 @@ use tracker::{
 };
 use units::Time;
 
-use crate::anonymise::Anonymiser;
+use crate::address::Prefixes;
 use crate::row::{EndingRow, Row};
 
 /// Makes rows of one run's records.
 #[derive(Debug)]
 pub struct Flattener {
     run: String,
-    anonymiser: Anonymiser,
+    networks: Prefixes,
 }
 
 impl Flattener {
-    /// Rows that say `run`, which no other run that goes to the same data set may have, and hide what
-    /// `anonymiser` hides.
+    /// Rows that say `run`, which no other run that goes to the same data set may have. They hide
+    /// nothing: [`crate::Anonymiser::hide`] does, and says what `networks` may then be.
     #[must_use]
-    pub fn new(run: impl Into<String>, anonymiser: Anonymiser) -> Self {
-        Flattener { run: run.into(), anonymiser }
+    pub fn new(run: impl Into<String>, networks: Prefixes) -> Self {
+        Flattener { run: run.into(), networks }
     }
 
     /// The row of a connection.
     #[must_use]
     pub fn connection(&self, connection: &Connection) -> Row {
-        let client = self.anonymiser.address(connection.client.ip());
+        let client = connection.client.ip();
         let mut row = Row {
             run: self.run.clone(),
             number: connection.number,
-            client_network: self.anonymiser.network(client).to_string(),
+            client_network: self.networks.of(client).to_string(),
             client: client.to_string(),
             client_port: connection.client.port(),
-            server: self.anonymiser.address(connection.server.ip()).to_string(),
+            server: connection.server.ip().to_string(),
             server_port: connection.server.port(),
             transport: transport(connection.transport).to_owned(),
             roles_known: connection.roles_known,
@@ -65,7 +65,7 @@ impl Flattener {
         }
         if let Some(tls) = &connection.tls {
             add_offer(&mut row, tls);
-            row.sni = tls.server_name.as_deref().map(|name| self.anonymiser.name(name));
+            row.sni.clone_from(&tls.server_name);
             add_outcome(&mut row, tls);
         }
         row

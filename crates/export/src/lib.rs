@@ -1,8 +1,7 @@
 //! What leaves of a connection's record: flat rows, as JSON lines and as Parquet.
 //!
 //! [`Flattener`] makes a [`Row`] of an [`tracker::Connection`] and an [`EndingRow`] of an
-//! [`tracker::Ending`], with addresses and names hidden as [`Anonymiser`] says. [`JsonLines`] writes
-//! them a line each, [`DataSet`] as Parquet files partitioned by the hour. The files under
+//! [`tracker::Ending`]; [`Anonymiser::hide`] hides addresses and names before. [`JsonLines`] writes them a line each, [`DataSet`] as Parquet files partitioned by the hour. The files under
 //! `queries/` ask the standard questions of such a data set, in SQL.
 //!
 //! # Schema

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use export::{Addresses, Anonymiser, EndingRow, Flattener, JsonLines, Key, Names, Row};
+use export::{Addresses, Anonymiser, EndingRow, Flattener, JsonLines, Key, Names, Prefixes, Row};
 use pcap_file::pcap::PcapReader;
 use tracker::{Connection, End, Ending, Limits, LinkType, Tracker, Traffic};
 use units::Time;
@@ -22,8 +22,12 @@ fn connections(name: &str) -> Vec<Connection> {
 }
 
 fn rows(name: &str, anonymiser: Anonymiser) -> Vec<Row> {
-    let flattener = Flattener::new("r", anonymiser);
-    connections(name).iter().map(|connection| flattener.connection(connection)).collect()
+    let flattener = Flattener::new("r", anonymiser.networks());
+    let row = |mut connection| {
+        anonymiser.hide(&mut connection);
+        flattener.connection(&connection)
+    };
+    connections(name).into_iter().map(row).collect()
 }
 
 fn texts(list: &[&str]) -> Vec<String> {
@@ -148,7 +152,7 @@ fn an_ending_says_which_connection_of_which_run() {
         dropped: true,
     };
     assert_eq!(
-        Flattener::new("run", Anonymiser::none()).ending(&ending),
+        Flattener::new("run", Prefixes::default()).ending(&ending),
         EndingRow {
             run: "run".to_owned(),
             number: 9,

@@ -16,6 +16,7 @@ mod findings;
 pub mod modes;
 mod present;
 mod published;
+pub mod reading;
 mod reasons;
 #[cfg(test)]
 mod replay;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use export::Prefixes;
 use serde::Serialize;
 use tracker::{Class, Connection, End, TlsFacts};
 use wire::tls::Version;
@@ -60,16 +61,8 @@ pub(crate) fn bounded(name: &str) -> String {
 
 /// A client's network, as `192.0.2.0/24`.
 pub(crate) fn network(address: IpAddr, bits4: u8, bits6: u8) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits4)).unwrap_or(0);
-            format!("{}/{bits4}", std::net::Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits6)).unwrap_or(0);
-            format!("{}/{bits6}", std::net::Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-    }
+    let networks = Prefixes::new(bits4, bits6).unwrap_or_default();
+    networks.of(address.to_canonical()).to_string()
 }
 
 /// What has a name, in order, as one text: `TLS 1.3, TLS 1.2`.

@@ -1,7 +1,9 @@
 //! What bounds a digest.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -47,7 +49,7 @@ impl Default for Options {
 
 /// Why [`Options`] make no digest: the caller's to mend.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{field} is {value}; {works}")]
+#[error("{field} is {value}")]
 pub struct OptionsError {
     /// The field.
     pub field: &'static str,
@@ -55,6 +57,16 @@ pub struct OptionsError {
     pub value: String,
     /// What works.
     pub works: &'static str,
+}
+
+impl Explain for OptionsError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(self.works.into())
+    }
 }
 
 impl Options {

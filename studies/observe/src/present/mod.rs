@@ -1,6 +1,7 @@
 //! The study's part of the report, and the same for a terminal.
 
 mod answer;
+mod connections;
 mod picture;
 mod tables;
 mod truth;
@@ -9,6 +10,7 @@ use report::{Inline, KeyFigure, Note, PlotError, Report, Section, Table};
 
 use crate::findings::Findings;
 
+pub(crate) use connections::connections;
 pub(crate) use truth::section as truth_section;
 
 impl Findings {

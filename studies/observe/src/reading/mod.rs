@@ -1,0 +1,258 @@
+//! Reading: frames of files or interfaces in, records out to wherever they go.
+
+mod gauges;
+mod late;
+mod now;
+mod sinks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use capture::{Batch, Frame, Live, Merge};
+use fault::Problem;
+use study::Watcher;
+use tracker::{Counters, HandOut, KeyLog, Limits, LinkType, Packet, Tracker};
+use units::Time;
+
+pub use gauges::Gauges;
+pub use late::{Late, hand_over};
+pub use sinks::{Hidden, LISTED, SinkOptions, Sinks};
+
+use now::Now;
+
+/// Frames between two looks at signals and at the clock.
+const BETWEEN_LOOKS: usize = 4096;
+/// Frames that the tracker takes together.
+const GROUP: usize = 16;
+/// Connections whose keys are kept at most.
+const KEYS: usize = 1_000_000;
+/// The longest wait for a frame of a live capture.
+const WAIT: Duration = Duration::from_millis(200);
+/// Time between two Parquet files of a live capture at most.
+const BETWEEN_FILES: Duration = Duration::from_secs(300);
+/// Time between two live views.
+const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
+/// No frame.
+const NOTHING: Packet<'static> =
+    Packet { at: Time::ZERO, link_type: LinkType::Ethernet, bytes: &[], original_len: 0 };
+
+/// Who follows a live capture.
+pub trait View: Watcher {
+    /// How things stand: takes the place of what was shown before.
+    fn now(&mut self, text: String);
+}
+
+/// What turns frames into records, and where these go.
+pub struct Reading {
+    tracker: Tracker,
+    sinks: Sinks,
+    /// Frames of link types that are not read, by number.
+    unread_links: BTreeMap<u32, u64>,
+    /// Frames that the kernel lost.
+    lost: u64,
+    key_log: KeyLog,
+}
+
+/// What is left when all is read.
+pub struct Read {
+    /// Where the records went.
+    pub sinks: Sinks,
+    /// What the tracker counted.
+    pub counters: Counters,
+    /// Frames of link types that are not read, by number.
+    pub unread_links: BTreeMap<u32, u64>,
+}
+
+impl Reading {
+    /// A reading that follows at most so many connections at once.
+    ///
+    /// # Errors
+    /// The options make no sense, or a place for records cannot be written.
+    pub fn open(options: SinkOptions, connections: usize) -> Result<Reading, Problem> {
+        let seed = seed_of_run();
+        let limits = Limits {
+            connections,
+            seed,
+            hand_out: HandOut::AfterHandshake,
+            ..Limits::default()
+        };
+        Ok(Reading {
+            tracker: Tracker::new(limits),
+            sinks: Sinks::open(options, &format!("{:016x}", seed_of_run()))?,
+            unread_links: BTreeMap::new(),
+            lost: 0,
+            key_log: KeyLog::new(KEYS),
+        })
+    }
+
+    /// Adds keys as programs write them to SSLKEYLOGFILE. Connections whose keys are known.
+    pub fn add_keys(&mut self, text: &[u8]) -> usize {
+        self.key_log.read(text);
+        self.tracker.set_key_log(Arc::new(self.key_log.clone()));
+        self.key_log.connections()
+    }
+
+    /// Begins to count for Prometheus.
+    pub fn count_for_metrics(&mut self) -> Arc<Gauges> {
+        Arc::clone(self.sinks.gauges.get_or_insert_default())
+    }
+
+    /// Whether nobody reads the records any more.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        self.sinks.unread
+    }
+
+    /// Reads captures to their end, until nobody reads the records any more, or until the watcher wants
+    /// to stop.
+    ///
+    /// # Errors
+    /// A capture cannot be read on, or records cannot be written; what was read is kept.
+    pub fn files(
+        &mut self,
+        source: &mut Merge,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), Problem> {
+        let began = Instant::now();
+        let mut since_look = 0;
+        loop {
+            since_look += match source.next_batch()? {
+                Some(Batch::Frames(frames)) => self.frames(frames)?,
+                Some(Batch::KeyLog(text)) => self.add_keys(text).min(1),
+                Some(_) => 0,
+                None => return Ok(()),
+            };
+            if self.sinks.unread {
+                return Ok(());
+            }
+            if since_look >= BETWEEN_LOOKS {
+                since_look = 0;
+                if watcher.interrupted() {
+                    return Ok(());
+                }
+                self.sinks.flush()?;
+                self.show_metrics();
+                self.show_progress(source, began.elapsed(), watcher);
+            }
+        }
+    }
+
+    fn show_progress(&self, source: &Merge, took: Duration, watcher: &mut dyn Watcher) {
+        let at = source.progress();
+        let share = at.of.map_or(0.0, |of| at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
+        let text = format!("reading: {} connections", self.tracker.counters().connections);
+        watcher.progress(&text, took, took.div_f64(share).min(Duration::from_secs(1 << 30)));
+    }
+
+    /// Reads what passes interfaces: for `duration`, until nobody reads the records any more, or until
+    /// the view wants to stop.
+    ///
+    /// # Errors
+    /// An interface fails, or records cannot be written; what was read is kept.
+    pub fn live(
+        &mut self,
+        source: &mut Live,
+        duration: Option<Duration>,
+        view: &mut dyn View,
+    ) -> Result<(), Problem> {
+        self.sinks.now = Some(Now::default());
+        let began = Instant::now();
+        let end = duration.map(|duration| began + duration);
+        let (mut viewed, mut saved) = (began, began);
+        while !view.interrupted()
+            && !self.sinks.unread
+            && end.is_none_or(|end| Instant::now() < end)
+        {
+            let mut taken = 0;
+            while taken < BETWEEN_LOOKS
+                && let Some(frames) = source.next_batch()
+            {
+                taken += self.frames(frames.take(BETWEEN_LOOKS))?;
+            }
+            let now = Instant::now();
+            if now - viewed >= BETWEEN_VIEWS {
+                self.lost = source.statistics()?.drops;
+                self.show_metrics();
+                self.sinks.flush()?;
+                self.show(now - began, now - viewed, view);
+                viewed = now;
+            }
+            if now - saved >= BETWEEN_FILES {
+                self.sinks.save()?;
+                saved = now;
+            }
+            if taken < BETWEEN_LOOKS {
+                let left = end.map_or(WAIT, |end| end.saturating_duration_since(now).min(WAIT));
+                source.wait(left)?;
+            }
+        }
+        self.lost = source.statistics()?.drops;
+        Ok(())
+    }
+
+    fn show(&mut self, elapsed: Duration, since: Duration, view: &mut dyn View) {
+        let (counters, active) = (*self.tracker.counters(), self.tracker.active());
+        if let Some(now) = &mut self.sinks.now {
+            view.now(now.text(elapsed, since, &counters, active, self.lost));
+        }
+    }
+
+    /// Takes frames, several at once. How many there were.
+    fn frames<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Result<usize, Problem> {
+        let mut group = [NOTHING; GROUP];
+        let (mut filled, mut taken) = (0, 0);
+        for Frame { at, link, bytes, original_len, .. } in frames {
+            taken += 1;
+            let Some(link_type) = LinkType::from_number(link) else {
+                *self.unread_links.entry(link).or_default() += 1;
+                continue;
+            };
+            if let Some(place) = group.get_mut(filled) {
+                *place = Packet { at, link_type, bytes, original_len };
+                filled += 1;
+            }
+            if filled == GROUP {
+                self.tracker.handle_packets(&group);
+                self.hand_out()?;
+                filled = 0;
+            }
+        }
+        self.tracker.handle_packets(group.get(..filled).unwrap_or_default());
+        self.hand_out()?;
+        Ok(taken)
+    }
+
+    fn hand_out(&mut self) -> Result<(), Problem> {
+        while let Some(output) = self.tracker.poll_output() {
+            self.sinks.take(output)?;
+        }
+        Ok(())
+    }
+
+    fn show_metrics(&self) {
+        if let Some(gauges) = &self.sinks.gauges {
+            gauges.set(*self.tracker.counters(), self.tracker.active(), self.lost);
+        }
+    }
+
+    /// Gives out what is still open, and ends what is written.
+    ///
+    /// # Errors
+    /// Records cannot be written.
+    pub fn finish(mut self) -> Result<Read, Problem> {
+        self.tracker.close();
+        self.hand_out()?;
+        let counters = *self.tracker.counters();
+        self.sinks.digest.count_frames(&counters);
+        self.sinks.digest.count_lost(self.lost);
+        self.sinks.finish()?;
+        Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links })
+    }
+}
+
+/// Differs from run to run: keys hash tables, names the run in rows.
+fn seed_of_run() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

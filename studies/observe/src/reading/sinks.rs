@@ -1,0 +1,181 @@
+//! Where records go: the digest, JSON lines, Parquet, Prometheus, a table of the first of them.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use export::{Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row};
+use fault::{Fault, Problem};
+use report::Table;
+use tracker::{Connection, Output};
+
+use super::gauges::Gauges;
+use super::now::Now;
+use crate::digest::{Digest, Options};
+use crate::present;
+
+/// Connections that the table lists at most; of more only the digest is shown.
+pub const LISTED: usize = 50;
+
+/// What is hidden of addresses and names, everywhere.
+#[derive(Debug, Clone, Default)]
+pub struct Hidden {
+    /// What becomes of addresses.
+    pub addresses: Addresses,
+    /// What becomes of host names.
+    pub names: Names,
+    /// What they are hashed under; a new key, soon forgotten, where there is none.
+    pub key: Option<Key>,
+}
+
+impl Hidden {
+    fn anonymiser(&self) -> Result<Anonymiser, export::Error> {
+        if self.addresses == Addresses::Keep && self.names == Names::Keep {
+            // To draw a key takes tens of milliseconds.
+            return Ok(Anonymiser::none());
+        }
+        let key = self.key.clone().map_or_else(Key::draw, Ok)?;
+        Anonymiser::new(self.addresses, self.names, &key)
+    }
+}
+
+/// Where records are to go.
+#[derive(Default)]
+pub struct SinkOptions {
+    /// What bounds the digest.
+    pub digest: Options,
+    /// What is hidden.
+    pub hidden: Hidden,
+    /// Where JSON lines go.
+    pub json: Option<Box<dyn Write>>,
+    /// The folder for Parquet.
+    pub parquet: Option<PathBuf>,
+}
+
+/// All that takes records.
+pub struct Sinks {
+    anonymiser: Anonymiser,
+    flattener: Flattener,
+    /// What all of them say.
+    pub digest: Digest,
+    json: Option<JsonLines<Box<dyn Write>>>,
+    parquet: Option<DataSet>,
+    pub(super) gauges: Option<Arc<Gauges>>,
+    pub(super) now: Option<Now>,
+    /// The first records with TLS, one more than are listed.
+    listed: Vec<Row>,
+    /// The reader of the JSON lines has gone away.
+    pub unread: bool,
+}
+
+impl Sinks {
+    /// `run` names this run in the rows.
+    pub(super) fn open(options: SinkOptions, run: &str) -> Result<Sinks, Problem> {
+        let networks = Prefixes::new(options.digest.prefix4, options.digest.prefix6)?;
+        let anonymiser = options.hidden.anonymiser()?.with_networks(networks);
+        let parquet = options.parquet.as_deref();
+        let parquet = parquet.map(|folder| DataSet::open(folder, export::Options::default()));
+        Ok(Sinks {
+            flattener: Flattener::new(run, anonymiser.networks()),
+            anonymiser,
+            digest: Digest::new(options.digest)?,
+            json: options.json.map(JsonLines::new),
+            parquet: parquet.transpose()?,
+            gauges: None,
+            now: None,
+            listed: Vec::new(),
+            unread: false,
+        })
+    }
+
+    /// Takes what a tracker gave out.
+    pub(super) fn take(&mut self, output: Output) -> Result<(), Problem> {
+        match output {
+            Output::Connection(mut connection) => {
+                // From here on nothing knows the addresses as they were.
+                self.anonymiser.hide(&mut connection);
+                self.connection(&connection)
+            }
+            Output::Ending(ending) => {
+                if self.json.is_none() && self.parquet.is_none() {
+                    return Ok(());
+                }
+                let row = self.flattener.ending(&ending);
+                if let Some(parquet) = &mut self.parquet {
+                    parquet.ending(&row)?;
+                }
+                let written = self.json.as_mut().map(|json| json.write(&row));
+                self.written(written)
+            }
+        }
+    }
+
+    fn connection(&mut self, connection: &Connection) -> Result<(), Problem> {
+        self.digest.take(connection);
+        if let Some(gauges) = &self.gauges {
+            gauges.take(connection);
+        }
+        if let Some(now) = &mut self.now {
+            now.take(connection);
+        }
+        let listed = connection.tls.is_some() && self.listed.len() <= LISTED;
+        if !listed && self.json.is_none() && self.parquet.is_none() {
+            return Ok(());
+        }
+        let row = self.flattener.connection(connection);
+        if let Some(parquet) = &mut self.parquet {
+            parquet.connection(&row)?;
+        }
+        let written = self.json.as_mut().map(|json| json.write(&row));
+        if listed {
+            self.listed.push(row);
+        }
+        self.written(written)
+    }
+
+    fn written(&mut self, written: Option<io::Result<Reader>>) -> Result<(), Problem> {
+        match written {
+            None | Some(Ok(Reader::There)) => Ok(()),
+            Some(Ok(Reader::Gone)) => {
+                self.unread = true;
+                Ok(())
+            }
+            Some(Err(error)) => Err(Problem::of(Fault::Results, error)
+                .while_doing("a record cannot be written to standard output")
+                .with_remedy("send it elsewhere")),
+        }
+    }
+
+    /// Lets those who wait for lines have them.
+    pub(super) fn flush(&mut self) -> Result<(), Problem> {
+        let flushed = self.json.as_mut().map(JsonLines::flush);
+        self.written(flushed)
+    }
+
+    /// Writes rows that are gathered for Parquet, so that a live capture that is killed loses few.
+    pub(super) fn save(&mut self) -> Result<(), Problem> {
+        Ok(self.parquet.as_mut().map_or(Ok(()), DataSet::flush)?)
+    }
+
+    /// Ends what is written a piece at a time.
+    pub(super) fn finish(&mut self) -> Result<(), Problem> {
+        self.flush()?;
+        if let Some(parquet) = self.parquet.take() {
+            parquet.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Each connection with TLS in a line; `None` if there is none, or more than [`LISTED`].
+    #[must_use]
+    pub fn table(&self) -> Option<Table> {
+        let few = !self.listed.is_empty() && !self.has_more();
+        few.then(|| present::connections(&self.listed))
+    }
+
+    /// Whether there are more connections with TLS than a table lists.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.listed.len() > LISTED
+    }
+}
