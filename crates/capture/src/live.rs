@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use packet::{BlockFrames, BlockRing, BlockRingOptions, SocketOptions, interface_index};
-use units::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use units::Time;
 
 use crate::filter::Header;
 use crate::{Error, Filter, Frame};

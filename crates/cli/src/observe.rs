@@ -68,7 +68,8 @@ fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
     let interrupt = Interrupt::listen()?;
     // A pipe is waited for here.
     let mut source = Merge::open(&args.files)?;
-    let mut following = Following { talk, interrupt: &interrupt, progress: talk.progress(), view: None };
+    let mut following =
+        Following { talk, interrupt: &interrupt, progress: talk.progress(), view: None };
     let read = reading.files(&mut source, &mut following);
     following.finish();
     for cut in source.cuts() {
@@ -117,7 +118,8 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
         hand_over(folder, is_new)?;
     }
     let dropped = capture::drop_privileges().blame(Fault::Machine);
-    let dropped = dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
+    let dropped =
+        dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
     if let Some(identity) = dropped.identity {
         let (user, group) = (identity.user, identity.group);
         talk.note(format!("captures continue as user {user} of group {group}"));

@@ -161,9 +161,9 @@ fn connections(text: &str) -> Result<usize, Refused> {
 }
 
 fn prefixes(text: &str) -> Result<(u8, u8), Refused> {
-    let pair = text.split_once(',').and_then(|(v4, v6)| {
-        Some((v4.trim().parse().ok()?, v6.trim().parse().ok()?))
-    });
+    let pair = text
+        .split_once(',')
+        .and_then(|(v4, v6)| Some((v4.trim().parse().ok()?, v6.trim().parse().ok()?)));
     let pair = pair.filter(|(v4, v6)| *v4 <= 32 && *v6 <= 128);
     pair.ok_or_else(|| Refused::new("expected a pair like 24,48", "give 32 and 128 at most"))
 }

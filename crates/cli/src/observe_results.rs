@@ -17,9 +17,8 @@ pub struct Files {
 impl Files {
     /// Looks whether they can be written. `keep_open`: rights are given up before they are.
     pub fn claim(args: &ObserveArgs, keep_open: bool) -> Result<Files, Problem> {
-        let claim = |path: &Option<_>| {
-            path.as_deref().map(|path| Late::claim(path, keep_open)).transpose()
-        };
+        let claim =
+            |path: &Option<_>| path.as_deref().map(|path| Late::claim(path, keep_open)).transpose();
         Ok(Files { html: claim(&args.results.html)?, rtt: claim(&args.results.rtt_out)? })
     }
 }

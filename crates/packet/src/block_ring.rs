@@ -269,7 +269,12 @@ impl BlockRing {
     #[inline]
     pub fn receive_before(&mut self, until: Time) -> BlockFrames<'_> {
         if self.head().is_none() {
-            return BlockFrames { block: &[], left: &mut self.left, offset: &mut self.offset, until };
+            return BlockFrames {
+                block: &[],
+                left: &mut self.left,
+                offset: &mut self.offset,
+                until,
+            };
         }
         // SAFETY: the block lies in the mapping and is ours until the next `&mut` call, which the
         // borrow of `self` keeps off.

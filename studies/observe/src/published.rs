@@ -41,7 +41,8 @@ pub(crate) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
         }
     }
     let modes = findings.difference.by_mode.iter();
-    let mut saved: Vec<_> = modes.filter_map(|mode| Some(mode.compared.found.as_ref()?.saved_ms)).collect();
+    let mut saved: Vec<_> =
+        modes.filter_map(|mode| Some(mode.compared.found.as_ref()?.saved_ms)).collect();
     saved.sort_by(|a, b| a.value.total_cmp(&b.value));
     let ends = [("from", saved.first(), "nearest"), ("to", saved.last(), "farthest")];
     for (end, saved, clients) in ends {

@@ -71,12 +71,8 @@ impl Reading {
     /// The options make no sense, or a place for records cannot be written.
     pub fn open(options: SinkOptions, connections: usize) -> Result<Reading, Problem> {
         let seed = seed_of_run();
-        let limits = Limits {
-            connections,
-            seed,
-            hand_out: HandOut::AfterHandshake,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { connections, seed, hand_out: HandOut::AfterHandshake, ..Limits::default() };
         Ok(Reading {
             tracker: Tracker::new(limits),
             sinks: Sinks::open(options, &format!("{:016x}", seed_of_run()))?,
@@ -109,11 +105,7 @@ impl Reading {
     ///
     /// # Errors
     /// A capture cannot be read on, or records cannot be written; what was read is kept.
-    pub fn files(
-        &mut self,
-        source: &mut Merge,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(), Problem> {
+    pub fn files(&mut self, source: &mut Merge, watcher: &mut dyn Watcher) -> Result<(), Problem> {
         let began = Instant::now();
         let mut since_look = 0;
         loop {

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use export::{Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row};
+use export::{
+    Addresses, Anonymiser, DataSet, Flattener, JsonLines, Key, Names, Prefixes, Reader, Row,
+};
 use fault::{Fault, Problem};
 use report::Table;
 use tracker::{Connection, Output};

@@ -95,7 +95,8 @@ impl Batch {
 
     /// Whether the servers have logged as many connections as were made.
     fn is_logged(&self) -> bool {
-        let scenarios: BTreeSet<Scenario> = self.made.iter().map(|own| own.point.scenario).collect();
+        let scenarios: BTreeSet<Scenario> =
+            self.made.iter().map(|own| own.point.scenario).collect();
         scenarios.into_iter().all(|scenario| {
             let made = self.made.iter().filter(|own| own.point.scenario == scenario).count();
             self.logs.values().filter(|own| own.scenario == scenario).count() >= made
@@ -107,9 +108,8 @@ impl Batch {
         for (population, record) in std::mem::take(&mut self.records) {
             let ends = (record.client, record.server.port());
             let logged = self.logs.get(&ends).map(|logged| logged.scenario);
-            let own = logged.and_then(|scenario| {
-                self.take_made(Point { population, scenario }, record.client)
-            });
+            let own = logged
+                .and_then(|scenario| self.take_made(Point { population, scenario }, record.client));
             match (own, self.logs.remove(&ends)) {
                 (Some(own), Some(logged)) => {
                     samples.push(maker.sample(&own, &Seen::Both(&record, &logged.record)));

@@ -94,24 +94,24 @@ impl Dial {
 
 /// Sends a ClientHello, waits for the answer, and resets.
 async fn reset(server: SocketAddr, client: &tls::Client) -> conn::Attempt {
-        let io = |error: std::io::Error| Failure::Environment {
-            call: "a connection to be reset",
-            errno: error.raw_os_error().unwrap_or(0),
-            error: error.to_string(),
-            hint: "",
-        };
-        let mut session = client.start(None)?;
-        let mut hello = Vec::new();
-        session.write_tls(&mut hello)?;
-        let mut stream = tokio::net::TcpStream::connect(server).await.map_err(io)?;
-        stream.write_all(&hello).await.map_err(io)?;
-        let mut answer = [0; 4096];
-        let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
-        if !matches!(read, Ok(Ok(1..))) {
-            return Err(Failure::Protocol("did not answer the ClientHello"));
-        }
-        // A close without lingering is a RST (RFC 9293 §3.10.4).
-        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(io)?;
-        drop(stream);
-        Err(Failure::Protocol("was reset on purpose"))
+    let io = |error: std::io::Error| Failure::Environment {
+        call: "a connection to be reset",
+        errno: error.raw_os_error().unwrap_or(0),
+        error: error.to_string(),
+        hint: "",
+    };
+    let mut session = client.start(None)?;
+    let mut hello = Vec::new();
+    session.write_tls(&mut hello)?;
+    let mut stream = tokio::net::TcpStream::connect(server).await.map_err(io)?;
+    stream.write_all(&hello).await.map_err(io)?;
+    let mut answer = [0; 4096];
+    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await;
+    if !matches!(read, Ok(Ok(1..))) {
+        return Err(Failure::Protocol("did not answer the ClientHello"));
     }
+    // A close without lingering is a RST (RFC 9293 §3.10.4).
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).map_err(io)?;
+    drop(stream);
+    Err(Failure::Protocol("was reset on purpose"))
+}

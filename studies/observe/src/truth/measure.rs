@@ -143,11 +143,7 @@ fn take_batch(todo: &mut Vec<Todo>) -> Vec<Todo> {
 }
 
 /// What was made: each population's dials in the order of `todo`.
-fn made(
-    populations: &[Population],
-    todo: Vec<Vec<Todo>>,
-    dialled: Vec<Vec<Dialled>>,
-) -> Vec<Made> {
+fn made(populations: &[Population], todo: Vec<Vec<Todo>>, dialled: Vec<Vec<Dialled>>) -> Vec<Made> {
     let of_population = populations.iter().zip(todo).zip(dialled);
     let of_population = of_population.flat_map(|((population, todo), dialled)| {
         todo.into_iter().zip(dialled).map(|(one, dialled)| {

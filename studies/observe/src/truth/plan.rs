@@ -7,7 +7,7 @@ use std::time::Duration;
 use fault::Problem;
 use record::{Manifest, Sample, ValueKind};
 use serde_json::{Value, json};
-use study::{End, Options, PlanError, Plan, Question, Session, Study, Sweep};
+use study::{End, Options, Plan, PlanError, Question, Session, Study, Sweep};
 
 use super::point::{AXES, NUMBERS, Point, words};
 use super::said::Said;
@@ -108,11 +108,7 @@ impl LabPlan {
         LabPlan::new(scale.sweeps, scale.budget, seed)
     }
 
-    fn new(
-        sweeps: Vec<Sweep>,
-        budget: Option<Duration>,
-        seed: u64,
-    ) -> Result<LabPlan, PlanError> {
+    fn new(sweeps: Vec<Sweep>, budget: Option<Duration>, seed: u64) -> Result<LabPlan, PlanError> {
         let mut points = BTreeMap::new();
         for sweep in &sweeps {
             for point in AXES.points(sweep, &Point::default(), &words)? {

@@ -18,7 +18,13 @@ pub struct Point {
 pub const AXES: Axes<Point> = Axes {
     axes: &[
         axis!("population", population, "wifi,cellular", "NAMES", "Clients: wifi, cellular"),
-        axis!("visit", scenario, "all", "NAMES", "What clients do: Tls12, Tls13ZeroRtt, ..., or all"),
+        axis!(
+            "visit",
+            scenario,
+            "all",
+            "NAMES",
+            "What clients do: Tls12, Tls13ZeroRtt, ..., or all"
+        ),
     ],
     canonical: |point| point,
     impossible: |_| None,

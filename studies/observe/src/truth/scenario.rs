@@ -59,7 +59,9 @@ impl Scenario {
             Scenario::Tls12Resumed | Scenario::Tls13Resumed => Class::Resumed,
             Scenario::Tls13ZeroRtt | Scenario::QuicZeroRtt => Class::ZeroRtt,
             Scenario::Tls13HelloRetry => Class::HelloRetry,
-            Scenario::NoCommonVersion | Scenario::UnknownCa12 | Scenario::UnknownCa13 => Class::Failed,
+            Scenario::NoCommonVersion | Scenario::UnknownCa12 | Scenario::UnknownCa13 => {
+                Class::Failed
+            }
             Scenario::Reset => Class::Failed,
         }
     }

@@ -13,11 +13,11 @@ use linkmodel::{Jitter, LinkConfig, Path};
 use tls::{Identity, KeyType, Ticket};
 use tracker::{Connection, Limits, LinkType, Tracker};
 
-use super::dial::{Dial, Dialled};
+use super::TruthError;
 use super::batch::{Ends, Logged};
+use super::dial::{Dial, Dialled};
 use super::population::Population;
 use super::scenario::{SERVER_NAME, Scenario};
-use super::TruthError;
 
 /// Longer than any attempt of a client.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
@@ -242,7 +242,11 @@ fn client_means(
 }
 
 /// A server of a kind, reached by every link.
-fn serve(server: &Node, scenario: Scenario, identity: &Arc<Identity>) -> Result<Running, TruthError> {
+fn serve(
+    server: &Node,
+    scenario: Scenario,
+    identity: &Arc<Identity>,
+) -> Result<Running, TruthError> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let config = scenario.server_config(identity);
     let transport = match scenario.is_quic() {
@@ -250,7 +254,6 @@ fn serve(server: &Node, scenario: Scenario, identity: &Arc<Identity>) -> Result<
         false => ServerTransport::tls(tls::Server::new(&config)?),
     };
     let plan = ServerPlan { timeout: SERVER_PATIENCE, ..ServerPlan::new(transport) };
-    let bound =
-        server.spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
+    let bound = server.spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
     Ok(bound.join()??)
 }
