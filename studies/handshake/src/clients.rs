@@ -1,5 +1,8 @@
 //! The clients' round-trip times that savings are weighed by.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use stats::{ClientRtts, Distribution, DistributionError, RttError};
 use thiserror::Error;
 
@@ -21,6 +24,19 @@ pub enum ClientsError {
     /// It is text, but not of times.
     #[error(transparent)]
     Lines(#[from] DistributionError),
+}
+
+impl Explain for ClientsError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ClientsError::Observed(_) => None,
+            ClientsError::Lines(error) => error.remedy(),
+        }
+    }
 }
 
 impl Clients {

