@@ -43,30 +43,3 @@ pub fn new_results_folder(command: &str, date: &str) -> PathBuf {
         .find(|folder| !folder.exists())
         .unwrap_or(first)
 }
-
-/// A word as a shell reads it back.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-+=:,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn file_names_survive_a_shell() {
-        for (word, shell) in [
-            ("lte", "lte"),
-            ("up/a-1.trace", "up/a-1.trace"),
-            ("my trace", "'my trace'"),
-            ("it's", r"'it'\''s'"),
-            ("", "''"),
-        ] {
-            assert_eq!(quoted(word), shell);
-        }
-    }
-}

@@ -160,9 +160,7 @@ impl Plan {
         let base = base(options)?;
         // An unknown scale is wrong even where it is not used.
         let mut plan = match (&file, &text) {
-            (Some(file), Some(text)) => {
-                Plan::parse(text, &scale).while_doing(|| file.display())?
-            }
+            (Some(file), Some(text)) => Plan::parse(text, &scale).while_doing(|| file.display())?,
             _ => Plan::built_in(&scale)?,
         };
         if swept || (text.is_none() && options.given("profile")) {

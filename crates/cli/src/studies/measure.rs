@@ -9,13 +9,13 @@ use fault::{Fault, OrProblem, Problem, WhileDoing};
 use lab::{Backend, Lab, LabOptions};
 use record::{Finished, Manifest, Recorder};
 use serde_json::{Map, Value};
-use study::{End, Options, Plan, Session, Study, Watcher};
+use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 
 use super::results::{Questions, Results};
 use super::{STUDIES, calibration, command, words};
 use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::exit::{Exit, Outcome};
-use crate::files::{new_results_folder, quoted};
+use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
 use crate::talk::{Progress, Talk};
 

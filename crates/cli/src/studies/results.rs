@@ -7,10 +7,9 @@ use fault::{Fault, OrProblem, Problem};
 use record::{Manifest, Run, Sample};
 use report::{Block, Inline, Note, Report, Section};
 use serde_json::{Value, json};
-use study::{Findings, Options, Question, Study};
+use study::{Findings, Options, Question, Study, quoted};
 
 use super::{STUDIES, calibration};
-use crate::files::quoted;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
 
