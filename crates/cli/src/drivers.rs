@@ -27,10 +27,10 @@ pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
     }
 }
 
-/// Answers one question on standard input: the host process of a measurement.
+/// Does one job that comes on standard input: the host process of a measurement.
 pub fn host() -> Outcome {
-    tls_drivers::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout())
-        .context("a host answers one line of JSON; `wiretax stacks` starts it by itself")
+    host::serve_stdio(&tls_drivers::host::workers())
+        .context("a host does one job that it is sent; `wiretax stacks` starts it by itself")
         .or_exit(Exit::Usage)?;
     Ok(Exit::Done)
 }

@@ -17,8 +17,6 @@ mod null;
 mod suite;
 mod supervise;
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 pub use catalog::{Catalog, Driver, Fact, Folders, State};
@@ -30,17 +28,8 @@ pub use job::{
 pub use locks::Counts as LockCounts;
 pub use null::NULL;
 pub use suite::{Cipher, Group, Key, Suite, Version};
-pub use supervise::{HostError, Supervisor, SupervisorOptions};
-
-/// What a host is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Question {
-    /// What a driver says of its library; answered by `Result<Described, String>`.
-    Describe(PathBuf),
-    /// A measurement; answered by [`Reply`].
-    Measure(Box<Job>),
-}
+pub use ::host::HostError;
+pub use supervise::{Supervisor, SupervisorOptions, question, reply};
 
 /// What a library says that was agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,45 +12,56 @@ mod slab;
 mod socket;
 mod tally;
 
-use std::io::{BufRead, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+use ::host::{Outlet, Registry, Worker};
 
 use self::loopback::{Hops, machine};
 use self::setup::{Gate, Setup, ThreadContexts};
 use self::tally::Tally;
 use crate::driver::Library;
-use crate::job::{Contexts, Job, Locks, Outcome, Reply, Side, Wire, Workload};
-use crate::{DriverError, Footprint, LockCounts, Question};
+use crate::job::{Contexts, Described, Job, Locks, Outcome, Reply, Side, Wire, Workload};
+use crate::{DriverError, Footprint, LockCounts};
 
-/// Answers one question: a line of JSON in, a line of JSON out. The whole of the hidden command that
-/// hosts are.
-///
-/// # Errors
-/// If the question cannot be read, or the answer not be written.
-pub fn answer(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut line = String::new();
-    input.read_line(&mut line)?;
-    let question: Question = serde_json::from_str(&line)?;
-    match question {
-        Question::Describe(path) => {
-            let described = Library::load(&path).map(|library| library.described().clone());
-            let described = described.map_err(|error| error.to_string());
-            serde_json::to_writer(&mut *output, &described)?;
-        }
-        Question::Measure(job) => {
-            let reply = match measure(*job) {
-                Ok(outcome) => Reply::Done(Box::new(outcome)),
-                Err(DriverError::Unsupported { what }) => Reply::Unsupported(what),
-                Err(error) => Reply::Failed(error.to_string()),
-            };
-            serde_json::to_writer(&mut *output, &reply)?;
-        }
+/// Says what a driver says of its library.
+pub(crate) struct Describe;
+
+impl Worker for Describe {
+    const KIND: &'static str = "describe-driver";
+    type Job = PathBuf;
+    type Answer = Described;
+
+    fn work(&self, object: PathBuf, _: &mut Outlet<'_>) -> Result<Described, String> {
+        let library = Library::load(&object).map_err(|error| error.to_string())?;
+        Ok(library.described().clone())
     }
-    output.write_all(b"\n")?;
-    output.flush()
+}
+
+/// Measures with drivers.
+pub(crate) struct Measure;
+
+impl Worker for Measure {
+    const KIND: &'static str = "measure-drivers";
+    type Job = Job;
+    type Answer = Reply;
+
+    fn work(&self, job: Job, _: &mut Outlet<'_>) -> Result<Reply, String> {
+        Ok(match measure(job) {
+            Ok(outcome) => Reply::Done(Box::new(outcome)),
+            Err(DriverError::Unsupported { what }) => Reply::Unsupported(what),
+            Err(error) => Reply::Failed(error.to_string()),
+        })
+    }
+}
+
+/// Those who do what [`crate::Supervisor`] asks of a host.
+#[must_use]
+pub fn workers() -> Registry {
+    Registry::new().with(Describe).with(Measure)
 }
 
 /// Measures.

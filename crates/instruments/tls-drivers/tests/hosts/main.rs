@@ -18,8 +18,7 @@ type Case = fn(&Supervisor, &Path);
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "stacks-host") {
-        let answered =
-            tls_drivers::host::answer(&mut std::io::stdin().lock(), &mut std::io::stdout());
+        let answered = host::serve_stdio(&tls_drivers::host::workers());
         return if answered.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     if let Some(at) = arguments.iter().position(|argument| argument == "--drivers") {

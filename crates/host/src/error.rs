@@ -1,0 +1,79 @@
+//! What a host did instead of answering.
+
+use std::borrow::Cow;
+use std::io;
+use std::time::Duration;
+
+use fault::{Explain, Fault};
+use thiserror::Error;
+
+/// What a host did instead of answering. `who` is what its owner calls it: its driver, for one.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// It died, or its thread panicked.
+    #[error("{who}: its host crashed ({how}){}", words(.last_words))]
+    Crashed {
+        /// Whose host.
+        who: String,
+        /// By which signal, or with which status.
+        how: String,
+        /// The end of what it wrote on standard error.
+        last_words: String,
+    },
+    /// It did not answer in time.
+    #[error("{who}: its host did not answer within {} s and was ended{}", .limit.as_secs(), words(.last_words))]
+    Hung {
+        /// Whose host.
+        who: String,
+        /// How long it had.
+        limit: Duration,
+        /// The end of what it wrote on standard error.
+        last_words: String,
+    },
+    /// It answered what cannot be read.
+    #[error("{who}: its host answered rubbish: {what}")]
+    Rubbish {
+        /// Whose host.
+        who: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It was ended before it had answered, since the caller wanted to stop.
+    #[error("{who}: its host was ended before it had answered")]
+    Stopped {
+        /// Whose host.
+        who: String,
+    },
+    /// It says itself that there is no answer.
+    #[error("{who}: {what}")]
+    Failed {
+        /// Whose host.
+        who: String,
+        /// Why.
+        what: String,
+    },
+    /// This machine would not start it.
+    #[error("a host could not be started")]
+    Start(#[source] io::Error),
+}
+
+impl Explain for HostError {
+    fn fault(&self) -> Fault {
+        match self {
+            HostError::Start(_) => Fault::Machine,
+            _ => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            HostError::Start(_) => Some("raise `ulimit -u`, or end other programs".into()),
+            _ => None,
+        }
+    }
+}
+
+fn words(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!("; it last wrote: {last}") }
+}

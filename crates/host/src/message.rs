@@ -1,0 +1,113 @@
+//! What a job streams while it is worked on.
+
+use serde_json::Value;
+
+use crate::frame::{Frame, Kind};
+
+/// Bytes of an attachment's name at most.
+const LONGEST_NAME: usize = 100;
+
+/// Something that arose while a job was worked on.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Message {
+    /// Text for people.
+    Event(String),
+    /// A sample, in the shape that the kind of job has.
+    Sample(Value),
+    /// A file that belongs to the samples.
+    Attachment(Attachment),
+}
+
+/// A file that belongs to a job's samples: a capture, a time series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name: 1 to 100 letters, digits, `.`, `-` or `_`, and no dot first. It can name a file.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// Whether an attachment may be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    (1..=LONGEST_NAME).contains(&name.len()) && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// What a host sends: messages, then how the job ended.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Message(Message),
+    Done(Value),
+    Failed(String),
+}
+
+impl Incoming {
+    /// Reads what a host sent, who may have sent anything.
+    pub(crate) fn read(frame: Frame) -> Result<Incoming, String> {
+        let json = |bytes: &[u8]| {
+            let read = serde_json::from_slice::<Value>(bytes);
+            read.map_err(|error| format!("a frame is no JSON: {error}"))
+        };
+        Ok(match frame.kind {
+            Kind::Job => return Err("it sent a job".to_owned()),
+            Kind::Event => Incoming::Message(Message::Event(text(&frame.payload))),
+            Kind::Sample => Incoming::Message(Message::Sample(json(&frame.payload)?)),
+            Kind::Attachment => Incoming::Message(Message::Attachment(attachment(&frame.payload)?)),
+            Kind::Done => Incoming::Done(json(&frame.payload)?),
+            Kind::Failed => Incoming::Failed(text(&frame.payload)),
+        })
+    }
+}
+
+fn attachment(payload: &[u8]) -> Result<Attachment, String> {
+    let parts = payload.split_first().and_then(|(length, rest)| {
+        let (name, bytes) = rest.split_at_checked(usize::from(*length))?;
+        Some((std::str::from_utf8(name).ok()?, bytes))
+    });
+    match parts {
+        Some((name, bytes)) if is_name(name) => {
+            Ok(Attachment { name: name.to_owned(), bytes: bytes.to_vec() })
+        }
+        _ => Err("an attachment has no name that a file can have".to_owned()),
+    }
+}
+
+/// Text from a host, without control characters.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_attachments_are_names_of_files() {
+        for name in ["a", "trace.pcapng", "rtt-20_ms.1", &"x".repeat(100)] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", ".", "..", ".hidden", "a/b", "a b", "é", "a\n", &"x".repeat(101)] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_is_read_without_an_end(
+            kind in prop::sample::select(vec![Kind::Event, Kind::Sample, Kind::Attachment, Kind::Done, Kind::Failed, Kind::Job]),
+            payload in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            match Incoming::read(Frame { kind, payload }) {
+                Ok(Incoming::Message(Message::Attachment(attachment))) => prop_assert!(is_name(&attachment.name)),
+                Ok(Incoming::Message(Message::Event(text)) | Incoming::Failed(text)) => {
+                    prop_assert!(!text.chars().any(char::is_control));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}

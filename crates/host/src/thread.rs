@@ -1,0 +1,72 @@
+//! A job done by a thread of this process.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::HostError;
+use crate::message::{Incoming, Message};
+use crate::run::{Next, Watch};
+use crate::worker::{Outlet, Registry};
+
+/// Messages that wait to be taken.
+const WAITING: usize = 1;
+
+pub(crate) fn run(
+    registry: &Registry,
+    kind: &'static str,
+    job: Value,
+    watch: &mut Watch<'_>,
+    take: &mut dyn FnMut(Message),
+) -> Result<Value, HostError> {
+    let (sender, given) = sync_channel(WAITING);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (registry, told) = (registry.clone(), Arc::clone(&stop));
+    let work = move || {
+        let mut give = |message| {
+            let sent = sender.send(Ok(Incoming::Message(message)));
+            sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        };
+        let stopped = || told.load(Ordering::Relaxed);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            registry.work(kind, job, &mut Outlet::new(&mut give, &stopped))
+        }));
+        let last = match done {
+            Ok(Ok(answer)) => Ok(Incoming::Done(answer)),
+            Ok(Err(what)) => Ok(Incoming::Failed(what)),
+            Err(panic) => Err(said(panic.as_ref())),
+        };
+        // Nobody waits for it any more only if it was late or to stop.
+        let _ = sender.send(last);
+    };
+    thread::Builder::new().name(kind.to_owned()).spawn(work).map_err(HostError::Start)?;
+    let who = watch.who.to_owned();
+    loop {
+        match watch.next(&given) {
+            Next::Given(Ok(Incoming::Message(message))) => take(message),
+            Next::Given(Ok(Incoming::Done(answer))) => return Ok(answer),
+            Next::Given(Ok(Incoming::Failed(what))) => return Err(HostError::Failed { who, what }),
+            Next::Given(Err(panic)) => {
+                let how = format!("it panicked: {panic}");
+                return Err(HostError::Crashed { who, how, last_words: String::new() });
+            }
+            Next::Closed => return Err(watch.rubbish("it ended without an answer".to_owned())),
+            Next::Quiet => {}
+            Next::Over(over) => {
+                stop.store(true, Ordering::Relaxed);
+                return Err(watch.error(over, String::new()));
+            }
+        }
+    }
+}
+
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
+}
