@@ -13,11 +13,6 @@ use serde::Serialize;
 
 use crate::catalog::{Catalog, Driver, State};
 use crate::job::Described;
-<<<<<<< HEAD
-=======
-use ::host::{end_group, has_ended};
-
->>>>>>> 74682b2 (host: a job as JSON, done by a thread or by a supervised process; TLS drivers are measured so)
 use crate::supervise::Supervisor;
 
 /// How often a build is looked after.
