@@ -17,7 +17,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-pub use output::{Kept, Output, last_words, run};
+pub use output::{Kept, Output, keep_aside, last_words, run};
 pub use talk::{Silence, Talk};
 
 /// How often a running program is looked at.

@@ -65,11 +65,8 @@ pub fn run(
     Ok(Output { id, end, stdout: said(stdout), stderr: said(stderr) })
 }
 
-/// Reads a stream to its end on a thread of its own.
-pub(crate) fn keep_aside(
-    stream: Option<impl Read + Send + 'static>,
-    kept: Kept,
-) -> Receiver<Vec<u8>> {
+/// Reads a stream to its end on a thread of its own; what is kept of it comes then.
+pub fn keep_aside(stream: Option<impl Read + Send + 'static>, kept: Kept) -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(1);
     thread::spawn(move || {
         // A receiver that is gone has no use for it.
@@ -125,7 +122,10 @@ mod tests {
 
     #[test]
     fn what_is_said_is_kept_within_bounds() {
-        let output = said("read name; echo 12$name; echo abcde >&2; exit 1", [Kept::First(3), Kept::Last(3)]);
+        let output = said(
+            "read name; echo 12$name; echo abcde >&2; exit 1",
+            [Kept::First(3), Kept::Last(3)],
+        );
         assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"12y"[..], &b"de\n"[..]));
         assert!(!output.succeeded());
         let much = said("yes | head -c 3000000", [Kept::First(10), Kept::Last(10)]);
@@ -136,8 +136,13 @@ mod tests {
     fn one_that_is_late_is_gone_and_one_that_is_absent_an_error() {
         let kept = [Kept::First(10); 2];
         let mut sleeps = Command::new("sleep");
-        assert_eq!(run(sleeps.arg("1000"), Vec::new(), Duration::ZERO, kept).unwrap().end, End::Late);
-        assert!(run(&mut Command::new("wiretax-no-such-program"), Vec::new(), AFTER, kept).is_err());
+        assert_eq!(
+            run(sleeps.arg("1000"), Vec::new(), Duration::ZERO, kept).unwrap().end,
+            End::Late
+        );
+        assert!(
+            run(&mut Command::new("wiretax-no-such-program"), Vec::new(), AFTER, kept).is_err()
+        );
     }
 
     #[test]

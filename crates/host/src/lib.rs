@@ -27,7 +27,7 @@ mod worker;
 pub use error::HostError;
 pub use frame::{FrameError, LONGEST_FRAME};
 pub use message::{Attachment, Message};
-pub use process::{Launch, end_group, has_ended};
+pub use process::Launch;
 pub use run::{Host, Place};
 pub use serve::{answer_in, question, serve, serve_stdio};
 pub use worker::{Gone, Outlet, Registry, Worker};

@@ -124,6 +124,11 @@ impl Watch<'_> {
         }
     }
 
+    /// What is left of the time.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     /// Leaves a host that has answered this long to end.
     pub(crate) fn grant(&mut self, grace: Duration) {
         self.deadline = self.deadline.max(Instant::now() + grace);
