@@ -114,11 +114,11 @@ fn part<'a>(parts: &'a [Part], object: &str, symbol: &str) -> &'a Part {
     found.unwrap_or_else(|| panic!("{object} {symbol}: {parts:#?}"))
 }
 
-/// Valgrind is there wherever these tests are run; without it they cannot say anything.
+/// Without Valgrind they cannot say anything.
 fn has_valgrind() -> bool {
     let there = Command::new("valgrind").arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: no valgrind");
+        lab_test::skipped(lab_test::Need::Valgrind, "valgrind is not installed");
     }
     there
 }
@@ -154,7 +154,7 @@ fn a_round_is_counted_to_the_instruction() {
 }
 
 #[test]
-fn what_fails_is_told() {
+fn what_fails_is_reported() {
     if !has_valgrind() {
         return;
     }

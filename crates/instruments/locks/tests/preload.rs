@@ -84,7 +84,8 @@ fn ordinary_programs_run_under_the_objects() {
     for object in [Object::Light, Object::Count] {
         for (line, expected) in programs {
             if Command::new(line[0]).arg("--version").output().is_err() {
-                eprintln!("skipped: no {}", line[0]);
+                let need = lab_test::Need::of_program(line[0]);
+                lab_test::skipped(need, &format!("{} is not installed", line[0]));
                 continue;
             }
             let mut command = Command::new(line[0]);

@@ -49,7 +49,7 @@ fn program(runtime: Runtime) -> Option<Program> {
     match runtime.available() {
         Ok(toolchain) => Some(toolchain.build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()),
         Err(error @ Error::NotHere { .. }) => {
-            eprintln!("skipped: {error}");
+            lab_test::skipped(lab_test::Need::Host, &error.to_string());
             None
         }
         Err(error) => panic!("{error}"),
@@ -81,7 +81,7 @@ fn tool(name: &str, question: &str) -> bool {
     let here =
         Command::new(name).arg(question).output().is_ok_and(|output| output.status.success());
     if !here {
-        eprintln!("skipped: no {name} here");
+        lab_test::skipped(lab_test::Need::of_program(name), &format!("{name} is not installed"));
     }
     here
 }
