@@ -172,14 +172,14 @@ pub struct Groups {
 pub struct Group {
     /// The name.
     pub name: String,
-    /// What is told of them.
+    /// What is reported of them.
     #[serde(flatten)]
-    pub told: Told,
+    pub reported: Reported,
 }
 
-/// What is told of handshakes that have something in common.
+/// What is reported of handshakes that have something in common.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct Reported {
     /// How many.
     pub count: u64,
     /// Share that agreed on TLS 1.3 or a draft of it, in percent.
@@ -199,9 +199,9 @@ pub struct Told {
 pub struct Stretch {
     /// When it began, by the capture's clock.
     pub from: Time,
-    /// What is told of its handshakes.
+    /// What is reported of its handshakes.
     #[serde(flatten)]
-    pub told: Told,
+    pub reported: Reported,
 }
 
 /// Why records are in doubt.
@@ -270,7 +270,7 @@ pub fn findings(digest: &Digest) -> Findings {
         over_time: digest
             .over_time
             .stretches()
-            .map(|(from, tally)| Stretch { from, told: told(tally) })
+            .map(|(from, tally)| Stretch { from, reported: reported(tally) })
             .collect(),
         stretch_s: digest.over_time.width().as_secs_f64(),
         uncertain: digest.uncertain.iter().map(reason).collect(),
@@ -362,13 +362,13 @@ fn groups(top: &Top<String, Tally>) -> Groups {
     let ranked = top.ranked().into_iter();
     let group = |(name, entry): (&String, &crate::digest::Entry<Tally>)| Group {
         name: name.clone(),
-        told: told(&entry.value),
+        reported: reported(&entry.value),
     };
     Groups { total: top.total(), groups: ranked.map(group).collect(), others: top.others() }
 }
 
-fn told(tally: &Tally) -> Told {
-    Told {
+fn reported(tally: &Tally) -> Reported {
+    Reported {
         count: tally.handshakes,
         tls13_percent: percent(tally.tls13, tally.handshakes),
         resumed_percent: percent(tally.resumed, tally.handshakes),

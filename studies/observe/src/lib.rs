@@ -25,7 +25,7 @@ pub mod truth;
 pub use change::Change;
 pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
 pub use findings::{
-    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Stretch, Told,
+    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Stretch, Reported,
     findings,
 };
 pub use truth::Lab;

@@ -178,7 +178,7 @@ fn digests_of_parts_together_are_the_digest_of_all() {
     assert_eq!(json(&whole), json(&merged));
     let stretches = findings(&whole).over_time;
     assert!(stretches.len() <= 3);
-    assert_eq!(stretches.iter().map(|stretch| stretch.told.count).sum::<u64>(), 120);
+    assert_eq!(stretches.iter().map(|stretch| stretch.reported.count).sum::<u64>(), 120);
     let other = Digest::new(Options { bins: 7, ..options }).unwrap();
     assert!(merged.merge(other).is_err());
 }
@@ -203,7 +203,7 @@ fn strangers_names_do_not_grow_it() {
     let found = findings(&digest);
     assert_eq!(found.server_names.groups.len(), 10);
     assert_eq!(found.networks.groups.len(), 10);
-    let seen: u64 = found.server_names.groups.iter().map(|group| group.told.count).sum();
+    let seen: u64 = found.server_names.groups.iter().map(|group| group.reported.count).sum();
     assert_eq!((found.server_names.total, seen + found.server_names.others), (3000, 3000));
     assert!(found.server_names.groups.iter().all(|group| group.name.chars().count() <= 255));
     assert_eq!(found.handshakes, 3000);

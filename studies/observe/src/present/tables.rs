@@ -4,7 +4,7 @@ use report::{Cell, Column, Inline, Note, Row, Section, Table};
 use stats::Estimate;
 
 use crate::difference::{Compared, FEWEST};
-use crate::findings::{Findings, Groups, Names, Told, percent};
+use crate::findings::{Findings, Groups, Names, Reported, percent};
 use crate::modes::Modes;
 
 /// Rows of a table in the report.
@@ -226,19 +226,19 @@ pub(super) fn names(caption: &str, what: &str, names: &Names, rows: usize) -> Ta
     table
 }
 
-fn told(name: String, told: &Told) -> Row {
+fn reported(name: String, reported: &Reported) -> Row {
     Row::new(vec![
         Cell::text(name),
-        Cell::count(told.count),
-        Cell::number(told.tls13_percent, 1),
-        Cell::number(told.resumed_percent, 1),
-        Cell::number(told.failed_percent, 1),
-        number(told.handshake_ms, 1),
-        number(told.round_trip_ms, 1),
+        Cell::count(reported.count),
+        Cell::number(reported.tls13_percent, 1),
+        Cell::number(reported.resumed_percent, 1),
+        Cell::number(reported.failed_percent, 1),
+        number(reported.handshake_ms, 1),
+        number(reported.round_trip_ms, 1),
     ])
 }
 
-fn told_columns(what: &str) -> Vec<Column> {
+fn reported_columns(what: &str) -> Vec<Column> {
     columns(&[
         (what, ""),
         ("handshakes", ""),
@@ -252,12 +252,12 @@ fn told_columns(what: &str) -> Vec<Column> {
 
 pub(super) fn groups(caption: &str, what: &str, groups: &Groups, rows: usize) -> Table {
     let caption = format!("{caption} (medians right to 5 %)");
-    let mut table = Table::new(caption, told_columns(what));
+    let mut table = Table::new(caption, reported_columns(what));
     let mut shown = 0;
     for group in groups.groups.iter().take(rows) {
-        shown += group.told.count;
+        shown += group.reported.count;
         let name = if group.name.is_empty() { "(none)".to_owned() } else { group.name.clone() };
-        table.push(told(name, &group.told));
+        table.push(reported(name, &group.reported));
     }
     let others = groups.total.saturating_sub(shown);
     if others > 0 {
@@ -320,11 +320,11 @@ pub(super) fn who_section(findings: &Findings) -> Section {
 
 pub(super) fn time_section(findings: &Findings) -> Section {
     let caption = format!("Stretches of {} s (medians right to 5 %)", findings.stretch_s);
-    let mut table = Table::new(caption, told_columns("from, s after the first"));
+    let mut table = Table::new(caption, reported_columns("from, s after the first"));
     let first = findings.over_time.first().map(|stretch| stretch.from);
     for stretch in &findings.over_time {
         let after = first.map(|first| stretch.from.saturating_since(first).as_secs());
-        table.push(told(after.unwrap_or_default().to_string(), &stretch.told));
+        table.push(reported(after.unwrap_or_default().to_string(), &stretch.reported));
     }
     Section::new("time", "Over time").with(table)
 }
