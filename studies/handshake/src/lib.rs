@@ -4,11 +4,10 @@
 //! [`Handshake`] is the study as the program knows it. [`Plan`] says what to measure, [`Bench`] measures
 //! it, [`summarise`] says what came out, [`changes`] what to change, [`Findings`] puts it into a report.
 
+mod actual;
 mod advice;
 mod clients;
-mod dial;
 mod embedded;
-mod error;
 mod handshake;
 mod measure;
 mod mode;
@@ -17,17 +16,13 @@ mod point;
 mod present;
 mod sample;
 mod savings;
-mod site;
 mod spec;
-mod stacks;
 mod summary;
-mod views;
-mod wire;
+mod variant;
 
 pub use advice::{Ingredient, Setting};
 pub use clients::{Clients, ClientsError};
 pub use embedded::{Embedded, Model, Saved, embedded};
-pub use error::StudyError;
 pub use handshake::Handshake;
 pub use measure::Bench;
 #[doc(hidden)]

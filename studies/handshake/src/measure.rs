@@ -1,44 +1,28 @@
 //! The measuring itself: the lab, the cells in turn, a sample for every connection.
 
-use std::net::SocketAddr;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use conn::{Attempt, ServerRecord};
+use conn::{ClientPlan, ServerLog};
 use fault::Problem;
-use futures_util::future::join_all;
-use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
+use lab::LabOptions;
 use linkmodel::{Middlebox, Path};
 use record::Sample;
 use study::{End, Expected, Session, Watcher};
-use tracker::{Connection, Limits, LinkType, Tracker};
-use units::Delay;
+use testbed::{Error, Testbed, Way};
 
-use crate::dial::Dial;
-use crate::error::StudyError;
 use crate::plan::{Cell, Plan};
 use crate::point::{Point, Visit};
-use crate::sample::{Seen, Way, sample};
-use crate::site::{Site, Variant};
+use crate::sample::{Seen, sample};
+use crate::variant::{CLIENT, Variant};
 
 /// How long the server's record of a finished connection may take to appear, beside two round trips:
 /// longer than a QUIC server waits for a CONNECTION_CLOSE that was lost.
 const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
-/// How long a client stays, under loss, to send again what the server did not get of its end.
-const LINGER_UNDER_LOSS: Duration = Duration::from_secs(3);
-/// A link without delay that carried nothing for this long has nothing more to carry.
-const SILENCE: Duration = Duration::from_millis(10);
-/// Looks at the link until it is silent, at most.
-const SETTLE_LOOKS: usize = 100;
 
 /// The lab of this study: a client and a server, joined by a link.
 pub struct Bench {
-    // First, so that it ends before the lab does.
-    site: Site,
-    link: Link,
-    server: Node,
-    lab: Lab,
+    bed: Testbed<Variant>,
     fault: Option<Fault>,
 }
 
@@ -58,13 +42,9 @@ impl Bench {
     ///
     /// # Errors
     /// The lab's own.
-    pub fn new(options: LabOptions) -> Result<Bench, StudyError> {
-        let mut lab = Lab::new(options)?;
-        let client = lab.add_node("client")?;
-        let server = lab.add_node("server")?;
-        let link = lab.connect(&client, &server, &Path::default())?;
-        let site = Site::new(client, server.clone())?;
-        Ok(Bench { site, link, server, lab, fault: None })
+    pub fn new(options: LabOptions) -> Result<Bench, Error> {
+        let bed = Testbed::new(options, &[("client", Path::default())])?;
+        Ok(Bench { bed, fault: None })
     }
 
     /// Lets `fault` happen in every cell measured from now on.
@@ -78,41 +58,24 @@ impl Bench {
     /// # Errors
     /// The lab's own.
     #[doc(hidden)]
-    pub fn link_stats(&self) -> Result<pump::Stats, StudyError> {
-        Ok(self.link.stats()?)
+    pub fn link_stats(&self) -> Result<pump::Stats, Error> {
+        self.bed.link_stats(CLIENT)
     }
 
-    /// Waits until the link has been silent for a moment: what the priming connections have still to
-    /// say when they close is not to meet the next path, where it would take the fate of another frame.
-    fn settle(&self) -> Result<(), StudyError> {
-        let mut before = None;
-        for _ in 0..SETTLE_LOOKS {
-            let carried = match self.link.stats() {
-                Ok(stats) => [stats.forward, stats.backward].map(|way| way.link.received.frames),
-                // Nobody counts there.
-                Err(lab::Error::NoStats) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
-            if before.replace(carried) == Some(carried) {
-                break;
-            }
-            std::thread::sleep(SILENCE);
-        }
-        Ok(())
-    }
-
-    fn let_happen(&mut self, fault: Option<Fault>, variant: Variant) -> Result<(), StudyError> {
+    fn let_happen(&mut self, fault: Option<Fault>, variant: Variant) -> Result<(), Error> {
         match fault {
             None => Ok(()),
-            Some(Fault::NewServer) => self.site.replace_server(variant),
-            Some(Fault::NoFastOpen) => Ok(self.server.sysctl("net.ipv4.tcp_fastopen", "0")?),
+            Some(Fault::NewServer) => variant.serve(&mut self.bed),
+            Some(Fault::NoFastOpen) => {
+                Ok(self.bed.server().sysctl("net.ipv4.tcp_fastopen", "0")?)
+            },
         }
     }
 
     /// What carries the frames of the link.
     #[must_use]
     pub fn backend(&self) -> lab::Backend {
-        self.lab.backend()
+        self.bed.backend()
     }
 
     /// Carries out `plan`, less what the session has already. Each sample is recorded as it ends.
@@ -133,11 +96,11 @@ impl Bench {
             }
             let path = plan.path(cell);
             let file = session.captures().map(|folder| capture_file(folder, number));
-            let capture = file.map(|file| self.site.client.capture(file)).transpose();
-            let capture = capture.map_err(StudyError::from)?;
+            let client = self.bed.client(CLIENT)?;
+            let capture = file.map(|file| client.capture(file)).transpose()?;
             end = CellRun { bench: self, plan, cell, path, session }.run(&mut ahead)?;
             if let Some(capture) = capture {
-                let stats = capture.stop().map_err(StudyError::from)?;
+                let stats = capture.stop()?;
                 warn_of_drops(stats.kernel_drops, session.watcher());
             }
             if end != End::Complete {
@@ -303,8 +266,8 @@ impl CellRun<'_, '_> {
     }
 
     /// Servers, tickets and cookies, fetched on a path without delay; then the cell's path.
-    fn prepare(&mut self, batches: &[Batch]) -> Result<End, StudyError> {
-        self.bench.link.set_path(&Path::default())?;
+    fn prepare(&mut self, batches: &[Batch]) -> Result<End, Error> {
+        self.bench.bed.set_path(CLIENT, &Path::default())?;
         for point in &self.cell.points {
             if let Some(end) = self.session.stop() {
                 return Ok(end);
@@ -313,16 +276,18 @@ impl CellRun<'_, '_> {
             let own = batches.iter().filter(|batch| batch.point == *point);
             let count = own.map(|batch| batch.repeats.len()).sum();
             if count > 0 {
-                self.bench.site.set_up(variant)?;
-                self.bench.site.prime(&variant, count)?;
+                variant.set_up(&mut self.bench.bed)?;
+                let tickets = if point.mode.resumes() { count } else { 0 };
+                self.bench.bed.prime(&variant, tickets, 1)?;
                 self.bench.let_happen(self.bench.fault, variant)?;
             }
         }
-        self.bench.settle()?;
-        self.bench.link.set_path(&self.path)?;
+        self.bench.bed.settle()?;
+        self.bench.bed.set_path(CLIENT, &self.path)?;
         for point in self.cell.points.iter().filter(|point| point.visit == Visit::Remembered) {
             if batches.iter().any(|batch| batch.point == *point) {
-                self.bench.site.teach(&Variant::from(point))?;
+                // Our TCP learns what the path does to its SYN.
+                self.bench.bed.prime(&Variant::from(point), 0, 1)?;
             }
         }
         Ok(End::Complete)
@@ -330,29 +295,20 @@ impl CellRun<'_, '_> {
 
     fn measure(&mut self, batch: &Batch) -> Result<(), Problem> {
         let variant = Variant::from(&batch.point);
-        let round_trip = self.path.round_trip().duration();
-        let linger = match self.is_lossy() {
-            true => LINGER_UNDER_LOSS,
-            false => round_trip * 2 + Duration::from_millis(50),
-        };
         let timeout = self.plan.timeout.duration();
-        let Some(place) = self.bench.site.place(&variant) else { return Ok(()) };
-        let log = place.log.clone();
-        let dials: Vec<Dial> =
-            batch.repeats.iter().map(|_| Dial::new(place, timeout, linger)).collect();
+        let bed = &mut self.bench.bed;
+        let plans = batch.repeats.iter().filter_map(|_| bed.plan(CLIENT, &variant));
+        let plans = plans.map(|plan| ClientPlan { timeout, ..plan }).collect();
 
-        let capture = WireCapture::start(&self.bench.site.client)?;
-        let client = &self.bench.site.client;
-        let attempts =
-            client.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await });
-        let attempts: Vec<Attempt> = attempts.join().map_err(StudyError::from)?;
+        let capture = bed.capture_at_client(CLIENT)?;
+        let attempts = bed.connect(CLIENT, plans)?.join()?;
         let (connections, drops) = capture.stop()?;
         warn_of_drops(drops, self.session.watcher());
 
-        let patience = SERVER_RECORD_PATIENCE + round_trip * 2;
+        let patience = SERVER_RECORD_PATIENCE + Way::of(&self.path).round_trip() * 2;
         for (repeat, attempt) in batch.repeats.iter().zip(&attempts) {
             let server = match attempt {
-                Ok(outcome) => self.server_record(&log, outcome.local, patience)?,
+                Ok(outcome) => self.bench.bed.server_record(&variant, outcome.local, patience)?,
                 Err(_) => None,
             };
             let seen = Seen { attempt, server: server.as_ref(), connections: &connections };
@@ -360,36 +316,12 @@ impl CellRun<'_, '_> {
             self.session.record(&sample)?;
         }
         // Records of attempts that the client gave up, whose port is not known.
-        let _ = log.drain();
+        drop(self.bench.bed.log(&variant).map(ServerLog::drain));
         Ok(())
     }
 
-    fn server_record(
-        &self,
-        log: &conn::ServerLog,
-        client: SocketAddr,
-        patience: Duration,
-    ) -> Result<Option<ServerRecord>, StudyError> {
-        if let Some(record) = log.take(client) {
-            return Ok(Some(record));
-        }
-        let log = log.clone();
-        let waiting =
-            self.bench.server.spawn(move || async move { log.wait_for(client, patience).await });
-        Ok(waiting.join()?)
-    }
-
-    /// Whether frames may get lost on the way, so that a step may be late that was not sent late.
-    fn is_lossy(&self) -> bool {
-        let lossless = linkmodel::Path::default();
-        self.path.forward.loss != lossless.forward.loss
-            || self.path.backward.loss != lossless.backward.loss
-    }
-
     fn sample(&self, point: &Point, repeat: u32, seen: &Seen<'_>) -> Sample {
-        let one_way = |delay: Delay| delay.duration();
-        let one_way = (one_way(self.path.forward.delay), one_way(self.path.backward.delay));
-        let way = Way { one_way, lossy: self.is_lossy() };
+        let way = Way::of(&self.path);
         sample(point, repeat, self.plan.seed, seen, way, &self.plan.options())
     }
 }
@@ -398,34 +330,4 @@ impl CellRun<'_, '_> {
 struct Batch {
     point: Point,
     repeats: Vec<u32>,
-}
-
-/// A capture at the client that is read as it comes.
-struct WireCapture {
-    tracker: Arc<Mutex<Tracker>>,
-    capture: lab::Capture,
-}
-
-impl WireCapture {
-    fn start(client: &Node) -> Result<WireCapture, StudyError> {
-        let tracker = Arc::new(Mutex::new(Tracker::new(Limits::default())));
-        let filled = Arc::clone(&tracker);
-        // All times on one clock, the nodes'.
-        let offset = packet::clock::RealtimeOffset::measure();
-        let capture = client.capture_with(&CaptureOptions::default(), move |frame| {
-            let mut tracker = filled.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = offset.to_monotonic(frame.at);
-            tracker.handle_packet(at, LinkType::Ethernet, frame.bytes, frame.original_len);
-        })?;
-        Ok(WireCapture { tracker, capture })
-    }
-
-    /// The connections seen, and how many frames the capture lost.
-    fn stop(self) -> Result<(Vec<Connection>, u64), StudyError> {
-        let stats = self.capture.stop()?;
-        let mut tracker = self.tracker.lock().unwrap_or_else(PoisonError::into_inner);
-        let limits = Limits::default();
-        let tracker = std::mem::replace(&mut *tracker, Tracker::new(limits));
-        Ok((tracker.finish(), stats.kernel_drops))
-    }
 }

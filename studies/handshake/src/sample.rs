@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conn::{Attempt, Failure, Outcome as Connected, ServerRecord};
 use record::{Outcome, Sample};
+use testbed::{Views, Way, WireView};
 use tracker::Connection;
 
+use crate::actual::actual_mode;
 use crate::mode::{Mode, Transport};
 use crate::point::Point;
-use crate::spec::round_trips;
+use crate::spec::{Sizes, round_trips};
 use crate::summary::{label, value};
-use crate::views::{Views, actual_mode};
-use crate::wire::WireView;
 
 /// The study's name in samples.
 pub(crate) const STUDY: &str = "handshake";
@@ -23,22 +23,6 @@ pub(crate) struct Seen<'a> {
     pub server: Option<&'a ServerRecord>,
     /// All connections in the capture, this one among them.
     pub connections: &'a [Connection],
-}
-
-/// What the path can do to a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
-    /// Least time from client to server, and back.
-    pub one_way: (Duration, Duration),
-    /// Frames may get lost.
-    pub lossy: bool,
-}
-
-impl Way {
-    /// Least time there and back.
-    pub(crate) fn round_trip(self) -> Duration {
-        self.one_way.0 + self.one_way.1
-    }
 }
 
 /// The sample of one connection. `options`: what a command
@@ -79,34 +63,26 @@ pub(crate) fn sample(
 }
 
 fn completed(sample: &mut Sample, intended: Mode, outcome: &Connected, seen: &Seen<'_>, way: Way) {
-    let wire = seen
-        .connections
-        .iter()
-        .find(|connection| {
-            connection.client == outcome.local && connection.server == outcome.remote
-        })
-        .map(|connection| WireView::new(connection, outcome, way));
-    let views =
-        Views { client: outcome, server: seen.server, wire: wire.as_ref(), one_way: way.one_way };
+    let views = Views::new(outcome, seen.server, seen.connections, way);
     let mut contradiction = views.contradiction();
 
     client_values(&mut sample.values, outcome);
     if let Some(server) = seen.server {
         server_values(&mut sample.values, server);
     }
-    if let Some(wire) = &wire {
+    if let Some(wire) = &views.wire {
         match actual_mode(intended, wire) {
             Some(actual) => {
                 sample.labels.insert(label::ACTUAL.to_owned(), actual.to_string());
                 wire_values(&mut sample.values, actual, wire);
                 time_as(actual, &mut sample.values, outcome);
             }
-            None => contradiction = contradiction.or(Some("none of the study's modes".to_owned())),
+            None => contradiction = contradiction.or(Some("none of the study's modes")),
         }
     }
     labels(&mut sample.labels, outcome);
-    let views = contradiction.unwrap_or_else(|| label::AGREE.to_owned());
-    sample.labels.insert(label::VIEWS.to_owned(), views);
+    let views = contradiction.unwrap_or(label::AGREE);
+    sample.labels.insert(label::VIEWS.to_owned(), views.to_owned());
 }
 
 fn client_values(values: &mut BTreeMap<String, f64>, outcome: &Connected) {
@@ -165,7 +141,7 @@ fn server_values(values: &mut BTreeMap<String, f64>, server: &ServerRecord) {
 fn wire_values(values: &mut BTreeMap<String, f64>, actual: Mode, wire: &WireView) {
     let since_first =
         |time: Option<units::Time>| Some(millis(time?.checked_since(wire.first_frame?)?));
-    let spec = round_trips(actual, &wire.sizes(actual));
+    let spec = round_trips(actual, &Sizes::of(wire, actual));
     let loaded = |bytes: u64| (bytes > 0).then_some(bytes as f64);
     let all = [
         (value::UP_BYTES, Some(wire.up.bytes as f64)),

@@ -93,9 +93,11 @@ impl<V: Copy + Ord + Display> Testbed<V> {
     }
 
     /// A node of clients, by its place in what [`Testbed::new`] was given.
-    #[must_use]
-    pub fn client(&self, client: usize) -> Option<&Node> {
-        self.clients.get(client).map(|client| &client.node)
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn client(&self, client: usize) -> Result<&Node, Error> {
+        Ok(&self.at(client)?.node)
     }
 
     /// What a client's link has carried so far.

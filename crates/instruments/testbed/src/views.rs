@@ -54,8 +54,8 @@ impl<'a> Views<'a> {
         let says = |facts: &Option<tls::Facts>| {
             facts.as_ref().map(|facts| {
                 (
-                    facts.version.map(version_number),
-                    facts.cipher_suite.map(|suite| suite.id),
+                    facts.version.map(tls::Version::id),
+                    facts.cipher_suite.map(|suite| suite.0),
                     facts.resumed,
                     facts.early_data == tls::EarlyData::Accepted,
                     facts.hello_retry_request,
@@ -110,13 +110,6 @@ fn is_late(first: Option<Time>, then: Option<Time>) -> bool {
     match (first, then) {
         (Some(first), Some(then)) => first > then + CLOCK_TOLERANCE,
         _ => false,
-    }
-}
-
-fn version_number(version: tls::Version) -> u16 {
-    match version {
-        tls::Version::Tls12 => 0x0303,
-        tls::Version::Tls13 => 0x0304,
     }
 }
 

@@ -1,26 +1,24 @@
-//! One connection seen three times: by the client, by the server, on the wire. What the wire shows
-//! decides what the connection was; the other two must not contradict it.
+//! What a connection was, by the wire alone, and the sizes that its round trips depend on.
 
-use std::time::Duration;
-
-use conn::{Outcome, ServerRecord};
-use units::Time;
+use testbed::WireView;
 
 use crate::mode::{Mode, Security, Transport};
-use crate::wire::WireView;
+use crate::spec::Sizes;
 
-/// How far the clocks of capture (CLOCK_REALTIME) and nodes (CLOCK_MONOTONIC) may drift apart
-/// within a run before causes seem to come after their effects.
-const CLOCK_TOLERANCE: Duration = Duration::from_millis(1);
-
-/// One connection, seen three times.
-pub(crate) struct Views<'a> {
-    pub client: &'a Outcome,
-    pub server: Option<&'a ServerRecord>,
-    pub wire: Option<&'a WireView>,
-    /// Least time from client to server, and back.
-    pub one_way: (Duration, Duration),
-}
+/// Payload bytes of a full segment: MTU 1500 less IPv4 and TCP header and timestamps (RFC 7323 §2).
+const SEGMENT: u64 = 1500 - 20 - 20 - 12;
+/// Payload bytes that Linux puts into a SYN at an MTU of 1500: room for all TCP options is kept free.
+const SYN_PAYLOAD: u64 = 1500 - 20 - 20 - 40;
+/// Payload bytes that our TCP puts into a SYN at an MTU of 1500: it keeps the room of its own options
+/// free, 20 bytes (MSS, SACK permitted, timestamps, window scale).
+const USER_SYN_PAYLOAD: u64 = 1500 - 20 - 20 - 20;
+/// CRYPTO bytes that fit the first QUIC datagram of 1200 bytes, beside headers, frames and tag
+/// (RFC 9000 §17.2.2, two connection IDs of 8 and up to 20 bytes).
+const QUIC_FIRST_DATAGRAM: u64 = 1_120;
+/// UDP payload of a datagram with an Initial (RFC 9000 §14.1).
+const QUIC_DATAGRAM: u64 = 1_200;
+/// What one byte of early data adds to the first flight: record header, content type, tag.
+const EARLY_RECORD: u64 = 5 + 1 + 1 + 16;
 
 /// What the connection was, by the wire alone. `None` if that is none of the modes.
 pub(crate) fn actual_mode(intended: Mode, wire: &WireView) -> Option<Mode> {
@@ -60,74 +58,23 @@ fn is_rsa_key_exchange(suite: u16) -> bool {
     matches!(suite, 0x0001..=0x000a | 0x002f | 0x0035 | 0x003c | 0x003d | 0x009c | 0x009d)
 }
 
-impl Views<'_> {
-    /// How the views contradict each other: the first contradiction found, or `None`.
-    pub(crate) fn contradiction(&self) -> Option<String> {
-        let Some(wire) = self.wire else { return Some("not in the capture".to_owned()) };
-        let Some(server) = self.server else { return Some("not in the server's log".to_owned()) };
-        self.facts(wire, server).or_else(|| self.order(wire, server)).map(str::to_owned)
-    }
-
-    fn facts(&self, wire: &WireView, server: &ServerRecord) -> Option<&'static str> {
-        let says = |facts: &Option<tls::Facts>| {
-            facts.as_ref().map(|facts| {
-                (
-                    facts.version.map(tls::Version::id),
-                    facts.cipher_suite.map(|suite| suite.0),
-                    facts.resumed,
-                    facts.early_data == tls::EarlyData::Accepted,
-                    facts.hello_retry_request,
-                )
-            })
-        };
-        let (client, server) = (says(&self.client.facts), says(&server.facts));
-        let wire = wire.version.map(|version| {
-            (
-                Some(version),
-                wire.cipher_suite,
-                wire.resumed,
-                wire.early_data_accepted,
-                wire.hello_retry,
-            )
-        });
-        if client != server {
-            Some("client and server disagree on the handshake")
-        } else if client != wire {
-            Some("client and capture disagree on the handshake")
-        } else {
-            None
+impl Sizes {
+    /// The sizes that decide how many round trips the specifications give, as the wire shows them.
+    pub(crate) fn of(wire: &WireView, mode: Mode) -> Sizes {
+        let early = if mode.early_data() { EARLY_RECORD } else { 0 };
+        let hello = wire.hello_len.max(1);
+        let datagrams = if hello <= QUIC_FIRST_DATAGRAM { 1 } else { 2 };
+        Sizes {
+            first_flight: hello + early,
+            server_flight: wire.server_flight,
+            client_datagrams: datagrams * QUIC_DATAGRAM,
+            segment: SEGMENT,
+            syn_payload: match mode.transport.is_user_space() {
+                true => USER_SYN_PAYLOAD,
+                false => SYN_PAYLOAD,
+            },
+            syn_data: wire.syn_data,
         }
-    }
-
-    fn order(&self, wire: &WireView, server: &ServerRecord) -> Option<&'static str> {
-        let timeline = &self.client.timeline;
-        let (there, back) = self.one_way;
-        let answered = timeline.first_response_byte;
-        // Each pair: what comes first, what cannot come before it, and what to say if it does.
-        let pairs = [
-            (timeline.started, wire.first_frame, "a frame before the client began"),
-            (timeline.request_sent, wire.request, "the request on the wire before it was sent"),
-            (wire.response, answered, "the response read before it was on the wire"),
-            (
-                timeline.request_sent.map(|time| time + there),
-                server.request_received,
-                "the request at the server sooner than the path allows",
-            ),
-            (
-                server.response_sent.map(|time| time + back),
-                answered,
-                "the response at the client sooner than the path allows",
-            ),
-        ];
-        pairs.into_iter().find(|(first, then, _)| is_late(*first, *then)).map(|(_, _, say)| say)
-    }
-}
-
-/// Whether `first` is later than `then` by more than the clocks may be apart.
-fn is_late(first: Option<Time>, then: Option<Time>) -> bool {
-    match (first, then) {
-        (Some(first), Some(then)) => first > then + CLOCK_TOLERANCE,
-        _ => false,
     }
 }
 
@@ -218,11 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn effects_before_causes_are_found() {
-        let at = |ms| Some(Time::from_millis(ms));
-        assert!(is_late(at(10), at(5)));
-        assert!(!is_late(at(10), at(10)));
-        assert!(!is_late(Some(Time::from_micros(10_900)), at(10)));
-        assert!(!is_late(None, at(1)));
+    fn a_post_quantum_hello_fits_no_syn_and_takes_two_datagrams() {
+        let mode: Mode = "tfo+tls13".parse().unwrap();
+        let view = WireView { hello_len: 1_400, ..WireView::default() };
+        assert!(Sizes::of(&view, mode).first_flight <= SYN_PAYLOAD);
+        let view = WireView { hello_len: 1_450, ..WireView::default() };
+        assert!(Sizes::of(&view, mode).first_flight > SYN_PAYLOAD);
+        assert_eq!(Sizes::of(&view, mode).client_datagrams, 2_400);
+    }
+
+    #[test]
+    fn early_data_counts_to_the_first_flight() {
+        let view = WireView { hello_len: 1_400, ..WireView::default() };
+        let mode: Mode = "tfo+tls13-0rtt".parse().unwrap();
+        assert_eq!(Sizes::of(&view, mode).first_flight, 1_423);
     }
 }
