@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use conn::ServerRecord;
 use record::Sample;
+use testbed::Error;
 use tracker::Connection;
 
-use super::TruthError;
 use super::dial::Dialled;
 use super::point::Point;
 use super::population::Population;
@@ -71,7 +71,7 @@ impl Batch {
         populations: &[Population],
         site: &Site,
         maker: &mut Maker,
-    ) -> Result<Vec<Sample>, TruthError> {
+    ) -> Result<Vec<Sample>, Error> {
         self.made = made;
         let until = Instant::now() + LOG_PATIENCE;
         loop {

@@ -4,26 +4,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use conn::{ClientPlan, ClientTransport, Failure, Timeline};
-use tls::Ticket;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::scenario::Scenario;
 
-/// How long any attempt may take.
+/// How long the server may take to answer the ClientHello of a connection that is reset.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait for a ticket.
-const TICKET_PATIENCE: Duration = Duration::from_secs(2);
 
 /// One connection to be made.
 pub(super) struct Dial {
     pub scenario: Scenario,
-    pub server: SocketAddr,
-    pub transport: ClientTransport,
-    pub ticket: Option<Ticket>,
+    pub plan: ClientPlan,
     /// How long to wait before it begins.
     pub after: Duration,
-    /// Whether it is made for its ticket alone.
-    pub priming: bool,
 }
 
 /// What the client knows of it.
@@ -37,7 +30,6 @@ pub(super) struct Dialled {
     pub timeline: Timeline,
     /// What TLS says of itself.
     pub facts: Option<tls::Facts>,
-    pub tickets: Vec<Ticket>,
     /// Why it failed, if it did.
     pub failure: Option<String>,
 }
@@ -45,12 +37,12 @@ pub(super) struct Dialled {
 impl Dial {
     pub(super) async fn run(self) -> Dialled {
         tokio::time::sleep(self.after).await;
-        let (scenario, server) = (self.scenario, self.server);
-        let result = match &self.transport {
+        let (scenario, server) = (self.scenario, self.plan.server);
+        let result = match &self.plan.transport {
             ClientTransport::Tcp { tls: Some(client), .. } if scenario == Scenario::Reset => {
                 reset(server, client).await
             }
-            _ => conn::connect(self.plan()).await,
+            _ => conn::connect(self.plan).await,
         };
         match result {
             Ok(outcome) => Dialled {
@@ -59,7 +51,6 @@ impl Dial {
                 local: Some(outcome.local),
                 timeline: outcome.timeline,
                 facts: outcome.facts,
-                tickets: outcome.tickets,
                 failure: None,
             },
             Err(failure) => Dialled {
@@ -68,26 +59,8 @@ impl Dial {
                 local: None,
                 timeline: Timeline::default(),
                 facts: None,
-                tickets: Vec::new(),
                 failure: Some(failure.to_string()),
             },
-        }
-    }
-
-    fn plan(self) -> ClientPlan {
-        let plan = ClientPlan::new(self.server, self.transport);
-        let linger = match plan.transport {
-            ClientTransport::Quic { .. } => Duration::from_millis(100),
-            _ => plan.linger,
-        };
-        ClientPlan {
-            ticket: self.ticket,
-            early_data: self.scenario.early_data() && !self.priming,
-            think: self.scenario.think(),
-            timeout: PATIENCE,
-            await_ticket: self.priming.then_some(TICKET_PATIENCE),
-            linger,
-            ..plan
         }
     }
 }

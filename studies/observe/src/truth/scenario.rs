@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use testbed::{MAX_EARLY_DATA, SERVER_NAME};
 use tls::{Group, Identity, Library, Trust, Version};
 use tracker::Class;
 
-/// The name that the servers' certificate carries.
-pub(super) const SERVER_NAME: &str = "server.wiretax.test";
-/// Early data that a server takes: more than the one byte that is sent.
-const MAX_EARLY_DATA: u32 = 16_384;
 /// How long a client that thinks waits before its request.
 const THINK: Duration = Duration::from_millis(40);
 

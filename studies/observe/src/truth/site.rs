@@ -1,52 +1,34 @@
-//! The lab: a server node, a client node and a link for each population, captures at the server.
+//! The testbed of this study: clients of each population behind a link of their own, a server for each
+//! scenario, captures at the server's end of each link.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use conn::{ClientTransport, Running, Server, ServerPlan, ServerTransport};
+use conn::{ClientPlan, ClientTransport, ServerTransport};
 use futures_util::future::join_all;
-use lab::{CaptureOptions, Lab, LabOptions, Link, Node};
+use lab::LabOptions;
 use linkmodel::{Jitter, LinkConfig, Path};
-use tls::{Identity, KeyType, Ticket};
-use tracker::{Connection, Limits, LinkType, Tracker};
+use testbed::{Capture, Error, SERVER_NAME, Testbed};
+use tls::{Identity, KeyType};
+use tracker::Connection;
 
-use super::TruthError;
 use super::batch::{Ends, Logged};
 use super::dial::{Dial, Dialled};
 use super::population::Population;
-use super::scenario::{SERVER_NAME, Scenario};
+use super::scenario::Scenario;
 
-/// Longer than any attempt of a client.
-const SERVER_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the last frames of the connections for tickets may be on the way.
-const SETTLE: Duration = Duration::from_millis(300);
-
-/// A capture that is read as it comes, and one that is kept.
-struct Captures {
-    tracker: Arc<Mutex<Tracker>>,
-    live: lab::Capture,
-    file: Option<lab::Capture>,
-}
-
-/// The clients of one population.
-struct Clients {
-    node: Node,
-    link: Link,
-    means: BTreeMap<Scenario, ClientTransport>,
-    tickets: BTreeMap<Scenario, VecDeque<Ticket>>,
-    population: Population,
-}
+/// How long any attempt may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client over TCP waits for the server's end at most.
+const LINGER: Duration = Duration::from_secs(1);
 
 pub(super) struct Site {
     // First, so that they end before the lab does.
-    servers: Vec<(Scenario, Running)>,
-    captures: Vec<Captures>,
-    clients: Vec<Clients>,
-    server: Node,
-    _lab: Lab,
+    captures: Vec<Capture>,
+    bed: Testbed<Scenario>,
+    populations: Vec<Population>,
 }
 
 impl Site {
@@ -55,26 +37,19 @@ impl Site {
         options: LabOptions,
         populations: &[Population],
         scenarios: &[Scenario],
-    ) -> Result<Site, TruthError> {
-        let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &[SERVER_NAME])?);
+    ) -> Result<Site, Error> {
+        let links = populations.iter().map(|population| (population.name(), path(*population)));
+        let mut bed = Testbed::new(options, &links.collect::<Vec<_>>())?;
+        let identity = bed.identity(KeyType::EcdsaP256, 1)?;
         let stranger = Identity::generate(KeyType::EcdsaP256, 1, &[SERVER_NAME])?;
-        let mut lab = Lab::new(options)?;
-        let server = lab.add_node("server")?;
-        let mut clients = Vec::new();
-        for population in populations.iter().copied() {
-            let node = lab.add_node(population.name())?;
-            let link = lab.connect(&node, &server, &path(population))?;
-            let mut means = BTreeMap::new();
-            for scenario in scenarios.iter().copied() {
-                means.insert(scenario, client_means(scenario, population, &identity, &stranger)?);
-            }
-            clients.push(Clients { node, link, means, tickets: BTreeMap::new(), population });
-        }
-        let mut servers = Vec::new();
         for scenario in scenarios.iter().copied() {
-            servers.push((scenario, serve(&server, scenario, &identity)?));
+            bed.serve(scenario, server_transport(scenario, &identity)?)?;
+            for (client, population) in populations.iter().enumerate() {
+                let transport = client_transport(scenario, *population, &identity, &stranger)?;
+                bed.reach(client, scenario, transport, scenario.early_data());
+            }
         }
-        Ok(Site { servers, captures: Vec::new(), clients, server, _lab: lab })
+        Ok(Site { captures: Vec::new(), bed, populations: populations.to_vec() })
     }
 
     /// As many connections of each scenario that resumes, for their tickets, by each population. The
@@ -82,126 +57,70 @@ impl Site {
     pub(super) fn fetch_tickets(
         &mut self,
         counts: &BTreeMap<Scenario, u32>,
-    ) -> Result<Vec<Ends>, TruthError> {
+    ) -> Result<Vec<Ends>, Error> {
         let mut ends = Vec::new();
         for (scenario, count) in counts.iter().filter(|(scenario, _)| scenario.resumes()) {
-            let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
-            let dials = |at| {
-                (0..*count).filter_map(|_| self.prepare(at, *scenario, true)).collect::<Vec<_>>()
-            };
-            let dials: Vec<Vec<Dial>> = (0..nodes.len()).map(dials).collect();
-            let waves: Vec<_> =
-                nodes.iter().zip(dials).map(|(node, dials)| start(node, dials)).collect();
-            for (clients, wave) in self.clients.iter_mut().zip(waves) {
-                for dialled in wave.join()? {
-                    let (server, local) = (dialled.server, dialled.local);
-                    ends.extend(local.map(|local| (local, server.port())));
-                    let ticket = dialled.tickets.into_iter().next_back();
-                    let detail = dialled.failure.unwrap_or_else(|| "the server sent none".into());
-                    let ticket =
-                        ticket.ok_or(TruthError::Ticket { scenario: *scenario, detail })?;
-                    clients.tickets.entry(*scenario).or_default().push_back(ticket);
-                }
-            }
+            let count = *count as usize;
+            let made = self.bed.prime(scenario, count, count)?;
+            ends.extend(made.into_iter().map(|(client, server)| (client, server.port())));
         }
-        std::thread::sleep(SETTLE);
+        self.bed.settle()?;
         Ok(ends)
-    }
-
-    /// A dial of a population's client; `None` of a kind that was not set up.
-    fn prepare(&mut self, at: usize, scenario: Scenario, priming: bool) -> Option<Dial> {
-        let (_, running) = self.servers.iter().find(|(own, _)| *own == scenario)?;
-        let clients = self.clients.get_mut(at)?;
-        let [_, far] = clients.link.ends();
-        let server = SocketAddr::new(IpAddr::V4(far.addr4().ok()?), running.address().port());
-        let ticket = match priming {
-            true => None,
-            false => clients.tickets.get_mut(&scenario).and_then(VecDeque::pop_front),
-        };
-        let transport = clients.means.get(&scenario)?.clone();
-        Some(Dial { scenario, server, transport, ticket, after: Duration::ZERO, priming })
     }
 
     /// Makes a batch of connections for each population, all together.
     pub(super) fn dial(
         &mut self,
         batches: Vec<Vec<(Scenario, Duration)>>,
-    ) -> Result<Vec<Vec<Dialled>>, TruthError> {
-        let nodes: Vec<Node> = self.clients.iter().map(|own| own.node.clone()).collect();
+    ) -> Result<Vec<Vec<Dialled>>, Error> {
         let mut waves = Vec::new();
-        for ((at, batch), node) in batches.into_iter().enumerate().zip(&nodes) {
+        for (client, batch) in batches.into_iter().enumerate() {
             let dials = batch.into_iter().filter_map(|(scenario, after)| {
-                self.prepare(at, scenario, false).map(|dial| Dial { after, ..dial })
+                Some(Dial { scenario, plan: self.plan(client, scenario)?, after })
             });
-            let dials = dials.collect();
-            waves.push(start(node, dials));
+            let dials: Vec<Dial> = dials.collect();
+            let together = move || join_all(dials.into_iter().map(Dial::run));
+            waves.push(self.bed.client(client)?.spawn(together));
         }
         waves.into_iter().map(|wave| Ok(wave.join()?)).collect()
     }
 
+    /// A connection of a population's client; `None` of a scenario that was not set up.
+    fn plan(&mut self, client: usize, scenario: Scenario) -> Option<ClientPlan> {
+        let plan = self.bed.plan(client, &scenario)?;
+        let linger = if scenario.is_quic() { plan.linger } else { LINGER };
+        Some(ClientPlan { think: scenario.think(), timeout: PATIENCE, linger, ..plan })
+    }
+
     /// Captures at the server's end of each link. What an earlier session kept in the folder stays.
-    pub(super) fn start_captures(&mut self, folder: Option<&FilePath>) -> Result<(), TruthError> {
-        for clients in &self.clients {
-            let mut options = CaptureOptions::default();
-            options.link = Some(clients.link.number());
-            let tracker = Arc::new(Mutex::new(Tracker::new(Limits::default())));
-            let filled = Arc::clone(&tracker);
-            // All times on one clock, the nodes'.
-            let offset = packet::clock::RealtimeOffset::measure();
-            let live = self.server.capture_with(&options, move |frame| {
-                let mut tracker = filled.lock().unwrap_or_else(PoisonError::into_inner);
-                let at = offset.to_monotonic(frame.at);
-                tracker.handle_packet(at, LinkType::Ethernet, frame.bytes, frame.original_len);
-            })?;
-            let file = folder.map(|folder| new_file(folder, clients.population.name()));
-            let file = file.map(|file| self.server.capture_file(file, &options)).transpose()?;
-            self.captures.push(Captures { tracker, live, file });
+    pub(super) fn start_captures(&mut self, folder: Option<&FilePath>) -> Result<(), Error> {
+        for (client, population) in self.populations.iter().enumerate() {
+            let file = folder.map(|folder| new_file(folder, population.name()));
+            self.captures.push(self.bed.capture_at_server(client, file)?);
         }
         Ok(())
     }
 
     /// What the servers have logged since they were last asked.
     pub(super) fn logs(&self) -> Vec<Logged> {
-        let of = |(scenario, running): &(Scenario, Running)| {
-            let (scenario, port) = (*scenario, running.address().port());
-            let logged = running.log().drain().into_iter();
-            logged.map(move |record| Logged { scenario, port, record }).collect::<Vec<_>>()
-        };
-        self.servers.iter().flat_map(of).collect()
+        let logged = self.bed.logged().into_iter();
+        logged.map(|(scenario, port, record)| Logged { scenario, port, record }).collect()
     }
 
     /// Frames of connections that were captured until now.
     pub(super) fn frames(&self) -> u64 {
-        let of = |captures: &Captures| captures.tracker().counters().followed;
-        self.captures.iter().map(of).sum()
+        self.captures.iter().map(Capture::followed).sum()
     }
 
     /// Each population's records since they were last asked for, of connections that go on too.
     pub(super) fn records(&self) -> Vec<Vec<Connection>> {
-        let of = |captures: &Captures| {
-            let mut tracker = captures.tracker();
-            tracker.close();
-            std::iter::from_fn(|| tracker.poll_connection()).collect()
-        };
-        self.captures.iter().map(of).collect()
+        self.captures.iter().map(Capture::connections).collect()
     }
 
     /// Ends the captures. Frames that they lost.
-    pub(super) fn finish(mut self) -> Result<u64, TruthError> {
-        let mut lost = 0;
-        for captures in std::mem::take(&mut self.captures) {
-            lost += captures.live.stop()?.kernel_drops;
-            if let Some(file) = captures.file {
-                file.stop()?;
-            }
-        }
-        Ok(lost)
-    }
-}
-
-impl Captures {
-    fn tracker(&self) -> MutexGuard<'_, Tracker> {
-        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn finish(mut self) -> Result<u64, Error> {
+        let stopped = std::mem::take(&mut self.captures).into_iter().map(Capture::stop);
+        stopped.map(|stopped| Ok(stopped?.1)).sum()
     }
 }
 
@@ -213,11 +132,6 @@ fn new_file(folder: &FilePath, name: &str) -> PathBuf {
     paths.find(|path| !path.exists()).unwrap_or_else(|| folder.join(name))
 }
 
-/// Makes connections, all together, at a node.
-fn start(node: &Node, dials: Vec<Dial>) -> lab::JoinHandle<Vec<Dialled>> {
-    node.spawn(move || async move { join_all(dials.into_iter().map(Dial::run)).await })
-}
-
 fn path(population: Population) -> Path {
     let mut path = Path::symmetric(population.round_trip().into());
     let with_jitter =
@@ -227,12 +141,12 @@ fn path(population: Population) -> Path {
     path
 }
 
-fn client_means(
+fn client_transport(
     scenario: Scenario,
     population: Population,
     identity: &Identity,
     stranger: &Identity,
-) -> Result<ClientTransport, TruthError> {
+) -> Result<ClientTransport, Error> {
     if scenario.is_quic() {
         let config = scenario.client_config(tls::Library::Rustls, identity, stranger);
         return Ok(ClientTransport::Quic { tls: tls::quic::client_config(&config)? });
@@ -241,19 +155,13 @@ fn client_means(
     Ok(ClientTransport::tls(&tls::Client::new(&config)?))
 }
 
-/// A server of a kind, reached by every link.
-fn serve(
-    server: &Node,
+fn server_transport(
     scenario: Scenario,
     identity: &Arc<Identity>,
-) -> Result<Running, TruthError> {
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+) -> Result<ServerTransport, Error> {
     let config = scenario.server_config(identity);
-    let transport = match scenario.is_quic() {
+    Ok(match scenario.is_quic() {
         true => ServerTransport::quic(config),
         false => ServerTransport::tls(tls::Server::new(&config)?),
-    };
-    let plan = ServerPlan { timeout: SERVER_PATIENCE, ..ServerPlan::new(transport) };
-    let bound = server.spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
-    Ok(bound.join()??)
+    })
 }
