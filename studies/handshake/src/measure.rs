@@ -68,7 +68,7 @@ impl Bench {
             Some(Fault::NewServer) => variant.serve(&mut self.bed),
             Some(Fault::NoFastOpen) => {
                 Ok(self.bed.server().sysctl("net.ipv4.tcp_fastopen", "0")?)
-            },
+            }
         }
     }
 
