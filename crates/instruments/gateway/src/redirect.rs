@@ -11,10 +11,11 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use child::{Child, Kept};
 
 use crate::Error;
 
@@ -22,6 +23,8 @@ use crate::Error;
 const LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(20);
+/// As much is read of the table, in bytes.
+const LISTED: usize = 64 << 10;
 /// Before whatever else is at the ingress with the usual priority.
 const PRIORITY: i32 = -150;
 
@@ -50,13 +53,13 @@ impl Redirect {
         let mut nft = with_nft(|command| {
             command.arg("-i").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
             // Ctrl-C is for us: the redirect stays while connections drain.
-            command.process_group(0).spawn()
+            Child::spawn(command)
         })?;
         let said = Arc::new(Mutex::new(String::new()));
-        if let Some(stderr) = nft.stderr.take() {
+        if let Some(stderr) = nft.stderr() {
             listen_to(stderr, Arc::clone(&said));
         }
-        let commands = nft.stdin.take();
+        let commands = nft.stdin();
         let mut redirect = Redirect { nft, commands };
         redirect.command(&rules)?;
         redirect.wait_for_table(&format!("wiretax_{}", std::process::id()), &said)?;
@@ -64,8 +67,8 @@ impl Redirect {
     }
 
     /// Whether it still stands.
-    pub(crate) fn stands(&mut self) -> bool {
-        matches!(self.nft.try_wait(), Ok(None))
+    pub(crate) fn stands(&self) -> bool {
+        !self.nft.has_ended()
     }
 
     fn command(&mut self, rules: &str) -> Result<(), Error> {
@@ -98,13 +101,8 @@ impl Redirect {
 impl Drop for Redirect {
     fn drop(&mut self) {
         drop(self.commands.take());
-        let deadline = Instant::now() + LIMIT;
-        while self.stands() && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
-        }
-        // Ended already is as good.
-        let _ = self.nft.kill();
-        let _ = self.nft.wait();
+        // It is killed if it does not end.
+        let _ = self.nft.wait(Some(LIMIT), &mut || false);
     }
 }
 
@@ -165,8 +163,9 @@ fn rules(table: &str, interface: &str, tun: &str, packets: Packets) -> Result<St
 /// Asks another nft, for the one that made it buffers what it prints.
 fn rule_is_there(table: &str) -> Result<bool, Error> {
     let list = ["list", "table", "netdev", table];
-    let output = with_nft(|command| command.args(list).output())?;
-    Ok(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("fwd ip to"))
+    let kept = [Kept::First(LISTED); 2];
+    let output = with_nft(|command| child::run(command.args(list), Vec::new(), LIMIT, kept))?;
+    Ok(output.succeeded() && String::from_utf8_lossy(&output.stdout).contains("fwd ip to"))
 }
 
 /// Reads all that nft says, a bounded part of it kept.
