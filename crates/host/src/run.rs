@@ -60,10 +60,26 @@ impl Host {
         who: &str,
         job: &W::Job,
         limit: Duration,
+        take: impl FnMut(Message),
+    ) -> Result<W::Answer, HostError> {
+        self.run_until::<W>(who, job, limit, &*self.stop, take)
+    }
+
+    /// The same, ended as soon as `stop` says so, in place of what [`Host::stopping_when`] was given: for
+    /// a caller who knows only while he waits. It is asked on the caller's thread.
+    ///
+    /// # Errors
+    /// As [`Host::run`].
+    pub fn run_until<W: Worker>(
+        &self,
+        who: &str,
+        job: &W::Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
         mut take: impl FnMut(Message),
     ) -> Result<W::Answer, HostError> {
         let job = serde_json::to_value(job).map_err(|error| HostError::Start(error.into()))?;
-        let mut watch = Watch { deadline: Instant::now() + limit, limit, stop: &*self.stop, who };
+        let mut watch = Watch { deadline: Instant::now() + limit, limit, stop, who };
         let answer = match &self.place {
             Place::Thread(registry) => thread::run(registry, W::KIND, job, &mut watch, &mut take),
             Place::Process(launch) => process::run(launch, W::KIND, job, &mut watch, &mut take),

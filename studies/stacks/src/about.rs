@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use record::{Finished, Outcome, Recorder, Sample};
+use fault::Problem;
+use record::{Outcome, Sample};
 use serde::Serialize;
+use study::Session;
+use tls_drivers::hosts::{Contended, Hosts};
 
-use crate::hosts::{Contended, Hosts};
 use crate::roster::{Build, Fact, Library, Roster};
 use crate::sample::{STUDY, now_ms, printable};
 
@@ -64,22 +66,20 @@ fn blank(axis: &str, name: &str, seed: u64) -> Sample {
 }
 
 /// Records the libraries and the machine, unless it was done before. A driver that cannot say what
-/// it is is reported by name; gives those.
+/// it is is reported by name.
 ///
 /// # Errors
-/// The recorder's.
+/// A sample cannot be written.
 pub(crate) fn record(
     hosts: &dyn Hosts,
     libraries: &[&Library],
     cores: usize,
     seed: u64,
-    finished: &Finished,
-    recorder: &mut Recorder,
-) -> Result<Vec<String>, record::Error> {
-    let mut troubles = Vec::new();
+    session: &mut Session<'_>,
+) -> Result<(), Problem> {
     for (order, library) in libraries.iter().enumerate() {
         let mut sample = blank(LIBRARY, &library.name, seed);
-        if finished.contains(STUDY, &sample.point, 0) {
+        if session.is_finished(&sample.point, 0) {
             continue;
         }
         sample.values.insert("order".to_owned(), order as f64);
@@ -109,7 +109,7 @@ pub(crate) fn record(
                         None
                     }
                     Err(failure) => {
-                        troubles.push(format!("{}: {failure}", library.name));
+                        session.watcher().warning(&format!("{}: {failure}", library.name), None);
                         Some(failure.to_string())
                     }
                 }
@@ -118,10 +118,10 @@ pub(crate) fn record(
         if let Some(why) = absent {
             label("absent", &printable(&why));
         }
-        recorder.record(&sample)?;
+        session.record(&sample)?;
     }
     let mut sample = blank(MACHINE, "this", seed);
-    if !finished.contains(STUDY, &sample.point, 0) {
+    if !session.is_finished(&sample.point, 0) {
         sample.values.insert("cores".to_owned(), cores as f64);
         if let Some(contended) = hosts.contended() {
             for (name, ns) in names(&contended) {
@@ -129,9 +129,9 @@ pub(crate) fn record(
             }
         }
         sample.values.retain(|_, value| value.is_finite());
-        recorder.record(&sample)?;
+        session.record(&sample)?;
     }
-    Ok(troubles)
+    Ok(())
 }
 
 fn names(contended: &Contended) -> [(&'static str, f64); 4] {
@@ -144,7 +144,7 @@ fn names(contended: &Contended) -> [(&'static str, f64); 4] {
 }
 
 /// A library for people, by its description and its own version string.
-fn title(described: &str, told: &str) -> String {
+fn title(described: &str, reported: &str) -> String {
     // A family alone has no versions: `BoringSSL BoringSSL`.
     if let Some((family, version)) = described.split_once(' ')
         && family == version
@@ -153,7 +153,7 @@ fn title(described: &str, told: &str) -> String {
     }
     // What the distribution decides ends with a dot, `NSS 3.`: the library itself says the rest.
     let Some((family, beginning)) = described.rsplit_once(' ') else { return described.to_owned() };
-    let whole = told.split_whitespace().find(|word| word.starts_with(beginning));
+    let whole = reported.split_whitespace().find(|word| word.starts_with(beginning));
     match whole.filter(|_| beginning.ends_with('.')) {
         Some(version) => format!("{family} {version}"),
         None => described.to_owned(),
@@ -214,7 +214,7 @@ mod tests {
     use super::title;
 
     #[test]
-    fn a_title_has_the_version_that_the_library_tells_where_its_package_does_not() {
+    fn a_title_has_the_version_that_the_library_reports_where_its_package_does_not() {
         assert_eq!(title("NSS 3.", "3.87.1"), "NSS 3.87.1");
         assert_eq!(title("Mbed TLS 2.28.", "mbed TLS 2.28.3"), "Mbed TLS 2.28.3");
         assert_eq!(title("NSS 3.", ""), "NSS 3.");

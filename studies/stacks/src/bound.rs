@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use crate::hosts::Contended;
+use tls_drivers::hosts::Contended;
 
 /// Acquisitions and atomic operations of one handshake on one side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]

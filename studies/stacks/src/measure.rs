@@ -3,36 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use record::{Finished, Recorder};
+use fault::{Fault, Problem};
+use study::{End, Expected, Session};
+use tls_drivers::hosts::{HostFailure, Hosts, ProgramJob};
 use tls_drivers::{Extent, Identity, Job, Key};
 
 use crate::about;
-use crate::error::StudyError;
-use crate::hosts::{HostFailure, Hosts};
 use crate::plan::{Cell, Expanded};
 use crate::point::{Point, Tool};
-use crate::programs::ProgramJob;
 use crate::roster::{Library, Roster};
-use crate::sample::{Answer, STUDY, Verdict, sample, value};
-
-/// Who follows the measuring, and may stop it.
-pub trait Watcher {
-    /// `step` is under way; `done` of `total` expected time has passed.
-    fn progress(&mut self, step: &str, done: Duration, total: Duration);
-    /// Whether to stop. Asked before each measurement.
-    fn interrupted(&self) -> bool;
-    /// Something makes the result worth less.
-    fn warning(&mut self, text: &str);
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The plan is done.
-    Complete,
-    /// The watcher stopped it; what was measured is recorded.
-    Interrupted,
-}
+use crate::sample::{Answer, Verdict, label, sample, value};
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +41,6 @@ pub struct Bench<'a> {
     pub hosts: &'a dyn Hosts,
     /// The libraries.
     pub roster: &'a Roster,
-    /// Makes a server's identity. Called once a key.
-    pub identity: &'a dyn Fn(Key) -> Result<Identity, String>,
     /// Written into samples.
     pub seed: u64,
     /// Cores that may be used.
@@ -70,39 +48,27 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Carries out `plan`, less what is `finished` already. A library that fails, crashes, hangs or
+    /// Carries out `plan`, less what is finished already. A library that fails, crashes, hangs or
     /// answers rubbish is a sample and a warning, and the others go on.
     ///
     /// # Errors
-    /// The recorder failed, or no certificate could be made.
-    pub fn run(
-        &self,
-        plan: &Expanded,
-        finished: &Finished,
-        recorder: &mut Recorder,
-        watcher: &mut dyn Watcher,
-    ) -> Result<Ended, StudyError> {
+    /// A sample cannot be written, or no certificate could be made.
+    pub fn run(&self, plan: &Expanded, session: &mut Session<'_>) -> Result<Ended, Problem> {
         let libraries = about::named(self.roster, &plan.libraries());
-        let (hosts, seed) = (self.hosts, self.seed);
-        let troubles = about::record(hosts, &libraries, self.cores, seed, finished, recorder)?;
-        for trouble in troubles {
-            watcher.warning(&trouble);
-        }
+        about::record(self.hosts, &libraries, self.cores, self.seed, session)?;
         let mut run = Run {
             bench: self,
             identities: BTreeMap::new(),
             broken: BTreeMap::new(),
             missing: BTreeSet::new(),
-            told: BTreeSet::new(),
-            recorder,
-            watcher,
-            done: Duration::ZERO,
-            total: remaining(plan, finished),
+            reported: BTreeSet::new(),
+            expected: Expected::of(remaining(plan, session)),
+            session,
             ended: Ended { end: End::Complete, good: 0, failed: 0 },
         };
         for cell in &plan.cells {
-            if run.cell(cell, finished)? == End::Interrupted {
-                run.ended.end = End::Interrupted;
+            if let Some(end) = run.cell(cell)? {
+                run.ended.end = end;
                 break;
             }
         }
@@ -110,15 +76,15 @@ impl Bench<'_> {
     }
 }
 
-fn is_finished(point: &Point, repeat: u32, finished: &Finished) -> bool {
-    finished.contains(STUDY, &point.axes(), repeat)
+fn is_finished(point: &Point, repeat: u32, session: &Session<'_>) -> bool {
+    session.is_finished(&point.fields(), repeat)
 }
 
 /// Time of what is yet to be measured, about.
-fn remaining(plan: &Expanded, finished: &Finished) -> Duration {
+fn remaining(plan: &Expanded, session: &Session<'_>) -> Duration {
     let of = |cell: &Cell| -> Duration {
         let point = |point: &Point| {
-            let left = (0..cell.repeat).filter(|n| !is_finished(point, *n, finished)).count();
+            let left = (0..cell.repeat).filter(|n| !is_finished(point, *n, session)).count();
             let once = if left > 0 { point.expected_once() } else { Duration::ZERO };
             once + point.expected(cell.extent) * u32::try_from(left).unwrap_or(u32::MAX)
         };
@@ -135,7 +101,7 @@ enum Work {
     Program(Box<ProgramJob>),
 }
 
-struct Run<'a> {
+struct Run<'a, 's> {
     bench: &'a Bench<'a>,
     identities: BTreeMap<Key, Identity>,
     /// How often in a row a library's hosts broke.
@@ -143,37 +109,36 @@ struct Run<'a> {
     /// Tools that this machine lacks.
     missing: BTreeSet<Tool>,
     /// Warnings that were given.
-    told: BTreeSet<String>,
-    recorder: &'a mut Recorder,
-    watcher: &'a mut dyn Watcher,
-    done: Duration,
-    total: Duration,
+    reported: BTreeSet<String>,
+    session: &'a mut Session<'s>,
+    expected: Expected,
     ended: Ended,
 }
 
-impl Run<'_> {
-    fn cell(&mut self, cell: &Cell, finished: &Finished) -> Result<End, StudyError> {
+impl Run<'_, '_> {
+    /// Why to stop, if there is a reason.
+    fn cell(&mut self, cell: &Cell) -> Result<Option<End>, Problem> {
         // Points that need no further try: what they cannot do once they cannot do twice.
         let mut closed: BTreeSet<&Point> = BTreeSet::new();
         for repeat in 0..cell.repeat {
             for point in &cell.points {
-                if is_finished(point, repeat, finished) {
+                if is_finished(point, repeat, self.session) {
                     continue;
                 }
-                if self.watcher.interrupted() {
-                    return Ok(End::Interrupted);
+                if let Some(end) = self.session.stop() {
+                    return Ok(Some(end));
                 }
                 let expected = point.expected(cell.extent);
                 if !closed.contains(point) && !self.is_given_up(point) {
-                    self.watcher.progress(&point.title(), self.done, self.total);
+                    self.session.progress(&point.title(), &self.expected);
                     if !self.measure(point, cell.extent, repeat)? {
                         closed.insert(point);
                     }
                 }
-                self.done += expected;
+                self.expected.done += expected;
             }
         }
-        Ok(End::Complete)
+        Ok(None)
     }
 
     fn is_given_up(&self, point: &Point) -> bool {
@@ -182,21 +147,23 @@ impl Run<'_> {
     }
 
     /// Whether the point is worth another measurement.
-    fn measure(&mut self, point: &Point, extent: Extent, repeat: u32) -> Result<bool, StudyError> {
+    fn measure(&mut self, point: &Point, extent: Extent, repeat: u32) -> Result<bool, Problem> {
         let Some(job) = self.work(point, extent)? else { return Ok(false) };
         let limit = point.expected(extent) * SLOWER + BESIDE;
         let hosts = self.bench.hosts;
         let joules = hosts.joules();
         let reply = |reply| Answer::Reply(Box::new(reply));
         let answer = match (&job, point.tool) {
-            (Work::Drivers(job), Tool::Host) => hosts.run(job, limit).map(reply),
+            (Work::Drivers(job), Tool::Host) => {
+                hosts.run(job, limit, &|| self.session.interrupted()).map(reply)
+            }
             (Work::Drivers(job), Tool::Callgrind) => hosts.count(job, limit).map(Answer::Counted),
             (Work::Program(job), _) => hosts.run_program(job).map(reply),
         };
         let answer = match answer {
-            Err(HostFailure::Missing(what)) => {
+            Err(HostFailure::Missing { what, remedy }) => {
                 self.missing.insert(point.tool);
-                self.warn_once(&what);
+                self.warn_once(&what, Some(remedy));
                 return Ok(false);
             }
             // Ctrl-C reaches the host too: its death then is no result.
@@ -210,29 +177,31 @@ impl Run<'_> {
                 sample.values.insert(value::JOULES.to_owned(), used);
             }
         }
-        self.recorder.record(&sample)?;
+        self.session.record(&sample)?;
         self.judge(point, verdict, &sample);
         Ok(verdict == Verdict::Good)
     }
 
     /// Whether the user stops, or has just done so: the signal reaches all processes, in no order.
     fn interrupted_soon(&self) -> bool {
-        if !self.watcher.interrupted() {
+        if !self.session.interrupted() {
             std::thread::sleep(MOMENT);
         }
-        self.watcher.interrupted()
+        self.session.interrupted()
     }
 
-    fn identity(&mut self, key: Key) -> Result<Identity, StudyError> {
+    fn identity(&mut self, key: Key) -> Result<Identity, Problem> {
         if let Some(identity) = self.identities.get(&key) {
             return Ok(identity.clone());
         }
-        let made = (self.bench.identity)(key);
-        let made = made.map_err(|reason| StudyError::Identity { key, reason })?;
+        let made = self.bench.hosts.identity(key).map_err(|reason| {
+            let what = format!("no certificate with a {key} key could be made: {reason}");
+            Problem::new(Fault::Measurement, what)
+        })?;
         Ok(self.identities.entry(key).or_insert(made).clone())
     }
 
-    fn work(&mut self, point: &Point, extent: Extent) -> Result<Option<Work>, StudyError> {
+    fn work(&mut self, point: &Point, extent: Extent) -> Result<Option<Work>, Problem> {
         let roster = self.bench.roster;
         let Some(server) = roster.find(&point.library) else { return Ok(None) };
         if server.is_program() {
@@ -276,10 +245,10 @@ impl Run<'_> {
             return;
         }
         self.ended.failed += 1;
-        let why = sample.labels.get(crate::sample::label::FAILURE).cloned().unwrap_or_default();
+        let why = sample.labels.get(label::FAILURE).cloned().unwrap_or_default();
         let unsupported = matches!(&sample.outcome, record::Outcome::Failed { reason } if reason == "unsupported");
         if !unsupported {
-            self.warn_once(&format!("{}: {why}", point.title()));
+            self.warn_once(&format!("{}: {why}", point.title()), None);
         }
         if verdict == Verdict::Broken {
             let times = self.broken.entry(point.library.clone()).or_default();
@@ -289,17 +258,17 @@ impl Run<'_> {
             *times += if hung { 2 } else { 1 };
             if before < PATIENCE && *times >= PATIENCE {
                 let name = point.library.clone();
-                self.warn_once(&format!(
-                    "{name} broke again and again and is left out from here on; \
-                     hint: `wiretax stacks --libraries {name}` tries it alone"
-                ));
+                self.warn_once(
+                    &format!("{name} broke again and again and is left out from here on"),
+                    Some(&format!("`wiretax stacks --libraries {name}` tries it alone")),
+                );
             }
         }
     }
 
-    fn warn_once(&mut self, text: &str) {
-        if self.told.insert(text.to_owned()) {
-            self.watcher.warning(text);
+    fn warn_once(&mut self, what: &str, remedy: Option<&str>) {
+        if self.reported.insert(what.to_owned()) {
+            self.session.watcher().warning(what, remedy);
         }
     }
 }

@@ -1,104 +1,25 @@
 //! One combination of what is varied: where a library is measured.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tls_drivers::{Contexts, Extent, Key, Locks, Suite, Wire, Workload};
+use study::{Axes, axis};
+use tls_drivers::{
+    Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload,
+};
 
 use crate::programs;
+use crate::roster::NULL;
 
-/// A word that names none of what it should. The caller's fault.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no {axis} is called `{name}`; there are: {known}")]
-pub struct UnknownValue {
-    pub(crate) axis: &'static str,
-    pub(crate) name: String,
-    pub(crate) known: &'static str,
-}
-
-/// What counts.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tool {
-    /// The host process: clocks, and locks where they are asked for.
-    #[default]
-    Host,
-    /// The host process under callgrind: instructions and atomic operations.
-    Callgrind,
-}
-
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Tool::Host => "host",
-            Tool::Callgrind => "callgrind",
-        })
-    }
-}
-
-impl FromStr for Tool {
-    type Err = UnknownValue;
-
-    fn from_str(name: &str) -> Result<Tool, UnknownValue> {
-        match name {
-            "host" => Ok(Tool::Host),
-            "callgrind" => Ok(Tool::Callgrind),
-            _ => {
-                Err(UnknownValue { axis: "tool", name: name.to_owned(), known: "host, callgrind" })
-            }
-        }
-    }
-}
-
-/// Proxies of a chain, as the document has them.
-const PROXIES: usize = 10;
-/// Bytes of a full record (RFC 8446 §5.1).
-const RECORD: usize = 16_384;
-/// Connections held at once for their memory.
-const CONNECTIONS: usize = 200;
-
-/// A workload's name as people write it: `full`, `chain:10`.
-#[must_use]
-pub fn workload_name(workload: Workload) -> String {
-    match workload {
-        Workload::Full => "full".to_owned(),
-        Workload::Resume => "resume".to_owned(),
-        Workload::Chain { proxies } => format!("chain:{proxies}"),
-        Workload::Bulk { record } => format!("bulk:{record}"),
-        Workload::Footprint { connections } => format!("footprint:{connections}"),
-    }
-}
-
-/// Reads a workload: `full`, `resume`, `chain[:PROXIES]`, `bulk[:RECORD BYTES]` or
-/// `footprint[:CONNECTIONS]`.
-///
-/// # Errors
-/// [`UnknownValue`] with what there is.
-pub fn parse_workload(text: &str) -> Result<Workload, UnknownValue> {
-    let known = "full, resume, chain[:PROXIES up to 64], bulk[:BYTES up to 16384], \
-                 footprint[:CONNECTIONS up to 100000]";
-    let unknown = || UnknownValue { axis: "workload", name: text.to_owned(), known };
-    let (name, number) = match text.split_once(':') {
-        None => (text, None),
-        Some((name, number)) => (name, Some(number.parse::<usize>().map_err(|_| unknown())?)),
-    };
-    let within = |default: usize, most: usize| {
-        let number = number.unwrap_or(default);
-        (1..=most).contains(&number).then_some(number).ok_or_else(unknown)
-    };
-    match (name, number) {
-        ("full", None) => Ok(Workload::Full),
-        ("resume", None) => Ok(Workload::Resume),
-        ("chain", _) => Ok(Workload::Chain { proxies: within(PROXIES, 64)? }),
-        ("bulk", _) => Ok(Workload::Bulk { record: within(RECORD, RECORD)? }),
-        ("footprint", _) => Ok(Workload::Footprint { connections: within(CONNECTIONS, 100_000)? }),
-        _ => Err(unknown()),
+units::named! {
+    /// What counts.
+    #[derive(Default)]
+    pub enum Tool: "tool" {
+        /// The host process: clocks, and locks where they are asked for.
+        #[default]
+        Host = "host",
+        /// The host process under callgrind: instructions and atomic operations.
+        Callgrind = "callgrind",
     }
 }
 
@@ -129,91 +50,177 @@ pub struct Point {
     pub tool: Tool,
 }
 
+/// The axes, in the order in which they are crossed; points that differ in what stands behind `threads`
+/// only take turns.
+pub const AXES: Axes<Point> = Axes {
+    axes: &[
+        axis!(
+            "workload",
+            workload,
+            "full,resume",
+            "NAMES",
+            "Workloads: full, resume, chain:PROXIES, bulk:BYTES of a record, footprint:CONNECTIONS; numbers \
+             may be left out"
+        ),
+        axis!(
+            "wire",
+            wire,
+            "memory",
+            "WAYS",
+            "How the bytes go: memory, loopback; a chain always goes over loopback"
+        ),
+        axis!("version", suite.version, "tls1.3", "VERSIONS", "Versions of TLS: tls1.2, tls1.3"),
+        axis!("key", suite.key, "ecdsa-p256", "KEYS", "Keys: rsa-2048, rsa-4096, ecdsa-p256"),
+        axis!(
+            "group",
+            suite.group,
+            "x25519",
+            "GROUPS",
+            "Groups: x25519, secp256r1, x25519mlkem768"
+        ),
+        axis!(
+            "cipher",
+            suite.cipher,
+            "aes-128-gcm",
+            "CIPHERS",
+            "Record ciphers: aes-128-gcm, aes-256-gcm, chacha20-poly1305"
+        ),
+        axis!(
+            "threads",
+            threads,
+            "1",
+            "COUNTS",
+            "Threads: numbers, `cores`, `2xcores`, or `powers` (1, 2, 4 ... and the cores)"
+        ),
+        axis!(
+            "tickets",
+            tickets,
+            "1",
+            "COUNTS",
+            "Tickets that the server issues in a handshake of TLS 1.3"
+        ),
+        axis!(
+            "contexts",
+            contexts,
+            "shared",
+            "KINDS",
+            "One context for all threads, or one per thread: shared, per-thread"
+        ),
+        axis!(
+            "locks",
+            locks,
+            "pthread",
+            "KINDS",
+            "What stands under the locks: pthread, light, count (then nothing is timed)"
+        ),
+        axis!(
+            "client",
+            client,
+            "same",
+            "NAMES",
+            "The client's library: same, reference (one for all, that takes few locks; for go and java the \
+             load generator), or a name"
+        ),
+        axis!(
+            "library",
+            library,
+            "default",
+            "NAMES",
+            "Libraries: names, patterns such as openssl-*, `default`, `built`, `all`, or the path of a driver \
+             of your own; alone they keep the plan"
+        ),
+        axis!(
+            "tool",
+            tool,
+            "host",
+            "NAMES",
+            "What counts: host (clocks), callgrind (instructions and atomic operations)"
+        ),
+    ],
+    canonical,
+    impossible,
+};
+
+/// A chain's proxies are joined by TCP; TLS 1.2 has one ticket; with one thread a context of its own is
+/// the shared one.
+fn canonical(mut point: Point) -> Point {
+    if matches!(point.workload, Workload::Chain { .. }) {
+        point.wire = Wire::Loopback;
+    }
+    if point.suite.version == Version::Tls12 {
+        point.tickets = 1;
+    }
+    if point.threads == 1 {
+        point.contexts = Contexts::Shared;
+    }
+    point
+}
+
+fn impossible(point: &Point) -> Option<&'static str> {
+    if !point.suite.exists() {
+        return Some("x25519mlkem768 came with TLS 1.3");
+    }
+    let usual = point.locks == Locks::Pthread && point.tool == Tool::Host;
+    match point.library.as_str() {
+        NULL if !usual => Some("without cryptography there is nothing to count or replace"),
+        library if programs::runtime(library).is_some() => programs::lacks(point),
+        _ => None,
+    }
+}
+
 impl Point {
-    /// The point as the axes of a sample.
+    /// A point of a sweep, of which the axes are still to be set.
     #[must_use]
-    pub fn axes(&self) -> BTreeMap<String, String> {
-        let Suite { version, key, group, cipher } = self.suite;
-        [
-            ("sweep", self.sweep.clone()),
-            ("library", self.library.clone()),
-            ("client", self.client.clone()),
-            ("workload", workload_name(self.workload)),
-            ("wire", self.wire.to_string()),
-            ("version", version.to_string()),
-            ("key", key.to_string()),
-            ("group", group.to_string()),
-            ("cipher", cipher.to_string()),
-            ("threads", self.threads.to_string()),
-            ("tickets", self.tickets.to_string()),
-            ("contexts", self.contexts.to_string()),
-            ("locks", self.locks.to_string()),
-            ("tool", self.tool.to_string()),
-        ]
-        .into_iter()
-        .map(|(axis, value)| (axis.to_owned(), value))
-        .collect()
+    pub fn of_sweep(sweep: &str) -> Point {
+        Point {
+            sweep: sweep.to_owned(),
+            library: String::new(),
+            client: String::new(),
+            workload: Workload::Full,
+            wire: Wire::Memory,
+            suite: Suite {
+                version: Version::Tls13,
+                key: Key::EcdsaP256,
+                group: Group::X25519,
+                cipher: Cipher::Aes128Gcm,
+            },
+            threads: 1,
+            tickets: 1,
+            contexts: Contexts::Shared,
+            locks: Locks::Pthread,
+            tool: Tool::Host,
+        }
     }
 
-    /// The point that a sample's axes name; `None` for axes that are not this study's.
+    /// As a sample has it.
     #[must_use]
-    pub fn of_axes(axes: &BTreeMap<String, String>) -> Option<Point> {
-        let text = |axis: &str| axes.get(axis).cloned();
-        fn parsed<T: FromStr>(axes: &BTreeMap<String, String>, axis: &str) -> Option<T> {
-            axes.get(axis)?.parse().ok()
-        }
-        Some(Point {
-            sweep: text("sweep")?,
-            library: text("library")?,
-            client: text("client")?,
-            workload: parse_workload(axes.get("workload")?).ok()?,
-            wire: parsed(axes, "wire")?,
-            suite: Suite {
-                version: parsed(axes, "version")?,
-                key: parsed(axes, "key")?,
-                group: parsed(axes, "group")?,
-                cipher: parsed(axes, "cipher")?,
-            },
-            threads: parsed(axes, "threads")?,
-            tickets: parsed(axes, "tickets")?,
-            contexts: parsed(axes, "contexts")?,
-            locks: parsed(axes, "locks")?,
-            tool: parsed(axes, "tool")?,
-        })
+    pub fn fields(&self) -> BTreeMap<String, String> {
+        let mut fields = AXES.fields(self);
+        fields.insert("sweep".to_owned(), self.sweep.clone());
+        fields
+    }
+
+    /// The point that a sample's fields name; `None` for those that are not of this study's points.
+    #[must_use]
+    pub fn of_fields(fields: &BTreeMap<String, String>) -> Option<Point> {
+        AXES.of_fields(fields, &Point::of_sweep(fields.get("sweep")?))
     }
 
     /// The command that measures this point again.
     #[must_use]
     pub fn command(&self, extent: Extent, repeat: u32) -> String {
-        let Suite { version, key, group, cipher } = self.suite;
-        let mut line = format!(
-            "wiretax stacks --libraries {} --client {} --workload {} --wire {} --version {version} \
-             --key {key} --group {group} --cipher {cipher} --threads {} --contexts {} --locks {}",
-            self.library,
-            self.client,
-            workload_name(self.workload),
-            self.wire,
-            self.threads,
-            self.contexts,
-            self.locks,
-        );
-        if self.tickets != 1 {
-            line.push_str(&format!(" --tickets {}", self.tickets));
-        }
-        if self.tool == Tool::Callgrind {
-            line.push_str(" --tool callgrind");
-        }
-        match extent {
-            Extent::Milliseconds(ms) => line.push_str(&format!(" --ms {ms}")),
-            Extent::Connections(count) => line.push_str(&format!(" --connections {count}")),
-        }
-        format!("{line} --repeat {repeat}")
+        let axes = AXES.command_line(self).replace(" --library ", " --libraries ");
+        let extent = match extent {
+            Extent::Milliseconds(ms) => format!("--ms {ms}"),
+            Extent::Connections(count) => format!("--connections {count}"),
+        };
+        format!("wiretax stacks{axes} {extent} --repeat {repeat}")
     }
 
     /// A short name for people: what is done, on what.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{}: {} {}", self.library, workload_name(self.workload), self.suite)
+        format!("{}: {} {}", self.library, self.workload, self.suite)
     }
 
     /// How long a measurement takes, about: for progress, and for what a plan comes to.
@@ -292,52 +299,23 @@ const WARMED: f64 = 1.1;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use tls_drivers::{Cipher, Group, Version};
 
     pub(crate) fn point(library: &str) -> Point {
-        Point {
-            sweep: "cost".to_owned(),
-            library: library.to_owned(),
-            client: library.to_owned(),
-            workload: Workload::Full,
-            wire: Wire::Memory,
-            suite: Suite {
-                version: Version::Tls13,
-                key: Key::EcdsaP256,
-                group: Group::X25519,
-                cipher: Cipher::Aes128Gcm,
-            },
-            threads: 1,
-            tickets: 1,
-            contexts: Contexts::Shared,
-            locks: Locks::Pthread,
-            tool: Tool::Host,
-        }
+        let both = library.to_owned();
+        Point { library: both.clone(), client: both, ..Point::of_sweep("cost") }
     }
 
     #[test]
-    fn axes_name_the_point_and_nothing_else_does() {
+    fn fields_name_the_point_and_nothing_else_does() {
         let mut one = point("openssl-3.5.5");
-        assert_eq!(Point::of_axes(&one.axes()), Some(one.clone()));
+        assert_eq!(Point::of_fields(&one.fields()), Some(one.clone()));
         one.workload = Workload::Chain { proxies: 3 };
         one.tool = Tool::Callgrind;
         one.tickets = 2;
-        assert_eq!(Point::of_axes(&one.axes()), Some(one.clone()));
-        let mut axes = one.axes();
-        axes.remove("threads");
-        assert_eq!(Point::of_axes(&axes), None);
-    }
-
-    #[test]
-    fn workloads_are_read_as_they_are_written() {
-        for name in ["full", "resume", "chain:3", "bulk:1350", "footprint:50"] {
-            assert_eq!(workload_name(parse_workload(name).unwrap()), name);
-        }
-        assert_eq!(parse_workload("chain").unwrap(), Workload::Chain { proxies: 10 });
-        for wrong in ["half", "full:1", "chain:0", "bulk:16385", "chain:x", ""] {
-            let error = parse_workload(wrong).unwrap_err().to_string();
-            assert!(error.contains("footprint[:CONNECTIONS"), "{error}");
-        }
+        assert_eq!(Point::of_fields(&one.fields()), Some(one.clone()));
+        let mut fields = one.fields();
+        fields.remove("threads");
+        assert_eq!(Point::of_fields(&fields), None);
     }
 
     #[test]

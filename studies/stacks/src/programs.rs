@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use tls_drivers::{Contexts, Extent, Identity, Locks, Suite, Version, Wire, Workload};
+use tls_drivers::hosts::LOAD_CLIENT;
+use tls_drivers::{Contexts, Locks, Version, Wire, Workload};
 
 use crate::point::{Point, Tool};
-
-/// The client beside a runtime's server where the plan says `reference`: this program's load
-/// generator. The reference library's driver knows only servers that are in one process with it.
-pub const LOAD_CLIENT: &str = "load";
 
 /// A runtime with a TLS library of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,30 +48,6 @@ impl Runtime {
 /// warming itself.
 pub(crate) fn keeps(server: &str, client: &str) -> bool {
     client == LOAD_CLIENT && runtime(server).is_some_and(|runtime| runtime.kept)
-}
-
-/// What is done with a runtime's server.
-#[derive(Debug, Clone)]
-pub struct ProgramJob {
-    /// The server, by its name in the roster.
-    pub server: String,
-    /// The client: a runtime by its name, or [`LOAD_CLIENT`].
-    pub client: String,
-    /// Full handshakes or resumed ones.
-    pub workload: Workload,
-    /// What is pinned.
-    pub suite: Suite,
-    /// Threads of either side: processors of Go's at once, threads of Java's with a connection each.
-    pub threads: usize,
-    /// Connections before the measured time.
-    pub warm_up: u32,
-    /// Whether a server that was warmed up for the last job serves this one too, where all but the extent
-    /// is the same.
-    pub keep: bool,
-    /// How long, after that.
-    pub extent: Extent,
-    /// Who the server is.
-    pub identity: Identity,
 }
 
 /// Why a runtime cannot be measured at a point; `None` where it can.

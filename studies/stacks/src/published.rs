@@ -1,55 +1,43 @@
 //! Figures that others published, and what a trial counted.
 
-/// The document's figures (studies/stacks/published.csv).
-const PUBLISHED: &str = include_str!("../published.csv");
-/// What a trial counted (studies/stacks/trial.csv).
+use std::sync::LazyLock;
+
+use study::Figure;
+
+/// The document's figures: the haproxy study's, read here as well.
+const DOCUMENT: &str = include_str!("../../haproxy/published.csv");
+/// What a trial counted.
 const TRIAL: &str = include_str!("../trial.csv");
 
-/// The document.
-pub const SOURCE: &str = "The State of SSL Stacks, 2025";
+/// Both, as one file: the second has no header of its own there.
+static ALL: LazyLock<String> = LazyLock::new(|| {
+    let is_row = |line: &&str| !line.starts_with('#') && !line.starts_with("document,");
+    let trial: Vec<&str> = TRIAL.lines().filter(is_row).collect();
+    format!("{DOCUMENT}{}\n", trial.join("\n"))
+});
 
-/// One figure of the document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Published {
-    /// `full` or `resume-chain`.
-    pub scenario: String,
-    /// The library as the document names it.
-    pub name: String,
-    /// The driver that stands for it here.
-    pub library: String,
-    /// `pthread` or `light`.
-    pub locks: String,
-    /// Threads.
-    pub threads: u32,
-    /// New connections a second; `None` where the text gives a rank only.
-    pub per_second: Option<f64>,
-    /// What the text says beside.
-    pub note: String,
+/// The document's figures and the trial's, in the form of all studies.
+pub(crate) fn figures() -> &'static str {
+    &ALL
 }
 
-fn lines(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
-    let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
-    lines.map(|line| line.split(',').map(str::trim).collect())
+/// The document's figures.
+pub(crate) fn document() -> Vec<Figure> {
+    study::figures(DOCUMENT).unwrap_or_default()
 }
 
-/// All of them.
-#[must_use]
-pub fn published() -> Vec<Published> {
-    let one = |fields: Vec<&str>| {
-        let [scenario, name, library, locks, threads, per_second, note] =
-            <[&str; 7]>::try_from(fields).ok()?;
-        Some(Published {
-            scenario: scenario.to_owned(),
-            name: name.to_owned(),
-            library: library.to_owned(),
-            locks: locks.to_owned(),
-            threads: threads.parse().ok()?,
-            per_second: per_second.parse().ok(),
-            note: note.to_owned(),
-        })
-    };
-    lines(PUBLISHED).filter_map(one).collect()
+/// The trial's.
+pub(crate) fn trials() -> &'static [Figure] {
+    static FIGURES: LazyLock<Vec<Figure>> =
+        LazyLock::new(|| study::figures(TRIAL).unwrap_or_default());
+    &FIGURES
 }
+
+/// Items of the trial.
+pub(crate) const TLS13_ECDSA: &str = "TLS 1.3 with ECDSA P-256";
+pub(crate) const TLS12_RSA: &str = "TLS 1.2 with RSA-2048";
+/// Behind a library where the row is the most that its family had.
+pub(crate) const AT_MOST: &str = ", at most";
 
 /// What the trial counted of a library, on the server's side of a full handshake: from, to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,10 +51,14 @@ pub struct Trial {
 /// The trial's counts of a library.
 #[must_use]
 pub fn trial(library: &str) -> Option<Trial> {
-    let fields = lines(TRIAL).find(|fields| fields.first() == Some(&library))?;
-    let mut numbers = fields.into_iter().skip(1).map(|field| field.parse::<f64>().ok());
-    let mut next = || numbers.next().flatten();
-    Some(Trial { tls13_ecdsa: (next()?, next()?), tls12_rsa: (next()?, next()?) })
+    let value = |item: &str, row: &str| {
+        trials().iter().find(|figure| figure.item == item && figure.row == row)?.value
+    };
+    let range = |item: &str| {
+        let least = value(item, library)?;
+        Some((least, value(item, &format!("{library}{AT_MOST}")).unwrap_or(least)))
+    };
+    Some(Trial { tls13_ecdsa: range(TLS13_ECDSA)?, tls12_rsa: range(TLS12_RSA)? })
 }
 
 /// By how much a count lies outside a range, as a share of the nearer end; 0 within.
@@ -85,14 +77,12 @@ mod tests {
 
     #[test]
     fn every_line_is_read() {
-        let of = |text: &'static str| lines(text).count();
-        let all = published();
-        assert_eq!(all.len(), of(PUBLISHED));
-        assert!(all.iter().all(|one| ["full", "resume-chain"].contains(&one.scenario.as_str())));
-        assert!(all.iter().all(|one| one.locks.parse::<tls_drivers::Locks>().is_ok()));
-        let names: Vec<&str> = lines(TRIAL).map(|fields| fields[0]).collect();
-        assert!(names.len() == 13 && names.iter().all(|name| trial(name).is_some()));
+        let all = study::figures(figures()).unwrap();
+        assert_eq!(all.len(), document().len() + trials().len());
+        assert_eq!((document().len(), trials().len()), (18, 30));
         assert_eq!(trial("openssl-3.0.2").unwrap().tls13_ecdsa, (744.0, 744.0));
+        let awslc = trial("awslc-1.29.0-c99").unwrap();
+        assert_eq!((awslc.tls13_ecdsa, awslc.tls12_rsa), ((44.0, 47.0), (32.0, 44.0)));
         assert_eq!(trial("nss"), None);
     }
 

@@ -1,9 +1,13 @@
 //! Which libraries there are, as a plan sees them.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
+use fault::{Explain, Fault};
+use runtimes::Runtime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tls_drivers::{Catalog, Driver, State};
 
 /// The driver without cryptography: what it costs is the harness's own.
 pub const NULL: &str = "null";
@@ -56,6 +60,49 @@ pub struct Library {
 }
 
 impl Library {
+    /// One of a driver.
+    #[must_use]
+    pub fn of(driver: &Driver) -> Library {
+        let facts = driver.facts.iter().map(|fact| Fact {
+            what: fact.what.clone(),
+            says: fact.says.clone(),
+            source: fact.source.clone(),
+        });
+        Library {
+            name: driver.name.clone(),
+            family: driver.library.clone(),
+            version: driver.version.clone(),
+            default: driver.default,
+            licence: driver.licence.clone(),
+            facts: facts.collect(),
+            build: match &driver.state {
+                State::Built { object } => Build::Built(object.clone()),
+                State::NotBuilt => Build::NotBuilt,
+                State::Failed { reason, .. } => Build::Failed(reason.clone()),
+            },
+        }
+    }
+
+    /// A runtime's; one whose toolchain is not here says why.
+    fn of_runtime(runtime: &Runtime) -> Library {
+        let found = runtime.available();
+        let version = found.as_ref().map_or("", |toolchain| toolchain.number()).to_owned();
+        let fact = |fact: &runtimes::Fact| Fact {
+            what: fact.what.to_owned(),
+            says: fact.says.to_owned(),
+            source: fact.source.to_owned(),
+        };
+        Library {
+            name: runtime.name().to_owned(),
+            family: runtime.family().to_owned(),
+            default: false,
+            licence: runtime.licence().to_owned(),
+            facts: runtime.facts(&version).iter().map(fact).collect(),
+            build: Build::Program { absent: found.err().map(|error| error.to_string()) },
+            version,
+        }
+    }
+
     /// Its shared object, where it is built.
     #[must_use]
     pub fn object(&self) -> Option<&PathBuf> {
@@ -86,14 +133,22 @@ impl Library {
 
 /// A name that matches nothing. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "no library is called `{name}`; there are: {known}; also default, built, all and patterns such as openssl-*"
-)]
+#[error("no library is called `{name}`; there are: {known}")]
 pub struct UnknownLibrary {
     /// The name as given.
     pub name: String,
     /// The names that there are.
     pub known: String,
+}
+
+impl Explain for UnknownLibrary {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("name one, or default, built, all, or a pattern such as openssl-*".into())
+    }
 }
 
 /// All libraries that there are, in the order to show them.
@@ -104,6 +159,23 @@ pub struct Roster {
 }
 
 impl Roster {
+    /// What the catalogue has, the runtimes, and the null driver, whose object lies at `null`.
+    #[must_use]
+    pub fn of(catalog: &Catalog, null: &Path) -> Roster {
+        let mut libraries: Vec<Library> = catalog.drivers().iter().map(Library::of).collect();
+        libraries.extend(Runtime::ALL.iter().map(Library::of_runtime));
+        libraries.push(Library {
+            name: NULL.to_owned(),
+            family: "no".to_owned(),
+            version: "cryptography".to_owned(),
+            default: false,
+            licence: String::new(),
+            facts: Vec::new(),
+            build: Build::Built(null.to_path_buf()),
+        });
+        Roster { libraries }
+    }
+
     /// The library of this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Library> {
@@ -198,6 +270,14 @@ pub(crate) mod tests {
             }
         };
         Roster { libraries: names.iter().map(library).collect() }
+    }
+
+    #[test]
+    fn runtimes_are_libraries_whether_they_are_here_or_not() {
+        let all: Vec<Library> = Runtime::ALL.iter().map(Library::of_runtime).collect();
+        assert_eq!(all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["go", "java"]);
+        assert!(all.iter().all(|one| one.is_program() && !one.licence.is_empty() && !one.default));
+        assert!(all.iter().all(|one| one.facts.iter().any(|fact| fact.what == "fips")));
     }
 
     fn selected(names: &[&str]) -> Result<Vec<String>, UnknownLibrary> {

@@ -9,13 +9,13 @@ use tls_drivers::{Contexts, Group, Key, Locks, Suite, Version, Wire, Workload};
 
 use crate::about::{self, About, Machine};
 use crate::point::{Point, Tool};
-use crate::sample::{STUDY, label, value};
+use crate::sample::{STUDY, current, label, value};
 
 /// Everything measured at one point.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
     /// Where.
-    #[serde(serialize_with = "as_axes")]
+    #[serde(serialize_with = "as_fields")]
     pub point: Point,
     /// Values of measurements that are good, by name and repeat.
     #[serde(skip)]
@@ -30,8 +30,8 @@ pub struct Cell {
     pub command: String,
 }
 
-fn as_axes<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
-    point.axes().serialize(serializer)
+fn as_fields<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
+    point.fields().serialize(serializer)
 }
 
 impl Cell {
@@ -97,6 +97,7 @@ impl Cell {
         match &sample.outcome {
             Outcome::Completed => {
                 for (name, value) in sample.values {
+                    let name = current(&name).to_owned();
                     self.values.entry(name).or_default().insert(sample.repeat, value);
                 }
                 self.labels.extend(sample.labels);
@@ -104,7 +105,7 @@ impl Cell {
             }
             other => {
                 let reason = match other {
-                    Outcome::Failed { reason } => reason.clone(),
+                    Outcome::Failed { reason } => current(reason).to_owned(),
                     _ => "hung".to_owned(),
                 };
                 let why = sample.labels.get(label::FAILURE).cloned().unwrap_or_default();
@@ -286,7 +287,7 @@ pub fn summarise(samples: impl IntoIterator<Item = Sample>) -> Summary {
         if about::read(&sample, &mut libraries, &mut summary.machine) {
             continue;
         }
-        let Some(point) = Point::of_axes(&sample.point) else { continue };
+        let Some(point) = Point::of_fields(&sample.point) else { continue };
         let at = *places.entry(point.clone()).or_insert_with(|| {
             summary.cells.push(Cell {
                 point,

@@ -1,22 +1,22 @@
 //! The study on scripted hosts: what is measured, said and kept when libraries do well, and when
-//! they crash, hang, lie or print rubbish.
+//! they crash, hang, misreport or print rubbish.
 
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use record::{Finished, Manifest, Recorder, Run, Session};
+use record::{Finished, Manifest, Recorder, Run};
+use study::{End, Findings as _, Session, Watcher};
+use tls_drivers::hosts::{Contended, Counted, HostFailure, Hosts, LOAD_CLIENT, ProgramJob};
 use tls_drivers::{
     Contexts, Described, Extent, Footprint, Identity, Job, Key, LockCounts, Locks, Outcome, Reply,
     Side, Version, Wire, Workload,
 };
 
+use crate::plan::BUILT_IN;
 use crate::roster::tests::roster;
-use crate::{
-    Bench, Contended, Counted, End, Ended, Findings, HostFailure, Hosts, LOAD_CLIENT, Plan,
-    ProgramJob, Roster, Summary, Watcher, summarise,
-};
+use crate::{Bench, Ended, Findings, Plan, Roster, Summary, summarise};
 
 /// What a library does in this play.
 #[derive(Clone, Copy, Default)]
@@ -36,7 +36,7 @@ enum Fault {
     Crashes,
     Hangs,
     Rubbish,
-    Lies,
+    Misreports,
     NeverResumes,
     No13,
 }
@@ -75,7 +75,17 @@ fn described(name: &str) -> Described {
 }
 
 impl Hosts for Play {
-    fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostFailure> {
+    fn identity(&self, _: Key) -> Result<Identity, String> {
+        let text = String::new;
+        Ok(Identity { chain: text(), key: text(), roots: text(), name: "a.example".to_owned() })
+    }
+
+    fn run(
+        &self,
+        job: &Job,
+        limit: Duration,
+        _: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostFailure> {
         self.runs.borrow_mut().push(job.clone());
         self.calls.set(self.calls.get() + 1);
         let (name, part) = self.part(&job.server);
@@ -132,7 +142,7 @@ impl Hosts for Play {
             failure: None,
             wall_ns,
             resumed,
-            lied: if part.fault == Fault::Lies { 3 } else { 0 },
+            misreported: if part.fault == Fault::Misreports { 3 } else { 0 },
             bytes: if matches!(job.workload, Workload::Bulk { .. }) { 1 << 28 } else { 0 },
             server: side(cpu * 1e3 * done as f64),
             client: side(cpu * 0.6 * 1e3 * done as f64),
@@ -155,7 +165,7 @@ impl Hosts for Play {
             extent: job.extent,
             identity: job.identity.clone(),
         };
-        self.run(&drivers, Duration::ZERO)
+        self.run(&drivers, Duration::ZERO, &|| false)
     }
 
     fn describe_program(&self, name: &str) -> Result<Described, HostFailure> {
@@ -172,7 +182,10 @@ impl Hosts for Play {
 
     fn count(&self, job: &Job, _limit: Duration) -> Result<Counted, HostFailure> {
         if !self.callgrind {
-            return Err(HostFailure::Missing("there is no valgrind".to_owned()));
+            return Err(HostFailure::Missing {
+                what: "there is no valgrind".to_owned(),
+                remedy: "install it",
+            });
         }
         let (_, part) = self.part(&job.server);
         Ok(Counted {
@@ -208,14 +221,11 @@ impl Watcher for Audience {
         self.stop_after.is_some_and(|most| self.steps >= most)
     }
 
-    fn warning(&mut self, text: &str) {
-        self.warnings.push(text.to_owned());
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        self.warnings.push(what.to_owned());
     }
-}
 
-fn identity(_: Key) -> Result<Identity, String> {
-    let text = String::new;
-    Ok(Identity { chain: text(), key: text(), roots: text(), name: "a.example".to_owned() })
+    fn note(&mut self, _: &str) {}
 }
 
 const THREE: [(&str, Part); 4] = [
@@ -240,23 +250,33 @@ fn there() -> Roster {
 
 /// Measures a scale of the built-in plan in a folder.
 fn measured(folder: &Path, play: &Play, scale: &str, audience: &mut Audience) -> (Ended, Summary) {
-    let plan = Plan::built_in(scale).unwrap();
+    measured_by(&Plan::parse(BUILT_IN, scale).unwrap(), folder, play, audience)
+}
+
+fn measured_by(
+    plan: &Plan,
+    folder: &Path,
+    play: &Play,
+    audience: &mut Audience,
+) -> (Ended, Summary) {
     let expanded = plan.expand(&there(), 2).unwrap();
-    let json = serde_json::json!({ "stacks": plan });
+    let json = serde_json::json!({ "stacks": plan.value() });
+    let begin = || record::Session::begin(false);
     let (mut recorder, finished) = if Run::is_results(folder) {
-        let resumed = Recorder::resume(folder, &json, Session::begin(false)).unwrap();
+        let resumed = Recorder::resume(folder, &json, begin()).unwrap();
         (resumed.recorder, resumed.finished)
     } else {
-        let manifest = Manifest::new(json, Session::begin(false));
+        let manifest = Manifest::new(json, begin());
         (Recorder::create(folder, manifest).unwrap(), Finished::default())
     };
-    let bench = Bench { hosts: play, roster: &there(), identity: &identity, seed: 1, cores: 2 };
-    let ended = bench.run(&expanded, &finished, &mut recorder, audience).unwrap();
+    let bench = Bench { hosts: play, roster: &there(), seed: 1, cores: 2 };
+    let mut session = Session::new(crate::STUDY, &mut recorder, &finished, audience);
+    let ended = bench.run(&expanded, &mut session).unwrap();
     recorder.finish().unwrap();
     (ended, summarise(Run::open(folder).unwrap().samples))
 }
 
-fn text_of(findings: &Findings<'_>) -> String {
+fn text_of(findings: &Findings) -> String {
     let mut report = report::Report::new("t");
     report.answer = findings.answer();
     report.key_figures = findings.key_figures();
@@ -274,7 +294,7 @@ fn a_whole_run_says_what_the_script_holds() {
     let (ended, summary) = measured(&folder.path().join("r"), &play, "default", &mut audience);
     assert_eq!((ended.end, ended.failed), (End::Complete, 0));
     assert_eq!(audience.warnings, Vec::<String>::new());
-    let findings = Findings::new(&summary, 20_000.0, 1);
+    let findings = Findings::new(summary.clone(), 20_000.0, 1);
     let text = text_of(&findings);
     for said in [
         "boringssl 1 makes full handshakes cheapest for a server: 20",
@@ -288,7 +308,6 @@ fn a_whole_run_says_what_the_script_holds() {
         "until 2030 [1]",
         "[1] https://example.org/policy",
         "in its own words",
-        "Beside the published figures",
         "cannot be read, so no joules",
         "The harness itself costs",
         "Heap bytes of one connection",
@@ -378,7 +397,7 @@ fn a_library_that_breaks_is_named_and_the_others_go_on() {
         (Fault::Crashes, "crashed: signal 11", "crashed"),
         (Fault::Hangs, "hung: no answer within", "hung"),
         (Fault::Rubbish, "answered rubbish", "rubbish"),
-        (Fault::Lies, "lied about resumption", "lied"),
+        (Fault::Misreports, "misreported resumption", "misreported"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut parts = THREE;
@@ -394,9 +413,9 @@ fn a_library_that_breaks_is_named_and_the_others_go_on() {
         assert!(summary.measured().contains(&"boringssl"), "{word}");
         let failed = summary.cells.iter().filter(|cell| cell.failed.contains_key(reason)).count();
         assert!(failed > 0, "{reason}");
-        // Three broken hosts in a row are enough; what lies does not break its host.
-        assert!(fault == Fault::Lies || failed <= 3, "{word}: {failed}");
-        let findings = Findings::new(&summary, 1e5, 1);
+        // Three broken hosts in a row are enough; what misreports does not break its host.
+        assert!(fault == Fault::Misreports || failed <= 3, "{word}: {failed}");
+        let findings = Findings::new(summary.clone(), 1e5, 1);
         assert!(text_of(&findings).contains("openssl 3.0.2: "), "the reader is told");
     }
 }
@@ -427,7 +446,7 @@ fn what_a_library_cannot_do_is_no_failure_and_is_tried_once() {
     assert_eq!(audience.warnings, Vec::<String>::new());
     let counts = summary.cells.iter().filter_map(|cell| cell.failed.get("unsupported"));
     assert!(counts.clone().count() > 0 && counts.clone().all(|(count, _)| *count == 1));
-    let findings = Findings::new(&summary, 1e5, 1);
+    let findings = Findings::new(summary.clone(), 1e5, 1);
     assert!(findings.cautions().iter().all(|note| !note.text.to_plain().contains("unsupported")));
     assert!(text_of(&findings).contains("no [t]"), "the table by function shows it");
 }
@@ -446,8 +465,8 @@ fn without_callgrind_the_rest_is_measured() {
 #[test]
 fn nothing_measured_says_nothing_wrong() {
     let summary = summarise([]);
-    let findings = Findings::new(&summary, 1e5, 1);
-    assert!(summary.is_empty() && findings.sections().unwrap().is_empty());
+    let findings = Findings::new(summary.clone(), 1e5, 1);
+    assert!(summary.is_empty() && findings.empty().is_some() && findings.sections().unwrap().is_empty());
     assert!(findings.answer()[0].to_plain().contains("not known"));
 }
 
@@ -476,7 +495,7 @@ fn rates(cores: f64, law: crate::scaling::Law, counts: &[usize]) -> Vec<record::
                 crate::Point { threads: *threads, ..crate::point::tests::point("openssl-3.0.2") };
             let rate = law.at(*threads as f64) * (1.0 + f64::from(repeat) * 1e-3);
             let values = BTreeMap::from([(crate::value::RATE.to_owned(), rate)]);
-            all.push(sample(point.axes(), repeat, values));
+            all.push(sample(point.fields(), repeat, values));
         }
     }
     all
@@ -488,7 +507,7 @@ fn a_curve_is_drawn_only_of_core_counts_that_the_machine_has() {
     let counts = [1, 2, 4, 8, 12, 16, 32, 64];
     let text = |cores: f64| {
         let summary = summarise(rates(cores, law, &counts));
-        let findings = Findings::new(&summary, 1e5, 1);
+        let findings = Findings::new(summary.clone(), 1e5, 1);
         let sections = findings.sections().unwrap();
         let mut report = report::Report::new("t");
         report.sections = sections;
@@ -514,4 +533,102 @@ fn every_number_in_the_summary_is_there_for_programs_too() {
     assert_eq!(cell["point"]["library"], "openssl-1.1.1w");
     assert_eq!(value["libraries"][0]["facts"][0]["what"], "lts");
     assert_eq!(value["machine"]["contended"]["mutex_ns"], 50.0);
+}
+
+/// The terminal's tables of a sweep.
+fn printed(sweep: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = Plan::parse(&format!("[scale.x]\nsweep = [{sweep}]\n"), "x").unwrap();
+    let mut audience = Audience::default();
+    let (_, summary) =
+        measured_by(&plan, &folder.path().join("r"), &Play::new(&THREE), &mut audience);
+    assert!(!summary.is_empty());
+    let tables = Findings::new(summary, 1e5, 1).tables();
+    tables.iter().map(|table| table.to_text(400)).collect()
+}
+
+#[test]
+fn a_sweep_prints_whatever_it_measured() {
+    let both = r#"name = "cli", library = ["openssl-1.1.1w", "openssl-3.0.2"], ms = 100, repeat = 3"#;
+    for (axes, words) in [
+        (r#"workload = "full", key = "rsa-2048""#, &["RSA-2048", "openssl 1.1.1w", "901"][..]),
+        (
+            r#"workload = "resume", version = "tls1.2""#,
+            &["resumed handshakes, TLS 1.2", "memory, 1 thread "],
+        ),
+        (r#"workload = "full", threads = 2"#, &["2 threads "]),
+        (r#"workload = "full", contexts = "per-thread", threads = 2"#, &["a context per thread"]),
+        (r#"workload = "full", locks = "light""#, &["light locks"]),
+        (r#"workload = "chain:3""#, &["chain of 3 proxies, resumed", "loopback"]),
+        (r#"workload = "bulk:1024""#, &["records of 1024 bytes", "Gbit/s"]),
+        (r#"workload = "footprint:9""#, &["9 connections held", "20000"]),
+        (r#"workload = "full", locks = "count", group = "secp256r1""#, &["P-256", "741"]),
+    ] {
+        let text = printed(&format!("{{ {both}, {axes} }}"));
+        assert!(words.iter().all(|word| text.contains(word)), "{axes}: {words:?}\n{text}");
+    }
+    let counted = r#"{ name = "cli", library = ["boringssl"], workload = "full", tool = "callgrind", connections = 5, repeat = 1 }"#;
+    let text = printed(counted);
+    assert!(text.contains("under callgrind") && text.contains("600000"), "{text}");
+}
+
+#[test]
+fn what_a_table_shows_is_not_printed_twice() {
+    let text = printed(
+        r#"{ name = "cli", library = ["boringssl"], workload = ["full", "resume"], ms = 100, repeat = 3 }"#,
+    );
+    assert!(!text.contains("the other points"), "{text}");
+}
+
+#[test]
+fn published_figures_have_ours_beside_them() {
+    use study::Counterpart;
+    let folder = tempfile::tempdir().unwrap();
+    let (_, summary) =
+        measured(&folder.path().join("r"), &Play::new(&THREE), "default", &mut Audience::default());
+    let counterparts = Findings::new(summary, 1e5, 1).counterparts();
+    let of = |key: &str| &counterparts.iter().find(|(other, _)| other == key).unwrap().1;
+    let Counterpart::Ours { difference, .. } = of("full/OpenSSL 3.0.2, pthread, 64 threads") else {
+        panic!("it was measured");
+    };
+    assert!(difference.contains("× 1.1.1w: 0.44 published"), "{difference}");
+    let trial = of("TLS 1.3 with ECDSA P-256/openssl-3.0.2");
+    let value = 744.0;
+    let same = Counterpart::Ours { value, interval: None, difference: String::new() };
+    assert_eq!(trial, &same);
+    let light = of("resume-chain/OpenSSL 1.1.1w, light, 64 threads");
+    assert!(matches!(light, Counterpart::NotMeasured { command } if command.contains("pthread,light")));
+}
+
+#[test]
+fn earlier_names_are_read() {
+    let mut sample = rates(2.0, crate::scaling::Law { lambda: 1.0, sigma: 0.0, kappa: 0.0 }, &[1])
+        .pop()
+        .unwrap();
+    sample.values.insert("lied_connections".to_owned(), 0.0);
+    let mut failed = sample.clone();
+    (failed.repeat, failed.outcome) =
+        (7, record::Outcome::Failed { reason: "lied".to_owned() });
+    let summary = summarise([sample, failed]);
+    assert!(summary.cells[0].median(crate::value::MISREPORTED).is_some());
+    assert!(summary.cells[0].failed.contains_key("misreported"));
+}
+
+/// The committed results read as they did, their plan too.
+#[test]
+fn committed_results_read() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/stacks"));
+    let run = Run::open(folder).unwrap();
+    let plan = Plan::recorded(&run.manifest.plan["stacks"]).unwrap();
+    assert_eq!(plan.budget, None);
+    assert_eq!(Plan::recorded(&plan.value()).unwrap(), plan);
+    let samples = run.samples.len();
+    let points: Vec<_> = run.samples.iter().map(|sample| sample.point.clone()).collect();
+    let of_points = points.iter().filter(|fields| fields.contains_key("workload"));
+    for fields in of_points {
+        assert_eq!(&crate::Point::of_fields(fields).unwrap().fields(), fields);
+    }
+    let summary = summarise(run.samples);
+    assert_eq!(summary.samples, samples as u64);
+    assert!(summary.libraries.len() > 20 && summary.measured().len() > 20);
 }

@@ -86,7 +86,7 @@ pub(crate) fn tail(path: &Path, most: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The line of a log that says best what went wrong, with a hint.
+/// The line of a log that says best what went wrong.
 fn reason(log: &Path) -> Option<String> {
     Some(explain(&tail(log, 64 << 10)?))
 }
@@ -97,14 +97,11 @@ fn explain(log: &str) -> String {
     let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
     let telling = lines().find(|line| TELLING.iter().any(|word| line.contains(word)));
     let line = telling.or_else(|| lines().next_back()).unwrap_or("it said nothing");
-    let line: String = line.chars().take(300).collect();
-    match hint(&line) {
-        Some(hint) => format!("{line}; hint: {hint}"),
-        None => line,
-    }
+    line.chars().take(300).collect()
 }
 
-fn hint(line: &str) -> Option<&'static str> {
+/// What to do about what a line of a log says, where it is known.
+pub(crate) fn hint(line: &str) -> Option<&'static str> {
     const HINTS: &[(&str, &str)] = &[
         ("crypt.h", "apt install libcrypt-dev"),
         ("-lcrypt", "apt install libcrypt-dev"),
@@ -120,12 +117,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_s_first_error_is_told_with_a_hint() {
+    fn a_log_s_first_error_is_reported_with_a_hint() {
         let log = "  CC      src/auth.o\nsrc/auth.c:21:10: fatal error: crypt.h: No such file or \
                    directory\ncompilation terminated.\nmake: *** [Makefile:1079: src/auth.o] Error 1\n";
-        let told = explain(log);
-        assert!(told.starts_with("src/auth.c:21:10: fatal error"), "{told}");
-        assert!(told.ends_with("hint: apt install libcrypt-dev"), "{told}");
+        let said = explain(log);
+        assert!(said.starts_with("src/auth.c:21:10: fatal error"), "{said}");
+        assert_eq!(hint(&said), Some("apt install libcrypt-dev"));
         assert_eq!(explain("one\ntwo\n\n"), "two");
         assert_eq!(explain(""), "it said nothing");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tls::{Group, Version};
 
-use crate::{Error, Release, Scenario};
+use crate::{Error, Release};
 
 /// What a configuration is made of.
 #[derive(Debug, Clone)]
@@ -39,17 +39,6 @@ pub enum Role {
     Chain(usize),
 }
 
-impl Role {
-    /// The role under test in a scenario.
-    #[must_use]
-    pub fn of(scenario: Scenario, proxies: usize) -> Self {
-        match scenario {
-            Scenario::Full => Self::Answer,
-            Scenario::Chain => Self::Chain(proxies),
-        }
-    }
-}
-
 /// The longest path of a UNIX socket (unix(7)), less what HAProxy adds while it makes it.
 const SOCKET_PATH: usize = 107 - 16;
 
@@ -57,15 +46,12 @@ impl Config<'_> {
     /// The text.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a folder that HAProxy cannot be given.
+    /// [`Error::Folder`] for a folder that HAProxy cannot be given.
     pub fn text(&self) -> Result<String, Error> {
         let folder = self.folder.to_str().unwrap_or("\n");
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
         if !folder.chars().all(plain) || folder.len() + "/admin.sock".len() > SOCKET_PATH {
-            return Err(Error::Plan(format!(
-                "HAProxy cannot have its files in {}; hint: set TMPDIR to a short path without spaces",
-                self.folder.display()
-            )));
+            return Err(Error::Folder(self.folder.to_owned()));
         }
         let mut text = String::new();
         self.global(folder, &mut text);
@@ -248,7 +234,7 @@ frontend origin
         let long = format!("/{}", "x".repeat(100));
         for folder in ["/a b", "/a\nlisten x", "/a'b", long.as_str()] {
             let config = Config { folder: Path::new(folder), ..config(Role::Answer) };
-            assert!(matches!(config.text(), Err(Error::Plan(_))), "{folder:?}");
+            assert!(matches!(config.text(), Err(Error::Folder(_))), "{folder:?}");
         }
     }
 }

@@ -1,15 +1,17 @@
 //! What can go wrong, whose fault it is, and what to do.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// Why HAProxy could not be built, run or measured.
+/// Why HAProxy could not be built or run.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The caller's fault: a name that stands for nothing here.
-    #[error("there is no {what} `{given}`; hint: choose from {}", .known.join(", "))]
+    #[error("there is no {what} `{given}`; there are: {}", .known.join(", "))]
     Unknown {
         /// What was to be named.
         what: &'static str,
@@ -18,9 +20,15 @@ pub enum Error {
         /// All that there are.
         known: Vec<String>,
     },
-    /// The caller's fault: a plan that cannot be carried out.
-    #[error("{0}")]
-    Plan(String),
+    /// The caller's fault: a release without light locks is asked for them.
+    #[error("HAProxy {haproxy} has no light locks")]
+    NoLightLocks {
+        /// HAProxy's version.
+        haproxy: String,
+    },
+    /// HAProxy cannot have its files in this folder.
+    #[error("HAProxy cannot have its files in {}", .0.display())]
+    Folder(PathBuf),
     /// HAProxy has no code for the library.
     #[error("HAProxy {haproxy} does not work with {library}: {reason}")]
     Unsupported {
@@ -33,8 +41,7 @@ pub enum Error {
     },
     /// The library was not built, or without its headers.
     #[error(
-        "there are no headers (include/) and static libraries (lib/) of {library}{}; hint: `wiretax \
-         drivers build {library}` makes them, --sdk {library}=DIR names a folder that has them",
+        "there are no headers (include/) and static libraries (lib/) of {library}{}",
         looked(.sdk)
     )]
     NoSdk {
@@ -44,10 +51,7 @@ pub enum Error {
         sdk: PathBuf,
     },
     /// HAProxy's source is not to be had.
-    #[error(
-        "{url} could not be fetched: {reason}; hint: without a network put the file at {}, its \
-         SHA-256 is {sha256}", .file.display()
-    )]
+    #[error("{url} could not be fetched: {reason}")]
     Fetch {
         /// From where.
         url: String,
@@ -59,10 +63,7 @@ pub enum Error {
         sha256: String,
     },
     /// What came is something else than was pinned.
-    #[error(
-        "{url} gave a file whose SHA-256 is {found}, not {wanted}; it was removed; hint: something \
-         on the way changes files"
-    )]
+    #[error("{url} gave a file whose SHA-256 is {found}, not {wanted}; it was removed")]
     WrongSum {
         /// From where.
         url: String,
@@ -72,7 +73,7 @@ pub enum Error {
         wanted: String,
     },
     /// A program that a build needs is not there.
-    #[error("the program `{program}` cannot be run: {reason}; hint: {}", install(.program))]
+    #[error("the program `{program}` cannot be run: {reason}")]
     Missing {
         /// Its name.
         program: String,
@@ -84,13 +85,13 @@ pub enum Error {
     Build {
         /// The step.
         what: String,
-        /// The log's last telling line, with a hint where one is known.
+        /// The log's last telling line.
         reason: String,
         /// The whole log.
         log: PathBuf,
     },
     /// The program that was built is not what was asked for.
-    #[error("the HAProxy built for {library} runs on `{runs_on}`; hint: remove {} and build again", .sdk.display())]
+    #[error("the HAProxy built for {library} runs on `{runs_on}`")]
     OtherLibrary {
         /// What it was built for.
         library: String,
@@ -117,15 +118,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The load generator failed.
-    #[error("the load generator: {0}")]
-    Load(String),
     /// A certificate could not be made.
     #[error(transparent)]
     Certificate(#[from] tls::Error),
-    /// A sample could not be written.
-    #[error(transparent)]
-    Record(#[from] record::Error),
     /// The file system's fault.
     #[error("{}: {what}: {source}", .path.display())]
     Io {
@@ -139,6 +134,46 @@ pub enum Error {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Unknown { .. } | Error::NoLightLocks { .. } | Error::Unsupported { .. } => {
+                Fault::Caller
+            }
+            Error::Process { .. } | Error::Answer { .. } | Error::Certificate(_) => {
+                Fault::Measurement
+            }
+            _ => Fault::Machine,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Error::NoLightLocks { .. } => "--locks pthread".into(),
+            Error::Folder(_) => "set TMPDIR to a short path without spaces".into(),
+            Error::NoSdk { library, .. } => format!(
+                "`wiretax drivers build {library}` makes them, --sdk {library}=DIR names a folder that \
+                 has them"
+            )
+            .into(),
+            Error::Fetch { file, sha256, .. } => format!(
+                "without a network put the file at {}, its SHA-256 is {sha256}",
+                file.display()
+            )
+            .into(),
+            Error::WrongSum { .. } => "look for what changes files on the way".into(),
+            Error::Missing { program, .. } => install(program).into(),
+            Error::Build { reason, .. } => {
+                crate::command::hint(reason).unwrap_or("--retry builds again").into()
+            }
+            Error::OtherLibrary { sdk, .. } => {
+                format!("remove {} and build again", sdk.display()).into()
+            }
+            _ => return None,
+        })
+    }
 }
 
 impl Error {

@@ -103,7 +103,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("include")).unwrap();
         let missing = Library::at("openssl-3.0.2", folder.path()).unwrap_err();
-        assert!(missing.to_string().contains("wiretax drivers build openssl-3.0.2"), "{missing}");
+        let remedy = fault::Explain::remedy(&missing).unwrap();
+        assert!(remedy.contains("wiretax drivers build openssl-3.0.2"), "{missing}: {remedy}");
         std::fs::create_dir(folder.path().join("lib")).unwrap();
         assert!(Library::at("openssl-3.0.2", folder.path()).is_ok());
         assert!(Library::is_known("awslc-5.12.0") && !Library::is_known("botan"));

@@ -58,7 +58,7 @@ impl Process {
     /// waits until it answers.
     ///
     /// # Errors
-    /// [`Error::Process`] with its last words; [`Error::Plan`]; [`Error::Io`].
+    /// [`Error::Process`] with its last words; [`Error::NoLightLocks`]; [`Error::Folder`]; [`Error::Io`].
     pub fn start(
         built: &Built,
         locks: Locks,
@@ -66,10 +66,7 @@ impl Process {
         config: &dyn Fn(&Path) -> Result<String, Error>,
     ) -> Result<Self, Error> {
         let program = built.program(locks).ok_or_else(|| {
-            Error::Plan(format!(
-                "HAProxy {} has no light locks; hint: --locks pthread",
-                built.haproxy
-            ))
+            Error::NoLightLocks { haproxy: built.haproxy.clone() }
         })?;
         let folder = tempfile::Builder::new().prefix("wiretax-haproxy-").tempdir();
         let folder = folder.map_err(Error::io("making a folder in it", &std::env::temp_dir()))?;
@@ -176,7 +173,8 @@ impl Process {
 }
 
 /// The configuration of a process, for [`Process::start`].
-pub(crate) fn in_folder<'a>(config: Config<'a>) -> impl Fn(&Path) -> Result<String, Error> + 'a {
+#[must_use]
+pub fn in_folder<'a>(config: Config<'a>) -> impl Fn(&Path) -> Result<String, Error> + 'a {
     move |folder| Config { folder, ..config.clone() }.text()
 }
 

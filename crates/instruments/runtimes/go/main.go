@@ -49,7 +49,7 @@ const (
 type counts struct {
 	done, failed, resumed atomic.Uint64
 	// Connections of which crypto/tls says other than the wire shows.
-	lied    atomic.Uint64
+	misreported    atomic.Uint64
 	mutex   sync.Mutex
 	failure string
 	started time.Time
@@ -71,7 +71,7 @@ func (c *counts) end(shown flight, state tls.ConnectionState) {
 		c.resumed.Add(1)
 	}
 	if shown.resumed != state.DidResume {
-		c.lied.Add(1)
+		c.misreported.Add(1)
 	}
 	c.done.Add(1)
 }
@@ -82,7 +82,7 @@ func (c *counts) restart() {
 	c.done.Store(0)
 	c.failed.Store(0)
 	c.resumed.Store(0)
-	c.lied.Store(0)
+	c.misreported.Store(0)
 	c.failure = ""
 	c.cpu = cpu()
 	c.started = time.Now()
@@ -93,7 +93,7 @@ func (c *counts) say() {
 	defer c.mutex.Unlock()
 	say(map[string]any{
 		"event": "counts", "done": c.done.Load(), "failed": c.failed.Load(), "failure": c.failure,
-		"resumed": c.resumed.Load(), "lied": c.lied.Load(),
+		"resumed": c.resumed.Load(), "misreported": c.misreported.Load(),
 		"cpu_ns": int64(cpu() - c.cpu), "wall_ns": time.Since(c.started).Nanoseconds(),
 	})
 }

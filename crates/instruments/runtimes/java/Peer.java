@@ -82,7 +82,7 @@ public final class Peer {
 
     static synchronized void sayCounts() {
         say("{\"event\":\"counts\",\"done\":" + done + ",\"failed\":" + failed + ",\"failure\":" + quoted(failure)
-            + ",\"resumed\":" + resumed + ",\"lied\":0,\"cpu_ns\":" + (cpu() - cpuNs)
+            + ",\"resumed\":" + resumed + ",\"misreported\":0,\"cpu_ns\":" + (cpu() - cpuNs)
             + ",\"wall_ns\":" + (System.nanoTime() - startedNs) + "}");
     }
 

@@ -237,7 +237,7 @@ pub struct Counts {
     /// Connections that the wire shows to be resumed.
     pub resumed: u64,
     /// Connections of which the runtime says other than the wire shows; 0 for one that says nothing.
-    pub lied: u64,
+    pub misreported: u64,
     /// CPU time of the whole process, garbage collection and compilation with it, in nanoseconds.
     pub cpu_ns: u64,
     /// Wall time, in nanoseconds.

@@ -164,7 +164,7 @@ pub struct Outcome {
     /// Connections that the wire shows to be resumed.
     pub resumed: u64,
     /// Connections where a library said other than the wire did.
-    pub lied: u64,
+    pub misreported: u64,
     /// Payload bytes, bulk only.
     pub bytes: u64,
     /// The server's part.

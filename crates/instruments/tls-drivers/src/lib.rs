@@ -11,11 +11,13 @@ mod catalog;
 mod driver;
 mod error;
 pub mod host;
+pub mod hosts;
 mod job;
 mod key;
 mod null;
 mod suite;
 mod supervise;
+mod workload;
 
 use serde::{Deserialize, Serialize};
 

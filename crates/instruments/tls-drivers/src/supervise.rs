@@ -74,9 +74,24 @@ impl Supervisor {
     /// # Errors
     /// If the host does not answer: it crashed, hung, or said what cannot be read.
     pub fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostError> {
+        self.run_until(job, limit, &*self.stop)
+    }
+
+    /// The same, ended as soon as `stop` says so, in place of what [`Supervisor::stopping_when`] was
+    /// given.
+    ///
+    /// # Errors
+    /// As [`Supervisor::run`], and [`HostError::Stopped`].
+    pub fn run_until(
+        &self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostError> {
         let (server, client) = (name(&job.server), name(&job.client));
         let who = if server == client { server } else { format!("{server} with {client}") };
-        self.host(job.locks).run::<Measure>(&who, job, limit, drop)
+        let host = Host::new(Place::Process(self.launch(job.locks)));
+        host.run_until::<Measure>(&who, job, limit, stop, drop)
     }
 
     /// The command that a host is started by, for those who run it under another program.

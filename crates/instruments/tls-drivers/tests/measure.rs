@@ -62,7 +62,7 @@ fn job(object: &Path, workload: Workload, wire: Wire, suite: Suite) -> Job {
 }
 
 fn all_went_well(outcome: &Outcome, what: &str) {
-    assert_eq!((outcome.failed, outcome.lied), (0, 0), "{what}: {outcome:?}");
+    assert_eq!((outcome.failed, outcome.misreported), (0, 0), "{what}: {outcome:?}");
     assert!(outcome.done >= 20, "{what}: {outcome:?}");
 }
 

@@ -207,6 +207,8 @@ impl<P: Clone + PartialEq> Axes<P> {
             let expanded =
                 |word: String| words(axis.name, &word).unwrap_or_else(|| vec![word.clone()]);
             let values: Vec<String> = list.into_iter().flat_map(expanded).collect();
+            // A wrong word is wrong even where there is nothing to cross it with.
+            values.iter().try_for_each(|value| (axis.read)(&mut base.clone(), value))?;
             let mut crossed = Vec::with_capacity(points.len() * values.len());
             for point in &points {
                 for value in &values {

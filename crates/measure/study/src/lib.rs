@@ -19,6 +19,7 @@ mod provenance;
 mod published;
 mod session;
 mod sweep;
+mod threads;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use findings::{Findings, Subject};
@@ -28,6 +29,7 @@ pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};
 pub use session::{End, Expected, Session, Watcher};
 pub use sweep::{Number, Sweep};
+pub use threads::threads;
 
 use std::time::Duration;
 
@@ -130,6 +132,11 @@ pub trait Plan {
     fn prepare(&mut self, watcher: &mut dyn Watcher) -> Result<End, Problem> {
         let _ = watcher;
         Ok(End::Complete)
+    }
+
+    /// What to print in place of measuring, if it was only to be prepared.
+    fn only_prepared(&self) -> Option<String> {
+        None
     }
 
     /// Puts into a new manifest what the plan is measured with: libraries, and what is missing.

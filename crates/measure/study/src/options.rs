@@ -125,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        assert_eq!(quoted("results/a-1"), "results/a-1");
+        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
     fn a_file_that_is_no_text_is_the_callers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.toml");

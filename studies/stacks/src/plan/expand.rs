@@ -1,16 +1,18 @@
 //! From sweeps to cells, on this machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{
-    Build, Cell, Expanded, Extent, Library, MOST_MEASUREMENTS, MOST_THREADS, NULL, Plan, PlanError,
-    Point, Roster, Suite, Sweep, Tool, UnknownLibrary, UnknownValue, Wire, Workload,
-    parse_workload,
-};
-use crate::programs::{self, LOAD_CLIENT};
+use fault::Problem;
+use study::{PlanError, Sweep, UnknownValue};
+use tls_drivers::Extent;
+use tls_drivers::hosts::LOAD_CLIENT;
+
+use super::{Cell, Expanded, MOST_MEASUREMENTS, MOST_THREADS, Plan, extent, libraries_of, words};
+use crate::point::{AXES, Point};
+use crate::programs;
+use crate::roster::{Build, Library, NULL, Roster, UnknownLibrary};
 use crate::scaling::LEAST_COUNTS;
-use tls_drivers::{Contexts, Version};
 
 /// Libraries that serve as the client beside a server of another: the first that is built. They
 /// take few locks, so that the client does not decide how a server scales.
@@ -26,13 +28,13 @@ impl Plan {
     /// What it comes to with these libraries and so many cores.
     ///
     /// # Errors
-    /// [`PlanError::Library`], [`PlanError::OutOfRange`].
-    pub fn expand(&self, roster: &Roster, cores: usize) -> Result<Expanded, PlanError> {
+    /// [`UnknownLibrary`], [`UnknownValue`], [`PlanError::OutOfRange`].
+    pub fn expand(&self, roster: &Roster, cores: usize) -> Result<Expanded, Problem> {
         let all = self.with(roster, cores, &|_, _| true)?;
-        let Some(budget) = self.budget_s.map(Duration::from_secs) else { return Ok(all) };
+        let Some(budget) = self.budget else { return Ok(all) };
         // What the plan is about stays: the default set, and what it names one by one.
         let core = |library: &Library, sweep: &Sweep| {
-            library.default || library.name == NULL || sweep.library.contains(&library.name)
+            library.default || library.name == NULL || libraries_of(sweep).contains(&library.name)
         };
         // Runtimes that warm up for long go first, then all of them, then other libraries.
         let starting_in = |most: Duration| {
@@ -67,14 +69,15 @@ impl Plan {
         roster: &Roster,
         cores: usize,
         wanted: Wanted<'_>,
-    ) -> Result<Expanded, PlanError> {
+    ) -> Result<Expanded, Problem> {
         let reference = REFERENCES.iter().find(|name| built(roster, name));
         let reference = reference.map(|name| (*name).to_owned());
         let mut expanded = Expanded { reference, ..Expanded::default() };
         for sweep in &self.sweeps {
-            let libraries = roster.select(&sweep.library)?;
+            let names = libraries_of(sweep);
+            let libraries = roster.select(&names)?;
             // Who takes what is built is told what else would belong to it.
-            let built = sweep.library.iter().any(|name| name == "built");
+            let built = names.iter().any(|name| name == "built");
             let usual = roster
                 .libraries
                 .iter()
@@ -83,18 +86,24 @@ impl Plan {
             for library in named.filter(|library| !library.is_there()) {
                 expanded.left_out.insert(library.name.clone(), why_not(library));
             }
-            let libraries: Vec<&Library> = libraries
-                .into_iter()
-                .filter(|library| library.is_there() && wanted(library, sweep))
-                .collect();
-            let sides = sides(sweep, roster, &libraries, expanded.reference.as_deref())?;
-            expanded.cells.extend(cells(sweep, &sides, cores)?);
-            if expanded.measurements() > MOST_MEASUREMENTS {
-                let what = format!("more than {MOST_MEASUREMENTS} measurements in all");
-                return Err(PlanError::OutOfRange { sweep: sweep.name.clone(), what });
-            }
+            let there = |library: &&&Library| library.is_there() && wanted(library, sweep);
+            let there = libraries.iter().filter(there).map(|library| library.name.clone());
+            let reference = expanded.reference.as_deref();
+            let points = points(sweep, roster, there.collect(), (reference, cores))?;
+            expanded.cells.extend(cells(sweep, points));
+            bounded(sweep, expanded.measurements())?;
         }
         Ok(expanded)
+    }
+}
+
+fn bounded(sweep: &Sweep, measurements: u64) -> Result<(), PlanError> {
+    match measurements <= MOST_MEASUREMENTS {
+        true => Ok(()),
+        false => Err(PlanError::OutOfRange {
+            sweep: sweep.name.clone(),
+            what: format!("more than {MOST_MEASUREMENTS} measurements in all"),
+        }),
     }
 }
 
@@ -140,172 +149,79 @@ fn why_not(library: &Library) -> String {
     }
 }
 
-/// The pairs of server and client library of a sweep.
-fn sides(
+/// The points of a sweep over libraries that are there.
+fn points(
     sweep: &Sweep,
     roster: &Roster,
-    libraries: &[&Library],
-    reference: Option<&str>,
-) -> Result<Vec<(String, String)>, PlanError> {
-    let mut sides = Vec::new();
-    for client in &sweep.client {
-        let words = ["same", "reference", LOAD_CLIENT];
-        if !words.contains(&client.as_str()) && roster.find(client).is_none() {
+    libraries: Vec<String>,
+    (reference, cores): (Option<&str>, usize),
+) -> Result<Vec<Point>, Problem> {
+    for client in words(sweep, "client") {
+        let clients = ["same", "reference", LOAD_CLIENT];
+        if !clients.contains(&client.as_str()) && roster.find(&client).is_none() {
             let known: Vec<&str> = roster.libraries.iter().map(|one| one.name.as_str()).collect();
             let known = format!("same, reference, {LOAD_CLIENT}, {}", known.join(", "));
-            return Err(UnknownLibrary { name: client.clone(), known }.into());
-        }
-        for library in libraries {
-            let client = match client.as_str() {
-                // The null driver understands no other.
-                _ if library.name == NULL => NULL,
-                "same" => &library.name,
-                "reference" | LOAD_CLIENT if library.is_program() => LOAD_CLIENT,
-                name if library.is_program() => match roster.find(name) {
-                    Some(other) if other.is_program() && other.is_there() => name,
-                    _ => continue,
-                },
-                "reference" => reference.unwrap_or(&library.name),
-                name if built(roster, name) => name,
-                _ => continue,
-            };
-            let pair = (library.name.clone(), client.to_owned());
-            if !sides.contains(&pair) {
-                sides.push(pair);
-            }
+            return Err(UnknownLibrary { name: client, known }.into());
         }
     }
-    Ok(sides)
-}
-
-/// The thread counts that a word means.
-pub(super) fn threads(word: &str, cores: usize) -> Result<Vec<usize>, UnknownValue> {
-    let cores = cores.max(1);
-    let known = "a number from 1 to 1024, `cores`, a multiple such as `2xcores`, or `powers`";
-    let unknown = || UnknownValue { axis: "number of threads", name: word.to_owned(), known };
-    let counts = match word {
-        "cores" => vec![cores],
-        "powers" => powers(cores),
-        word => {
-            let (number, factor) =
-                word.strip_suffix("xcores").map_or((word, 1), |number| (number, cores));
-            vec![number.parse::<usize>().map_err(|_| unknown())?.saturating_mul(factor)]
+    let mut sweep = sweep.clone();
+    sweep.lists.insert("library".to_owned(), libraries);
+    let all = AXES.axes.iter().map(|axis| sweep.list(axis).len() as u64);
+    bounded(&sweep, all.fold(1, u64::saturating_mul))?;
+    let words = |axis: &str, word: &str| match axis {
+        "threads" => {
+            let counts = threads(word, cores).ok()?;
+            Some(counts.iter().map(ToString::to_string).collect())
         }
+        _ => None,
     };
-    match counts.iter().all(|count| (1..=MOST_THREADS).contains(count)) {
-        true => Ok(counts),
-        false => Err(unknown()),
-    }
-}
-
-/// 1, 2, 4 … and all cores; on machines that have them as many more as a scaling curve needs.
-fn powers(cores: usize) -> Vec<usize> {
-    let below = std::iter::successors(Some(1usize), |n| n.checked_mul(2));
-    let mut counts: Vec<usize> = below.take_while(|n| *n < cores).chain([cores]).collect();
-    let halfway = [3, 6, 12, 24].into_iter().chain(1..);
-    for more in halfway.take_while(|more| *more <= cores.max(24)) {
-        if counts.len() < LEAST_COUNTS && more < cores && !counts.contains(&more) {
-            counts.push(more);
+    let crossed = AXES.points(&sweep, &Point::of_sweep(&sweep.name), &words)?;
+    let mut points = Vec::with_capacity(crossed.len());
+    for mut point in crossed {
+        let Some(client) = client(&point, roster, reference) else { continue };
+        point.client = client;
+        // What cannot be is not tried; the report says why.
+        if (AXES.impossible)(&point).is_none() && !points.contains(&point) {
+            points.push(point);
         }
     }
-    counts.sort_unstable();
-    counts
+    Ok(points)
 }
 
-/// What all points of a cell have in common.
-type Common = (Workload, Wire, Suite, usize);
-
-fn cells(sweep: &Sweep, sides: &[(String, String)], cores: usize) -> Result<Vec<Cell>, PlanError> {
-    let mut counts = Vec::new();
-    for word in &sweep.threads {
-        counts.extend(threads(word, cores)?);
-    }
-    counts.sort_unstable();
-    counts.dedup();
-    let mut order: Vec<Common> = Vec::new();
-    let mut points: BTreeMap<Common, Vec<Point>> = BTreeMap::new();
-    for workload in &sweep.workload {
-        let workload = parse_workload(workload)?;
-        for (wire, suite, threads) in common(sweep, workload, &counts) {
-            let key = (workload, wire, suite, threads);
-            let taking_turns = turns(sweep, sides, key);
-            if taking_turns.is_empty() || points.contains_key(&key) {
-                continue;
-            }
-            order.push(key);
-            points.insert(key, taking_turns);
+/// The client's library that a point's word for it means; `None` where the server can have no such.
+fn client(point: &Point, roster: &Roster, reference: Option<&str>) -> Option<String> {
+    let library = roster.find(&point.library)?;
+    let name = match point.client.as_str() {
+        // The null driver understands no other.
+        _ if library.name == NULL => NULL,
+        "same" => &library.name,
+        "reference" | LOAD_CLIENT if library.is_program() => LOAD_CLIENT,
+        name if library.is_program() => {
+            let other = roster.find(name)?;
+            (other.is_program() && other.is_there()).then_some(name)?
         }
-    }
-    let (extent, repeat) = (sweep.extent(), sweep.repeat);
-    let cells = order.iter().filter_map(|key| points.remove(key));
-    Ok(cells.map(|points| Cell { extent, repeat, points }).collect())
+        "reference" => reference.unwrap_or(&library.name),
+        name => built(roster, name).then_some(name)?,
+    };
+    Some(name.to_owned())
 }
 
-/// Wire, suite and threads of each cell of a workload.
-fn common(sweep: &Sweep, workload: Workload, counts: &[usize]) -> Vec<(Wire, Suite, usize)> {
-    let chain = matches!(workload, Workload::Chain { .. });
-    // Proxies are joined by TCP.
-    let wires: &[Wire] = if chain { &[Wire::Loopback] } else { &sweep.wire };
-    let mut all = Vec::new();
-    for wire in wires {
-        for version in &sweep.version {
-            for key in &sweep.key {
-                for group in &sweep.group {
-                    for cipher in &sweep.cipher {
-                        let suite =
-                            Suite { version: *version, key: *key, group: *group, cipher: *cipher };
-                        if suite.exists() {
-                            all.extend(counts.iter().map(|count| (*wire, suite, *count)));
-                        }
-                    }
-                }
-            }
+/// Points that take turns, in the order in which their cells come first.
+fn cells(sweep: &Sweep, points: Vec<Point>) -> Vec<Cell> {
+    let (extent, repeat) = (extent(sweep), sweep.repeat());
+    let common = |point: &Point| (point.workload, point.wire, point.suite, point.threads);
+    let mut cells: Vec<Cell> = Vec::new();
+    for point in points {
+        let same = |cell: &&mut Cell| cell.points.first().map(common) == Some(common(&point));
+        match cells.iter_mut().find(same) {
+            Some(cell) => cell.points.push(point),
+            None => cells.push(Cell { extent, repeat, points: vec![point] }),
         }
     }
-    all
+    cells
 }
 
-/// The points of a cell.
-fn turns(sweep: &Sweep, sides: &[(String, String)], common: Common) -> Vec<Point> {
-    let (workload, wire, suite, threads) = common;
-    let mut points = Vec::new();
-    let tickets = sweep.tickets.iter().enumerate();
-    // TLS 1.2 has one ticket or none.
-    for (_, tickets) in tickets.filter(|(at, _)| *at == 0 || suite.version == Version::Tls13) {
-        for contexts in &sweep.contexts {
-            // With one thread a context of its own is the shared one.
-            let same = threads == 1 && *contexts == Contexts::PerThread;
-            if same && sweep.contexts.contains(&Contexts::Shared) {
-                continue;
-            }
-            for (locks, (library, client)) in
-                sweep.locks.iter().flat_map(|locks| sides.iter().map(move |side| (locks, side)))
-            {
-                // Without cryptography there are no locks to replace and nothing to count.
-                if library == NULL
-                    && (*locks != tls_drivers::Locks::Pthread || sweep.tool != Tool::Host)
-                {
-                    continue;
-                }
-                let point = Point {
-                    sweep: sweep.name.clone(),
-                    library: library.clone(),
-                    client: client.clone(),
-                    workload,
-                    wire,
-                    suite,
-                    threads,
-                    tickets: *tickets,
-                    contexts: *contexts,
-                    locks: *locks,
-                    tool: sweep.tool,
-                };
-                // What a runtime cannot do is not tried; the report says why.
-                if programs::runtime(library).is_none_or(|_| programs::lacks(&point).is_none()) {
-                    points.push(point);
-                }
-            }
-        }
-    }
-    points
+/// The thread counts that a word means: enough for a curve, where there are the cores.
+pub(super) fn threads(word: &str, cores: usize) -> Result<Vec<usize>, UnknownValue> {
+    study::threads(word, cores, MOST_THREADS, LEAST_COUNTS)
 }

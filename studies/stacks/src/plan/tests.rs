@@ -1,7 +1,10 @@
 //! Plans: what they come to, and what is wrong with some.
 
+use tls_drivers::{Contexts, Wire, Workload};
+
 use super::*;
 use crate::roster::tests::roster;
+use crate::roster::{Build, Roster, UnknownLibrary};
 
 fn default_set() -> Roster {
     roster(&[
@@ -19,7 +22,11 @@ fn default_set() -> Roster {
     ])
 }
 
-fn one(text: &str) -> Result<Plan, PlanError> {
+fn built_in(scale: &str) -> Result<Plan, Problem> {
+    Plan::parse(BUILT_IN, scale)
+}
+
+fn one(text: &str) -> Result<Plan, Problem> {
     Plan::parse(&format!("[scale.x]\nsweep = [{text}]\n"), "x")
 }
 
@@ -28,7 +35,7 @@ fn the_built_in_plans_keep_their_time() {
     for (scale, cores, most) in
         [("quick", 2, 60), ("quick", 64, 60), ("default", 2, 300), ("default", 64, 300)]
     {
-        let expanded = Plan::built_in(scale).unwrap().expand(&default_set(), cores).unwrap();
+        let expanded = built_in(scale).unwrap().expand(&default_set(), cores).unwrap();
         let expected = expanded.expected().as_secs();
         assert!(expected < most && expected > most / 3, "{scale} on {cores}: {expected} s");
         assert!(expanded.left_out.is_empty(), "{scale}");
@@ -40,20 +47,20 @@ fn the_built_in_plans_keep_their_time() {
             "{scale} {cores}"
         );
     }
-    let full = Plan::built_in("full").unwrap().expand(&default_set(), 2).unwrap();
+    let full = built_in("full").unwrap().expand(&default_set(), 2).unwrap();
     assert!(full.measurements() > 1000);
 }
 
 #[test]
 fn quick_takes_whatever_is_built_as_long_as_it_fits() {
     let few = roster(&["openssl-1.1.1w+", "gnutls", "null"]);
-    let expanded = Plan::built_in("quick").unwrap().expand(&few, 2).unwrap();
+    let expanded = built_in("quick").unwrap().expand(&few, 2).unwrap();
     assert!(expanded.cells.iter().any(|cell| cell.points.iter().any(|p| p.library == "gnutls")));
     let none = roster(&["openssl-1.1.1w+", "!boringssl+", "!gnutls", "null"]);
-    let expanded = Plan::built_in("quick").unwrap().expand(&none, 2).unwrap();
+    let expanded = built_in("quick").unwrap().expand(&none, 2).unwrap();
     assert_eq!(expanded.left_out.keys().collect::<Vec<_>>(), ["boringssl"], "how to build it");
     let none = roster(&["openssl-1.1.1w+", "!gnutls", "!go", "null"]);
-    let expanded = Plan::built_in("quick").unwrap().expand(&none, 2).unwrap();
+    let expanded = built_in("quick").unwrap().expand(&none, 2).unwrap();
     assert_eq!(expanded.left_out["go"], "go is not here");
     let mut many = default_set();
     many.libraries
@@ -61,7 +68,7 @@ fn quick_takes_whatever_is_built_as_long_as_it_fits() {
     let mut names: Vec<String> = (0..20).map(|n| format!("openssl-9.{n}")).collect();
     names.sort();
     many.libraries.extend(roster(&names.iter().map(String::as_str).collect::<Vec<_>>()).libraries);
-    let expanded = Plan::built_in("quick").unwrap().expand(&many, 2).unwrap();
+    let expanded = built_in("quick").unwrap().expand(&many, 2).unwrap();
     assert!(expanded.expected().as_secs() < 60, "{:?}", expanded.expected());
     assert!(expanded.no_time.contains("gnutls") && !expanded.no_time.contains("null"));
 }
@@ -89,10 +96,10 @@ fn what_cannot_be_is_left_out() {
     assert!(points.iter().filter(chain).all(|p| p.wire == Wire::Loopback));
     // 3 suites; full: 2 ways, 1 + 2 contexts; chain: 1 way.
     assert_eq!(points.len(), 3 * (2 * 3 + 3));
-    let mut axes: Vec<_> = points.iter().map(|point| point.axes()).collect();
-    axes.sort();
-    axes.dedup();
-    assert_eq!(axes.len(), points.len(), "no point twice");
+    let mut fields: Vec<_> = points.iter().map(|point| point.fields()).collect();
+    fields.sort();
+    fields.dedup();
+    assert_eq!(fields.len(), points.len(), "no point twice");
 }
 
 #[test]
@@ -101,31 +108,14 @@ fn libraries_that_are_not_built_are_named() {
     if let Some(first) = there.libraries.first_mut() {
         first.build = Build::Failed("no perl".to_owned());
     }
-    let expanded = Plan::built_in("default").unwrap().expand(&there, 2);
+    let expanded = built_in("default").unwrap().expand(&there, 2);
     // The roster has no null driver: the plan names it, and that is said.
-    assert!(matches!(expanded, Err(PlanError::Library(_))));
+    assert!(expanded.unwrap_err().downcast_ref::<UnknownLibrary>().is_some());
     there.libraries.extend(roster(&["null"]).libraries);
-    let expanded = Plan::built_in("default").unwrap().expand(&there, 2).unwrap();
+    let expanded = built_in("default").unwrap().expand(&there, 2).unwrap();
     assert_eq!(expanded.left_out["openssl-1.1.1w"], "its build failed: no perl");
     assert_eq!(expanded.left_out["boringssl"], "it is not built");
     assert_eq!(expanded.left_out["java"], "java is not here");
-}
-
-#[test]
-fn threads_are_numbers_or_said_by_the_cores() {
-    let of = |word: &str, cores| expand::threads(word, cores).unwrap();
-    assert_eq!(of("powers", 1), [1]);
-    assert_eq!(of("powers", 2), [1, 2]);
-    assert_eq!(of("powers", 4), [1, 2, 3, 4]);
-    // Enough for a curve wherever the cores are.
-    assert_eq!(of("powers", 6), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(of("powers", 8), [1, 2, 3, 4, 6, 8]);
-    assert_eq!(of("powers", 64), [1, 2, 4, 8, 16, 32, 64]);
-    assert_eq!(of("cores", 6), [6]);
-    assert_eq!(of("2xcores", 6), [12]);
-    for wrong in ["0", "-1", "many", "5000", "xcores", "99999999999999999999"] {
-        assert!(expand::threads(wrong, 6).is_err(), "{wrong}");
-    }
 }
 
 #[test]
@@ -138,7 +128,7 @@ fn the_client_is_the_same_the_reference_or_a_name() {
     let clients = |client: &str, there: &[&str]| {
         let expanded = one(&text(client)).unwrap().expand(&roster(there), 2)?;
         let points = expanded.cells.iter().flat_map(|cell| &cell.points);
-        Ok::<_, PlanError>(points.map(|p| p.client.clone()).collect::<Vec<_>>())
+        Ok::<_, Problem>(points.map(|p| p.client.clone()).collect::<Vec<_>>())
     };
     assert_eq!(clients("same", &["gnutls", "null"]).unwrap(), ["gnutls", "null"]);
     assert_eq!(clients("reference", &["gnutls", "null"]).unwrap(), ["gnutls", "null"]);
@@ -182,12 +172,15 @@ fn a_runtime_takes_part_where_it_can_and_with_clients_that_it_can_have() {
 }
 
 fn workload_of(point: &Point) -> String {
-    crate::point::workload_name(point.workload)
+    point.workload.to_string()
 }
 
 #[test]
 fn wrong_plans_are_refused_with_what_is_possible() {
-    let wrong = |text: &str| one(text).unwrap_err().to_string();
+    let wrong = |text: &str| {
+        let expanded = one(text).and_then(|plan| plan.expand(&default_set(), 2));
+        expanded.unwrap_err().to_string()
+    };
     let rest = "repeat = 1, ms = 100";
     assert!(
         wrong(&format!(r#"{{ name = "a", workload = [], {rest} }}"#))
@@ -203,6 +196,8 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     );
     assert!(wrong(r#"{ name = "a", workload = ["full"], repeat = 0 }"#).contains("1 to 1000"));
     assert!(wrong(r#"{ name = "a", workload = ["full"], ms = 1, repeat = 1 }"#).contains("10 to"));
+    assert!(wrong(r#"{ name = "a", workload = ["full"], tickets = [17] }"#).contains("1 to 16"));
+    assert!(wrong(r#"{ name = "a", workload = ["full"], threads = ["many"] }"#).contains("powers"));
     assert!(
         wrong(r#"{ name = "a", workload = ["full"], ms = 100, connections = 5, repeat = 1 }"#)
             .contains("exclude")
@@ -211,7 +206,7 @@ fn wrong_plans_are_refused_with_what_is_possible() {
         r#"{{ name = "a", workload = ["full"], {rest} }}, {{ name = "a", workload = ["full"], {rest} }}"#
     );
     assert!(wrong(&twice).contains("two sweeps"));
-    assert!(Plan::built_in("huge").unwrap_err().to_string().contains("default, full, quick"));
-    assert!(matches!(Plan::parse("[scale.x]\nsweep = []\n", "x"), Err(PlanError::NoSweep)));
+    assert!(built_in("huge").unwrap_err().to_string().contains("default, full, quick"));
+    assert!(Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep"));
     assert!(Plan::parse("not a plan", "x").is_err());
 }

@@ -12,8 +12,8 @@ use crate::summary::Want;
 type Cost<'a> = (&'a str, f64);
 
 /// The cheapest server by full handshakes, and the dearest.
-fn ends<'a>(findings: &Findings<'a>) -> Option<(Cost<'a>, Cost<'a>)> {
-    let suite = super::cost::suites(findings.summary).first().copied()?;
+fn ends<'a>(findings: &'a Findings) -> Option<(Cost<'a>, Cost<'a>)> {
+    let suite = super::cost::suites(&findings.summary).first().copied()?;
     let cost = |name: &'a str| {
         let cell = findings.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
         Some((name, cell.median(value::SERVER_CPU)?.value))
@@ -32,7 +32,7 @@ fn saved_text(change: &Change) -> String {
     )
 }
 
-pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
+pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     let Some(((best_name, least), (worst_name, most))) = ends(findings) else {
         let text = "Which library is cheapest is not known: no full handshakes were measured in \
                     memory on one thread.";
@@ -47,7 +47,7 @@ pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
         );
         return vec![Inline::marked(&text)];
     }
-    let suite = super::cost::suites(findings.summary).first().copied().unwrap_or(MODERN);
+    let suite = super::cost::suites(&findings.summary).first().copied().unwrap_or(MODERN);
     let mut lines = vec![Inline::new().text(format!(
         "{} makes full handshakes cheapest for a server: {least:.0} CPU-seconds a million, {:.1} times \
          less than {} ({}).",
@@ -73,7 +73,7 @@ pub(super) fn answer(findings: &Findings<'_>) -> Vec<Inline> {
 }
 
 /// The version of OpenSSL to move to from the worst one.
-fn upgrade(findings: &Findings<'_>) -> Option<Inline> {
+fn upgrade(findings: &Findings) -> Option<Inline> {
     let names = findings.summary.measured();
     let surest = |name: &&str| best(&findings.changes, &[Kind::Version], name);
     let change =
@@ -90,9 +90,9 @@ fn upgrade(findings: &Findings<'_>) -> Option<Inline> {
 }
 
 /// Fewest and most locks.
-fn locks(findings: &Findings<'_>) -> Option<Inline> {
+fn locks(findings: &Findings) -> Option<Inline> {
     let counts = findings.summary.measured().into_iter().filter_map(|name| {
-        let cell = super::locks::counted(findings.summary, name, Workload::Full, MODERN)?;
+        let cell = super::locks::counted(&findings.summary, name, Workload::Full, MODERN)?;
         Some((name, cell.server_locks()?))
     });
     let mut counts: Vec<(&str, f64)> = counts.collect();
@@ -104,7 +104,7 @@ fn locks(findings: &Findings<'_>) -> Option<Inline> {
     let title = |name: &str| findings.summary.title(name);
     let contended = findings.summary.machine.and_then(|machine| machine.contended);
     let bound = contended.and_then(|contended| {
-        super::scale::bound_of(findings.summary, many, Workload::Full, MODERN, contended)?
+        super::scale::bound_of(&findings.summary, many, Workload::Full, MODERN, contended)?
             .1
             .locks_per_s
     });
@@ -123,7 +123,7 @@ fn locks(findings: &Findings<'_>) -> Option<Inline> {
 }
 
 /// What a context for each thread wins at most.
-fn sharing(findings: &Findings<'_>) -> Option<Inline> {
+fn sharing(findings: &Findings) -> Option<Inline> {
     let sure = findings.changes.iter().filter(|change| {
         matches!(change.kind, Kind::Contexts | Kind::Locks)
             && change.is_sure()
@@ -148,7 +148,7 @@ fn sharing(findings: &Findings<'_>) -> Option<Inline> {
     )
 }
 
-pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
+pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     let mut figures = Vec::new();
     if let Some(((best, least), (worst, most))) = ends(findings) {
         figures.push(KeyFigure {
@@ -171,7 +171,7 @@ pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
         }
     }
     let counts = findings.summary.measured().into_iter().filter_map(|name| {
-        let cell = super::locks::counted(findings.summary, name, Workload::Full, MODERN)?;
+        let cell = super::locks::counted(&findings.summary, name, Workload::Full, MODERN)?;
         Some((name, cell.server_locks()?))
     });
     if let Some((name, count)) = counts.max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -186,7 +186,7 @@ pub(super) fn key_figures(findings: &Findings<'_>) -> Vec<KeyFigure> {
 }
 
 /// Every sure change.
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let table = table(findings, usize::MAX)?;
     let text = "What a change saves of the server's CPU time (for contexts and locks: what it wins in \
                 connections a second). Changes that may be chance, or are below 2 %, are left out; of \
@@ -194,7 +194,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     Some(Section::new("stacks-change", "What to change").with(Inline::new().text(text)).with(table))
 }
 
-fn table(findings: &Findings<'_>, most: usize) -> Option<Table> {
+fn table(findings: &Findings, most: usize) -> Option<Table> {
     let columns = vec![
         Column::new("Today"),
         Column::new("Change to"),
@@ -231,7 +231,7 @@ fn table(findings: &Findings<'_>, most: usize) -> Option<Table> {
 }
 
 /// For each library the best of each kind of change; what costs is shown too.
-fn shown<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
+fn shown<'a>(findings: &'a Findings) -> Vec<&'a Change> {
     let kinds = [
         Kind::Library,
         Kind::Version,
@@ -252,7 +252,7 @@ fn shown<'a>(findings: &'a Findings<'_>) -> Vec<&'a Change> {
 }
 
 /// For a terminal.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     const FEW: usize = 24;
     table(findings, FEW)
 }

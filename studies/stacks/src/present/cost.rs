@@ -8,7 +8,7 @@ use report::{
 use tls_drivers::{Suite, Wire, Workload};
 
 use super::{Findings, estimate, number, suite_text};
-use crate::programs::LOAD_CLIENT;
+use tls_drivers::hosts::LOAD_CLIENT;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Summary, Want};
 
@@ -32,8 +32,8 @@ pub(super) fn suites(summary: &Summary) -> Vec<Suite> {
     suites
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
-    let suites = suites(findings.summary);
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
+    let suites = suites(&findings.summary);
     let Some(main) = suites.first().copied() else { return Ok(None) };
     let text = "CPU time of each side of one connection with the library on both sides, bytes going \
                 through memory: the library alone, without kernel and network, on one thread. A \
@@ -67,8 +67,8 @@ fn loopback_suites(summary: &Summary) -> Vec<Suite> {
 }
 
 /// What a connection costs with the kernel: the way in which runtimes can be measured too.
-pub(super) fn over_loopback(findings: &Findings<'_>) -> Option<Section> {
-    let tables: Vec<Table> = loopback_suites(findings.summary)
+pub(super) fn over_loopback(findings: &Findings) -> Option<Section> {
+    let tables: Vec<Table> = loopback_suites(&findings.summary)
         .into_iter()
         .map(|suite| loopback_table(findings, suite))
         .filter(|table| !table.rows.is_empty())
@@ -91,13 +91,50 @@ pub(super) fn over_loopback(findings: &Findings<'_>) -> Option<Section> {
 }
 
 /// For a terminal: the first suite's.
-pub(super) fn loopback_summary(findings: &Findings<'_>) -> Option<Table> {
-    let suites = loopback_suites(findings.summary).into_iter();
-    let mut tables = suites.map(|suite| loopback_table(findings, suite));
-    tables.find(|table| !table.rows.is_empty())
+pub(super) fn loopback_summary(findings: &Findings) -> Option<Table> {
+    let suite = loopback_suites(&findings.summary).first().copied()?;
+    Some(loopback_table(findings, suite))
 }
 
-fn loopback_table(findings: &Findings<'_>, suite: Suite) -> Table {
+/// A library and its client over loopback, full and resumed.
+struct Pair<'a> {
+    library: &'a str,
+    client: &'a str,
+    full: Option<&'a Measured>,
+    resumed: Option<&'a Measured>,
+}
+
+fn loopback_pairs(findings: &Findings, suite: Suite) -> Vec<Pair<'_>> {
+    let want = Want {
+        threads: Some(1),
+        wire: Some(Wire::Loopback),
+        version: Some(suite.version),
+        key: Some(suite.key),
+        group: Some(suite.group),
+        ..Want::TIMED
+    };
+    let mut pairs = Vec::new();
+    for library in findings.summary.measured() {
+        let cells = findings.summary.all(want.of(library));
+        let cells: Vec<&Measured> =
+            cells.filter(|cell| cell.point.suite.cipher == suite.cipher).collect();
+        let clients: BTreeSet<&str> = cells.iter().map(|cell| cell.point.client.as_str()).collect();
+        pairs.extend(clients.into_iter().map(|client| {
+            let find = |workload| {
+                let is = |cell: &&&Measured| {
+                    cell.point.client == client && cell.point.workload == workload
+                };
+                cells.iter().find(is).copied()
+            };
+            let (full, resumed) = (find(Workload::Full), find(Workload::Resume));
+            Pair { library, client, full, resumed }
+        }));
+    }
+    pairs.retain(|pair| pair.full.is_some() || pair.resumed.is_some());
+    pairs
+}
+
+fn loopback_table(findings: &Findings, suite: Suite) -> Table {
     let columns = vec![
         Column::new("Library"),
         Column::new("client"),
@@ -109,59 +146,50 @@ fn loopback_table(findings: &Findings<'_>, suite: Suite) -> Table {
         Column::new("resumed").unit("1/s"),
     ];
     let caption = format!(
-        "CPU time a connection and connections per second over loopback, {}: medians with 95 % \
+        "CPU time per connection and connections per second over loopback, {}: medians with 95 % \
          intervals",
         suite_text(suite)
     );
     let mut table = Table::new(caption, columns);
-    let want = Want {
-        threads: Some(1),
-        wire: Some(Wire::Loopback),
-        version: Some(suite.version),
-        key: Some(suite.key),
-        group: Some(suite.group),
-        ..Want::TIMED
-    };
-    for name in findings.summary.measured() {
-        let cells: Vec<&Measured> = findings
-            .summary
-            .all(want.of(name))
-            .filter(|cell| cell.point.suite.cipher == suite.cipher)
-            .collect();
-        let clients: BTreeSet<&str> = cells.iter().map(|cell| cell.point.client.as_str()).collect();
-        for client in clients {
-            let find = |workload| {
-                cells
-                    .iter()
-                    .copied()
-                    .find(|cell| cell.point.client == client && cell.point.workload == workload)
-            };
-            let (full, resumed) = (find(Workload::Full), find(Workload::Resume));
-            let median =
-                |cell: Option<&Measured>, what| cell.and_then(|cell: &Measured| cell.median(what));
-            if full.is_none() && resumed.is_none() {
-                continue;
-            }
-            table.push(Row {
-                cells: vec![
-                    Cell::text(findings.summary.title(name)),
-                    Cell::text(client_text(findings, client)),
-                    estimate(median(full, value::SERVER_CPU), 1),
-                    estimate(median(full, value::CLIENT_CPU), 1),
-                    estimate(median(full, value::RATE), 0),
-                    estimate(median(resumed, value::SERVER_CPU), 1),
-                    estimate(median(resumed, value::CLIENT_CPU), 1),
-                    estimate(median(resumed, value::RATE), 0),
-                ],
-                command: full.or(resumed).map(|cell| cell.command.clone()),
-            });
-        }
+    for Pair { library, client, full, resumed } in loopback_pairs(findings, suite) {
+        let median =
+            |cell: Option<&Measured>, what| cell.and_then(|cell: &Measured| cell.median(what));
+        table.push(Row {
+            cells: vec![
+                Cell::text(findings.summary.title(library)),
+                Cell::text(client_text(findings, client)),
+                estimate(median(full, value::SERVER_CPU), 1),
+                estimate(median(full, value::CLIENT_CPU), 1),
+                estimate(median(full, value::RATE), 0),
+                estimate(median(resumed, value::SERVER_CPU), 1),
+                estimate(median(resumed, value::CLIENT_CPU), 1),
+                estimate(median(resumed, value::RATE), 0),
+            ],
+            command: full.or(resumed).map(|cell| cell.command.clone()),
+        });
     }
     table
 }
 
+/// The cells that the tables for a terminal show.
+pub(super) fn shown(findings: &Findings) -> Vec<&Measured> {
+    let summary = &findings.summary;
+    let main = suites(summary).first().copied();
+    let memory = main.into_iter().flat_map(|main| {
+        summary.measured().into_iter().flat_map(move |name| {
+            [Workload::Full, Workload::Resume]
+                .into_iter()
+                .filter_map(move |workload| summary.find(Want::handshake(workload, main).of(name)))
+        })
+    });
+    let first = loopback_suites(summary).first().copied();
+    let pairs = first.map(|suite| loopback_pairs(findings, suite)).unwrap_or_default();
+    let loopback = pairs.into_iter().flat_map(|pair| [pair.full, pair.resumed]).flatten();
+    memory.chain(loopback).collect()
+}
+
 /// A client for people.
-pub(super) fn client_text(findings: &Findings<'_>, client: &str) -> String {
+pub(super) fn client_text(findings: &Findings, client: &str) -> String {
     match client {
         LOAD_CLIENT => "load generator".to_owned(),
         name => findings.summary.title(name),
@@ -169,7 +197,7 @@ pub(super) fn client_text(findings: &Findings<'_>, client: &str) -> String {
 }
 
 /// The harness's own cost, by the driver without cryptography.
-fn harness(findings: &Findings<'_>, suite: Suite) -> Option<Note> {
+fn harness(findings: &Findings, suite: Suite) -> Option<Note> {
     let want = Want::handshake(Workload::Full, suite);
     let null = findings.summary.find(want.of(crate::NULL))?.median(value::SERVER_CPU)?;
     let costs = findings.summary.measured().into_iter().filter_map(|name| {
@@ -192,7 +220,7 @@ fn harness(findings: &Findings<'_>, suite: Suite) -> Option<Note> {
     })
 }
 
-fn plot(findings: &Findings<'_>, suite: Suite) -> Result<Option<Plot>, PlotError> {
+fn plot(findings: &Findings, suite: Suite) -> Result<Option<Plot>, PlotError> {
     let names = findings.summary.measured();
     let bars = |workload: Workload| {
         let want = Want::handshake(workload, suite);
@@ -235,7 +263,7 @@ fn plot(findings: &Findings<'_>, suite: Suite) -> Result<Option<Plot>, PlotError
     Ok(Some(plot.caption("Medians with 95 % intervals.")))
 }
 
-fn table(findings: &Findings<'_>, suite: Suite) -> Table {
+fn table(findings: &Findings, suite: Suite) -> Table {
     let yardstick = findings.yardstick();
     let times =
         yardstick.map_or(String::new(), |name| format!("× {}", findings.summary.title(name)));
@@ -284,7 +312,7 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Table {
 }
 
 /// The server's CPU time in every suite.
-fn by_suite(findings: &Findings<'_>, suites: &[Suite]) -> Table {
+fn by_suite(findings: &Findings, suites: &[Suite]) -> Table {
     let mut columns = vec![Column::new("Library")];
     columns.extend(suites.iter().map(|suite| Column::new(suite_text(*suite)).unit("µs")));
     let mut table = Table::new("Server's CPU time of a full handshake, by suite", columns);
@@ -301,7 +329,7 @@ fn by_suite(findings: &Findings<'_>, suites: &[Suite]) -> Table {
 }
 
 /// For a terminal.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
-    let main = suites(findings.summary).first().copied()?;
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
+    let main = suites(&findings.summary).first().copied()?;
     Some(table(findings, main))
 }

@@ -6,7 +6,7 @@ use tls_drivers::{Group, Version, Workload};
 use super::Findings;
 use crate::about::About;
 use crate::point::Tool;
-use crate::programs::LOAD_CLIENT;
+use tls_drivers::hosts::LOAD_CLIENT;
 use crate::summary::Summary;
 
 /// Bits of `enum wt_function` in the drivers' interface.
@@ -73,7 +73,7 @@ fn cell(tested: Tested, says: bool) -> String {
 }
 
 /// The table, and the sources that its cells point to.
-pub(super) fn table(findings: &Findings<'_>) -> Option<(Table, Vec<String>)> {
+pub(super) fn table(findings: &Findings) -> Option<(Table, Vec<String>)> {
     let columns = [
         "Library",
         "TLS 1.0, 1.1",
@@ -101,7 +101,7 @@ pub(super) fn table(findings: &Findings<'_>) -> Option<(Table, Vec<String>)> {
         if about.name == crate::NULL || about.absent.is_some() {
             continue;
         }
-        table.push(row(findings.summary, about, &mut sources));
+        table.push(row(&findings.summary, about, &mut sources));
     }
     (!table.rows.is_empty()).then_some((table, sources))
 }
@@ -164,7 +164,7 @@ fn number_of(source: &str, sources: &mut Vec<String>) -> usize {
     }
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let (table, sources) = table(findings)?;
     let mut section = Section::new("stacks-functions", "By function").with(table);
     let maintained = findings.summary.libraries.iter().filter_map(|about| {

@@ -45,7 +45,7 @@ fn counted_with<'a>(
     summary.find(want.of(name)).filter(|cell| cell.server_locks().is_some())
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let tables = [table(findings, MODERN), table(findings, TLS12_RSA)];
     if tables.iter().all(Option::is_none) {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     Some(section)
 }
 
-fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
+fn table(findings: &Findings, suite: Suite) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("read"),
@@ -90,14 +90,11 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
         format!("Locks on the server's side of a full handshake, {}", handshake_text(suite));
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
-        let Some(cell) = counted(findings.summary, name, Workload::Full, suite) else { continue };
+        let Some(cell) = counted(&findings.summary, name, Workload::Full, suite) else { continue };
         let count = |what| number(cell.median(what).map(|median| median.value), 1);
-        let range = trial(name).map(|trial| match suite.version {
-            Version::Tls13 => trial.tls13_ecdsa,
-            Version::Tls12 => trial.tls12_rsa,
-        });
+        let range = range_of(name, suite);
         let all = cell.server_locks();
-        let two = two_tickets(findings.summary, name, suite);
+        let two = two_tickets(&findings.summary, name, suite);
         let nearest = range.and_then(|range| nearest(range, all, two));
         table.push(Row {
             cells: vec![
@@ -119,8 +116,44 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
 
 /// The server's locks where it issues two tickets; TLS 1.2 has one at most.
 fn two_tickets(summary: &Summary, name: &str, suite: Suite) -> Option<f64> {
+    with_two_tickets(summary, name, suite)?.server_locks()
+}
+
+fn with_two_tickets<'a>(
+    summary: &'a Summary,
+    name: &'a str,
+    suite: Suite,
+) -> Option<&'a Measured> {
     let tls13 = (suite.version == Version::Tls13).then_some(suite)?;
-    counted_with(summary, name, Workload::Full, tls13, 2)?.server_locks()
+    counted_with(summary, name, Workload::Full, tls13, 2)
+}
+
+/// The trial's range for a library.
+fn range_of(name: &str, suite: Suite) -> Option<(f64, f64)> {
+    trial(name).map(|trial| match suite.version {
+        Version::Tls13 => trial.tls13_ecdsa,
+        Version::Tls12 => trial.tls12_rsa,
+    })
+}
+
+/// Of our counts that which stands beside the trial's: of as many tickets, one or two, as it is nearer
+/// with.
+pub(super) fn beside_trial(findings: &Findings, name: &str, suite: Suite) -> Option<(f64, u32)> {
+    let all = counted(&findings.summary, name, Workload::Full, suite)
+        .and_then(Measured::server_locks);
+    let two = two_tickets(&findings.summary, name, suite);
+    let (_, tickets) = nearest(range_of(name, suite)?, all, two)?;
+    Some((if tickets == 1 { all? } else { two? }, tickets))
+}
+
+/// The cells that the table for a terminal shows.
+pub(super) fn shown(findings: &Findings) -> Vec<&Measured> {
+    let summary = &findings.summary;
+    let of = |name| {
+        let count = |suite| counted(summary, name, Workload::Full, suite);
+        [count(MODERN), count(TLS12_RSA), with_two_tickets(summary, name, MODERN)]
+    };
+    summary.measured().into_iter().flat_map(of).flatten().collect()
 }
 
 fn range_cell((low, high): (f64, f64)) -> Cell {
@@ -144,7 +177,7 @@ fn judged((share, tickets): (f64, u32)) -> Cell {
 }
 
 /// Resumption, and the client's side.
-fn more(findings: &Findings<'_>) -> Option<Table> {
+fn more(findings: &Findings) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("full, server"),
@@ -155,7 +188,7 @@ fn more(findings: &Findings<'_>) -> Option<Table> {
     let caption = format!("Locks a connection on either side, {}", handshake_text(MODERN));
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
-        let of = |workload| counted(findings.summary, name, workload, MODERN);
+        let of = |workload| counted(&findings.summary, name, workload, MODERN);
         let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
         if resumed.is_none() {
             continue;
@@ -174,7 +207,7 @@ fn more(findings: &Findings<'_>) -> Option<Table> {
 /// Call sites that are shown of a library.
 const SHOWN: usize = 4;
 
-fn sites(findings: &Findings<'_>) -> Option<Table> {
+fn sites(findings: &Findings) -> Option<Table> {
     let columns =
         vec![Column::new("Library"), Column::new("Functions that take them, and how often")];
     let caption = format!(
@@ -183,7 +216,7 @@ fn sites(findings: &Findings<'_>) -> Option<Table> {
     );
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
-        let cell = counted(findings.summary, name, Workload::Full, MODERN);
+        let cell = counted(&findings.summary, name, Workload::Full, MODERN);
         let sites = cell.map(Measured::sites).unwrap_or_default();
         let text = sites.iter().take(SHOWN).map(|(symbol, count)| format!("{symbol} {count:.1}"));
         let text = text.collect::<Vec<_>>().join(", ");
@@ -195,7 +228,7 @@ fn sites(findings: &Findings<'_>) -> Option<Table> {
 }
 
 /// What sharing a context, and the C library's locks, cost on this machine.
-fn variants(findings: &Findings<'_>) -> Option<Table> {
+fn variants(findings: &Findings) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("as built").unit("1/s"),
@@ -233,7 +266,7 @@ fn variants(findings: &Findings<'_>) -> Option<Table> {
 }
 
 /// For a terminal: both handshakes beside the trial.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     let columns = vec![
         Column::new("Library"),
         Column::new("TLS 1.3 ECDSA"),
@@ -247,7 +280,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let of = |suite| {
-            counted(findings.summary, name, Workload::Full, suite).and_then(Measured::server_locks)
+            counted(&findings.summary, name, Workload::Full, suite).and_then(Measured::server_locks)
         };
         let (modern, rsa) = (of(MODERN), of(TLS12_RSA));
         if modern.is_none() && rsa.is_none() {
@@ -257,7 +290,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
             number(modern, 1),
-            number(two_tickets(findings.summary, name, MODERN), 1),
+            number(two_tickets(&findings.summary, name, MODERN), 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls13_ecdsa)),
             number(rsa, 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls12_rsa)),

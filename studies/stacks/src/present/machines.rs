@@ -8,8 +8,8 @@ use crate::machines::{BUSY, need};
 use crate::sample::value;
 use crate::summary::Want;
 
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
-    let suites = super::cost::suites(findings.summary);
+pub(super) fn section(findings: &Findings) -> Option<Section> {
+    let suites = super::cost::suites(&findings.summary);
     let main = suites.first().copied()?;
     let table = table(findings, main)?;
     let text = format!(
@@ -30,11 +30,11 @@ pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
     Some(section)
 }
 
-fn energy_known(findings: &Findings<'_>) -> bool {
+fn energy_known(findings: &Findings) -> bool {
     findings.summary.cells.iter().any(|cell| cell.median(value::JOULES).is_some())
 }
 
-fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
+fn table(findings: &Findings, suite: Suite) -> Option<Table> {
     let mut columns = vec![
         Column::new("Library"),
         Column::new("full, a million").unit("CPU-s"),
@@ -88,7 +88,7 @@ fn table(findings: &Findings<'_>, suite: Suite) -> Option<Table> {
 }
 
 /// For a terminal.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
-    let main = super::cost::suites(findings.summary).first().copied()?;
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
+    let main = super::cost::suites(&findings.summary).first().copied()?;
     table(findings, main)
 }

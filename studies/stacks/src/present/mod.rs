@@ -2,37 +2,46 @@
 
 mod advice;
 mod cost;
+mod counterparts;
 mod functions;
 mod locks;
 mod machines;
+mod markdown;
 mod notes;
-mod published;
+mod points;
 mod rates;
 mod rest;
 mod runtimes;
 mod scale;
 
+use fault::{Fault, OrProblem, Problem};
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
 use serde::Serialize;
+use serde_json::{Value, json};
 use stats::Estimate;
+use study::{Counterpart, Subject};
 use tls_drivers::Workload;
 
 use crate::advice::{Change, MODERN};
 use crate::bound::{Bound, Counts};
 use crate::machines::Need;
-use crate::point::workload_name;
 use crate::sample::value;
 use crate::summary::{Summary, Want};
 
-/// What the study's report is made of.
-pub struct Findings<'a> {
+/// The document's yardstick.
+const YARDSTICK: &str = "openssl-1.1.1w";
+
+/// What the samples say, and what it means for a load.
+pub struct Findings {
     /// What the samples say.
-    pub summary: &'a Summary,
-    /// New connections a second that are to be served.
+    pub summary: Summary,
+    /// New connections per second that are to be served.
     pub load: f64,
     /// What changes would save.
     pub changes: Vec<Change>,
     seed: u64,
+    /// Where the results come from, in words.
+    provenance: String,
 }
 
 /// What counts allow one library.
@@ -42,7 +51,7 @@ pub struct LibraryBound {
     pub library: String,
     /// `full` or `resume`.
     pub workload: String,
-    /// What was counted, a handshake on the server's side.
+    /// What was counted, per handshake on the server's side.
     pub counts: Counts,
     /// What they allow.
     pub bound: Bound,
@@ -52,71 +61,95 @@ fn machines_of(cpu_us: f64, load: f64, cores: u32) -> Need {
     crate::machines::need(cpu_us, load, cores, None)
 }
 
-/// The load that machines are reckoned for unless told otherwise: the document's 64-core server.
+/// The load that machines are reckoned for by default: the document's 64-core server.
 pub const LOAD: f64 = 100_000.0;
 
-impl<'a> Findings<'a> {
-    /// What `summary` says to someone who has `load` new connections a second to serve.
-    #[must_use]
-    pub fn new(summary: &'a Summary, load: f64, seed: u64) -> Self {
-        Findings { summary, load, changes: crate::advice::changes(summary, seed), seed }
+impl study::Findings for Findings {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "Which TLS library to build on".to_owned(),
+            question: "Which TLS library should I build on, and what do its locks cost when threads \
+                       share it?"
+                .to_owned(),
+        }
     }
 
-    /// The answer, for the head of the report.
-    #[must_use]
-    pub fn answer(&self) -> Vec<Inline> {
+    fn answer(&self) -> Vec<Inline> {
         advice::answer(self)
     }
 
-    /// The few figures that carry the answer.
-    #[must_use]
-    pub fn key_figures(&self) -> Vec<KeyFigure> {
+    fn key_figures(&self) -> Vec<KeyFigure> {
         advice::key_figures(self)
     }
 
-    /// What a reader must know before believing the answer.
-    #[must_use]
-    pub fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Note> {
         notes::cautions(self)
     }
 
-    /// The study's sections, in order; those for which nothing was measured are left out.
-    ///
-    /// # Errors
-    /// A plot cannot be drawn honestly.
-    pub fn sections(&self) -> Result<Vec<Section>, report::PlotError> {
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
         let sections = [
-            rates::section(self)?,
-            cost::section(self)?,
+            rates::section(self).blame(Fault::Results)?,
+            cost::section(self).blame(Fault::Results)?,
             cost::over_loopback(self),
             advice::section(self),
             locks::section(self),
-            scale::section(self)?,
+            scale::section(self).blame(Fault::Results)?,
             machines::section(self),
             functions::section(self),
             rest::instructions(self),
             rest::bulk(self),
             rest::memory(self),
-            published::section(self),
             notes::section(self),
         ];
         Ok(sections.into_iter().flatten().collect())
     }
 
-    /// The tables for a terminal.
-    #[must_use]
-    pub fn tables(&self) -> Vec<Table> {
-        let tables = [
+    fn tables(&self) -> Vec<Table> {
+        let first = [
             cost::summary(self),
             cost::loopback_summary(self),
             rates::summary(self),
             locks::summary(self),
             scale::summary(self),
             machines::summary(self),
-            functions::table(self).map(|(table, _)| table),
-            advice::summary(self),
         ];
-        tables.into_iter().flatten().collect()
+        let last = [functions::table(self).map(|(table, _)| table), advice::summary(self)];
+        let others = points::others(self);
+        first.into_iter().flatten().chain(others).chain(last.into_iter().flatten()).collect()
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        counterparts::all(self)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let mut summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
+        summary["changes"] = json!(self.changes);
+        summary["bounds"] = json!(self.bounds());
+        summary["needs"] = json!(self.needs());
+        Ok(json!({ "stacks": summary }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(vec![("stacks".to_owned(), markdown::markdown(self))])
+    }
+
+    fn empty(&self) -> Option<Problem> {
+        self.summary.is_empty().then(crate::frame::nothing_measured)
+    }
+}
+
+impl Findings {
+    /// What `summary` says to someone who has `load` new connections per second to serve.
+    #[must_use]
+    pub fn new(summary: Summary, load: f64, seed: u64) -> Self {
+        let changes = crate::advice::changes(&summary, seed);
+        Findings { summary, load, changes, seed, provenance: String::new() }
+    }
+
+    /// The same with where the results come from.
+    pub(crate) fn from(self, provenance: String) -> Self {
+        Findings { provenance, ..self }
     }
 
     /// What counts allow each library's server (see [`crate::bound()`]), of the modern suite.
@@ -126,12 +159,12 @@ impl<'a> Findings<'a> {
             return Vec::new();
         };
         let names = self.summary.measured().into_iter();
-        let of = |name: &'a str| {
+        let of = |name| {
             [Workload::Full, Workload::Resume].into_iter().filter_map(move |workload| {
                 let (counts, bound) =
-                    scale::bound_of(self.summary, name, workload, MODERN, contended)?;
+                    scale::bound_of(&self.summary, name, workload, MODERN, contended)?;
                 let library = name.to_owned();
-                Some(LibraryBound { library, workload: workload_name(workload), counts, bound })
+                Some(LibraryBound { library, workload: workload.to_string(), counts, bound })
             })
         };
         names.flat_map(of).collect()
@@ -140,7 +173,7 @@ impl<'a> Findings<'a> {
     /// What the load takes of each library's server, full handshakes of the main suite.
     #[must_use]
     pub fn needs(&self) -> Vec<(String, Need)> {
-        let suite = cost::suites(self.summary).first().copied().unwrap_or(MODERN);
+        let suite = cost::suites(&self.summary).first().copied().unwrap_or(MODERN);
         let cores = self.summary.machine.map_or(1, |machine| machine.cores);
         let of = |name: &str| {
             let cell = self.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
@@ -151,9 +184,9 @@ impl<'a> Findings<'a> {
     }
 
     /// The library that ratios are to: the document's yardstick where it was measured.
-    fn yardstick(&self) -> Option<&'a str> {
+    fn yardstick(&self) -> Option<&str> {
         let names = self.summary.measured();
-        names.iter().find(|name| **name == "openssl-1.1.1w").or(names.first()).copied()
+        names.iter().find(|name| **name == YARDSTICK).or(names.first()).copied()
     }
 }
 

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use report::{Cell, Column, Inline, Note, Row, Section, Table};
 
 use super::Findings;
-use crate::point::workload_name;
 
 /// Failures by library: in a word, how often, and why the first did.
-fn failures(findings: &Findings<'_>) -> BTreeMap<(String, String), (u64, String, String)> {
+fn failures(findings: &Findings) -> BTreeMap<(String, String), (u64, String, String)> {
     let mut all = BTreeMap::new();
     for cell in &findings.summary.cells {
         for (reason, (count, why)) in &cell.failed {
             let key = (cell.point.library.clone(), reason.clone());
-            let at = format!("{} {}", workload_name(cell.point.workload), cell.point.suite);
+            let at = format!("{} {}", cell.point.workload, cell.point.suite);
             let entry = all.entry(key).or_insert((0, why.clone(), at));
             entry.0 += count;
         }
@@ -22,7 +21,7 @@ fn failures(findings: &Findings<'_>) -> BTreeMap<(String, String), (u64, String,
 }
 
 /// What a reader must know first.
-pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
+pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     let mut notes = Vec::new();
     for ((library, reason), (count, why, at)) in failures(findings) {
         if reason == "unsupported" {
@@ -68,7 +67,7 @@ pub(super) fn cautions(findings: &Findings<'_>) -> Vec<Note> {
 }
 
 /// The libraries as they were measured, and every failure.
-pub(super) fn section(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn section(findings: &Findings) -> Option<Section> {
     let columns =
         ["Library", "its own version string", "built with", "CPU features in use", "measured"];
     let mut table = Table::new("The libraries in their own words", columns.map(Column::new).into());

@@ -82,8 +82,8 @@ pub(super) fn resumed(summary: &Summary) -> Option<Group<'_>> {
         .or_else(|| group(summary, |workload| workload == Workload::Resume))
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
-    let groups = [full(findings.summary), resumed(findings.summary)];
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
+    let groups = [full(&findings.summary), resumed(&findings.summary)];
     let groups: Vec<Group<'_>> = groups.into_iter().flatten().collect();
     if groups.is_empty() {
         return Ok(None);
@@ -116,7 +116,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
 }
 
 /// More threads than cores is not scaling, and the reader is told.
-fn beyond(findings: &Findings<'_>, groups: &[Group<'_>]) -> Option<Note> {
+fn beyond(findings: &Findings, groups: &[Group<'_>]) -> Option<Note> {
     let cores = findings.summary.machine?.cores as usize;
     let too_many = |group: &Group<'_>| group.threads.range(group.most_cores(cores) + 1..).count();
     let plural = if cores == 1 { "" } else { "s" };
@@ -141,7 +141,7 @@ fn capitalised(text: &str) -> String {
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-fn plot(findings: &Findings<'_>, group: &Group<'_>) -> Result<Plot, PlotError> {
+fn plot(findings: &Findings, group: &Group<'_>) -> Result<Plot, PlotError> {
     let series = group.libraries.iter().map(|(name, cells)| {
         let points = cells.iter().filter_map(|(threads, cell)| {
             let rate = cell.median(value::RATE)?;
@@ -163,7 +163,7 @@ fn plot(findings: &Findings<'_>, group: &Group<'_>) -> Result<Plot, PlotError> {
 }
 
 /// The fastest and the slowest at the most threads.
-fn alt(findings: &Findings<'_>, group: &Group<'_>) -> String {
+fn alt(findings: &Findings, group: &Group<'_>) -> String {
     let Some(most) = group.threads.last() else { return "Nothing was measured.".to_owned() };
     let rates = group
         .libraries
@@ -188,7 +188,7 @@ fn alt(findings: &Findings<'_>, group: &Group<'_>) -> String {
     }
 }
 
-fn table(findings: &Findings<'_>, group: &Group<'_>) -> Table {
+fn table(findings: &Findings, group: &Group<'_>) -> Table {
     let mut columns = vec![Column::new("Library")];
     columns.extend(group.threads.iter().map(|threads| {
         let plural = if *threads == 1 { "" } else { "s" };
@@ -207,7 +207,14 @@ fn table(findings: &Findings<'_>, group: &Group<'_>) -> Table {
 }
 
 /// For a terminal: full handshakes; the chain's table is the report's.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
-    let group = full(findings.summary).filter(|group| group.threads.len() > 1)?;
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
+    let group = full(&findings.summary).filter(|group| group.threads.len() > 1)?;
     Some(table(findings, &group))
+}
+
+/// The cells that the table for a terminal shows.
+pub(super) fn shown(findings: &Findings) -> Vec<&Measured> {
+    let group = full(&findings.summary).filter(|group| group.threads.len() > 1);
+    let libraries = group.map(|group| group.libraries).unwrap_or_default();
+    libraries.into_iter().flat_map(|(_, cells)| cells.into_values()).collect()
 }

@@ -11,7 +11,7 @@ use crate::sample::value;
 use crate::summary::{Cell as Measured, Want};
 
 /// Instructions and atomic operations a handshake, under callgrind.
-pub(super) fn instructions(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn instructions(findings: &Findings) -> Option<Section> {
     let columns = vec![
         Column::new("Library"),
         Column::new("handshake"),
@@ -53,7 +53,7 @@ pub(super) fn instructions(findings: &Findings<'_>) -> Option<Section> {
 }
 
 /// Record encryption by record size and cipher.
-pub(super) fn bulk(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn bulk(findings: &Findings) -> Option<Section> {
     let cells = findings.summary.all(Want::TIMED);
     let bulk: Vec<&Measured> =
         cells.filter(|cell| matches!(cell.point.workload, Workload::Bulk { .. })).collect();
@@ -77,7 +77,7 @@ pub(super) fn bulk(findings: &Findings<'_>) -> Option<Section> {
 }
 
 fn bulk_table(
-    findings: &Findings<'_>,
+    findings: &Findings,
     cells: &[&Measured],
     version: Version,
     cipher: Cipher,
@@ -112,7 +112,7 @@ fn bulk_table(
 }
 
 /// Memory of a connection.
-pub(super) fn memory(findings: &Findings<'_>) -> Option<Section> {
+pub(super) fn memory(findings: &Findings) -> Option<Section> {
     let columns = vec![
         Column::new("Library"),
         Column::new("handshake"),

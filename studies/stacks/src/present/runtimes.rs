@@ -3,11 +3,12 @@
 use report::{Inline, Note};
 
 use super::Findings;
-use crate::programs::{LOAD_CLIENT, RUNTIMES, Runtime};
+use crate::programs::{RUNTIMES, Runtime};
+use tls_drivers::hosts::LOAD_CLIENT;
 use crate::summary::Cell;
 
 /// The cells of runtimes that were measured.
-fn cells<'a>(findings: &'a Findings<'_>) -> impl Iterator<Item = (&'static Runtime, &'a Cell)> {
+fn cells<'a>(findings: &'a Findings) -> impl Iterator<Item = (&'static Runtime, &'a Cell)> {
     findings.summary.cells.iter().filter(|cell| cell.is_good()).filter_map(|cell| {
         let runtime = RUNTIMES.iter().find(|one| one.name == cell.point.library)?;
         Some((runtime, cell))
@@ -15,7 +16,7 @@ fn cells<'a>(findings: &'a Findings<'_>) -> impl Iterator<Item = (&'static Runti
 }
 
 /// How runtimes were measured, and what of them was not; nothing where none was.
-pub(super) fn notes(findings: &Findings<'_>) -> Vec<Note> {
+pub(super) fn notes(findings: &Findings) -> Vec<Note> {
     let measured: Vec<&Runtime> = RUNTIMES
         .iter()
         .filter(|runtime| cells(findings).any(|(one, _)| one.name == runtime.name))
@@ -64,7 +65,7 @@ pub(super) fn notes(findings: &Findings<'_>) -> Vec<Note> {
 }
 
 /// For a chart in which they stand beside drivers.
-pub(super) fn beside(findings: &Findings<'_>) -> Option<Note> {
+pub(super) fn beside(findings: &Findings) -> Option<Note> {
     let by_load = cells(findings).any(|(_, cell)| cell.point.client == LOAD_CLIENT);
     let text = "Go and Java serve another client than the libraries do: this program's load generator. \
                 Rates are those of both sides together, so compare theirs by the server's CPU time.";

@@ -9,14 +9,14 @@ use tls_drivers::{Suite, Workload};
 use super::{Findings, estimate, handshake_text, number, rates, workload_text};
 use crate::advice::MODERN;
 use crate::bound::{Bound, Counts, bound};
-use crate::hosts::Contended;
+use tls_drivers::hosts::Contended;
 use crate::point::Tool;
 use crate::sample::value;
 use crate::scaling::{Fit, LEAST_COUNTS, Rates};
 use crate::summary::{Summary, Want};
 
 /// The fits of a group's libraries, of core counts up to the machine's.
-pub(super) fn fits<'a>(findings: &Findings<'_>, group: &rates::Group<'a>) -> Vec<(&'a str, Fit)> {
+pub(super) fn fits<'a>(findings: &Findings, group: &rates::Group<'a>) -> Vec<(&'a str, Fit)> {
     let cores = findings.summary.machine.map_or(0, |machine| machine.cores as usize);
     let of =
         |(name, cells): &(&'a str, std::collections::BTreeMap<usize, &crate::summary::Cell>)| {
@@ -62,11 +62,11 @@ pub(super) fn bound_of(
     Some((counts, bound(counts, contended, cpu)))
 }
 
-pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotError> {
+pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let groups = [
-        rates::groups(findings.summary, |workload| workload == Workload::Full),
-        rates::groups(findings.summary, |workload| workload == Workload::Resume),
-        rates::groups(findings.summary, |workload| matches!(workload, Workload::Chain { .. })),
+        rates::groups(&findings.summary, |workload| workload == Workload::Full),
+        rates::groups(&findings.summary, |workload| workload == Workload::Resume),
+        rates::groups(&findings.summary, |workload| matches!(workload, Workload::Chain { .. })),
     ];
     let mut fitted = Vec::new();
     for groups in &groups {
@@ -99,7 +99,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Result<Option<Section>, PlotEr
     Ok(Some(section))
 }
 
-fn no_curve(findings: &Findings<'_>) -> String {
+fn no_curve(findings: &Findings) -> String {
     let cores = findings.summary.machine.map_or(0, |machine| machine.cores);
     format!(
         "No scaling curve: it takes {LEAST_COUNTS} core counts to fit one, and this machine has \
@@ -108,7 +108,7 @@ fn no_curve(findings: &Findings<'_>) -> String {
 }
 
 /// What is measured, what is bounded, and on which assumption.
-fn assumption(findings: &Findings<'_>) -> Option<Inline> {
+fn assumption(findings: &Findings) -> Option<Inline> {
     let contended = findings.summary.machine?.contended?;
     let Contended { read_ns, write_ns, mutex_ns, atomic_ns } = contended;
     Some(Inline::new().strong("Bounded, not measured").text(format!(
@@ -123,7 +123,7 @@ fn assumption(findings: &Findings<'_>) -> Option<Inline> {
     )))
 }
 
-fn bounds(findings: &Findings<'_>) -> Option<Table> {
+fn bounds(findings: &Findings) -> Option<Table> {
     let contended = findings.summary.machine?.contended?;
     let columns = vec![
         Column::new("Library"),
@@ -143,7 +143,7 @@ fn bounds(findings: &Findings<'_>) -> Option<Table> {
     );
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
-        let of = |workload| bound_of(findings.summary, name, workload, MODERN, contended);
+        let of = |workload| bound_of(&findings.summary, name, workload, MODERN, contended);
         let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
         if full.is_none() && resumed.is_none() {
             continue;
@@ -168,7 +168,7 @@ fn bounds(findings: &Findings<'_>) -> Option<Table> {
 }
 
 /// For a terminal: what fits one.
-pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
+pub(super) fn summary(findings: &Findings) -> Option<Table> {
     let contended = findings.summary.machine?.contended?;
     let columns = vec![
         Column::new("Library"),
@@ -182,7 +182,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
                    all locks of a handshake are one, TLS 1.3, ECDSA P-256";
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
-        let of = |workload| bound_of(findings.summary, name, workload, MODERN, contended);
+        let of = |workload| bound_of(&findings.summary, name, workload, MODERN, contended);
         let (full, resumed) = (of(Workload::Full), of(Workload::Resume));
         if full.is_none() && resumed.is_none() {
             continue;
@@ -201,7 +201,7 @@ pub(super) fn summary(findings: &Findings<'_>) -> Option<Table> {
 }
 
 fn plot(
-    findings: &Findings<'_>,
+    findings: &Findings,
     group: &rates::Group<'_>,
     fits: &[(&str, Fit)],
 ) -> Result<Plot, PlotError> {
@@ -231,7 +231,7 @@ fn plot(
     )
 }
 
-fn fit_table(findings: &Findings<'_>, group: &rates::Group<'_>, fits: &[(&str, Fit)]) -> Table {
+fn fit_table(findings: &Findings, group: &rates::Group<'_>, fits: &[(&str, Fit)]) -> Table {
     let most = fits.iter().map(|(_, fit)| fit.cores).max().unwrap_or(0);
     let columns = vec![
         Column::new("Library"),

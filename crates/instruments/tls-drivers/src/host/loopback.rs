@@ -214,7 +214,7 @@ impl Server<'_> {
         let said = back.party.negotiated()?;
         let verdict = self.setup.judge(shown, [said, said], back.resumes)?;
         self.tally.resumed += u64::from(verdict.resumed);
-        self.tally.lied += u64::from(verdict.lied);
+        self.tally.misreported += u64::from(verdict.misreported);
         let session = back.party.conn.take_session();
         keep(&mut self.sessions, self.setup.next_session(session, back.session.take()));
         reset(&mut back.party);
@@ -411,7 +411,7 @@ impl Client<'_> {
             Ok(verdict) => {
                 self.tally.done += 1;
                 self.tally.resumed += u64::from(verdict.resumed);
-                self.tally.lied += u64::from(verdict.lied);
+                self.tally.misreported += u64::from(verdict.misreported);
             }
             Err(error) => self.tally.fail(error),
         }

@@ -187,7 +187,7 @@ fn judge(setup: &Setup, lane: &mut Lane, resume: bool, tally: &mut Tally) -> Opt
         Ok(verdict) => {
             tally.done += 1;
             tally.resumed += u64::from(verdict.resumed);
-            tally.lied += u64::from(verdict.lied);
+            tally.misreported += u64::from(verdict.misreported);
         }
         Err(error) => tally.fail(error),
     }

@@ -120,7 +120,7 @@ fn outcome(
         failure: tally.failure.map(|failure| failure.to_string()),
         wall_ns: tally.wall.as_nanos() as u64,
         resumed: tally.resumed,
-        lied: tally.lied,
+        misreported: tally.misreported,
         bytes: tally.bytes,
         server: Side {
             described: setup.server.described().clone(),
@@ -232,7 +232,7 @@ fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
     // The clients count connections; of the servers only what nobody else knows.
     total.server_cpu = servers_tally.server_cpu;
     total.resumed += servers_tally.resumed;
-    total.lied += servers_tally.lied;
+    total.misreported += servers_tally.misreported;
     if total.failure.is_none() && total.failed > 0 {
         total.failure = servers_tally.failure;
     }

@@ -31,7 +31,7 @@ pub(crate) struct ThreadContexts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) resumed: bool,
-    pub(crate) lied: bool,
+    pub(crate) misreported: bool,
 }
 
 impl Setup {
@@ -133,7 +133,7 @@ impl Setup {
                 && said.cipher_suite == shown.cipher_suite
                 && said.resumed == shown.resumed
         };
-        Ok(Verdict { resumed: shown.resumed, lied: !said.iter().all(honest) })
+        Ok(Verdict { resumed: shown.resumed, misreported: !said.iter().all(honest) })
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     pub(crate) failure: Option<DriverError>,
     pub(crate) resumed: u64,
-    pub(crate) lied: u64,
+    pub(crate) misreported: u64,
     pub(crate) bytes: u64,
     pub(crate) server_cpu: Duration,
     pub(crate) client_cpu: Duration,
@@ -35,7 +35,7 @@ impl Tally {
         self.done += other.done;
         self.failed += other.failed;
         self.resumed += other.resumed;
-        self.lied += other.lied;
+        self.misreported += other.misreported;
         self.bytes += other.bytes;
         self.server_cpu += other.server_cpu;
         self.client_cpu += other.client_cpu;

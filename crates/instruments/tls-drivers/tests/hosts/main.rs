@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Test::new("rubbish_on_its_output_is_reported", || with(rubbish)),
         Test::new("a_process_left_behind_is_ended", || with(leaves_a_process)),
         Test::new("a_wish_to_stop_ends_the_host", || with(stops)),
-        Test::new("misreported_resumption_is_counted", || with(lies)),
+        Test::new("misreported_resumption_is_counted", || with(misreports)),
         Test::new("another_interface_is_refused", || with(other_interface)),
         Test::new("connections_weigh_something", || with(weights)),
     ])
@@ -139,7 +139,7 @@ fn stops(supervisor: &Supervisor, folder: &Path) {
 }
 
 /// The harness's own driver, which says of every connection that it was resumed.
-fn lies(supervisor: &Supervisor, folder: &Path) {
+fn misreports(supervisor: &Supervisor, folder: &Path) {
     let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
     let text = format!(
         "#include \"{drivers}/shim/null.c\"\n\
@@ -152,7 +152,7 @@ fn lies(supervisor: &Supervisor, folder: &Path) {
     let job = tls_drivers::Job { extent: tls_drivers::Extent::Connections(5), ..job(&object) };
     let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
     let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
-    assert!(outcome.lied >= 5 && outcome.resumed == 0, "{outcome:?}");
+    assert!(outcome.misreported >= 5 && outcome.resumed == 0, "{outcome:?}");
 }
 
 fn other_interface(supervisor: &Supervisor, folder: &Path) {

@@ -133,9 +133,9 @@ fn verdict(supervisor: &Supervisor, job: &Job) -> (char, Option<String>) {
     match supervisor.run(job, LIMIT) {
         Ok(Reply::Done(outcome)) if well(job, &outcome) => ('.', None),
         Ok(Reply::Done(outcome)) => {
-            let Outcome { done, failed, resumed, lied, failure, .. } = *outcome;
+            let Outcome { done, failed, resumed, misreported, failure, .. } = *outcome;
             let what = format!(
-                "{done} done, {resumed} resumed, {failed} failed, {lied} lied: {failure:?}"
+                "{done} done, {resumed} resumed, {failed} failed, {misreported} misreported: {failure:?}"
             );
             ('!', Some(what))
         }
@@ -147,7 +147,7 @@ fn verdict(supervisor: &Supervisor, job: &Job) -> (char, Option<String>) {
 
 fn well(job: &Job, outcome: &Outcome) -> bool {
     let resumed = if job.workload == Workload::Resume { outcome.done } else { 0 };
-    outcome.done >= 6 && (outcome.failed, outcome.lied, outcome.resumed) == (0, 0, resumed)
+    outcome.done >= 6 && (outcome.failed, outcome.misreported, outcome.resumed) == (0, 0, resumed)
 }
 
 fn refusals(supervisor: &Supervisor, name: &str, object: &Path, other: &Path) -> u32 {

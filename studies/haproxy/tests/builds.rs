@@ -2,7 +2,7 @@
 //! runs when it is told where headers and static libraries are:
 //!
 //! ```sh
-//! WIRETAX_HAPROXY_TEST=openssl-1.1.1w=/path/to/sdk cargo test -p haproxy --test builds
+//! WIRETAX_HAPROXY_TEST=openssl-1.1.1w=/path/to/sdk cargo test -p haproxy-study --test builds
 //! ```
 //!
 //! Without libtest: the lab must be entered before any thread is started.
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haproxy::{
-    Builder, Built, End, Library, Locks, Plan, RELEASES, Scenario, Summary, Watcher, measure, table,
-};
+use haproxy::{Builder, Built, Library, RELEASES};
+use haproxy_study::{Builds, Plan, STUDY, Scenario, Summary, measure, table};
 use lab_test::{Need, Test, TestResult, skip};
-use record::{Finished, Manifest, Recorder, Session};
+use record::{Finished, Manifest, Recorder};
+use study::{End, Session, Watcher};
 
 const VARIABLE: &str = "WIRETAX_HAPROXY_TEST";
 
@@ -30,8 +30,12 @@ impl Watcher for Quiet {
         false
     }
 
-    fn warning(&mut self, text: &str) {
-        eprintln!("warning: {text}");
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        eprintln!("warning: {what}");
+    }
+
+    fn note(&mut self, what: &str) {
+        eprintln!("{what}");
     }
 }
 
@@ -64,20 +68,25 @@ fn built_and_measured() -> TestResult {
         assert_eq!(builder.find(release, library).unwrap().as_ref(), Some(built));
         assert!(built.runs_on.contains(&library.version), "{}", built.runs_on);
     }
-    let names = builds.iter().map(|built| built.library.clone()).collect();
-    let mut plan = Plan::new(names);
-    plan.locks = Locks::ALL.to_vec();
-    plan.versions = vec![tls::Version::Tls12, tls::Version::Tls13];
-    plan.threads = vec![2];
-    (plan.proxies, plan.repeat, plan.milliseconds, plan.connections) = (3, 1, 500, 8);
+    let names: Vec<String> = builds.iter().map(|built| built.library.clone()).collect();
+    let text = format!(
+        "[scale.x]\nsweep = [{{ name = \"a\", library = {names:?}, locks = [\"pthread\", \"light\"], \
+         tls = [\"tls1.2\", \"tls1.3\"], threads = 2, proxies = 3, repeat = 1, milliseconds = 500, \
+         connections = 8 }}]\n"
+    );
+    let plan = Plan::parse(&text, "x").unwrap();
+    let runs = plan.runs(jobs).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let manifest = Manifest::new(serde_json::json!({ "haproxy": plan }), Session::begin(false));
+    let begin = record::Session::begin(false);
+    let manifest = Manifest::new(serde_json::json!({ "haproxy": plan.value() }), begin);
     let mut recorder = Recorder::create(folder.path().join("results"), manifest).unwrap();
-    let end = measure(&plan, &builds, &Finished::default(), &mut recorder, &mut Quiet).unwrap();
-    assert_eq!(end, End::Done);
+    let (finished, mut quiet) = (Finished::default(), Quiet);
+    let mut session = Session::new(STUDY, &mut recorder, &finished, &mut quiet);
+    let builds = Builds::of(builds.into_iter().map(|built| (release, built)));
+    assert_eq!(measure(&runs, &builds, &mut session).unwrap(), End::Complete);
     drop(recorder);
     let samples = record::Run::open(folder.path().join("results")).unwrap().samples;
-    assert_eq!(samples.len(), plan.runs().len());
+    assert_eq!(samples.len(), runs.len());
     let summary = Summary::of(&samples);
     for scenario in Scenario::ALL {
         println!("{}", table(&summary, *scenario).unwrap().to_text(200));

@@ -1,10 +1,108 @@
 //! The summary as tables: for the terminal and for the report.
 
-use report::{Cell, Column, Inline, Note, Section, Table};
+use fault::{Fault, OrProblem, Problem};
+use report::{Cell, Column, Inline, KeyFigure, Note, Section, Table};
+use serde_json::{Value, json};
 use stats::Estimate;
+use study::{Counterpart, Subject};
 
-use crate::Scenario;
+use crate::point::Scenario;
 use crate::summary::{Program, Row, Summary};
+
+/// What the samples say.
+pub struct Findings {
+    summary: Summary,
+}
+
+impl Findings {
+    /// What `summary` says.
+    #[must_use]
+    pub fn new(summary: Summary) -> Findings {
+        Findings { summary }
+    }
+
+    /// The row of full handshakes that costs HAProxy least per connection, and that which costs most.
+    fn ends(&self) -> Option<((&Row, f64), (&Row, f64))> {
+        let full = self.summary.rows.iter().filter(|row| row.cell.scenario == Scenario::Full);
+        let costs = full.filter_map(|row| Some((row, row.server_cpu_us?.value)));
+        let mut costs: Vec<(&Row, f64)> = costs.collect();
+        costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        Some((*costs.first()?, *costs.last()?))
+    }
+}
+
+fn build(row: &Row) -> String {
+    format!("{} with {} locks", row.cell.library, row.cell.locks)
+}
+
+impl study::Findings for Findings {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "HAProxy on TLS libraries".to_owned(),
+            question: "How many connections does HAProxy take on each TLS library, and what does each \
+                       cost?"
+                .to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Vec<Inline> {
+        let Some(((best, least), (worst, most))) = self.ends() else {
+            return vec![Inline::new().text("No run of full handshakes showed what it should.")];
+        };
+        let first = format!(
+            "A full handshake costs HAProxy least with {}: {least:.0} µs of CPU time per connection",
+            build(best)
+        );
+        let rest = match std::ptr::eq(best, worst) {
+            true => ".".to_owned(),
+            false => format!(", and most with {}: {most:.0} µs.", build(worst)),
+        };
+        vec![Inline::new().text(first + &rest)]
+    }
+
+    fn key_figures(&self) -> Vec<KeyFigure> {
+        let least = self.ends().map(|((best, least), _)| KeyFigure {
+            value: format!("{least:.0}"),
+            unit: "µs".to_owned(),
+            label: format!("HAProxy's CPU time per full handshake, {}", build(best)),
+            detail: format!("measured, threads: {}", best.cell.threads),
+        });
+        least.into_iter().collect()
+    }
+
+    fn cautions(&self) -> Vec<Note> {
+        Vec::new()
+    }
+
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
+        Ok(section(&self.summary).into_iter().collect())
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        Scenario::ALL.iter().filter_map(|scenario| table(&self.summary, *scenario)).collect()
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        crate::published::counterparts(&self.summary)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
+        Ok(json!({ "haproxy": summary }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        Ok(Vec::new())
+    }
+
+    fn empty(&self) -> Option<Problem> {
+        let none = self.summary.rows.iter().all(|row| row.runs == 0);
+        none.then(|| {
+            let what = "no run showed what it should; the samples hold why";
+            Problem::new(Fault::Measurement, what)
+        })
+    }
+}
 
 /// Decimals that a number of this size is worth.
 fn decimals(value: f64) -> usize {
@@ -61,7 +159,7 @@ pub fn table(summary: &Summary, scenario: Scenario) -> Option<Table> {
         Scenario::Chain => format!("{proxies} proxies in a row, resumed on both sides"),
     };
     let caption = format!(
-        "{what}: HAProxy {}, {}, {}; medians of the runs, with intervals; CPU is a connection's",
+        "{what}: HAProxy {}, {}, {}; medians of the runs, with intervals; CPU is per connection",
         summary.releases.join(" and "),
         summary.key,
         summary.group
@@ -70,7 +168,7 @@ pub fn table(summary: &Summary, scenario: Scenario) -> Option<Table> {
     for row in summary.rows.iter().filter(|row| row.cell.scenario == scenario) {
         let mut cells = vec![
             Cell::text(&row.cell.library),
-            Cell::text(row.cell.locks.name()),
+            Cell::text(row.cell.locks.to_string()),
             Cell::text(row.cell.version.to_string()),
             Cell::count(row.cell.threads as u64),
         ];
@@ -114,8 +212,8 @@ pub fn section(summary: &Summary) -> Option<Section> {
     let mut section = Section::new("haproxy", "With HAProxy itself")
         .with(Inline::marked(
             "HAProxy, built from Debian's source on each library, in the document's two scenarios. \
-             The load generator runs on the same processors, so connections a second are of both \
-             together; the CPU time a connection is of HAProxy's process alone, the kernel's part \
+             The load generator runs on the same processors, so connections per second are of both \
+             together; the CPU time per connection is of HAProxy's process alone, the kernel's part \
              included.",
         ))
         .with(report::Block::Note(Note::info(
@@ -157,6 +255,7 @@ fn programs(programs: &[Program]) -> Option<Table> {
 mod tests {
     use super::*;
     use crate::summary::tests::samples;
+    use study::Findings as _;
 
     #[test]
     fn every_cell_has_its_row_in_its_scenario_s_table() {
@@ -169,6 +268,17 @@ mod tests {
             assert!(text.contains("openssl-3.0.2") && text.contains("501"), "{text}");
         }
         assert!(section(&summary).is_some() && programs(&summary.programs).is_some());
+        let findings = Findings::new(summary);
+        assert_eq!(findings.tables().len(), 2);
+        assert!(findings.empty().is_none());
+        let answer = findings.answer()[0].to_plain();
+        assert!(answer.contains("least with openssl-1.1.1w with pthread locks: 999 µs"), "{answer}");
+        let (_, ours) = &findings.counterparts()[0];
+        assert!(matches!(ours, Counterpart::NotMeasured { .. }), "no AWS-LC: {ours:?}");
+        let ours = findings.counterparts().into_iter().find(|(key, _)| key.contains("3.0.2")).unwrap().1;
+        let Counterpart::Ours { value, difference, .. } = ours else { panic!("{ours:?}") };
+        assert_eq!(value, 501.0);
+        assert!(difference.starts_with("× 1.1.1w: 0.44 published, 0.50 here; openssl-3.0.2"), "{difference}");
         assert!(section(&Summary::default()).is_none());
     }
 
@@ -180,5 +290,9 @@ mod tests {
         }
         let text = table(&Summary::of(&samples), Scenario::Full).unwrap().to_text(240);
         assert!(text.contains("it ended"), "{text}");
+        for sample in &mut samples {
+            sample.outcome = record::Outcome::Failed { reason: "it ended".into() };
+        }
+        assert!(Findings::new(Summary::of(&samples)).empty().is_some());
     }
 }

@@ -1,12 +1,45 @@
-//! Who measures: host processes behind a trait, so that a test can play them.
+//! Who measures: host processes, and programs of runtimes, behind a trait, so that a test can play them.
+
+mod processes;
+mod programs;
 
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tls_drivers::{Described, Job, Reply};
 
-use crate::programs::ProgramJob;
+use crate::{Described, Extent, Identity, Job, Key, Reply, Suite, Workload};
+
+pub use processes::{HOST, Processes};
+
+/// The client beside a runtime's server that is this program's load generator: a driver knows only
+/// servers that are in one process with it.
+pub const LOAD_CLIENT: &str = "load";
+
+/// What is done with a runtime's server.
+#[derive(Debug, Clone)]
+pub struct ProgramJob {
+    /// The server: a runtime by its name.
+    pub server: String,
+    /// The client: a runtime by its name, or [`LOAD_CLIENT`].
+    pub client: String,
+    /// Full handshakes or resumed ones.
+    pub workload: Workload,
+    /// What is pinned.
+    pub suite: Suite,
+    /// Threads of either side: processors of Go's at once, threads of Java's with a connection each.
+    pub threads: usize,
+    /// Connections before the measured time.
+    pub warm_up: u32,
+    /// Whether a server that was warmed up for the last job serves this one too, where all but the extent
+    /// is the same.
+    pub keep: bool,
+    /// How long, after that.
+    pub extent: Extent,
+    /// Who the server is.
+    pub identity: Identity,
+}
 
 /// A host process that gave no answer, or none that can be believed. The library's fault, but for
 /// [`HostFailure::Missing`].
@@ -25,8 +58,13 @@ pub enum HostFailure {
     #[error("{0}")]
     Other(String),
     /// This machine lacks what the measurement needs: the same for every library.
-    #[error("{0}")]
-    Missing(String),
+    #[error("{what}")]
+    Missing {
+        /// What it lacks.
+        what: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
 }
 
 impl HostFailure {
@@ -38,7 +76,7 @@ impl HostFailure {
             HostFailure::Hung(_) => "hung",
             HostFailure::Rubbish(_) => "rubbish",
             HostFailure::Other(_) => "failed",
-            HostFailure::Missing(_) => "missing",
+            HostFailure::Missing { .. } => "missing",
         }
     }
 }
@@ -58,11 +96,22 @@ pub struct Counted {
 
 /// Runs jobs.
 pub trait Hosts {
-    /// Runs a job in a process of its own, which is ended after `limit`.
+    /// A server's identity with this key, made anew.
+    ///
+    /// # Errors
+    /// Why none could be made.
+    fn identity(&self, key: Key) -> Result<Identity, String>;
+
+    /// Runs a job in a process of its own, which is ended after `limit`, or as soon as `stop` says so.
     ///
     /// # Errors
     /// [`HostFailure`]; a library that fails in order is a [`Reply`].
-    fn run(&self, job: &Job, limit: Duration) -> Result<Reply, HostFailure>;
+    fn run(
+        &self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostFailure>;
 
     /// What a driver says of its library.
     ///
@@ -103,7 +152,7 @@ pub trait Hosts {
 }
 
 /// What an operation costs that two cores fight over, in nanoseconds each.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contended {
     /// A rwlock taken for reading: its word is written twice, though nobody waits.
     pub read_ns: f64,

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use record::{Outcome, Sample};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use stats::{Confidence, Estimate, compare_paired};
 
-use crate::measure::{STUDY, label, value};
-use crate::{Cell, Locks, published};
+use haproxy::Locks;
+use tls::Version;
+
+use crate::point::{Point, Scenario};
+use crate::published;
+use crate::sample::{STUDY, label, value};
 
 /// The library that others are set against, with the C library's locks.
 const REFERENCE: &str = "openssl-1.1.1w";
 
 /// What was measured with HAProxy.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// HAProxy's releases in the samples.
     pub releases: Vec<String>,
@@ -30,7 +34,7 @@ pub struct Summary {
 }
 
 /// HAProxy on a library, as it describes itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Program {
     /// The library's driver.
     pub library: String,
@@ -44,8 +48,34 @@ pub struct Program {
     pub light_locks: bool,
 }
 
+/// What rows are told apart by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Cell {
+    /// What HAProxy does.
+    pub scenario: Scenario,
+    /// The TLS version.
+    pub version: Version,
+    /// HAProxy's threads.
+    pub threads: usize,
+    /// The library.
+    pub library: String,
+    /// Its locks.
+    pub locks: Locks,
+    /// Of points that differ in nothing of the above: key, group, proxies and release.
+    #[serde(skip)]
+    other: String,
+}
+
+impl Cell {
+    fn of(point: Point) -> Cell {
+        let Point { scenario, version, threads, library, locks, key, group, proxies, release } = point;
+        let other = format!("{key} {group} {proxies} {release}");
+        Cell { scenario, version, threads, library, locks, other }
+    }
+}
+
 /// A cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Which.
     #[serde(flatten)]
@@ -87,7 +117,7 @@ pub struct Row {
 }
 
 /// A ratio of the document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedRatio {
     /// The library as the document names it.
     pub library: String,
@@ -102,8 +132,9 @@ impl Summary {
         let mut cells: BTreeMap<Cell, Vec<&Sample>> = BTreeMap::new();
         let mut summary = Self::default();
         for sample in samples.iter().filter(|sample| sample.study == STUDY) {
-            let Some(cell) = Cell::of_point(&sample.point) else { continue };
-            summary.note(sample);
+            let Some(point) = Point::of_fields(&sample.point) else { continue };
+            summary.note(sample, &point);
+            let cell = Cell::of(point);
             cells.entry(cell).or_default().push(sample);
         }
         summary.programs.sort_by(|a, b| a.library.cmp(&b.library));
@@ -111,16 +142,21 @@ impl Summary {
         summary
     }
 
-    fn note(&mut self, sample: &Sample) {
-        let axis = |name: &str| sample.point.get(name).cloned().unwrap_or_default();
-        let release = axis("haproxy");
-        if !self.releases.contains(&release) {
-            self.releases.push(release);
+    fn note(&mut self, sample: &Sample, point: &Point) {
+        if !self.releases.contains(&point.release) {
+            self.releases.push(point.release.clone());
         }
-        if axis("scenario") == "chain" {
-            self.proxies = axis("proxies").parse().ok();
+        if point.scenario == Scenario::Chain {
+            self.proxies = Some(point.proxies);
         }
-        (self.key, self.group) = (axis("key"), axis("group"));
+        for (all, one) in
+            [(&mut self.key, point.key.to_string()), (&mut self.group, point.group.to_string())]
+        {
+            if !all.split(", ").any(|known| known == one) {
+                let between = if all.is_empty() { "" } else { ", " };
+                *all = format!("{all}{between}{one}");
+            }
+        }
         self.programs.extend(program(sample).filter(|one| !self.programs.contains(one)));
     }
 }
@@ -182,8 +218,8 @@ fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -
         p99_ms: median(value::P99),
         ratio: ratio(value::PER_SECOND),
         cpu_ratio: ratio(value::SERVER_CPU),
-        published: published(cell.scenario, &cell.library, cell.locks)
-            .map(|(figure, ratio)| PublishedRatio { library: figure.library.to_owned(), ratio }),
+        published: published::ratio(cell.scenario, &cell.library, cell.locks)
+            .map(|(library, ratio)| PublishedRatio { library: library.to_owned(), ratio }),
         command: samples.first().map(|sample| sample.command.clone()).unwrap_or_default(),
     }
 }
@@ -191,8 +227,9 @@ fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::measure::labels;
-    use crate::{Built, Plan};
+    use crate::plan::Plan;
+    use crate::sample::labels;
+    use haproxy::Built;
 
     fn built(library: &str) -> Built {
         Built {
@@ -209,9 +246,10 @@ pub(crate) mod tests {
 
     /// Samples as a run of two libraries gives them: 3.0.2 half as fast.
     pub(crate) fn samples() -> Vec<Sample> {
-        let plan = Plan::new(vec!["openssl-1.1.1w".into(), "openssl-3.0.2".into()]);
-        let samples = plan.runs().into_iter().map(|run| {
-            let fast = run.cell.library == REFERENCE;
+        let text = "[scale.x]\nsweep = [{ name = \"a\", library = [\"openssl-1.1.1w\", \"openssl-3.0.2\"] }]";
+        let runs = Plan::parse(text, "x").unwrap().runs(2).unwrap();
+        let samples = runs.into_iter().map(|run| {
+            let fast = run.point.library == REFERENCE;
             let per_second = if fast { 1000.0 } else { 500.0 } + f64::from(run.repeat);
             let values = [
                 (value::PER_SECOND, per_second),
@@ -221,15 +259,15 @@ pub(crate) mod tests {
             ];
             Sample {
                 study: STUDY.into(),
-                point: run.cell.point(&plan),
+                point: run.point.fields(),
                 repeat: run.repeat,
                 seed: 0,
                 at_unix_ms: 0,
                 outcome: Outcome::Completed,
                 values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-                labels: labels(&built(&run.cell.library)),
+                labels: labels(&built(&run.point.library)),
                 attachments: Vec::new(),
-                command: run.cell.command(&plan),
+                command: run.command,
             }
         });
         samples.collect()
@@ -256,7 +294,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_told_and_is_in_no_figure() {
+    fn a_failed_run_is_reported_and_is_in_no_figure() {
         let mut samples = samples();
         let bad = samples.iter_mut().find(|s| s.point["library"] == "openssl-3.0.2").unwrap();
         bad.outcome = Outcome::Failed { reason: "it ended".into() };
@@ -266,5 +304,20 @@ pub(crate) mod tests {
         assert_eq!((row.runs, row.failed, row.failure.as_deref()), (2, 1, Some("it ended")));
         assert!(row.per_second.unwrap().high < 1000.0);
         assert!(Summary::of(&[]).rows.is_empty());
+    }
+
+    /// The committed results read as they did, their plan too.
+    #[test]
+    fn committed_results_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/haproxy");
+        let run = record::Run::open(folder).unwrap();
+        let plan = Plan::recorded(&run.manifest.plan["haproxy"]).unwrap();
+        let runs = plan.runs(2).unwrap();
+        assert_eq!(runs.len(), run.samples.len());
+        let points = run.samples.iter().map(|sample| Point::of_fields(&sample.point).unwrap());
+        assert!(points.zip(&runs).all(|(point, run)| point == run.point));
+        let summary = Summary::of(&run.samples);
+        assert_eq!((summary.rows.len(), summary.proxies), (8, Some(10)));
+        assert!(summary.rows.iter().all(|row| row.runs == 3 && row.failed == 0));
     }
 }

@@ -1,0 +1,240 @@
+//! Hosts as processes of this program, and programs of runtimes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use callgrind::{Invocation, Options};
+use fault::{Fault, OrProblem, Problem, WhileDoing};
+use locks::Operation;
+use tempfile::TempDir;
+
+use super::programs::Programs;
+use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
+use crate::{
+    Described, Extent, HostError, Identity, Job, Key, Locks, NULL, Reply, Supervisor,
+    SupervisorOptions,
+};
+
+/// The hidden command by which this program is a host: see [`crate::host::answer`].
+pub const HOST: &str = "__host";
+
+/// What the host runs on either side while callgrind counts.
+const SERVER: &str = "wiretax_server_turns";
+const CLIENT: &str = "wiretax_client_turns";
+/// Connections of the run that is taken off, so that start-up is no part of the count.
+const FEW: u64 = 5;
+
+/// Host processes.
+pub struct Processes {
+    supervisor: Supervisor,
+    programs: Programs,
+    null: PathBuf,
+    /// What hosts load; it goes when they do.
+    _scratch: TempDir,
+}
+
+impl Processes {
+    /// Hosts that are this program; programs of runtimes are built into `cache`.
+    ///
+    /// # Errors
+    /// What hosts load cannot be written.
+    pub fn new(cache: PathBuf) -> Result<Processes, Problem> {
+        let scratch = tempfile::tempdir().blame(Fault::Machine);
+        let scratch = scratch.while_doing(|| "a temporary folder for what hosts load")?;
+        let null = scratch.path().join("null.so");
+        std::fs::write(&null, NULL).blame(Fault::Machine).while_doing(|| null.display())?;
+        let options = SupervisorOptions {
+            program: std::env::current_exe().blame(Fault::Machine)?,
+            arguments: vec![HOST.to_owned()],
+            scratch: scratch.path().to_path_buf(),
+        };
+        let supervisor = Supervisor::new(options).blame(Fault::Machine)?;
+        Ok(Processes { supervisor, programs: Programs::new(cache), null, _scratch: scratch })
+    }
+
+    /// The driver without cryptography, which comes with the program.
+    #[must_use]
+    pub fn null(&self) -> &Path {
+        &self.null
+    }
+
+    fn instructions(
+        &self,
+        job: &Job,
+        symbol: &str,
+        limit: Duration,
+    ) -> Result<callgrind::PerHandshake, HostFailure> {
+        let Extent::Connections(more) = job.extent else {
+            let what = "instructions are counted over a number of connections, not a time";
+            return Err(HostFailure::Other(what.to_owned()));
+        };
+        let invocation = |connections: u64| -> Result<Invocation, HostFailure> {
+            let job = Job { extent: Extent::Connections(connections), ..job.clone() };
+            let input = crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
+            let command = self.supervisor.command(Locks::Pthread);
+            Ok(Invocation {
+                program: command.get_program().into(),
+                arguments: command.get_args().map(Into::into).collect(),
+                environment: Vec::new(),
+                input,
+                handshakes: connections,
+            })
+        };
+        let options = Options { timeout: limit, ..Options::default() };
+        callgrind::per_handshake(
+            &invocation(FEW)?,
+            &invocation(FEW + more)?,
+            symbol,
+            &options,
+            accept,
+        )
+        .map_err(|error| match error {
+            callgrind::Error::NoValgrind { .. } => HostFailure::Missing {
+                what: format!("instructions are not counted: {error}"),
+                remedy: "install valgrind",
+            },
+            other => HostFailure::Other(other.to_string()),
+        })
+    }
+}
+
+/// Whether a host under callgrind did what it was asked.
+fn accept(answer: &[u8]) -> Result<(), String> {
+    match crate::reply(answer) {
+        Ok(Reply::Done(outcome)) if outcome.done > 0 && outcome.failed == 0 => Ok(()),
+        Ok(Reply::Done(outcome)) => Err(outcome.failure.unwrap_or_else(|| "it failed".to_owned())),
+        Ok(Reply::Unsupported(why) | Reply::Failed(why)) => Err(why),
+        Err(error) => Err(error),
+    }
+}
+
+impl Hosts for Processes {
+    fn identity(&self, key: Key) -> Result<Identity, String> {
+        identity(key).map_err(|error| error.to_string())
+    }
+
+    fn run(
+        &self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostFailure> {
+        self.supervisor.run_until(job, limit, stop).map_err(failure)
+    }
+
+    fn describe(&self, driver: &Path) -> Result<Described, HostFailure> {
+        self.supervisor.describe(driver).map_err(failure)
+    }
+
+    fn run_program(&self, job: &ProgramJob) -> Result<Reply, HostFailure> {
+        self.programs.run(job)
+    }
+
+    fn describe_program(&self, name: &str) -> Result<Described, HostFailure> {
+        self.programs.describe(name)
+    }
+
+    fn count(&self, job: &Job, limit: Duration) -> Result<Counted, HostFailure> {
+        let server = self.instructions(job, SERVER, limit)?;
+        let client = self.instructions(job, CLIENT, limit)?;
+        Ok(Counted {
+            server_instructions: server.instructions,
+            server_atomics: server.atomic_rmw,
+            client_instructions: Some(client.instructions),
+            client_atomics: client.atomic_rmw,
+        })
+    }
+
+    fn contended(&self) -> Option<Contended> {
+        // However many cores share a lock, each acquisition by another core than the last takes at
+        // least as long as handing it over between two.
+        let cost = |operation| Some(locks::cost::measure(operation).ok()?.handed_over.value);
+        Some(Contended {
+            read_ns: cost(Operation::Read)?,
+            write_ns: cost(Operation::Write)?,
+            mutex_ns: cost(Operation::Mutex)?,
+            atomic_ns: cost(Operation::FetchAdd)?,
+        })
+    }
+
+    fn joules(&self) -> Option<f64> {
+        rapl(Path::new("/sys/class/powercap"))
+    }
+}
+
+fn failure(error: HostError) -> HostFailure {
+    match error {
+        HostError::Crashed { how, last_words, .. } if last_words.is_empty() => {
+            HostFailure::Crashed(how)
+        }
+        HostError::Crashed { how, last_words, .. } => {
+            HostFailure::Crashed(format!("{how}; it last wrote: {last_words}"))
+        }
+        HostError::Hung { limit, .. } => HostFailure::Hung(limit),
+        HostError::Rubbish { what, .. } => HostFailure::Rubbish(what),
+        HostError::Stopped { .. } => HostFailure::Other("it was ended: you stopped".to_owned()),
+        HostError::Failed { what, .. } => HostFailure::Other(what),
+        HostError::Start(error) => HostFailure::Other(format!("its host was not started: {error}")),
+        other => HostFailure::Other(other.to_string()),
+    }
+}
+
+/// Energy of all processor packages so far (the kernel's powercap interface); `None` where it
+/// cannot be read.
+fn rapl(folder: &Path) -> Option<f64> {
+    let packages = std::fs::read_dir(folder).ok()?.flatten().filter(|entry| {
+        // `intel-rapl:0` is a package, `intel-rapl:0:0` a part of it.
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("intel-rapl:") && name.matches(':').count() == 1
+    });
+    let energy = packages.map(|entry| {
+        let text = std::fs::read_to_string(entry.path().join("energy_uj")).ok()?;
+        Some(text.trim().parse::<f64>().ok()? / 1e6)
+    });
+    let energies: Vec<f64> = energy.collect::<Option<_>>()?;
+    (!energies.is_empty()).then(|| energies.iter().sum())
+}
+
+pub(super) fn identity(key: Key) -> Result<Identity, tls::Error> {
+    const NAME: &str = "server.example";
+    let made = tls::Identity::generate(key, 1, &[NAME])?;
+    Ok(Identity {
+        chain: made.chain_pem()?,
+        key: made.private_key_pem()?,
+        roots: made.root_pem()?,
+        name: NAME.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn energy_is_the_sum_of_the_packages_or_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(rapl(folder.path()), None);
+        assert_eq!(rapl(&folder.path().join("none")), None);
+        for (name, energy) in [
+            ("intel-rapl:0", "1500000\n"),
+            ("intel-rapl:1", "500000\n"),
+            ("intel-rapl:0:0", "7000000\n"),
+        ] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("energy_uj"), energy).unwrap();
+        }
+        assert_eq!(rapl(folder.path()), Some(2.0));
+        std::fs::write(folder.path().join("intel-rapl:0/energy_uj"), "?").unwrap();
+        assert_eq!(rapl(folder.path()), None);
+    }
+
+    #[test]
+    fn every_key_has_an_identity() {
+        for key in [Key::EcdsaP256, Key::Rsa2048] {
+            let made = identity(key).unwrap();
+            assert!(made.chain.contains("BEGIN CERTIFICATE") && made.key.contains("PRIVATE KEY"));
+            assert!(made.roots.contains("BEGIN CERTIFICATE"));
+        }
+    }
+}
