@@ -74,7 +74,7 @@ pub fn documented() -> clap::Command {
 }
 
 /// The hidden command of a measurement's own process.
-pub const HOST: &str = "__host";
+pub use tls_drivers::hosts::HOST;
 
 /// The commands.
 #[derive(Debug, Subcommand)]

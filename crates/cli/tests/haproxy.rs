@@ -5,18 +5,18 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{data, run, talk, wiretax};
-use haproxy::{Plan, STUDY, label, value};
+use haproxy_study::{Plan, STUDY, label, value};
 use record::{Manifest, Outcome, Recorder, Sample, Session};
 use serde_json::{Value, json};
 
 /// Results as two libraries give them, 3.0.2 half as fast; its runs with two threads failed.
 fn results(folder: &Path) {
-    let mut plan = Plan::new(vec!["openssl-1.1.1w".into(), "openssl-3.0.2".into()]);
-    plan.threads = vec![1, 2];
-    let manifest = Manifest::new(json!({ "haproxy": plan }), Session::begin(false));
+    let sweep = "name = 'a', library = ['openssl-1.1.1w', 'openssl-3.0.2'], threads = [1, 2]";
+    let plan = Plan::parse(&format!("[scale.x]\nsweep = [{{ {sweep} }}]"), "x").unwrap();
+    let manifest = Manifest::new(json!({ "haproxy": plan.value() }), Session::begin(false));
     let mut recorder = Recorder::create(folder, manifest).unwrap();
-    for run in plan.runs() {
-        let slow = run.cell.library == "openssl-3.0.2";
+    for run in plan.runs(2).unwrap() {
+        let slow = run.point.library == "openssl-3.0.2";
         let per_second = if slow { 500.0 } else { 1000.0 } + f64::from(run.repeat);
         let values = [(value::PER_SECOND, per_second), (value::SERVER_CPU, 1e6 / per_second)];
         let labels = [
@@ -25,13 +25,13 @@ fn results(folder: &Path) {
             (label::RUNS_ON, if slow { "OpenSSL 3.0.2 of 2022" } else { "OpenSSL 1.1.1w of 2023" }),
             (label::LIGHT, "yes"),
         ];
-        let outcome = match slow && run.cell.threads == 2 {
+        let outcome = match slow && run.point.threads == 2 {
             true => Outcome::Failed { reason: "it ended with signal 11".to_owned() },
             false => Outcome::Completed,
         };
         let sample = Sample {
             study: STUDY.to_owned(),
-            point: run.cell.point(&plan),
+            point: run.point.fields(),
             repeat: run.repeat,
             seed: 0,
             at_unix_ms: 0,
@@ -39,7 +39,7 @@ fn results(folder: &Path) {
             values: values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             labels: owned(&labels),
             attachments: Vec::new(),
-            command: run.cell.command(&plan),
+            command: run.command,
         };
         recorder.record(&sample).unwrap();
     }
@@ -66,7 +66,8 @@ fn a_report_of_haproxy_s_results_shows_them() {
         "With HAProxy itself",
         "OpenSSL 3.0.2 of 2022",
         "3.0.11-1+deb13u3",
-        "wiretax stacks haproxy --haproxy 3.0.11 --library openssl-3.0.2",
+        "wiretax stacks haproxy --haproxy 3.0.11 --scenario full",
+        "--library openssl-3.0.2",
     ] {
         assert!(html.contains(part), "no `{part}` in the report");
     }

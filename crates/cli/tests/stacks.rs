@@ -52,7 +52,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--scale", "huge"], &["huge", "default, full, quick"]),
         (&["--client", "schannel"], &["schannel", "same, reference"]),
         (&["--load", "none"], &["none", "a second"]),
-        (&["--ms", "1", "--workload", "full"], &["ms is 1", "10 to"]),
+        (&["--ms", "1", "--workload", "full"], &["'1' for '--ms <N>'", "10..="]),
         (&["--tool", "callgrind", "--ms", "100"], &["hint: --connections"]),
     ] {
         let output = stacks(folder.path(), &[&["--drivers", &drivers], arguments].concat());

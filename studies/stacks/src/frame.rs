@@ -37,7 +37,7 @@ impl study::Study for Stacks {
     }
 
     fn about(&self) -> &'static str {
-        "Measure TLS libraries: connections per second, CPU time, locks, records, memory"
+        "Which TLS library to build on: cost, locks and threads of each (under five minutes)"
     }
 
     fn examples(&self) -> String {
@@ -90,7 +90,7 @@ hangs or misreports resumption is reported by name, and the others go on."
 
     fn asks(&self, command: Command) -> Command {
         command.arg(
-            Arg::new("load").long("load").value_name("N").value_parser(load).help(
+            Arg::new("load").long("load").value_name("N").value_parser(parse_load).help(
                 "New connections per second that machines are reckoned for [default: 100000]",
             ),
         )
@@ -156,7 +156,10 @@ hangs or misreports resumption is reported by name, and the others go on."
 }
 
 /// Connections per second: `20000`, `20000/s`.
-fn load(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// The text is no such rate.
+pub fn parse_load(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).parse::<f64>();
     number
         .ok()
@@ -371,7 +374,7 @@ impl study::Question for Question {
             return Ok(None);
         }
         let findings = Findings::new(summary, self.load, self.seed);
-        Ok(Some(Box::new(findings.from(study::provenance(manifest)))))
+        Ok(Some(Box::new(findings.measured(study::provenance(manifest)))))
     }
 }
 
@@ -425,10 +428,10 @@ mod tests {
 
     #[test]
     fn a_load_is_a_rate() {
-        assert_eq!(load("20000"), Ok(20_000.0));
-        assert_eq!(load("20000/s"), Ok(20_000.0));
+        assert_eq!(parse_load("20000"), Ok(20_000.0));
+        assert_eq!(parse_load("20000/s"), Ok(20_000.0));
         for wrong in ["0", "-1", "many", "inf", "nan", ""] {
-            assert!(load(wrong).is_err(), "{wrong}");
+            assert!(parse_load(wrong).is_err(), "{wrong}");
         }
     }
 

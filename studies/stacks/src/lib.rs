@@ -38,5 +38,5 @@ pub use programs::{RUNTIMES, Runtime, runtime};
 pub use published::{Trial, outside, trial};
 pub use roster::{Build, Fact, Library, NULL, Roster, UnknownLibrary};
 pub use sample::{STUDY, label, value};
-pub use frame::Stacks;
+pub use frame::{Stacks, parse_load};
 pub use summary::{Cell as Measured, Summary, Want, summarise};

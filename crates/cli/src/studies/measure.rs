@@ -17,6 +17,7 @@ use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
+use crate::output::say;
 use crate::talk::{Progress, Talk};
 
 /// A study that is to be measured, and by which plan.
@@ -92,6 +93,10 @@ pub fn measure(mut order: Measurement, talk: &Talk) -> Outcome {
         if part.plan.prepare(&mut watcher)? == End::Interrupted {
             talk.note("interrupted; the same command continues with what is prepared");
             return Ok(Exit::Interrupted);
+        }
+        if let Some(text) = part.plan.only_prepared() {
+            say(&text)?;
+            return Ok(Exit::Done);
         }
     }
     if order.parts.iter().any(|part| part.plan.needs_lab()) {

@@ -13,7 +13,8 @@ pub use measure::{Measurement, Part, measure, one_study, recorded_in, recorded_p
 pub use results::{Questions, Results};
 
 /// The studies, in the order in which `wiretax run` measures and reports them.
-pub const STUDIES: &[&dyn Study] = &[&handshake::Handshake, &observe::Lab];
+pub const STUDIES: &[&dyn Study] =
+    &[&handshake::Handshake, &observe::Lab, &stacks::Stacks, &haproxy_study::Haproxy];
 
 /// The words of a study's command, as the user types them.
 pub fn words(study: &dyn Study) -> String {

@@ -147,8 +147,9 @@ impl Findings {
         Findings { summary, load, changes, seed, provenance: String::new() }
     }
 
-    /// The same with where the results come from.
-    pub(crate) fn from(self, provenance: String) -> Self {
+    /// The same with where the results come from, for Markdown.
+    #[must_use]
+    pub fn measured(self, provenance: String) -> Self {
         Findings { provenance, ..self }
     }
 
