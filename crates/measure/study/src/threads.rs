@@ -21,6 +21,7 @@ pub fn threads(
         why: format!(
             "expected an integer from 1 to {most} threads, `cores`, a multiple such as `2xcores`, or `powers`"
         ),
+        remedy: None,
     };
     let counts = match word {
         "cores" => vec![cores],
