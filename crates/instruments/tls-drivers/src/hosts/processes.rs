@@ -15,7 +15,7 @@ use crate::{
     SupervisorOptions,
 };
 
-/// The hidden command by which this program is a host: see [`crate::host::answer`].
+/// The hidden command by which this program is a host: see [`crate::host::workers`].
 pub const HOST: &str = "__host";
 
 /// What the host runs on either side while callgrind counts.
