@@ -214,7 +214,7 @@ fn a_killed_run_leaves_whole_files_only() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("connections/date=2026-11-21/hour=13");
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "endless_writer", "--nocapture"])
+        .args(["--exact", "data_set::endless_writer", "--nocapture"])
         .env("ROWS_ENDLESS_WRITER", dir.path())
         .stdout(Stdio::null())
         .spawn()
