@@ -21,6 +21,7 @@
 //! A file takes its buffer of 512 KiB, and up to 16 MiB more if it holds TLS secrets of that
 //! length. gzip takes 32 KiB beside it, zstd its window of at most 128 MiB. A merge holds open only
 //! files whose times overlap.
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

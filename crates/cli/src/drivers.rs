@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use tls_drivers::builder::{self, BuildError};
 use tls_drivers::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
 
 use crate::drivers_args::{DriversArgs, DriversCommand};
-use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::say;
 use crate::talk::Talk;
@@ -19,8 +19,8 @@ const USUAL: Duration = Duration::from_secs(150);
 
 /// Lists or builds drivers.
 pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
-    let folders = Folders::find(args.drivers.as_deref()).or_exit(Exit::Usage)?;
-    let catalog = Catalog::read(&folders).or_exit(Exit::Usage)?;
+    let folders = Folders::find(args.drivers.as_deref())?;
+    let catalog = Catalog::read(&folders)?;
     match &args.command {
         DriversCommand::List(json) => list(&catalog, json.json),
         DriversCommand::Build { names } => build(&catalog, names, talk),
@@ -29,39 +29,39 @@ pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
 
 /// Does one job that comes on standard input: the host process of a measurement.
 pub fn host() -> Outcome {
-    host::serve_stdio(&tls_drivers::host::workers())
-        .context("a host does one job that it is sent; `wiretax stacks` starts it by itself")
-        .or_exit(Exit::Usage)?;
+    host::serve_stdio(&tls_drivers::host::workers()).blame(Fault::Caller).while_doing(
+        || "a host does one job that it is sent, and `wiretax stacks` starts it by itself",
+    )?;
     Ok(Exit::Done)
 }
 
 /// A supervisor whose hosts are this program. The folder is to be kept as long.
-pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Failed> {
-    let scratch = tempfile::tempdir().context("a temporary folder").or_exit(Exit::Machine)?;
+pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Problem> {
+    let scratch = tempfile::tempdir().blame(Fault::Machine).while_doing(|| "a temporary folder")?;
     let options = SupervisorOptions {
-        program: std::env::current_exe().or_exit(Exit::Machine)?,
+        program: std::env::current_exe().blame(Fault::Machine)?,
         arguments: vec![crate::args::HOST.to_owned()],
         scratch: scratch.path().to_path_buf(),
     };
-    Ok((Supervisor::new(options).or_exit(Exit::Machine)?, scratch))
+    Ok((Supervisor::new(options)?, scratch))
 }
 
 fn list(catalog: &Catalog, json: bool) -> Outcome {
     if catalog.drivers().is_empty() {
         let error = tls_drivers::Error::NoSources(catalog.folders().built());
-        return Err(Failed { exit: Exit::Machine, error: error.into() }.into());
+        return Err(Problem::from(error).blaming(Fault::Machine));
     }
     let mut text = String::new();
     if json {
         let all: Vec<_> = catalog.drivers().iter().map(as_json).collect();
-        text = serde_json::to_string_pretty(&all).or_exit(Exit::Results)? + "\n";
+        text = serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n";
     } else {
         let width = catalog.drivers().iter().map(|driver| driver.name.len()).max().unwrap_or(0);
         for driver in catalog.drivers() {
             let set = if driver.default { "default" } else { "" };
             let (name, state) = (&driver.name, state(driver));
             writeln!(text, "{name:width$}  {set:7}  {state:9}  {}", driver.about)
-                .or_exit(Exit::Results)?;
+                .blame(Fault::Results)?;
         }
     }
     say(&text)?;
@@ -90,7 +90,7 @@ fn as_json(driver: &Driver) -> serde_json::Value {
 
 fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let chosen = catalog.select(&names).or_exit(Exit::Usage)?;
+    let chosen = catalog.select(&names)?;
     let (supervisor, _scratch) = supervisor()?;
     let interrupt = Interrupt::listen()?;
     let stop = interrupt.clone();
@@ -128,7 +128,7 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
             Err(BuildError::Ended(name)) => return Ok(interrupted(&name, talk)),
             Err(_) if interrupt.came() => return Ok(interrupted(&driver.name, talk)),
             Err(error) => {
-                talk.warning_with_hint(&error.to_string());
+                talk.warning_with_remedy(&error, error.remedy().as_deref());
                 failed.push(driver.name.as_str());
             }
         }
@@ -136,16 +136,16 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     if failed.is_empty() {
         return Ok(Exit::Done);
     }
-    let error =
-        anyhow!("{} of {} were not built: {}", failed.len(), chosen.len(), failed.join(", "));
-    Err(Failed { exit: Exit::Machine, error }.into())
+    let (all, failed_all) = (chosen.len(), failed.join(", "));
+    let what = format!("{} of {all} were not built: {failed_all}", failed.len());
+    Err(Problem::new(Fault::Machine, what))
 }
 
 /// The user stopped a build. Its working folder stays for the next to go on from; no half of a driver
 /// is where drivers are looked for.
 fn interrupted(name: &str, talk: &Talk) -> Exit {
     talk.note(format!(
-        "interrupted at {name}; what was built is kept: go on with the same command"
+        "interrupted at {name}; what was built is kept: resume with the same command"
     ));
     Exit::Interrupted
 }

@@ -83,19 +83,25 @@ fn remedy_of(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
         };
     }
     first_of!(
+        callgrind::Error,
         capture::Error,
+        export::Error,
         lab::EnterError,
         lab::Error,
         linkmodel::ConfigError,
         linkmodel::ProfileError,
         linkmodel::TraceError,
         linkmodel::UnknownProfile,
+        locks::ObjectError,
         record::Error,
         report::PlotError,
         report::WriteError,
         stats::DistributionError,
         stats::Error,
+        tls::Error,
+        tls_drivers::Error,
         units::ParseError,
+        units::UnknownName,
     );
     None
 }

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use fault::{Fault, OrProblem, Problem, WhileDoing};
 use gateway::{Common, ConnectOptions, Ended, Ending, Place, ServeOptions, Stage, Summary};
 use rustls_pki_types::ServerName;
 use sslmtcp::Embedding;
 use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Version};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::gateway_args::{CommonArgs, ConnectArgs, GatewayArgs, ServeArgs, Side};
 use crate::probe::roots_in;
 use crate::service::{self, LogForm};
@@ -35,10 +35,10 @@ pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool) -> Outcome {
     let form = if common.json { LogForm::Json } else { LogForm::Text };
     service::log_to_stderr(verbose, quiet, form);
     let ended = match &args.side {
-        Side::Serve(args) => serve_options(args).map_err(Into::into).and_then(|options| {
+        Side::Serve(args) => serve_options(args).and_then(|options| {
             run(|ended| gateway::serve(options, ended, || service::tell("READY=1")))
         }),
-        Side::Connect(args) => connect_options(args).map_err(Into::into).and_then(|options| {
+        Side::Connect(args) => connect_options(args).and_then(|options| {
             run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
         }),
     };
@@ -56,10 +56,8 @@ fn run<F>(gateway: impl FnOnce(Ended) -> F) -> Outcome
 where
     F: Future<Output = Result<Summary, gateway::Error>>,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .or_exit(Exit::Machine)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
     let outcome = runtime.block_on(async {
         let signals = Signals::listen()?;
         let (ending, ended) = gateway::ending();
@@ -76,10 +74,7 @@ where
 
 fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
     match result {
-        Err(error) => {
-            let exit = if error.is_usage() { Exit::Usage } else { Exit::Machine };
-            Err(Failed { exit, error: error.into() }.into())
-        }
+        Err(error) => Err(error.into()),
         Ok(Summary { cut_off }) => {
             if cut_off > 0 {
                 tracing::warn!("ended; {cut_off} connections were cut off");
@@ -95,9 +90,11 @@ fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
 struct Signals([Signal; 2]);
 
 impl Signals {
-    fn listen() -> Result<Signals, Failed> {
-        let listen =
-            |kind| signal(kind).context("signals cannot be listened to").or_exit(Exit::Machine);
+    fn listen() -> Result<Signals, Problem> {
+        let listen = |kind| {
+            let listened = signal(kind).blame(Fault::Machine);
+            listened.while_doing(|| "signals cannot be listened to")
+        };
         Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?]))
     }
 
@@ -122,10 +119,10 @@ impl Signals {
     }
 }
 
-fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Failed> {
+fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Problem> {
     let chain = read(&args.certificate, "certificate", false)?;
     let key = read(&args.key, "private key", true)?;
-    let identity = Identity::from_pem(&chain, &key).or_exit(Exit::Usage)?;
+    let identity = Identity::from_pem(&chain, &key)?;
     let (library, key_exchange) = match args.paper {
         false => (Library::Rustls, KeyExchange::Ecdhe),
         true => (Library::OpenSsl, KeyExchange::Rsa),
@@ -141,18 +138,18 @@ fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Failed> {
     }
     let (_, to) = resolve(&args.to)?;
     if !to.ip().is_loopback() {
-        tracing::warn!("the way to {to} is plaintext; hint: serve on the server's own machine");
+        tracing::warn!(hint = "serve on the server's own machine", "the way to {to} is plaintext");
     }
     Ok(ServeOptions {
         common: common(&args.common)?,
         listen: args.listen,
         to,
-        tls: tls::Server::new(&config).or_exit(Exit::Usage)?,
+        tls: tls::Server::new(&config).map_err(usage)?,
         proxy_protocol: args.proxy_protocol,
     })
 }
 
-fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Failed> {
+fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Problem> {
     let common = common(&args.common)?;
     only_local("--listen", args.listen, &args.common)?;
     let (host, to) = resolve(&args.to)?;
@@ -180,13 +177,13 @@ fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Failed> {
         common,
         listen: args.listen,
         to,
-        tls: tls::Client::new(&config).or_exit(Exit::Usage)?,
+        tls: tls::Client::new(&config).map_err(usage)?,
         embedding: args.profile,
         first_bytes: args.first_bytes_wait.duration(),
     })
 }
 
-fn common(args: &CommonArgs) -> Result<Common, Failed> {
+fn common(args: &CommonArgs) -> Result<Common, Problem> {
     if let Some(metrics) = args.metrics {
         only_local("--metrics", metrics, args)?;
     }
@@ -207,23 +204,25 @@ fn common(args: &CommonArgs) -> Result<Common, Failed> {
     })
 }
 
+/// What TLS cannot work with was given on the command line.
+fn usage(error: tls::Error) -> Problem {
+    Problem::from(error).blaming(Fault::Caller)
+}
+
 /// Refuses an address that others can come to, unless that was asked for.
-fn only_local(option: &str, address: SocketAddr, args: &CommonArgs) -> Result<(), Failed> {
+fn only_local(option: &str, address: SocketAddr, args: &CommonArgs) -> Result<(), Problem> {
     if address.ip().is_loopback() || args.allow_remote {
         return Ok(());
     }
-    let error = anyhow!(
-        "{option} {address}: other machines could come there; hint: write 127.0.0.1, or add \
-         --allow-remote"
-    );
-    Err(Failed { exit: Exit::Usage, error })
+    let what = format!("{option} {address}: other machines could come there");
+    Err(Problem::new(Fault::Caller, what).with_remedy("write 127.0.0.1, or add --allow-remote"))
 }
 
 /// The host and the address of `HOST:PORT`.
-fn resolve(text: &str) -> Result<(String, SocketAddr), Failed> {
+fn resolve(text: &str) -> Result<(String, SocketAddr), Problem> {
     let wrong = |problem: &str| {
-        let error = anyhow!("{text:?}: {problem}; hint: write it as example.org:443");
-        Failed { exit: Exit::Usage, error }
+        Problem::new(Fault::Caller, format!("{text:?}: {problem}"))
+            .with_remedy("write it as example.org:443")
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("there is no port"))?;
     let port: u16 = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
@@ -237,34 +236,33 @@ fn resolve(text: &str) -> Result<(String, SocketAddr), Failed> {
     }
     let found = (bare, port).to_socket_addrs().ok().and_then(|mut all| all.next());
     let found = found.ok_or_else(|| {
-        let error = anyhow!("{bare} has no address; hint: is it spelt right, and is DNS working?");
-        Failed { exit: Exit::Usage, error }
+        Problem::new(Fault::Caller, format!("{bare} has no address"))
+            .with_remedy("check that it is spelt right, and that DNS works")
     })?;
     Ok((bare.to_owned(), found))
 }
 
 /// The bytes of a PEM file. A private one must not be readable, or writable, by everyone.
-fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Failed> {
+fn read(path: &Path, what: &str, private: bool) -> Result<Vec<u8>, Problem> {
     let shown = path.display();
-    let wrong = |problem: String| Failed { exit: Exit::Usage, error: anyhow!(problem) };
     let unreadable = |error: std::io::Error| {
-        wrong(format!(
-            "the {what} {shown} cannot be read: {error}; hint: name a file that you may read"
-        ))
+        Problem::of(Fault::Caller, error)
+            .while_doing(format!("the {what} {shown} cannot be read"))
+            .with_remedy("name a file that you may read")
     };
     let file = File::open(path).map_err(unreadable)?;
     // Of the file that is open, whatever its name stands for by now.
     let mode = file.metadata().map_err(unreadable)?.mode();
     if private && mode & 0o027 != 0 {
-        return Err(wrong(format!(
-            "the {what} {shown} is open to others (mode {:03o}); hint: chmod u=rw,g=r,o= {shown}",
-            mode & 0o777
-        )));
+        let open = format!("the {what} {shown} is open to others (mode {:03o})", mode & 0o777);
+        let remedy = format!("chmod u=rw,g=r,o= {shown}");
+        return Err(Problem::new(Fault::Caller, open).with_remedy(remedy));
     }
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(wrong(format!("the {what} {shown} is too large; hint: is it the right file?")));
+        return Err(Problem::new(Fault::Caller, format!("the {what} {shown} is too large"))
+            .with_remedy("check that it is the right file"));
     }
     Ok(bytes)
 }
@@ -285,8 +283,8 @@ mod tests {
         }
         for wrong in ["", "x", ":1", "x:0", "x:99999", "2001:db8::1", "2001:db8::1:443", "a b:1"] {
             let failed = resolve(wrong).unwrap_err();
-            assert_eq!(failed.exit, Exit::Usage);
-            assert!(failed.error.to_string().contains("; hint: "), "{wrong}");
+            assert_eq!(failed.fault(), Fault::Caller);
+            assert!(failed.remedy().is_some(), "{wrong}");
         }
     }
 

@@ -9,8 +9,7 @@ use tcpio::InterfaceAddress;
 use units::Delay;
 
 use crate::exit::Exit;
-use crate::value::value;
-
+use crate::value::{Refused, value};
 /// What the exit status of a gateway means.
 const MEANINGS: [(Exit, &str); 4] = [
     (Exit::Done, "ended as it was asked to"),
@@ -145,7 +144,7 @@ pub struct CommonArgs {
     pub redirect: bool,
     /// The gateway's own address, as 192.0.2.77/24: one that no machine has
     #[arg(
-        long,
+        value_parser = value::<InterfaceAddress>, long,
         value_name = "ADDRESS/PREFIX",
         conflicts_with = "redirect",
         help_heading = "Where our packets go"
@@ -177,17 +176,19 @@ pub struct CommonArgs {
     pub json: bool,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "not an address and a port; write 192.0.2.10:443 or [2001:db8::1]:443".to_owned()
-    })
+fn address(text: &str) -> Result<SocketAddr, Refused> {
+    let remedy = "write 192.0.2.10:443 or [2001:db8::1]:443";
+    text.parse().map_err(|_| Refused::new("not an address and a port", remedy))
 }
 
 /// An address with a port that peers can know.
-fn listening(text: &str) -> Result<SocketAddr, String> {
+fn listening(text: &str) -> Result<SocketAddr, Refused> {
     let address = address(text)?;
     if address.port() == 0 {
-        return Err("port 0 is none that peers can come to; write one from 1 to 65535".to_owned());
+        return Err(Refused::new(
+            "port 0 is none that peers can come to",
+            "write one from 1 to 65535",
+        ));
     }
     Ok(address)
 }

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::anyhow;
+use fault::{Fault, OrProblem, Problem};
 use load::{Close, Control, Kind, Options, Pace, Progress, Report, Stage, Summary};
 use report::{Cell, Column, Row, Table};
 
-use crate::exit::{Exit, Failed, OrExit, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::load_args::{CloseArg, LoadArgs};
 use crate::output::{say, terminal_width};
@@ -22,7 +22,7 @@ const BUSY: f64 = 0.9;
 /// Loads a server and prints what came of it.
 pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
     let options = options(args)?;
-    options.check().map_err(failed)?;
+    options.check()?;
     if args.tls.insecure {
         talk.warning("any certificate is accepted: this load says nothing about who answers it");
     }
@@ -36,9 +36,9 @@ pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
         }
     });
     progress.finish();
-    let report = report.map_err(failed)?;
+    let report = report?;
     if args.json.json {
-        let text = serde_json::to_string_pretty(&report).or_exit(Exit::Results)?;
+        let text = serde_json::to_string_pretty(&report).blame(Fault::Results)?;
         say(&format!("{text}\n"))?;
     } else {
         say(&describe(&report))?;
@@ -53,14 +53,6 @@ pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
     })
 }
 
-fn failed(error: ::load::Error) -> Failed {
-    let exit = match &error {
-        ::load::Error::System(_) => Exit::Machine,
-        _ => Exit::Usage,
-    };
-    Failed { exit, error: error.into() }
-}
-
 fn show(progress: &mut crate::talk::Progress, at: &Progress) {
     let failures = match at.failed {
         0 => String::new(),
@@ -71,7 +63,7 @@ fn show(progress: &mut crate::talk::Progress, at: &Progress) {
     progress.show(&text, at.elapsed, at.elapsed.saturating_add(left));
 }
 
-fn options(args: &LoadArgs) -> Result<Options, Failed> {
+fn options(args: &LoadArgs) -> Result<Options, Problem> {
     let target = &args.target;
     let name = args.tls.name.as_deref().unwrap_or(&target.host);
     let mut options = Options::new(address(args)?, name);
@@ -118,7 +110,7 @@ fn options(args: &LoadArgs) -> Result<Options, Failed> {
 }
 
 /// Where to connect: what was said, or the first address of the name.
-fn address(args: &LoadArgs) -> Result<SocketAddr, Failed> {
+fn address(args: &LoadArgs) -> Result<SocketAddr, Problem> {
     if let Some((address, port)) = args.route.connect_to {
         return Ok(SocketAddr::new(address, port.unwrap_or(args.target.port)));
     }
@@ -127,10 +119,8 @@ fn address(args: &LoadArgs) -> Result<SocketAddr, Failed> {
     };
     args.target.resolve(wanted).map_err(|cause| {
         let host = &args.target.host;
-        let error = anyhow!(
-            "{host} has no address: {cause}; hint: check the name, or give an address by --connect-to"
-        );
-        Failed { exit: Exit::Usage, error }
+        Problem::new(Fault::Caller, format!("{host} has no address: {cause}"))
+            .with_remedy("check the name, or give an address by --connect-to")
     })
 }
 

@@ -10,7 +10,7 @@ use units::{Delay, Probability};
 
 use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
-use crate::value::value;
+use crate::value::{Refused, value};
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 6] = [
@@ -36,7 +36,7 @@ Latency of an open loop (--rate) counts from when each connection was due: what 
 server holds up is in it. Failures of some connections are part of the result.", &MEANINGS))]
 pub struct LoadArgs {
     /// The server
-    #[arg(value_name = "https://HOST[:PORT][/PATH]", value_hint = ValueHint::Url)]
+    #[arg(value_parser = value::<Target>, value_name = "https://HOST[:PORT][/PATH]", value_hint = ValueHint::Url)]
     pub target: Target,
     #[command(flatten)]
     pub pace: PaceArgs,
@@ -119,7 +119,7 @@ pub struct TlsArgs {
     #[arg(value_parser = value::<Group>, long = "group", value_delimiter = ',', value_name = "GROUPS")]
     pub groups: Vec<Group>,
     /// Cipher suites offered, preferred first, by their registered names [default: all, AES-128-GCM first]
-    #[arg(long = "cipher", value_delimiter = ',', value_name = "SUITES")]
+    #[arg(value_parser = value::<Suite>, long = "cipher", value_delimiter = ',', value_name = "SUITES")]
     pub suites: Vec<Suite>,
     /// Application protocol offered (ALPN) [default: none]
     #[arg(long, value_name = "NAME")]
@@ -157,7 +157,7 @@ pub struct RouteArgs {
     pub allow_remote: bool,
 }
 
-fn endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
+fn endpoint(text: &str) -> Result<(IpAddr, Option<u16>), Refused> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok((address.ip(), Some(address.port())));
     }
@@ -165,7 +165,7 @@ fn endpoint(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     match bare.parse::<IpAddr>() {
         Ok(address) => Ok((address, None)),
         Err(_) => {
-            Err("it is no address; hint: write 127.0.0.1, 127.0.0.1:8443 or [::1]:8443".to_owned())
+            Err(Refused::new("it is no address", "write 127.0.0.1, 127.0.0.1:8443 or [::1]:8443"))
         }
     }
 }
@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn endpoints_are_read() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert_eq!(endpoint("127.0.0.1"), Ok((ip("127.0.0.1"), None)));
-        assert_eq!(endpoint("127.0.0.1:1"), Ok((ip("127.0.0.1"), Some(1))));
-        assert_eq!(endpoint("[::1]:2"), Ok((ip("::1"), Some(2))));
-        assert_eq!(endpoint("::1"), Ok((ip("::1"), None)));
-        assert_eq!(endpoint("[::1]"), Ok((ip("::1"), None)));
+        assert_eq!(endpoint("127.0.0.1").unwrap(), (ip("127.0.0.1"), None));
+        assert_eq!(endpoint("127.0.0.1:1").unwrap(), (ip("127.0.0.1"), Some(1)));
+        assert_eq!(endpoint("[::1]:2").unwrap(), (ip("::1"), Some(2)));
+        assert_eq!(endpoint("::1").unwrap(), (ip("::1"), None));
+        assert_eq!(endpoint("[::1]").unwrap(), (ip("::1"), None));
         for wrong in ["", "host", "host:1", "127.0.0.1:x", "[::1"] {
             assert!(endpoint(wrong).is_err(), "{wrong}");
         }

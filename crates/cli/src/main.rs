@@ -1,5 +1,6 @@
 //! The program `wiretax`: the command line over the studies. `args` defines it, each command has a
 //! module; data goes to stdout, diagnostics to stderr.
+#![forbid(unsafe_code)]
 
 mod args;
 mod compare;

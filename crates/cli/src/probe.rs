@@ -4,17 +4,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use conn::probe::{
     Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, probe as look,
 };
+use fault::{Fault, OrProblem, Problem, WhileDoing};
 use report::{Cell, Column, Row, Table};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::args::ProbeArgs;
-use crate::exit::{Exit, Failed, OrExit, Outcome};
-use crate::explain::split;
+use crate::exit::{Exit, Outcome};
 use crate::files::read_text;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
@@ -25,7 +24,13 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Probes a server, or compares what was probed before.
 pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
     let reports = match &args.target {
-        Some(target) => vec![(String::new(), measure(target, args, talk)?)],
+        Some(target) => match measure(target, args, talk)? {
+            Some(report) => vec![(String::new(), report)],
+            None => {
+                talk.error(&Problem::new(Fault::Peer, "interrupted: the probe has no result"));
+                return Ok(Exit::Interrupted);
+            }
+        },
         None => args.compare.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?,
     };
     if args.json.json {
@@ -33,7 +38,7 @@ pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
             [(_, report)] => serde_json::to_string_pretty(report),
             several => serde_json::to_string_pretty(several),
         };
-        say(&format!("{}\n", text.or_exit(Exit::Results)?))?;
+        say(&format!("{}\n", text.blame(Fault::Results)?))?;
     } else if args.target.is_some() {
         for (_, report) in &reports {
             say(&describe(report))?;
@@ -62,7 +67,8 @@ fn advise(name: &str, report: &Report, talk: &Talk) {
     }
 }
 
-fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed> {
+/// What a probe found; `None` if it was interrupted.
+fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Option<Report>, Problem> {
     let target = Target {
         server_name: args.name.clone(),
         trust: trust(args)?,
@@ -79,10 +85,8 @@ fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed
         deadline: DEADLINE,
         ..Options::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .or_exit(Exit::Machine)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
     let mut progress = talk.progress();
     let looked = runtime.block_on(async {
         let probing = look(&target, &options, |at| {
@@ -101,31 +105,22 @@ fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Report, Failed
     progress.finish();
     // A name server that does not answer must not hold up the end.
     runtime.shutdown_background();
-    match looked {
-        Some(looked) => looked.map_err(failed),
-        None => {
-            let error = anyhow!("interrupted: the probe has no result");
-            Err(Failed { exit: Exit::Interrupted, error })
-        }
+    looked.transpose().map_err(failed)
+}
+
+/// Whatever kept the server from being reached: that it was not is what the probe found.
+fn failed(error: ProbeError) -> Problem {
+    match &error {
+        ProbeError::Options(_) => error.into(),
+        _ => Problem::from(error).blaming(Fault::Peer),
     }
 }
 
-fn failed(error: ProbeError) -> Failed {
-    let exit = match &error {
-        ProbeError::Options(_) => Exit::Usage,
-        _ => Exit::Found,
-    };
-    Failed { exit, error: error.into() }
-}
-
 /// `HOST`, `HOST:PORT`, `ADDRESS`, `[IPV6]:PORT`.
-fn parse_target(text: &str) -> Result<Target, Failed> {
+fn parse_target(text: &str) -> Result<Target, Problem> {
     let wrong = |problem: &str| {
-        let error = anyhow!(
-            "`{text}` names no server: {problem}; hint: write example.org, example.org:8443, \
-             192.0.2.1 or [2001:db8::1]:443"
-        );
-        Failed { exit: Exit::Usage, error }
+        Problem::new(Fault::Caller, format!("`{text}` names no server: {problem}"))
+            .with_remedy("write example.org, example.org:8443, 192.0.2.1 or [2001:db8::1]:443")
     };
     if text.contains('/') {
         return Err(wrong("it is a URL or a path"));
@@ -156,7 +151,7 @@ fn parse_target(text: &str) -> Result<Target, Failed> {
     Ok(Target { port, ..Target::new(host) })
 }
 
-fn trust(args: &ProbeArgs) -> Result<tls::Trust, Failed> {
+fn trust(args: &ProbeArgs) -> Result<tls::Trust, Problem> {
     if args.insecure {
         return Ok(tls::Trust::Insecure);
     }
@@ -165,31 +160,28 @@ fn trust(args: &ProbeArgs) -> Result<tls::Trust, Failed> {
 }
 
 /// The certificates of a PEM file, in DER; at least one.
-pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Failed> {
+pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Problem> {
     let text = read_text(path, "certificate file")?;
     let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(text.as_bytes())
         .map(|certificate| certificate.map(|der| der.to_vec()))
         .collect();
-    let certificates = certificates
-        .map_err(|error| anyhow!("{}: {error}; hint: it should be PEM", path.display()))
-        .or_exit(Exit::Usage)?;
+    let wrong = |what: &dyn std::fmt::Display| {
+        let what = format!("{}: {what}", path.display());
+        Problem::new(Fault::Caller, what).with_remedy("give a file in PEM")
+    };
+    let certificates = certificates.map_err(|error| wrong(&error))?;
     if certificates.is_empty() {
-        let error = anyhow!("{}: no certificate in it; hint: it should be PEM", path.display());
-        return Err(Failed { exit: Exit::Usage, error });
+        return Err(wrong(&"no certificate in it"));
     }
     Ok(certificates)
 }
 
-fn read_report(path: &Path) -> Result<(String, Report), Failed> {
+fn read_report(path: &Path) -> Result<(String, Report), Problem> {
     let text = read_text(path, "probe result")?;
     let report = serde_json::from_str(&text)
-        .with_context(|| {
-            format!(
-                "{} is no probe result; hint: make one by `wiretax probe HOST --json`",
-                path.display()
-            )
-        })
-        .or_exit(Exit::Usage)?;
+        .blame(Fault::Caller)
+        .while_doing(|| format!("{} is no probe result", path.display()))
+        .map_err(|problem| problem.with_remedy("make one by `wiretax probe HOST --json`"))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Ok((name.unwrap_or_default(), report))
 }
@@ -222,7 +214,7 @@ fn describe(report: &Report) -> String {
     }
     if let Some(certificates) = &report.certificates {
         let trusted = match (&certificates.problem, certificates.trusted) {
-            (Some(problem), _) => format!("NOT trusted: {}", split(problem).0),
+            (Some(problem), _) => format!("NOT trusted: {problem}"),
             (None, Some(true)) => "trusted".to_owned(),
             (None, _) => "not checked".to_owned(),
         };
@@ -243,7 +235,7 @@ fn describe(report: &Report) -> String {
 fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Supported => "yes".to_owned(),
-        Verdict::Refused { reason } => format!("no: {}", split(reason).0),
+        Verdict::Refused { reason } => format!("no: {reason}"),
         Verdict::TimedOut { after_ms } => format!("no answer within {after_ms} ms"),
         Verdict::NotTested { reason } => format!("not tested: {reason}"),
     }

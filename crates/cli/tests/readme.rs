@@ -1,6 +1,6 @@
 //! README.md says what the committed results say, and its commands exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -70,4 +70,46 @@ fn every_command_and_option_in_it_exists() {
             assert!(exists(option), "README.md: `wiretax {command}` has no {option}");
         }
     }
+}
+
+/// The Rust files below a folder, as one text.
+fn sources_below(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            text += &sources_below(&path);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            text += &fs::read_to_string(path).expect("a source");
+        }
+    }
+    text
+}
+
+#[test]
+fn unsafe_is_in_the_crates_that_contributing_names_and_forbidden_in_all_others() {
+    let rules = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let (_, rule) = rules.split_once("- **`unsafe`** only with").expect("the rule");
+    let (_, named) = rule.split_once("and only in ").expect("the list");
+    let (named, _) = named.split_once(';').expect("the list's end");
+    let named: BTreeSet<&str> = named.split('`').skip(1).step_by(2).collect();
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let members =
+        workspace.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"'));
+    let members: Vec<&str> = members.map(|(path, _)| path).collect();
+    assert!(members.len() > 20, "the workspace's members: {members:?}");
+    let mut with_unsafe = BTreeSet::new();
+    for member in &members {
+        let folder = root().join(member).join("src");
+        let top = ["lib.rs", "main.rs"].map(|name| fs::read_to_string(folder.join(name)));
+        let top = top.into_iter().find_map(Result::ok).expect("a crate's root");
+        if !top.lines().any(|line| line == "#![forbid(unsafe_code)]") {
+            let name = member.rsplit('/').next().unwrap_or(member);
+            let uses = ["unsafe {", "unsafe fn ", "unsafe impl ", "unsafe extern ", "unsafe("];
+            let sources = sources_below(&folder);
+            assert!(uses.iter().any(|word| sources.contains(word)), "{name} has none: forbid it");
+            with_unsafe.insert(name);
+        }
+    }
+    assert_eq!(with_unsafe, named);
 }

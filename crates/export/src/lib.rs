@@ -13,6 +13,7 @@
 //! Times are nanoseconds since the Unix epoch, by the capture's clock; durations are nanoseconds. In
 //! JSON a list is an array, in Parquet one text with commas between the entries: a comma or a percent
 //! sign inside of an entry is written `%2C` or `%25`. What is not known is `null`.
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

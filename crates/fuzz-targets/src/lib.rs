@@ -1,6 +1,7 @@
 //! The fuzz targets: each takes any bytes and panics where the code under it does, or where it breaks
 //! its word. `fuzz/` hands them to libFuzzer; the tests of this crate replay the seeds and inputs
 //! made of them.
+#![forbid(unsafe_code)]
 
 mod formats;
 mod sessions;

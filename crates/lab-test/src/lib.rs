@@ -4,6 +4,7 @@
 //! process without threads, so that each is a process of its own. [`skip`] and [`skip!`] end a test
 //! that cannot run here; what is skipped is reported with its reason, and is a failure where
 //! `WIRETAX_REQUIRE` says that this machine can do it. [`net`] has nodes, peers and streams.
+#![forbid(unsafe_code)]
 
 mod need;
 #[cfg(feature = "lab")]

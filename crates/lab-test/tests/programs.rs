@@ -29,7 +29,11 @@ fn every_file_of_tests_is_in_a_program() {
             let name = path.file_stem().expect("a name").to_string_lossy();
             let program = manifest.contains(&format!("name = \"{name}\""))
                 || manifest.contains(&format!("path = \"tests/{name}.rs\""));
-            assert!(program || all.contains(&format!("mod {name};")), "{} never runs", path.display());
+            assert!(
+                program || all.contains(&format!("mod {name};")),
+                "{} never runs",
+                path.display()
+            );
             seen += 1;
         }
     }

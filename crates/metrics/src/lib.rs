@@ -1,5 +1,6 @@
 //! The page from which Prometheus reads, over HTTP/1.1 (RFC 9112): one request a connection, all of
 //! it bounded, and the page itself.
+#![forbid(unsafe_code)]
 
 mod exposition;
 

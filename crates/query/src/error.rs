@@ -1,10 +1,12 @@
 //! What can go wrong.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use fault::{Explain, Fault};
 
 use crate::questions::QUESTIONS;
 
@@ -13,13 +15,13 @@ use crate::questions::QUESTIONS;
 #[non_exhaustive]
 pub enum Error {
     /// The caller's folder holds no data set.
-    #[error("{} holds no data set; hint: `wiretax observe --parquet DIR` makes one", .0.display())]
+    #[error("{} holds no data set", .0.display())]
     NoDataSet(PathBuf),
     /// The caller's word is no standard question.
-    #[error("there is no question `{0}`; hint: write SQL, or one of {names}", names = names())]
+    #[error("there is no question `{0}`")]
     NoQuestion(String),
     /// The caller's word is no format.
-    #[error("there is no format `{0}`; hint: table, json or csv")]
+    #[error("there is no format `{0}`")]
     Format(String),
     /// The query is wrong, or cannot be answered.
     #[error("{0}")]
@@ -30,6 +32,26 @@ pub enum Error {
     /// The answer cannot be written, or no thread be started.
     #[error("{0}")]
     Io(#[source] io::Error),
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::NoDataSet(_) | Error::NoQuestion(_) | Error::Format(_) | Error::Query(_) => {
+                Fault::Caller
+            }
+            Error::Print(_) | Error::Io(_) => Fault::Results,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::NoDataSet(_) => Some("make one with `wiretax observe --parquet DIR`".into()),
+            Error::NoQuestion(_) => Some(format!("write SQL, or one of {}", names()).into()),
+            Error::Format(_) => Some("choose from table, json and csv".into()),
+            Error::Query(_) | Error::Print(_) | Error::Io(_) => None,
+        }
+    }
 }
 
 impl Error {

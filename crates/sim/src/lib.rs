@@ -17,6 +17,7 @@
 //!
 //! [`replay()`] and [`replay_link`] send a schedule of frames through the model alone; a driver on wall
 //! time compares itself with the result.
+#![forbid(unsafe_code)]
 
 mod capture;
 mod node;

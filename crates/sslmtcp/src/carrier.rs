@@ -6,6 +6,9 @@
 //! and after every call write [`Carrier::outgoing`] to TCP as far as it takes it, with
 //! [`Carrier::consume`].
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use tls::{EarlyData, Facts, Ticket};
 use units::Time;
 
@@ -29,11 +32,29 @@ pub enum CarrierError {
     Envelope(#[from] EnvelopeError),
     /// The peer took an envelope for stream data (a Fast Open server that knows no SSLmTCP): connect
     /// again without.
-    #[error("the server took the data in the SYN but knows no SSLmTCP; connect again without")]
+    #[error("the server took the data in the SYN but knows no SSLmTCP")]
     PlainPeer,
     /// The stream ended without close_notify: data may be missing (RFC 8446 §6.1).
     #[error("the stream was cut off: it ended without close_notify (RFC 8446 §6.1)")]
     Truncated,
+}
+
+impl Explain for CarrierError {
+    fn fault(&self) -> Fault {
+        match self {
+            CarrierError::Tls(error) => error.fault(),
+            CarrierError::Envelope(error) => error.fault(),
+            CarrierError::PlainPeer | CarrierError::Truncated => Fault::Peer,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            CarrierError::Tls(error) => error.remedy(),
+            CarrierError::PlainPeer => Some("connect again without".into()),
+            CarrierError::Envelope(_) | CarrierError::Truncated => None,
+        }
+    }
 }
 
 /// What a client begins with.

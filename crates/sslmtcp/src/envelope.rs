@@ -9,6 +9,7 @@
 //! tells an envelope from a TLS record, whose type is 0x14 or more (RFC 8446 §5.1). An envelope is
 //! framing of the byte stream: it may span segments, and nothing is said of where it is cut.
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// The least length of an envelope in bytes (document §4.2: a payload of 1024 bytes).
@@ -39,6 +40,12 @@ pub enum EnvelopeError {
     /// The padding is not zero.
     #[error("an envelope whose padding is not zero")]
     Padding,
+}
+
+impl Explain for EnvelopeError {
+    fn fault(&self) -> Fault {
+        Fault::Peer
+    }
 }
 
 /// Appends an envelope of as much of `payload` as one holds, and returns the rest. Nothing is

@@ -1,8 +1,10 @@
 //! What can go wrong, whose fault it is and what to do.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::CarrierError;
@@ -14,10 +16,10 @@ pub enum Error {
     /// TLS failed; the inner error says whose fault it is.
     #[error(transparent)]
     Tls(tls::Error),
-    /// The peer's fault: its envelope is none, or its stream was cut off.
+    /// Its envelope is none, or its stream was cut off.
     #[error(transparent)]
     Carrier(CarrierError),
-    /// The caller's or the environment's fault: the stack cannot listen or connect.
+    /// The stack cannot listen or connect.
     #[error("{0}")]
     Stack(std::sync::Arc<tcpio::Error>),
     /// TCP failed: refused, reset or timed out.
@@ -31,7 +33,7 @@ pub enum Error {
         detail: String,
     },
     /// No answer within the time given.
-    #[error("no TLS connection within {after:?}; is the server busy, or the path lossy?")]
+    #[error("no TLS connection within {after:?}")]
     TimedOut {
         /// The time given.
         after: Duration,
@@ -39,6 +41,30 @@ pub enum Error {
     /// The listener has ended with its stack.
     #[error("the listener has ended with its stack")]
     Ended,
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Tls(error) => error.fault(),
+            Error::Carrier(error) => error.fault(),
+            Error::Stack(error) => error.fault(),
+            Error::Tcp { .. } | Error::TimedOut { .. } => Fault::Peer,
+            Error::Ended => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::Tls(error) => error.remedy(),
+            Error::Carrier(error) => error.remedy(),
+            Error::Stack(error) => error.remedy(),
+            Error::TimedOut { .. } => {
+                Some("see whether the server is busy, or the path lossy".into())
+            }
+            Error::Tcp { .. } | Error::Ended => None,
+        }
+    }
 }
 
 impl Error {

@@ -31,7 +31,7 @@
 //! to TCP, then TLS, when the server or the path does not take part ([`Carried`]).
 //!
 //! [`Carrier`] is the protocol itself, a pure state machine between an [`Engine`] and a byte stream.
-
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -1,17 +1,19 @@
 //! What can go wrong with a stack, whose fault it is and what to do.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::IpAddr;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// A failure to open a stack, to listen or to connect.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The device cannot be had; the message says what to do.
+    /// The device cannot be had.
     #[error(transparent)]
     Device(#[from] packet::Error),
-    /// The caller's fault: a text or number that is no address of a host.
+    /// A text or number that is no address of a host.
     #[error("`{text}` is not an address for a stack: {problem}")]
     Address {
         /// The address as given.
@@ -19,57 +21,49 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// The caller's fault: no address was given.
-    #[error("a stack needs an address of its own: give one that no other host of the link has")]
+    /// No address was given.
+    #[error("a stack needs an address of its own")]
     NoAddress,
-    /// The caller's fault: the gateway is in none of the stack's networks.
-    #[error(
-        "the gateway {gateway} is in no network of the stack: give an address with the network's \
-         prefix, as 192.0.2.7/24"
-    )]
+    /// The gateway is in none of the stack's networks.
+    #[error("the gateway {gateway} is in no network of the stack")]
     Gateway {
         /// The gateway as given.
         gateway: IpAddr,
     },
-    /// The caller's fault: the kernel has this address itself, and would answer too.
-    #[error(
-        "{address} is the kernel's own (on {interface}), which would reset our connections: take \
-         another address of the network, or a TUN device"
-    )]
+    /// The kernel has this address itself, and would answer too.
+    #[error("{address} is the kernel's own (on {interface}), which would reset our connections")]
     OwnedByKernel {
         /// The address.
         address: IpAddr,
         /// The kernel's interface that has it.
         interface: String,
     },
-    /// The environment's fault: the interface carries no Ethernet frames.
-    #[error("{interface} is no Ethernet interface: take one that is, or a TUN device")]
+    /// The interface carries no Ethernet frames.
+    #[error("{interface} is no Ethernet interface")]
     NotEthernet {
         /// The interface.
         interface: String,
     },
-    /// The environment's fault: the interface is down.
-    #[error("{interface} is down; `ip link set {interface} up` brings it up")]
+    /// The interface is down.
+    #[error("{interface} is down")]
     Down {
         /// The interface.
         interface: String,
     },
-    /// The caller's fault: there is no tokio runtime with IO and time to drive the stack.
-    #[error("a stack is opened within a tokio runtime that has IO and time enabled")]
+    /// There is no tokio runtime with IO and time to drive the stack.
+    #[error("there is no tokio runtime with IO and time enabled")]
     NoRuntime,
     /// The stack has been shut down, or the runtime that drove it has ended.
     #[error("the stack has been shut down")]
     Closed,
-    /// The caller's fault: listening on, or connecting from, an address that is not the stack's.
+    /// Listening on, or connecting from, an address that is not the stack's.
     #[error("{address} is no address of this stack")]
     NotOurs {
         /// The address as given.
         address: IpAddr,
     },
-    /// The caller's fault, or the configuration's: the destination cannot be reached.
-    #[error(
-        "there is no way to {destination}: give the stack an address of its family, or a gateway"
-    )]
+    /// The destination cannot be reached.
+    #[error("there is no way to {destination}")]
     NoRoute {
         /// The destination.
         destination: IpAddr,
@@ -88,6 +82,49 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Device(error) => error.fault(),
+            Error::Address { .. }
+            | Error::NoAddress
+            | Error::Gateway { .. }
+            | Error::OwnedByKernel { .. }
+            | Error::NoRuntime
+            | Error::NotOurs { .. }
+            | Error::NoRoute { .. } => Fault::Caller,
+            Error::NotEthernet { .. } | Error::Down { .. } | Error::System { .. } => Fault::Machine,
+            Error::Closed => Fault::Measurement,
+            Error::Listen(error) => error.fault(),
+            Error::Connect(error) => error.fault(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Error::Device(error) => return error.remedy(),
+            Error::NoAddress => "give one that no other host of the link has",
+            Error::Gateway { .. } => "give an address with the network's prefix, as 192.0.2.7/24",
+            Error::OwnedByKernel { .. } => "take another address of the network, or a TUN device",
+            Error::NotEthernet { .. } => "take one that is, or a TUN device",
+            Error::Down { interface } => {
+                return Some(format!("bring it up with `ip link set {interface} up`").into());
+            }
+            Error::NoRuntime => "open the stack within one",
+            Error::NoRoute { .. } => "give the stack an address of its family, or a gateway",
+            Error::Listen(error) => return error.remedy(),
+            Error::Connect(error) => return error.remedy(),
+            Error::Address { .. }
+            | Error::Closed
+            | Error::NotOurs { .. }
+            | Error::System { .. } => {
+                return None;
+            }
+        };
+        Some(remedy.into())
+    }
 }
 
 impl Error {

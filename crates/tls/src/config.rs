@@ -138,7 +138,7 @@ impl ClientConfig {
         check_common(&self.versions, self.key_exchange, &self.groups, &self.alpn)?;
         if !(1..=self.groups.len()).contains(&self.key_shares) {
             let (shares, groups) = (self.key_shares, self.groups.len());
-            return Err(config(format!("key_shares is {shares}; it can be 1 to {groups}")));
+            return Err(config(format!("key_shares is {shares}, and it can be 1 to {groups}")));
         }
         if let Trust::Roots(roots) = &self.trust
             && roots.is_empty()
@@ -180,14 +180,11 @@ impl ServerConfig {
 
 /// The system's roots, the same for both libraries: the linked OpenSSL has no directory of its own on the
 /// system. `SSL_CERT_FILE` and `SSL_CERT_DIR` are obeyed.
-pub(crate) fn system_roots(library: Library) -> Result<Vec<CertificateDer<'static>>, Error> {
+pub(crate) fn system_roots() -> Result<Vec<CertificateDer<'static>>, Error> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
-        let detail = match found.errors.first() {
-            Some(cause) => format!("the system's roots cannot be read: {cause}"),
-            None => "the system has no trusted roots; install ca-certificates".to_owned(),
-        };
-        return Err(Error::Library { library, detail });
+        let cause = found.errors.first().map_or_else(String::new, |cause| format!(": {cause}"));
+        return Err(Error::NoRoots { cause });
     }
     Ok(found.certs)
 }

@@ -1,12 +1,15 @@
 //! What goes wrong, and whose fault it is.
 
 use core::fmt;
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 
 use wire::tls::Alert;
 
 use crate::{Group, Library, Version};
 
-/// An error of this crate. The variant says whose fault it is.
+/// An error of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,6 +22,12 @@ pub enum Error {
     /// The peer sent an alert, or bytes that break the protocol, or offers nothing in common.
     #[error("the peer: {0}")]
     Peer(#[from] PeerError),
+    /// The system has no trusted roots, or they cannot be read.
+    #[error("the system has no trusted roots{cause}")]
+    NoRoots {
+        /// Why, after a colon, if the system says.
+        cause: String,
+    },
     /// The library or the environment failed, by nobody's input: out of memory, no randomness.
     #[error("{library} failed: {detail}")]
     Library {
@@ -34,7 +43,7 @@ pub enum Error {
 #[non_exhaustive]
 pub enum CallerError {
     /// The library has no such mechanism.
-    #[error("{library} does not support {feature}; {hint}")]
+    #[error("{library} does not support {feature}")]
     Unsupported {
         /// The library asked.
         library: Library,
@@ -46,16 +55,22 @@ pub enum CallerError {
     /// The configuration contradicts itself.
     #[error("wrong TLS configuration: {0}")]
     Config(String),
+    /// A certificate or key that was given cannot be used.
+    #[error("{problem}")]
+    Identity {
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// The server name is neither a DNS name nor an IP address.
-    #[error(
-        "`{0}` is neither a DNS name nor an IP address; give the name that the certificate carries"
-    )]
+    #[error("`{0}` is neither a DNS name nor an IP address")]
     ServerName(String),
     /// The ticket was taken by another [`crate::Client`], and a library refuses it under another configuration.
-    #[error("the ticket belongs to another client; start the client that took it")]
+    #[error("the ticket belongs to another client")]
     ForeignTicket,
     /// The ticket was offered before. A TLS 1.3 ticket is for one use (RFC 8446 Appendix C.4).
-    #[error("the ticket was used before; take a new one from the last connection")]
+    #[error("the ticket was used before")]
     UsedTicket,
     /// More early data than [`crate::Session::early_data_room`] allows, or none is allowed.
     #[error("{wanted} bytes of early data do not fit: there is room for {room}")]
@@ -69,7 +84,7 @@ pub enum CallerError {
     #[error("the session is closed")]
     Closed,
     /// More unsent data than the session buffers.
-    #[error("{0} bytes are waiting already; write what is queued before sending more")]
+    #[error("{0} bytes are waiting already")]
     BufferFull(usize),
 }
 
@@ -86,7 +101,7 @@ impl core::error::Error for CertificateError {}
 
 impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}); {}", self.reason.text(), self.detail, self.reason.hint())
+        write!(f, "{} ({})", self.reason.text(), self.detail)
     }
 }
 
@@ -118,7 +133,7 @@ impl CertificateFault {
     }
 
     /// What to do about it.
-    pub fn hint(self) -> &'static str {
+    pub fn remedy(self) -> &'static str {
         match self {
             Self::UnknownIssuer => {
                 "trust the root that signed it, or let the server send its intermediates"
@@ -154,8 +169,70 @@ pub enum PeerError {
     NoApplicationProtocol,
 }
 
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Caller(error) => error.fault(),
+            Error::Certificate(error) => error.fault(),
+            Error::Peer(error) => error.fault(),
+            Error::NoRoots { .. } | Error::Library { .. } => Fault::Machine,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::Caller(error) => error.remedy(),
+            Error::Certificate(error) => error.remedy(),
+            Error::Peer(error) => error.remedy(),
+            Error::NoRoots { .. } => Some("install ca-certificates".into()),
+            Error::Library { .. } => None,
+        }
+    }
+}
+
+impl Explain for CallerError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            CallerError::Unsupported { hint, .. } => hint,
+            CallerError::Identity { remedy, .. } => remedy,
+            CallerError::ServerName(_) => "give the name that the certificate carries",
+            CallerError::ForeignTicket => "start the client that took it",
+            CallerError::UsedTicket => "take a new one from the last connection",
+            CallerError::BufferFull(_) => "write what is queued before sending more",
+            CallerError::Config(_) | CallerError::EarlyData { .. } | CallerError::Closed => {
+                return None;
+            }
+        };
+        Some(remedy.into())
+    }
+}
+
+impl Explain for CertificateError {
+    fn fault(&self) -> Fault {
+        Fault::Peer
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(self.reason.remedy().into())
+    }
+}
+
+impl Explain for PeerError {
+    fn fault(&self) -> Fault {
+        Fault::Peer
+    }
+}
+
 pub(crate) fn config(text: impl Into<String>) -> Error {
     CallerError::Config(text.into()).into()
+}
+
+pub(crate) fn identity(problem: impl Into<String>, remedy: &'static str) -> Error {
+    CallerError::Identity { problem: problem.into(), remedy }.into()
 }
 
 pub(crate) fn no_group_for(version: Version, groups: &[Group]) -> Error {

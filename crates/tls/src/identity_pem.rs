@@ -5,7 +5,7 @@ use openssl::nid::Nid;
 use openssl::pkey::{Id, PKey, Private};
 use openssl::x509::X509;
 
-use crate::error::config;
+use crate::error::identity;
 use crate::identity::MAX_CHAIN;
 use crate::{Error, Identity, KeyType};
 
@@ -26,9 +26,9 @@ impl Identity {
         let first = chain.first().ok_or_else(no_certificate)?;
         // Whatever the certificate's key is: not equal, or not to be compared, is another key's.
         if !first.public_key().is_ok_and(|public| public.public_eq(&key)) {
-            return Err(config(
-                "the private key is not that of the first certificate; hint: the server's own \
-                 certificate comes first, and its key is the one to give",
+            return Err(identity(
+                "the private key is not that of the first certificate",
+                "put the server's own certificate first, and give the key of that",
             ));
         }
         let chain = chain.iter().map(|one| one.to_der()).collect::<Result<_, _>>();
@@ -39,11 +39,11 @@ impl Identity {
 }
 
 fn no_certificate() -> Error {
-    config("there is no certificate in the certificate file; hint: it should be PEM, leaf first")
+    identity("there is no certificate in the certificate file", "give one in PEM, leaf first")
 }
 
 fn no_key() -> Error {
-    config("there is no private key in the key file; hint: it should be PEM, without a passphrase")
+    identity("there is no private key in the key file", "give one in PEM, without a passphrase")
 }
 
 fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
@@ -51,10 +51,12 @@ fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
     match chain.len() {
         0 => Err(no_certificate()),
         1..=MAX_CHAIN => Ok(chain),
-        more => Err(config(format!(
-            "there are {more} certificates in the certificate file, {MAX_CHAIN} at most make \
-             sense; hint: give the server's chain, not a list of roots"
-        ))),
+        more => Err(identity(
+            format!(
+                "there are {more} certificates in the certificate file, {MAX_CHAIN} at most make sense"
+            ),
+            "give the server's chain, not a list of roots",
+        )),
     }
 }
 
@@ -67,13 +69,14 @@ fn kind_of(key: &PKey<Private>) -> Result<KeyType, Error> {
     match key.id() {
         Id::RSA if key.bits() >= 4096 => Ok(KeyType::Rsa4096),
         Id::RSA if key.bits() >= LEAST_RSA_BITS => Ok(KeyType::Rsa2048),
-        Id::RSA => Err(config(format!(
-            "the RSA key has {} bits, which is too few; hint: make one of 2048 or more",
-            key.bits()
-        ))),
+        Id::RSA => Err(identity(
+            format!("the RSA key has {} bits, which is too few", key.bits()),
+            "make one of 2048 or more",
+        )),
         Id::EC if key.ec_key().is_ok_and(|key| on_p256(&key)) => Ok(KeyType::EcdsaP256),
-        _ => Err(config(
-            "the private key is of a kind that is not supported; hint: use RSA or ECDSA P-256",
+        _ => Err(identity(
+            "the private key is of a kind that is not supported",
+            "use RSA or ECDSA P-256",
         )),
     }
 }
@@ -86,6 +89,7 @@ fn on_p256(key: &EcKeyRef<Private>) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use fault::Explain;
     use openssl::ec::{EcGroup, EcKey};
     use openssl::rsa::Rsa;
     use openssl::symm::Cipher;
@@ -94,7 +98,7 @@ mod tests {
     use crate::{Client, ClientConfig, Library, Server, ServerConfig, Trust};
 
     fn problem(certificates: &str, key: &[u8]) -> String {
-        Identity::from_pem(certificates.as_bytes(), key).unwrap_err().to_string()
+        Identity::from_pem(certificates.as_bytes(), key).unwrap_err().in_one_text()
     }
 
     #[test]

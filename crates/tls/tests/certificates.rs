@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{Exchange, NAME, Setup, identity, library_pairs};
+use fault::Explain;
 use tls::{
     CertificateFault, Client, ClientConfig, Error, Identity, KeyType, Library, PeerError, Server,
     Trust, Validity, Version,
@@ -32,7 +33,7 @@ fn refused(setup: &Setup) -> (Error, Error) {
 fn fault(error: &Error) -> CertificateFault {
     match error {
         Error::Certificate(certificate) => {
-            assert!(error.to_string().contains(certificate.reason.hint()), "{error}");
+            assert_eq!(error.remedy().as_deref(), Some(certificate.reason.remedy()), "{error}");
             certificate.reason
         }
         other => panic!("not a certificate error: {other}"),

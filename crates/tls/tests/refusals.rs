@@ -40,7 +40,7 @@ fn contradictions_are_the_callers_fault() {
         (|config| config.groups.clear(), "no group"),
         (|config| config.groups = vec![Group::X25519; 2], "named twice"),
         (|config| config.key_shares = 0, "key_shares is 0"),
-        (|config| config.key_shares = 3, "key_shares is 3; it can be 1 to 2"),
+        (|config| config.key_shares = 3, "key_shares is 3, and it can be 1 to 2"),
         (|config| config.alpn = vec![Vec::new()], "1 to 255 bytes"),
         (|config| config.server_name = "a b".to_owned(), "neither a DNS name"),
         (

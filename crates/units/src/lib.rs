@@ -5,6 +5,7 @@
 //! form that it is parsed from, and serialised as that string. A wrong text gives a [`ParseError`]
 //! that names the text, what is wrong with it and a form that works. [`named!`] does the same for
 //! choices that have names.
+#![forbid(unsafe_code)]
 
 mod bytes;
 mod delay;

@@ -1,5 +1,6 @@
 //! Why bytes are not the format that they should be, or why a format cannot be emitted.
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// What is wrong with bytes read, or with a representation to be emitted.
@@ -59,4 +60,13 @@ pub(crate) fn room<'b>(
 ) -> Result<&'b mut [u8], Error> {
     let had = buffer.len();
     buffer.get_mut(..needed).ok_or(Error::BufferTooShort { format, needed, had })
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Truncated { .. } | Error::Malformed { .. } => Fault::Peer,
+            Error::BufferTooShort { .. } | Error::DoesNotFit { .. } => Fault::Caller,
+        }
+    }
 }

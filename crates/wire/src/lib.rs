@@ -22,6 +22,7 @@
 //! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
 //! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -3,6 +3,7 @@
 //!
 //! [`Handshake`] is the study as the program knows it. [`Plan`] says what to measure, [`Bench`] measures
 //! it, [`summarise`] says what came out, [`changes`] what to change, [`Findings`] puts it into a report.
+#![forbid(unsafe_code)]
 
 mod actual;
 mod advice;

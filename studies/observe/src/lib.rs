@@ -4,6 +4,7 @@
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings()`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
 //! [`Lab`] is the study: it makes connections in the lab of which all is known, and compares.
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -25,7 +26,7 @@ pub mod truth;
 pub use change::Change;
 pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
 pub use findings::{
-    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Stretch, Reported,
-    findings,
+    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Reported,
+    Stretch, findings,
 };
 pub use truth::Lab;

@@ -117,9 +117,9 @@ fn port_in_use() -> TestResult {
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let line =
         format!("gateway connect --listen {} --to 192.0.2.10:443 --insecure", taken.local_addr()?);
-    refused(folder.path(), &line, 3, "another program has this port")?;
+    refused(folder.path(), &line, 3, "stop the program that has this port")?;
     let line = format!("{CONNECT} --metrics {}", taken.local_addr()?);
-    refused(folder.path(), &line, 3, "another program has this port")
+    refused(folder.path(), &line, 3, "stop the program that has this port")
 }
 
 fn no_rights() -> TestResult {

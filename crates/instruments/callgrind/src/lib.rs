@@ -9,6 +9,7 @@
 //! the program: it has no AVX-512, SHA or vector AES instructions of the newest kinds, so a library
 //! picks other code than it may outside. Stubs of the procedure linkage table are not counted. In a
 //! program of one thread the C library's malloc takes no locks: with more threads it adds its own.
+#![forbid(unsafe_code)]
 
 mod atomics;
 mod count;

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use fault::{Explain, Fault};
+
 /// Names, and places with a cost, that a file may have at most.
 const NAMES_MAX: usize = 1 << 20;
 const PLACES_MAX: usize = 1 << 22;
@@ -16,6 +18,12 @@ pub struct ParseError {
     pub line: usize,
     /// What is wrong.
     pub what: &'static str,
+}
+
+impl Explain for ParseError {
+    fn fault(&self) -> Fault {
+        Fault::Measurement
+    }
 }
 
 /// How often an instruction was executed, and in which function.

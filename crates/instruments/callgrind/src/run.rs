@@ -1,5 +1,6 @@
 //! Running a program under callgrind.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
@@ -8,6 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use child::{End, Kept};
+
+use fault::{Explain, Fault};
 
 use crate::output::{ParseError, Profile};
 
@@ -20,7 +23,7 @@ const TEXT_MAX: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no valgrind.
-    #[error("{path} cannot be run; install it (Debian and Ubuntu: apt install valgrind)", path = path.display())]
+    #[error("{path} cannot be run", path = path.display())]
     NoValgrind {
         /// Where it was looked for.
         path: PathBuf,
@@ -45,7 +48,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// It did not end.
-    #[error("the program under valgrind did not end in {0:?}; give fewer handshakes or more time")]
+    #[error("the program under valgrind did not end in {0:?}")]
     Timeout(Duration),
     /// It failed.
     #[error("the program under valgrind failed ({status}): {message}")]
@@ -70,6 +73,31 @@ pub enum Error {
     /// Callgrind's file is not what it should be.
     #[error(transparent)]
     Output(#[from] ParseError),
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::NoValgrind { .. } | Error::Io { .. } => Fault::Machine,
+            Error::Symbol(_) | Error::Handshakes { .. } => Fault::Caller,
+            Error::Timeout(_)
+            | Error::Program { .. }
+            | Error::Refused(_)
+            | Error::NothingCollected { .. }
+            | Error::TooLarge => Fault::Measurement,
+            Error::Output(error) => error.fault(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::NoValgrind { .. } => {
+                Some("install it (Debian and Ubuntu: apt install valgrind)".into())
+            }
+            Error::Timeout(_) => Some("give fewer handshakes or more time".into()),
+            _ => None,
+        }
+    }
 }
 
 fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {

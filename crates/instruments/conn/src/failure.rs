@@ -1,22 +1,13 @@
 //! How a connection fails, and whose fault it is.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::Timeline;
-
-/// Whose fault a failure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// The other end refused, broke off or misbehaved.
-    Peer,
-    /// What was asked for cannot work.
-    Caller,
-    /// The network or this machine.
-    Environment,
-}
 
 /// Why there is no [`crate::Outcome`].
 #[derive(Debug, Clone, Error)]
@@ -42,7 +33,7 @@ pub enum Failure {
         during: &'static str,
     },
     /// No route, or the network said that the host cannot be reached.
-    #[error("the host cannot be reached ({detail}); look at the route, the firewall and the cable")]
+    #[error("the host cannot be reached ({detail})")]
     Unreachable {
         /// The system's words.
         detail: String,
@@ -65,7 +56,7 @@ pub enum Failure {
     #[error("wrong plan: {0}")]
     Plan(String),
     /// This machine could not do what was asked.
-    #[error("{call} failed: {error} (errno {errno}){hint}")]
+    #[error("{call} failed: {error} (errno {errno})")]
     Environment {
         /// The system call or step.
         call: &'static str,
@@ -73,24 +64,36 @@ pub enum Failure {
         errno: i32,
         /// The system's words.
         error: String,
-        /// What to do, beginning with `; `, or nothing.
-        hint: &'static str,
     },
 }
 
-impl Failure {
-    /// Whose fault it is.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
+impl Explain for Failure {
+    fn fault(&self) -> Fault {
         match self {
             Failure::Refused | Failure::Reset { .. } | Failure::Protocol(_) => Fault::Peer,
             Failure::Quic { peer: true, .. } => Fault::Peer,
-            Failure::Tls(tls::Error::Peer(_) | tls::Error::Certificate(_)) => Fault::Peer,
-            Failure::Tls(tls::Error::Caller(_)) | Failure::Plan(_) => Fault::Caller,
-            _ => Fault::Environment,
+            Failure::Tls(error) => error.fault(),
+            Failure::Plan(_) => Fault::Caller,
+            Failure::TimedOut { .. }
+            | Failure::Unreachable { .. }
+            | Failure::Quic { peer: false, .. }
+            | Failure::Environment { .. } => Fault::Machine,
         }
     }
 
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Failure::Unreachable { .. } => {
+                Some("look at the route, the firewall and the cable".into())
+            }
+            Failure::Tls(error) => error.remedy(),
+            Failure::Environment { errno, .. } => remedy(*errno).map(Cow::Borrowed),
+            _ => None,
+        }
+    }
+}
+
+impl Failure {
     /// A short, stable name for a sample: `timed-out`, `refused`, ...
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -116,29 +119,28 @@ impl Failure {
             libc::EHOSTUNREACH | libc::ENETUNREACH | libc::ENETDOWN | libc::ETIMEDOUT => {
                 Failure::Unreachable { detail: error.to_string() }
             }
-            errno => {
-                Failure::Environment { call, errno, error: error.to_string(), hint: hint(errno) }
-            }
+            errno => Failure::Environment { call, errno, error: error.to_string() },
         }
     }
 }
 
 /// What to do about an error of the machine.
-fn hint(errno: i32) -> &'static str {
-    match errno {
-        libc::EMFILE | libc::ENFILE => "; raise the limit of open files (ulimit -n)",
+fn remedy(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        libc::EMFILE | libc::ENFILE => "raise the limit of open files (ulimit -n)",
         libc::EACCES | libc::EPERM => {
-            "; a firewall rule, a security module or a privileged port forbids it"
+            "look for a firewall rule, a security module or a privileged port that forbids it"
         }
-        libc::EADDRINUSE => "; another program listens there: choose another port",
+        libc::EADDRINUSE => "choose another port: another program listens there",
         libc::EADDRNOTAVAIL => {
-            "; no interface of this network namespace has the address, or its ports are used up"
+            "see whether an interface of this network namespace has the address and its ports are \
+             not used up"
         }
-        libc::EAFNOSUPPORT => "; this kernel has no such address family (IPv6 off?)",
-        libc::ENOPROTOOPT | libc::EOPNOTSUPP => "; this kernel lacks the option",
-        libc::ENOBUFS | libc::ENOMEM => "; the machine is short of memory",
-        _ => "",
-    }
+        libc::EAFNOSUPPORT => "see whether this kernel has the address family (is IPv6 off?)",
+        libc::ENOPROTOOPT | libc::EOPNOTSUPP => "use a kernel that has the option",
+        libc::ENOBUFS | libc::ENOMEM => "give the machine more memory",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -151,8 +153,8 @@ mod tests {
             (libc::ECONNREFUSED, "refused", Fault::Peer),
             (libc::ECONNRESET, "reset", Fault::Peer),
             (libc::EPIPE, "reset", Fault::Peer),
-            (libc::ENETUNREACH, "unreachable", Fault::Environment),
-            (libc::EMFILE, "environment", Fault::Environment),
+            (libc::ENETUNREACH, "unreachable", Fault::Machine),
+            (libc::EMFILE, "environment", Fault::Machine),
         ] {
             let error = io::Error::from_raw_os_error(errno);
             let failure = Failure::from_io("connect", "connecting", &error);
@@ -161,9 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_failure_has_errno_and_hint() {
+    fn an_environment_failure_has_errno_and_remedy() {
         let error = io::Error::from_raw_os_error(libc::EMFILE);
-        let text = Failure::from_io("socket", "connecting", &error).to_string();
-        assert!(text.contains("errno 24") && text.contains("ulimit -n"), "{text}");
+        let failure = Failure::from_io("socket", "connecting", &error);
+        assert!(failure.to_string().contains("errno 24"), "{failure}");
+        assert!(failure.remedy().is_some_and(|remedy| remedy.contains("ulimit -n")), "{failure}");
     }
 }

@@ -27,7 +27,7 @@ pub mod untrusted;
 pub use self::quic::QuicInfo;
 pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
 pub use cpu::{CpuScope, Metered};
-pub use failure::{Failure, Fault};
+pub use failure::Failure;
 pub use log::{DEFAULT_LOG_CAPACITY, ServerLog, ServerRecord};
 pub use outcome::{Attempt, KEPT_RESPONSE, Outcome};
 pub use packet::clock::{monotonic as now, thread_cpu};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::common::*;
 use conn::{
-    ClientPlan, ClientTransport, Failure, Fault, Running, Server, ServerPlan, ServerTransport,
-    connect,
+    ClientPlan, ClientTransport, Failure, Running, Server, ServerPlan, ServerTransport, connect,
 };
+use fault::{Explain, Fault};
 use tls::{Client, Library, Version};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -244,6 +244,6 @@ async fn an_address_in_use_is_the_environments_fault() {
     let Err(failure) = Server::bind(server.address(), ServerPlan::plain()) else {
         panic!("bound twice")
     };
-    assert_eq!(failure.fault(), Fault::Environment);
+    assert_eq!(failure.fault(), Fault::Machine);
     assert!(failure.to_string().contains("choose another port"), "{failure}");
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::common::*;
 use conn::probe::{Mode, Options, ProbeError, Report, Target, Verdict, probe};
-use conn::{Fault, Running, Server, ServerPlan, ServerTransport};
+use conn::{Running, Server, ServerPlan, ServerTransport};
+use fault::{Explain, Fault};
 use lab_test::{Need, skip};
 use tls::{Library, Trust, Version};
 

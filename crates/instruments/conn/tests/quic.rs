@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::common::*;
 use conn::{
-    ClientPlan, ClientTransport, Failure, Fault, Outcome, Running, Server, ServerPlan,
-    ServerRecord, ServerTransport, connect,
+    ClientPlan, ClientTransport, Failure, Outcome, Running, Server, ServerPlan, ServerRecord,
+    ServerTransport, connect,
 };
+use fault::{Explain, Fault};
 use tls::{EarlyData, Group, Library, Ticket, Version};
 
 fn serve(change: impl FnOnce(&mut tls::ServerConfig)) -> Running {

@@ -98,7 +98,7 @@ pub async fn connect(
                     });
                 }
                 Err(error) => {
-                    tracing::warn!("no connection could be accepted: {error}; hint: raise `ulimit -n`");
+                    tracing::warn!(hint = "raise `ulimit -n`", "no connection could be accepted: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },

@@ -228,7 +228,7 @@ fn own_address(
         if own.address() != listen.ip() {
             return Err(Error::options(
                 format!("--address is {}, --listen is {}", own.address(), listen.ip()),
-                "they are the same address: leave out --address, unless its prefix is not known",
+                "leave out --address, unless its prefix is not known: they are the same address",
             ));
         }
         return Ok(own);
@@ -291,6 +291,7 @@ fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fault::{Explain, Fault};
 
     fn common(place: Place) -> Common {
         Common::new(place)
@@ -323,9 +324,8 @@ mod tests {
             (&redirect, listen("[2001:db8::1]:443"), "IPv4"),
         ] {
             let error = runtime.block_on(Device::open(common, purpose)).unwrap_err();
-            assert!(error.is_usage(), "{error}");
-            let error = error.to_string();
-            assert!(error.contains(part) && error.contains("; hint: "), "{error}");
+            assert_eq!(error.fault(), Fault::Caller, "{error}");
+            assert!(error.remedy().is_some() && error.in_one_text().contains(part), "{error}");
         }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Both keep a bounded number of connections, count what they do ([`metrics`]), and end in stages
 //! ([`ending()`]): no new connections, then a bounded time for the open ones.
+#![forbid(unsafe_code)]
 
 mod complaints;
 mod connect;

@@ -39,7 +39,7 @@ pub(crate) enum Broken {
     #[error("{} broke off: {source}", if *.side == Side::Local { "the local connection" } else { "the connection to the peer" })]
     Connection { side: Side, source: io::Error },
     /// Nothing moved for so long.
-    #[error("no byte moved for {} s or longer; raise --idle-timeout if that is usual", .0.as_secs())]
+    #[error("no byte moved for {} s or longer (raise --idle-timeout if that is usual)", .0.as_secs())]
     Idle(Duration),
 }
 

@@ -155,7 +155,7 @@ async fn carry(shared: &Shared, mut peer: SslmTcpStream) {
         Err(error) => {
             shared.metrics.failed(Failure::Unreachable);
             let to = shared.options.to;
-            let why = format!("{error}; hint: is the server at {to} running?");
+            let why = format!("{error} (see whether the server at {to} is running)");
             shared.complaints.say(with, "the server behind cannot be reached", &why);
             peer.abort();
             return;

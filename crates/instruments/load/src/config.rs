@@ -121,10 +121,7 @@ fn system_roots() -> Result<RootCertStore, Error> {
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
         let cause = found.errors.first().map_or_else(String::new, |cause| format!(": {cause}"));
-        return Err(Error::Trust(format!(
-            "the system has no trusted roots{cause}; hint: install ca-certificates, or name the \
-             server's root"
-        )));
+        return Err(Error::NoRoots { cause });
     }
     Ok(store)
 }

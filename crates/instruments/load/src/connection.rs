@@ -112,7 +112,7 @@ impl Slot {
             Some(Phase::Handshaking) => Stage::Tls,
             Some(Phase::Responding) => Stage::Response,
             Some(Phase::Ticket) => {
-                let text = "no ticket came; hint: the server may send none before a request";
+                let text = "no ticket came: the server may send none before a request";
                 return Step::Failed(Stage::Tls, Failure::new(Kind::Timeout, text));
             }
         };

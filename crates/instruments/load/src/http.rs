@@ -3,6 +3,8 @@
 
 use std::mem::MaybeUninit;
 
+use fault::{Explain, Fault};
+
 /// The longest response head that is read.
 pub const MAX_HEAD: usize = 16 * 1024;
 /// Most fields of a head.
@@ -26,6 +28,12 @@ pub enum Malformed {
     /// More came than the response.
     #[error("bytes came after the end of the response")]
     Excess,
+}
+
+impl Explain for Malformed {
+    fn fault(&self) -> Fault {
+        Fault::Peer
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,11 +69,7 @@ pub fn run_with(
     let wanted = options.connections + 2 * threads + 64;
     let may = socket::raise_file_limit(wanted as u64);
     if may < wanted as u64 {
-        return Err(Error::System(format!(
-            "{} connections need {wanted} open files, and this process may have {may}; hint: raise \
-             `ulimit -n`, or use fewer connections",
-            options.connections
-        )));
+        return Err(Error::Files { connections: options.connections, wanted, may });
     }
     let template = Template::new(options)?;
     let told: Vec<Told> = (0..threads).map(|_| Told::default()).collect();

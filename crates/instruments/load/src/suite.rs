@@ -1,8 +1,10 @@
 //! Cipher suites by their names.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use fault::{Explain, Fault};
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
 use tls::CipherSuite;
@@ -44,10 +46,20 @@ impl fmt::Debug for Suite {
 
 /// A text that names no suite.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a cipher suite: write one of {choices}")]
+#[error("`{text}` is not a cipher suite")]
 pub struct UnknownSuite {
     text: String,
     choices: String,
+}
+
+impl Explain for UnknownSuite {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(format!("choose from {}", self.choices).into())
+    }
 }
 
 impl FromStr for Suite {
@@ -74,7 +86,9 @@ mod tests {
             assert_eq!(suite.to_string().to_lowercase().parse(), Ok(suite));
             assert!(suite.to_string().starts_with("TLS_"), "{suite}");
         }
-        let error = "RC4".parse::<Suite>().unwrap_err().to_string();
-        assert!(error.contains("`RC4`") && error.contains("TLS_AES_128_GCM_SHA256"), "{error}");
+        let error = "RC4".parse::<Suite>().unwrap_err();
+        assert!(error.to_string().contains("`RC4`"), "{error}");
+        let remedy = error.remedy().unwrap_or_default();
+        assert!(remedy.contains("TLS_AES_128_GCM_SHA256"), "{remedy}");
     }
 }

@@ -1,8 +1,11 @@
 //! `https://host:port/path`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+
+use fault::{Explain, Fault};
 
 /// A URL that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +20,20 @@ pub struct Target {
 
 /// A text that is no such URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` cannot be loaded: {problem}; hint: write https://host:port/path")]
+#[error("`{text}` cannot be loaded: {problem}")]
 pub struct TargetError {
     text: String,
     problem: String,
+}
+
+impl Explain for TargetError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("write https://host:port/path".into())
+    }
 }
 
 impl FromStr for Target {
@@ -151,7 +164,7 @@ mod tests {
             "a\nb",
         ] {
             let error = text.parse::<Target>().unwrap_err();
-            assert!(error.to_string().contains("hint"), "{text}");
+            assert_eq!(error.remedy().as_deref(), Some("write https://host:port/path"), "{text}");
         }
     }
 }

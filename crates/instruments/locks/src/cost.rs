@@ -6,11 +6,13 @@
 
 mod bench;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use child::{End, Kept};
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 use stats::Estimate;
 
@@ -85,10 +87,10 @@ pub struct Cost {
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// One processor cannot contend.
-    #[error("two processors are needed and this process may use {0}; see taskset(1)")]
+    #[error("two processors are needed and this process may use {0}")]
     Processors(usize),
     /// The threads were pushed off too often.
-    #[error("the processors are too busy: {done} of {needed} undisturbed rounds; try when idle")]
+    #[error("the processors are too busy: {done} of {needed} undisturbed rounds")]
     Busy {
         /// Undisturbed rounds.
         done: usize,
@@ -120,6 +122,25 @@ pub enum CostError {
     /// A number is missing: a mistake of ours.
     #[error(transparent)]
     Statistics(#[from] stats::Error),
+}
+
+impl Explain for CostError {
+    fn fault(&self) -> Fault {
+        match self {
+            CostError::Busy { .. } => Fault::Measurement,
+            CostError::Object(error) => error.fault(),
+            _ => Fault::Machine,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            CostError::Processors(_) => Some("allow it more with taskset(1)".into()),
+            CostError::Busy { .. } => Some("try when idle".into()),
+            CostError::Object(error) => error.remedy(),
+            _ => None,
+        }
+    }
 }
 
 /// Measures `operation` in this process, as it was started: about half a second on idle processors,

@@ -1,9 +1,11 @@
 //! The embedded objects.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 
 /// A shared object that a process is started with (`LD_PRELOAD`).
@@ -18,10 +20,20 @@ pub enum Object {
 
 /// Why an object could not be put where a process can load it.
 #[derive(Debug, thiserror::Error)]
-#[error("writing {path}: {source}; give a directory that can be written and mapped", path = path.display())]
+#[error("writing {path}: {source}", path = path.display())]
 pub struct ObjectError {
     path: PathBuf,
     source: std::io::Error,
+}
+
+impl Explain for ObjectError {
+    fn fault(&self) -> Fault {
+        Fault::Machine
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("give a directory that can be written and mapped".into())
+    }
 }
 
 impl Object {

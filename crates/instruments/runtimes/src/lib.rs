@@ -12,15 +12,18 @@
 //! takes a pre-shared key; RFC 5246 §7.3: keys change before any certificate came). Each program reads
 //! that flight off its own connections, as a client what comes in, as a server what goes out. Go's
 //! `ConnectionState.DidResume` is held against it; Java's JSSE says nothing of its own.
+#![forbid(unsafe_code)]
 
 mod about;
 mod child;
 mod peer;
 mod toolchain;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use units::named;
@@ -43,7 +46,7 @@ named! {
 #[derive(Debug, Error)]
 pub enum Error {
     /// The environment's: the toolchain is not on the machine.
-    #[error("{runtime} is not here: {why}; {hint}")]
+    #[error("{runtime} is not here: {why}")]
     NotHere {
         /// Which.
         runtime: Runtime,
@@ -111,6 +114,26 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::NotHere { .. } | Error::Build { .. } | Error::Io { .. } => Fault::Machine,
+            Error::Unsupported { .. }
+            | Error::Failed { .. }
+            | Error::Crashed { .. }
+            | Error::Hung { .. }
+            | Error::Rubbish { .. } => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::NotHere { hint, .. } => Some((*hint).into()),
+            _ => None,
+        }
+    }
 }
 
 /// What a connection must agree on, by IANA's numbers.

@@ -1,5 +1,6 @@
 //! Builds drivers: each by itself, into the cache, whole or not at all.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use child::{Child, End};
+use fault::{Explain, Fault};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::Serialize;
@@ -24,14 +26,10 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// There are no sources to build it of.
-    #[error(
-        "{0}: its sources are not here; hint: run `make drivers` in a checkout, or give --drivers"
-    )]
+    #[error("{0}: its sources are not here")]
     NoSources(String),
     /// There is nothing to build it with.
-    #[error(
-        "{driver}: {} could not be started: {source}; hint: drivers need a Rust toolchain", .cargo.display()
-    )]
+    #[error("{driver}: {} could not be started: {source}", .cargo.display())]
     NoCargo {
         /// Which driver.
         driver: String,
@@ -41,7 +39,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// The build failed.
-    #[error("{driver}: {reason}; hint: {} has the rest", .log.display())]
+    #[error("{driver}: {reason}")]
     Failed {
         /// Which driver.
         driver: String,
@@ -69,8 +67,27 @@ pub enum BuildError {
         source: io::Error,
     },
     /// It was ended half way.
-    #[error("{0}: ended half way; what was built before is kept")]
+    #[error("{0}: ended half way, and what was built before is kept")]
     Ended(String),
+}
+
+impl Explain for BuildError {
+    fn fault(&self) -> Fault {
+        Fault::Machine
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            BuildError::NoSources(_) => {
+                Some("run `make drivers` in a checkout, or give --drivers".into())
+            }
+            BuildError::NoCargo { .. } => Some("install a Rust toolchain".into()),
+            BuildError::Failed { log, .. } => {
+                Some(format!("read the rest in {}", log.display()).into())
+            }
+            BuildError::NotIt { .. } | BuildError::File { .. } | BuildError::Ended(_) => None,
+        }
+    }
 }
 
 /// A driver that was built.

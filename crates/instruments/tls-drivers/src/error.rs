@@ -1,12 +1,15 @@
 //! What can go wrong, and whose fault it is.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
+
+use fault::{Explain, Fault};
 
 /// The library, or its driver.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// The file is no driver, or one for another version of the interface.
-    #[error("{} cannot be used as a driver: {what}; hint: `make drivers` builds it anew", .path.display())]
+    #[error("{} cannot be used as a driver: {what}", .path.display())]
     NotADriver {
         /// The file.
         path: PathBuf,
@@ -87,7 +90,7 @@ pub enum DriverError {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A name that stands for nothing.
-    #[error("there is no {kind} `{given}`; there are: {}", .known.join(", "))]
+    #[error("there is no {kind} `{given}`")]
     Unknown {
         /// What it should have been.
         kind: &'static str,
@@ -115,6 +118,40 @@ pub enum Error {
         source: std::io::Error,
     },
     /// There is no folder with the drivers' sources.
-    #[error("no drivers are found at {}; hint: run `make drivers` in a checkout, or give --drivers", .0.display())]
+    #[error("no drivers are found at {}", .0.display())]
     NoSources(PathBuf),
+}
+
+impl Explain for DriverError {
+    fn fault(&self) -> Fault {
+        match self {
+            DriverError::NotADriver { .. } | DriverError::Machine { .. } => Fault::Machine,
+            _ => Fault::Measurement,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            DriverError::NotADriver { .. } => Some("build it anew with `make drivers`".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::Unknown { known, .. } => {
+                Some(format!("choose from {}", known.join(", ")).into())
+            }
+            Error::NoSources(_) => {
+                Some("run `make drivers` in a checkout, or give --drivers".into())
+            }
+            Error::Description { .. } | Error::File { .. } => None,
+        }
+    }
 }

@@ -21,6 +21,7 @@ mod workload;
 
 use serde::{Deserialize, Serialize};
 
+pub use ::host::HostError;
 pub use catalog::{Catalog, Driver, Fact, Folders, State};
 pub use driver::{Conn, Context, Io, Library, Session, Step, Transport};
 pub use error::{DriverError, Error};
@@ -30,7 +31,6 @@ pub use job::{
 pub use locks::Counts as LockCounts;
 pub use null::NULL;
 pub use suite::{Cipher, Group, Key, Suite, Version};
-pub use ::host::HostError;
 pub use supervise::{Supervisor, SupervisorOptions, question, reply};
 
 /// What a library says that was agreed on.

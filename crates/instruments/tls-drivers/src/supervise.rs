@@ -114,7 +114,10 @@ impl Supervisor {
         Launch {
             program: self.options.program.clone(),
             arguments: self.options.arguments.iter().map(OsString::from).collect(),
-            environment: preload.map(|object| ("LD_PRELOAD".into(), object.into())).into_iter().collect(),
+            environment: preload
+                .map(|object| ("LD_PRELOAD".into(), object.into()))
+                .into_iter()
+                .collect(),
         }
     }
 }

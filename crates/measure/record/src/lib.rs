@@ -22,6 +22,7 @@
 //! Version [`Schema::CURRENT`]. A newer minor version may add fields: they are ignored. A newer
 //! major version is refused. Samples that failed or timed out are data: they are kept, and count as
 //! done for a resumed run.
+#![forbid(unsafe_code)]
 
 mod attachment;
 mod environment;

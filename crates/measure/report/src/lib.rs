@@ -11,6 +11,7 @@
 //! - The same input gives the same bytes: there is no clock, no random identifier and no hash order.
 //! - Every text is data: it is escaped for HTML, for the plotting library's markup and for the
 //!   terminal, since server names and host names come from strangers.
+#![forbid(unsafe_code)]
 
 mod clean;
 mod html;

@@ -28,6 +28,7 @@
 //! acceleration comes from the jackknife, and the jackknife is inconsistent for a median (Efron
 //! 1979 §3; the leave-one-out medians take two or three values only), so the correction would be
 //! noise that looks like care.
+#![forbid(unsafe_code)]
 
 mod bootstrap;
 mod cells;

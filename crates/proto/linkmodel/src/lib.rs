@@ -59,6 +59,7 @@
 //!
 //! Memory is bounded: [`DELAY_LINE_FRAMES`] and [`DELAY_LINE_BYTES`] limit what is on its way and,
 //! apart from that, what waits. After it has grown to its load the model allocates nothing per frame.
+#![forbid(unsafe_code)]
 
 mod codel;
 mod config;

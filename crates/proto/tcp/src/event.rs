@@ -1,7 +1,9 @@
 //! Names of connections and listeners, what happens to them, and what goes wrong.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 /// A connection of an [`Endpoint`](crate::Endpoint). Never used again for another one.
@@ -66,16 +68,16 @@ pub enum CloseReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StreamError {
     /// Nothing to read, or no room to write, for now.
-    #[error("not now; an event says when")]
+    #[error("not now: an event says when")]
     WouldBlock,
     /// This side has closed its direction.
-    #[error("this side has closed its direction; nothing can be written after that")]
+    #[error("nothing can be written after this side has closed its direction")]
     Shutdown,
     /// The connection is over.
     #[error("the connection is over: {}", reason(*.0))]
     Closed(CloseReason),
     /// There is no such connection any more.
-    #[error("no such connection; it was released")]
+    #[error("no such connection")]
     Unknown,
 }
 
@@ -83,7 +85,7 @@ fn reason(reason: CloseReason) -> &'static str {
     match reason {
         CloseReason::Finished => "both sides have closed",
         CloseReason::Reset => "the peer reset it",
-        CloseReason::Refused => "the peer refused it; is a server listening there?",
+        CloseReason::Refused => "the peer refused it",
         CloseReason::TimedOut => "the peer did not answer in time",
         CloseReason::Aborted => "this side reset it",
     }
@@ -93,7 +95,7 @@ fn reason(reason: CloseReason) -> &'static str {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// The addresses are of different families, unspecified or not unicast.
-    #[error("{local} cannot connect to {remote}; give unicast addresses of one family")]
+    #[error("{local} cannot connect to {remote}")]
     Address {
         /// This side's.
         local: SocketAddr,
@@ -101,12 +103,10 @@ pub enum ConnectError {
         remote: SocketAddr,
     },
     /// There is a connection between the two already, or no port is free.
-    #[error("no port of {0} is free towards that peer; close connections or give another address")]
+    #[error("no port of {0} is free towards that peer")]
     NoPort(SocketAddr),
     /// More data for the SYN than the send buffer may hold.
-    #[error(
-        "{len} bytes for the SYN are more than the send buffer's {limit}; write the rest later"
-    )]
+    #[error("{len} bytes for the SYN are more than the send buffer's {limit}")]
     SynData {
         /// Bytes of [`ConnectOptions::syn_data`](crate::ConnectOptions::syn_data).
         len: usize,
@@ -114,7 +114,7 @@ pub enum ConnectError {
         limit: usize,
     },
     /// The endpoint has as many connections as it may.
-    #[error("there are {0} connections, the most allowed; close some or allow more")]
+    #[error("there are {0} connections, the most allowed")]
     TooMany(usize),
 }
 
@@ -122,11 +122,58 @@ pub enum ConnectError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ListenError {
     /// A listener is there already.
-    #[error("a listener is on {0} already; give another port")]
+    #[error("a listener is on {0} already")]
     InUse(SocketAddr),
     /// Port 0 cannot be listened on.
-    #[error("port 0 names no port; give one from 1 to 65535")]
+    #[error("port 0 names no port")]
     NoPort,
+}
+
+impl Explain for StreamError {
+    fn fault(&self) -> Fault {
+        match self {
+            StreamError::WouldBlock | StreamError::Shutdown | StreamError::Unknown => Fault::Caller,
+            StreamError::Closed(_) => Fault::Peer,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            StreamError::Closed(CloseReason::Refused) => {
+                Some("see whether a server is listening there".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Explain for ConnectError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            ConnectError::Address { .. } => "give unicast addresses of one family",
+            ConnectError::NoPort(_) => "close connections or give another address",
+            ConnectError::SynData { .. } => "write the rest later",
+            ConnectError::TooMany(_) => "close some or allow more",
+        };
+        Some(remedy.into())
+    }
+}
+
+impl Explain for ListenError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ListenError::InUse(_) => Some("give another port".into()),
+            ListenError::NoPort => Some("give one from 1 to 65535".into()),
+        }
+    }
 }
 
 /// Why a packet was ignored. The peer's or the path's fault, or no fault at all.

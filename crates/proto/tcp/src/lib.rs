@@ -28,6 +28,7 @@
 //! keep no state.
 //!
 //! Not done: ECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO.
+#![forbid(unsafe_code)]
 
 mod config;
 mod congestion;

@@ -63,6 +63,7 @@
 //! Connections are bounded by [`Limits::connections`]. What came out of order is bounded by
 //! [`Limits::stream_bytes`] a direction and [`Limits::held_bytes`] in all; a hello that is cut in
 //! pieces by 32 KiB a direction. In order, nothing is copied or allocated per packet.
+#![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

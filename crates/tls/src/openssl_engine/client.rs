@@ -18,7 +18,7 @@ use super::session::{ClientSide, OpenSslSession, Side};
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::ticket::{Origin, Secret};
-use crate::{CallerError, Error, Library, Session, Ticket, Version};
+use crate::{CallerError, Error, Session, Ticket, Version};
 
 /// Where a connection's newest session is put by the callback.
 #[derive(Clone, Default)]
@@ -75,7 +75,7 @@ impl Client {
         match &config.trust {
             Trust::Roots(roots) => context.set_cert_store(store(roots.iter().map(Vec::as_slice))?),
             Trust::System => {
-                let roots = system_roots(Library::OpenSsl)?;
+                let roots = system_roots()?;
                 // As rustls does, leave out what this library cannot read.
                 let usable =
                     roots.iter().map(AsRef::as_ref).filter(|der| X509::from_der(der).is_ok());

@@ -15,7 +15,7 @@ use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::hello::Watch;
 use crate::ticket::Origin;
-use crate::{CallerError, EarlyData, Error, Facts, Library, Session, Ticket};
+use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
 /// A prepared rustls client.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ fn verifier(
             }
         }
         Trust::System => {
-            store.add_parsable_certificates(system_roots(Library::Rustls)?);
+            store.add_parsable_certificates(system_roots()?);
         }
         Trust::Insecure => return Ok(Arc::new(AcceptAnyCertificate(Arc::clone(provider)))),
     }

@@ -71,7 +71,6 @@ async fn reset(server: SocketAddr, client: &tls::Client) -> conn::Attempt {
         call: "a connection to be reset",
         errno: error.raw_os_error().unwrap_or(0),
         error: error.to_string(),
-        hint: "",
     };
     let mut session = client.start(None)?;
     let mut hello = Vec::new();

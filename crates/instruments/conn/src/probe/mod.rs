@@ -20,11 +20,13 @@ pub use report::{
 };
 pub use resolve::Family;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
-use crate::{Failure, Fault};
+use crate::Failure;
 
 /// Most repeats of each mode.
 pub const MAX_REPEATS: u32 = 10;
@@ -104,7 +106,7 @@ pub enum ProbeError {
     #[error("{0}")]
     Options(String),
     /// The name does not resolve.
-    #[error("the host `{host}` is not known: {detail}; check the name, and this machine's DNS")]
+    #[error("the host `{host}` is not known: {detail}")]
     UnknownHost {
         /// The host as given.
         host: String,
@@ -112,7 +114,7 @@ pub enum ProbeError {
         detail: String,
     },
     /// The name has no address of the family asked for.
-    #[error("the host `{host}` has no {family} address; use the other family")]
+    #[error("the host `{host}` has no {family} address")]
     NoAddress {
         /// The host as given.
         host: String,
@@ -131,14 +133,21 @@ pub enum ProbeError {
     },
 }
 
-impl ProbeError {
-    /// Whose fault it is.
-    #[must_use]
-    pub fn fault(&self) -> Fault {
+impl Explain for ProbeError {
+    fn fault(&self) -> Fault {
         match self {
             ProbeError::Options(_) | ProbeError::NoAddress { .. } => Fault::Caller,
-            ProbeError::UnknownHost { .. } => Fault::Environment,
+            ProbeError::UnknownHost { .. } => Fault::Machine,
             ProbeError::NoConnection { failure, .. } => failure.fault(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ProbeError::Options(_) => None,
+            ProbeError::UnknownHost { .. } => Some("check the name, and this machine's DNS".into()),
+            ProbeError::NoAddress { .. } => Some("use the other family".into()),
+            ProbeError::NoConnection { failure, .. } => failure.remedy(),
         }
     }
 }

@@ -73,13 +73,13 @@ fn of_kind(during: &'static str, kind: io::ErrorKind, detail: &str) -> Failure {
 
 /// This machine's fault.
 pub(super) fn environment(call: &'static str, error: &str) -> Failure {
-    Failure::Environment { call, errno: 0, error: error.to_owned(), hint: "" }
+    Failure::Environment { call, errno: 0, error: error.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Fault;
+    use fault::{Explain, Fault};
 
     #[test]
     fn a_failure_keeps_whose_fault_it_is() {
@@ -87,9 +87,9 @@ mod tests {
         for (kind, name, fault) in [
             (io::ErrorKind::ConnectionRefused, "refused", Fault::Peer),
             (io::ErrorKind::ConnectionReset, "reset", Fault::Peer),
-            (io::ErrorKind::TimedOut, "unreachable", Fault::Environment),
+            (io::ErrorKind::TimedOut, "unreachable", Fault::Machine),
             (io::ErrorKind::UnexpectedEof, "protocol", Fault::Peer),
-            (io::ErrorKind::Other, "environment", Fault::Environment),
+            (io::ErrorKind::Other, "environment", Fault::Machine),
         ] {
             let of_tcp = sslmtcp::Error::Tcp { during, kind, detail: "x".to_owned() };
             let failure = io("reading", &io::Error::from(of_tcp));
