@@ -65,8 +65,6 @@ pub fn epilogue(text: &str, meanings: &[(Exit, &str)]) -> String {
     text
 }
 
-pub use crate::explain::{Failed, OrExit};
-
 /// What a command comes to.
 pub type Outcome = Result<Exit, Problem>;
 

@@ -8,7 +8,6 @@ mod doctor;
 mod drivers;
 mod drivers_args;
 mod exit;
-mod explain;
 mod figures;
 mod files;
 mod gateway;

@@ -7,8 +7,8 @@ use crate::talk::Talk;
 /// Answers.
 #[cfg(feature = "query")]
 pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
-    use crate::exit::{Exit, OrExit};
-    use query::{Error, Format, QUESTIONS};
+    use crate::exit::Exit;
+    use query::{Format, QUESTIONS};
 
     let Some(question) = &args.question else {
         let mut text = String::from("Questions:\n");
@@ -20,26 +20,20 @@ pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
         return Ok(Exit::Done);
     };
     let format = if args.json.json { Format::Json } else { Format::Table };
-    let answered = query::run(&args.records, question, format, &mut std::io::stdout());
-    let usage = |error: &Error| {
-        matches!(error, Error::NoDataSet(_) | Error::NoQuestion(_) | Error::Query(_))
-    };
-    match answered {
-        Ok(()) => Ok(Exit::Done),
-        Err(error) if usage(&error) => Err(error).or_exit(Exit::Usage),
-        Err(error) => Err(error).or_exit(Exit::Results),
-    }
+    query::run(&args.records, question, format, &mut std::io::stdout())?;
+    Ok(Exit::Done)
 }
 
 /// Says how to have it.
 #[cfg(not(feature = "query"))]
 pub fn query(args: &QueryArgs, _talk: &Talk) -> Outcome {
-    use crate::exit::{Exit, Failed};
+    use fault::{Fault, Problem};
 
-    let error = anyhow::anyhow!(
-        "this program was built without its SQL engine; hint: build it with `cargo build --release \
-         -p cli --features query`, or ask {} with any engine that reads Parquet",
+    let remedy = format!(
+        "build it with `cargo build --release -p cli --features query`, or ask {} with any engine that \
+         reads Parquet",
         args.records.display()
     );
-    Err(Failed { exit: Exit::Machine, error }.into())
+    Err(Problem::new(Fault::Machine, "this program was built without its SQL engine")
+        .with_remedy(remedy))
 }

@@ -11,7 +11,6 @@ use fault::Problem;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::args::Colour;
-use crate::explain::split;
 use crate::value::Refused;
 
 /// How much is said, and in which colours.
@@ -96,15 +95,6 @@ impl Talk {
         self.warning(what);
         if let Some(remedy) = remedy {
             self.advice(remedy);
-        }
-    }
-
-    /// A warning whose text may hold its remedy.
-    pub fn warning_with_hint(&self, text: &str) {
-        let (problem, hints) = split(text);
-        self.warning(problem);
-        for hint in hints {
-            self.advice(&hint);
         }
     }
 

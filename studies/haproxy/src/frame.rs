@@ -183,7 +183,8 @@ fn given(options: &Options<'_>) -> Result<Plan, Problem> {
             let Number { name, least, most, .. } = MILLISECONDS;
             let given = u64::try_from(duration.duration().as_millis()).unwrap_or(u64::MAX);
             if !(least..=most).contains(&given) {
-                let what = format!("--duration is {duration}; expected {least} ms to {} s", most / 1000);
+                let what =
+                    format!("--duration is {duration}; expected {least} ms to {} s", most / 1000);
                 return Err(Problem::new(Fault::Caller, what));
             }
             sweep.numbers.insert(name.to_owned(), given);
@@ -232,7 +233,8 @@ impl Ready {
     }
 
     fn builds(&self) -> &Builds {
-        self.builds.get_or_init(|| Builds::cached(&self.wanted, &self.sources, &self.workshop.cache))
+        self.builds
+            .get_or_init(|| Builds::cached(&self.wanted, &self.sources, &self.workshop.cache))
     }
 }
 

@@ -22,11 +22,8 @@ use crate::sample::sample;
 pub fn measure(runs: &[Run], builds: &Builds, session: &mut Session<'_>) -> Result<End, Problem> {
     let mut identities: BTreeMap<String, Identity> = BTreeMap::new();
     let left = |run: &&Run| !session.is_finished(&run.point.fields(), run.repeat);
-    let left: Vec<&Run> = runs
-        .iter()
-        .filter(|run| builds.find(&run.point).is_some())
-        .filter(left)
-        .collect();
+    let left: Vec<&Run> =
+        runs.iter().filter(|run| builds.find(&run.point).is_some()).filter(left).collect();
     let mut expected = Expected::of(left.iter().map(|run| run.expected()).sum::<Duration>());
     for run in left {
         if let Some(end) = session.stop() {

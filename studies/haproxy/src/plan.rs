@@ -192,9 +192,8 @@ fn points(sweep: &Sweep, cores: usize) -> Result<Vec<Point>, Problem> {
     for word in list(sweep, "threads") {
         threads(&word, 1, MOST_THREADS, 0)?;
     }
-    let proxies = |word: &String| {
-        word.parse().is_ok_and(|count: usize| (1..=MOST_PROXIES).contains(&count))
-    };
+    let proxies =
+        |word: &String| word.parse().is_ok_and(|count: usize| (1..=MOST_PROXIES).contains(&count));
     if !list(sweep, "proxies").iter().all(proxies) {
         let what = format!("1 to {MOST_PROXIES} proxies can stand in a row");
         return Err(PlanError::OutOfRange { sweep: sweep.name.clone(), what }.into());
@@ -281,17 +280,19 @@ mod tests {
         Plan::parse(&text, "x").unwrap()
     }
 
-    const TWO: &str = r#"library = ["openssl-1.1.1w", "openssl-3.0.2"], locks = ["pthread", "light"]"#;
+    const TWO: &str =
+        r#"library = ["openssl-1.1.1w", "openssl-3.0.2"], locks = ["pthread", "light"]"#;
 
     #[test]
     fn threads_go_to_the_cores_and_past_them() {
         let counts = |cores| {
-            let mut counts: Vec<usize> = plan(r#"library = "boringssl", scenario = "full", repeat = 1"#)
-                .runs(cores)
-                .unwrap()
-                .iter()
-                .map(|run| run.point.threads)
-                .collect();
+            let mut counts: Vec<usize> =
+                plan(r#"library = "boringssl", scenario = "full", repeat = 1"#)
+                    .runs(cores)
+                    .unwrap()
+                    .iter()
+                    .map(|run| run.point.threads)
+                    .collect();
             counts.dedup();
             counts
         };
@@ -328,9 +329,13 @@ mod tests {
     fn a_command_measures_its_point_again() {
         let runs = plan(r#"library = "openssl-3.0.2", threads = 2, repeat = 1"#).runs(2).unwrap();
         let line = &runs[1].command;
-        let start = "wiretax stacks haproxy --haproxy 3.0.11 --scenario chain --tls tls1.3 --key rsa";
+        let start =
+            "wiretax stacks haproxy --haproxy 3.0.11 --scenario chain --tls tls1.3 --key rsa";
         assert!(line.starts_with(start), "{line}");
-        assert!(line.ends_with("--repeat 1 --duration 2000ms --connections 32 --load-threads 2"), "{line}");
+        assert!(
+            line.ends_with("--repeat 1 --duration 2000ms --connections 32 --load-threads 2"),
+            "{line}"
+        );
     }
 
     #[test]
@@ -347,7 +352,9 @@ mod tests {
             let error = plan(&format!(r#"library = "boringssl", {fields}"#)).runs(2).unwrap_err();
             assert!(error.to_string().contains(said), "{error}");
         }
-        let light = plan(r#"library = "boringssl", haproxy = ["2.6.12", "3.0.11"], locks = "light", threads = 1"#);
+        let light = plan(
+            r#"library = "boringssl", haproxy = ["2.6.12", "3.0.11"], locks = "light", threads = 1"#,
+        );
         assert!(light.runs(2).unwrap().iter().all(|run| run.point.locks == Locks::Light));
     }
 

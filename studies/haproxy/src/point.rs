@@ -45,7 +45,13 @@ pub const AXES: Axes<Point> = Axes {
         axis!("haproxy", release, "3.0.11", "VERSIONS", "HAProxy's releases: 3.0.11, 2.6.12"),
         axis!("scenario", scenario, "full,chain", "NAMES", "Scenarios: full, chain"),
         axis!("tls", version, "tls1.3", "VERSIONS", "TLS versions: tls1.2, tls1.3"),
-        axis!("key", key, "rsa-2048", "KEYS", "Keys of the certificates: rsa-2048, rsa-4096, ecdsa-p256"),
+        axis!(
+            "key",
+            key,
+            "rsa-2048",
+            "KEYS",
+            "Keys of the certificates: rsa-2048, rsa-4096, ecdsa-p256"
+        ),
         axis!("group", group, "x25519", "GROUPS", "Groups: x25519, secp256r1, x25519mlkem768"),
         axis!("proxies", proxies, "10", "COUNTS", "Proxies in a row in the chain, up to 100"),
         axis!(

@@ -39,9 +39,10 @@ impl study::Findings for Findings {
     fn subject(&self) -> Subject {
         Subject {
             title: "HAProxy on TLS libraries".to_owned(),
-            question: "How many connections does HAProxy take on each TLS library, and what does each \
+            question:
+                "How many connections does HAProxy take on each TLS library, and what does each \
                        cost?"
-                .to_owned(),
+                    .to_owned(),
         }
     }
 
@@ -272,13 +273,20 @@ mod tests {
         assert_eq!(findings.tables().len(), 2);
         assert!(findings.empty().is_none());
         let answer = findings.answer()[0].to_plain();
-        assert!(answer.contains("least with openssl-1.1.1w with pthread locks: 999 µs"), "{answer}");
+        assert!(
+            answer.contains("least with openssl-1.1.1w with pthread locks: 999 µs"),
+            "{answer}"
+        );
         let (_, ours) = &findings.counterparts()[0];
         assert!(matches!(ours, Counterpart::NotMeasured { .. }), "no AWS-LC: {ours:?}");
-        let ours = findings.counterparts().into_iter().find(|(key, _)| key.contains("3.0.2")).unwrap().1;
+        let ours =
+            findings.counterparts().into_iter().find(|(key, _)| key.contains("3.0.2")).unwrap().1;
         let Counterpart::Ours { value, difference, .. } = ours else { panic!("{ours:?}") };
         assert_eq!(value, 501.0);
-        assert!(difference.starts_with("× 1.1.1w: 0.44 published, 0.50 here; openssl-3.0.2"), "{difference}");
+        assert!(
+            difference.starts_with("× 1.1.1w: 0.44 published, 0.50 here; openssl-3.0.2"),
+            "{difference}"
+        );
         assert!(section(&Summary::default()).is_none());
     }
 

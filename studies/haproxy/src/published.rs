@@ -120,9 +120,9 @@ fn counterpart(summary: &Summary, one: &Published) -> Counterpart {
     let base = reference(one.scenario, one.threads);
     let published = one.figure.value.zip(base).map(|(own, base)| own / base);
     let published = published.map_or(String::new(), |ratio| format!("{ratio:.2} published, "));
-    let ours = row.ratio.map_or(String::new(), |ratio| {
-        format!("× 1.1.1w: {published}{:.2} here; ", ratio.value)
-    });
+    let ours = row
+        .ratio
+        .map_or(String::new(), |ratio| format!("× 1.1.1w: {published}{:.2} here; ", ratio.value));
     let difference = format!("{ours}{}, threads: {}", row.cell.library, row.cell.threads);
     let interval = Some((estimate.low, estimate.high));
     Counterpart::Ours { value: estimate.value, interval, difference }
@@ -163,7 +163,9 @@ mod tests {
         for driver in DRIVERS {
             assert!(!names(driver).is_empty(), "{driver}");
         }
-        let covered = |one: &Published| DRIVERS.iter().any(|name| names(name).contains(&one.library.as_str()));
+        let covered = |one: &Published| {
+            DRIVERS.iter().any(|name| names(name).contains(&one.library.as_str()))
+        };
         assert!(PUBLISHED.iter().all(covered));
     }
 }

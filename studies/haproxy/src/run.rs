@@ -41,10 +41,7 @@ pub(crate) struct Measured {
 
 impl Bench<'_> {
     /// What the run came to; `None` when the user stops it.
-    pub(crate) fn run(
-        &self,
-        interrupted: &dyn Fn() -> bool,
-    ) -> Result<Option<Measured>, Problem> {
+    pub(crate) fn run(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Measured>, Problem> {
         let role = self.run.point.role();
         // The server behind a chain is a process of its own, so that its CPU time is not the proxies'.
         let _origin = match role {

@@ -68,7 +68,8 @@ pub struct Cell {
 
 impl Cell {
     fn of(point: Point) -> Cell {
-        let Point { scenario, version, threads, library, locks, key, group, proxies, release } = point;
+        let Point { scenario, version, threads, library, locks, key, group, proxies, release } =
+            point;
         let other = format!("{key} {group} {proxies} {release}");
         Cell { scenario, version, threads, library, locks, other }
     }

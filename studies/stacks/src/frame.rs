@@ -346,8 +346,7 @@ impl study::Plan for Ready {
             return Ok(End::Complete);
         }
         let hosts = self.hosts.as_ref();
-        let bench =
-            Bench { hosts, roster: &self.roster, seed: self.plan.seed, cores: self.cores };
+        let bench = Bench { hosts, roster: &self.roster, seed: self.plan.seed, cores: self.cores };
         Ok(bench.run(&self.expanded, session)?.end)
     }
 

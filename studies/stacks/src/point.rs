@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use study::{Axes, axis};
-use tls_drivers::{
-    Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload,
-};
+use tls_drivers::{Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload};
 
 use crate::programs;
 use crate::roster::NULL;

@@ -80,12 +80,7 @@ impl Hosts for Play {
         Ok(Identity { chain: text(), key: text(), roots: text(), name: "a.example".to_owned() })
     }
 
-    fn run(
-        &self,
-        job: &Job,
-        limit: Duration,
-        _: &dyn Fn() -> bool,
-    ) -> Result<Reply, HostFailure> {
+    fn run(&self, job: &Job, limit: Duration, _: &dyn Fn() -> bool) -> Result<Reply, HostFailure> {
         self.runs.borrow_mut().push(job.clone());
         self.calls.set(self.calls.get() + 1);
         let (name, part) = self.part(&job.server);
@@ -466,7 +461,9 @@ fn without_callgrind_the_rest_is_measured() {
 fn nothing_measured_says_nothing_wrong() {
     let summary = summarise([]);
     let findings = Findings::new(summary.clone(), 1e5, 1);
-    assert!(summary.is_empty() && findings.empty().is_some() && findings.sections().unwrap().is_empty());
+    assert!(
+        summary.is_empty() && findings.empty().is_some() && findings.sections().unwrap().is_empty()
+    );
     assert!(findings.answer()[0].to_plain().contains("not known"));
 }
 
@@ -549,7 +546,8 @@ fn printed(sweep: &str) -> String {
 
 #[test]
 fn a_sweep_prints_whatever_it_measured() {
-    let both = r#"name = "cli", library = ["openssl-1.1.1w", "openssl-3.0.2"], ms = 100, repeat = 3"#;
+    let both =
+        r#"name = "cli", library = ["openssl-1.1.1w", "openssl-3.0.2"], ms = 100, repeat = 3"#;
     for (axes, words) in [
         (r#"workload = "full", key = "rsa-2048""#, &["RSA-2048", "openssl 1.1.1w", "902"][..]),
         (
@@ -597,7 +595,9 @@ fn published_figures_have_ours_beside_them() {
     let same = Counterpart::Ours { value, interval: None, difference: String::new() };
     assert_eq!(trial, &same);
     let light = of("resume-chain/OpenSSL 1.1.1w, light, 64 threads");
-    assert!(matches!(light, Counterpart::NotMeasured { command } if command.contains("pthread,light")));
+    assert!(
+        matches!(light, Counterpart::NotMeasured { command } if command.contains("pthread,light"))
+    );
 }
 
 #[test]
@@ -607,8 +607,7 @@ fn earlier_names_are_read() {
         .unwrap();
     sample.values.insert("lied_connections".to_owned(), 0.0);
     let mut failed = sample.clone();
-    (failed.repeat, failed.outcome) =
-        (7, record::Outcome::Failed { reason: "lied".to_owned() });
+    (failed.repeat, failed.outcome) = (7, record::Outcome::Failed { reason: "lied".to_owned() });
     let summary = summarise([sample, failed]);
     assert!(summary.cells[0].median(crate::value::MISREPORTED).is_some());
     assert!(summary.cells[0].failed.contains_key("misreported"));

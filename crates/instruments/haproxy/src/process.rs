@@ -65,9 +65,9 @@ impl Process {
         identity: &Identity,
         config: &dyn Fn(&Path) -> Result<String, Error>,
     ) -> Result<Self, Error> {
-        let program = built.program(locks).ok_or_else(|| {
-            Error::NoLightLocks { haproxy: built.haproxy.clone() }
-        })?;
+        let program = built
+            .program(locks)
+            .ok_or_else(|| Error::NoLightLocks { haproxy: built.haproxy.clone() })?;
         let folder = tempfile::Builder::new().prefix("wiretax-haproxy-").tempdir();
         let folder = folder.map_err(Error::io("making a folder in it", &std::env::temp_dir()))?;
         let at = |name: &str| folder.path().join(name);

@@ -346,7 +346,11 @@ fn both_sides_agree_on_what_was_resumed() {
                     // has begun.
                     let late = resumed(served).abs_diff(served.resumed);
                     assert!(late <= made_plan.at_once as u64, "{what}: {measured:?}");
-                    assert_eq!((served.misreported, made.misreported), (0, 0), "{what}: {measured:?}");
+                    assert_eq!(
+                        (served.misreported, made.misreported),
+                        (0, 0),
+                        "{what}: {measured:?}"
+                    );
                 }
             }
         }

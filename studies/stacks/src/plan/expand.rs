@@ -64,12 +64,7 @@ impl Plan {
         Ok(chosen)
     }
 
-    fn with(
-        &self,
-        roster: &Roster,
-        cores: usize,
-        wanted: Wanted<'_>,
-    ) -> Result<Expanded, Problem> {
+    fn with(&self, roster: &Roster, cores: usize, wanted: Wanted<'_>) -> Result<Expanded, Problem> {
         let reference = REFERENCES.iter().find(|name| built(roster, name));
         let reference = reference.map(|name| (*name).to_owned());
         let mut expanded = Expanded { reference, ..Expanded::default() };

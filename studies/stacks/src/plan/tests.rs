@@ -207,6 +207,8 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     );
     assert!(wrong(&twice).contains("two sweeps"));
     assert!(built_in("huge").unwrap_err().to_string().contains("default, full, quick"));
-    assert!(Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep"));
+    assert!(
+        Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep")
+    );
     assert!(Plan::parse("not a plan", "x").is_err());
 }

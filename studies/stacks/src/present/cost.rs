@@ -8,9 +8,9 @@ use report::{
 use tls_drivers::{Suite, Wire, Workload};
 
 use super::{Findings, estimate, number, suite_text};
-use tls_drivers::hosts::LOAD_CLIENT;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Summary, Want};
+use tls_drivers::hosts::LOAD_CLIENT;
 
 /// The suites of full handshakes in memory with one thread, the modern one first, then by how many
 /// libraries were measured in them.

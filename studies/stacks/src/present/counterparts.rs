@@ -81,9 +81,8 @@ fn of_document(findings: &Findings, line: &Line<'_>, lines: &[Line<'_>]) -> Coun
             && (&other.figure.item, other.threads) == (&line.figure.item, line.threads)
     });
     let published = line.figure.value.zip(theirs.and_then(|base| base.figure.value));
-    let published = published.map_or(String::new(), |(own, base)| {
-        format!("{:.2} published, ", own / base)
-    });
+    let published =
+        published.map_or(String::new(), |(own, base)| format!("{:.2} published, ", own / base));
     let base = ours(findings, (YARDSTICK, Locks::Pthread), line).and_then(rate);
     let ratio = base.map_or(String::new(), |base| {
         format!("× 1.1.1w: {published}{:.2} here; ", estimate.value / base.value)

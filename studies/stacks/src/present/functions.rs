@@ -6,8 +6,8 @@ use tls_drivers::{Group, Version, Workload};
 use super::Findings;
 use crate::about::About;
 use crate::point::Tool;
-use tls_drivers::hosts::LOAD_CLIENT;
 use crate::summary::Summary;
+use tls_drivers::hosts::LOAD_CLIENT;
 
 /// Bits of `enum wt_function` in the drivers' interface.
 mod bit {

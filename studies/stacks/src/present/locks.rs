@@ -119,11 +119,7 @@ fn two_tickets(summary: &Summary, name: &str, suite: Suite) -> Option<f64> {
     with_two_tickets(summary, name, suite)?.server_locks()
 }
 
-fn with_two_tickets<'a>(
-    summary: &'a Summary,
-    name: &'a str,
-    suite: Suite,
-) -> Option<&'a Measured> {
+fn with_two_tickets<'a>(summary: &'a Summary, name: &'a str, suite: Suite) -> Option<&'a Measured> {
     let tls13 = (suite.version == Version::Tls13).then_some(suite)?;
     counted_with(summary, name, Workload::Full, tls13, 2)
 }
@@ -139,8 +135,8 @@ fn range_of(name: &str, suite: Suite) -> Option<(f64, f64)> {
 /// Of our counts that which stands beside the trial's: of as many tickets, one or two, as it is nearer
 /// with.
 pub(super) fn beside_trial(findings: &Findings, name: &str, suite: Suite) -> Option<(f64, u32)> {
-    let all = counted(&findings.summary, name, Workload::Full, suite)
-        .and_then(Measured::server_locks);
+    let all =
+        counted(&findings.summary, name, Workload::Full, suite).and_then(Measured::server_locks);
     let two = two_tickets(&findings.summary, name, suite);
     let (_, tickets) = nearest(range_of(name, suite)?, all, two)?;
     Some((if tickets == 1 { all? } else { two? }, tickets))

@@ -68,9 +68,10 @@ impl study::Findings for Findings {
     fn subject(&self) -> Subject {
         Subject {
             title: "Which TLS library to build on".to_owned(),
-            question: "Which TLS library should I build on, and what do its locks cost when threads \
+            question:
+                "Which TLS library should I build on, and what do its locks cost when threads \
                        share it?"
-                .to_owned(),
+                    .to_owned(),
         }
     }
 

@@ -102,9 +102,9 @@ fn table<'a>(
             Cell::text(cost::client_text(findings, &cell.point.client)),
             Cell::text(point_text(&cell.point)),
         ];
-        row.extend(values.iter().map(|(name, _, _, decimals)| {
-            estimate(cell.median(name), *decimals)
-        }));
+        row.extend(
+            values.iter().map(|(name, _, _, decimals)| estimate(cell.median(name), *decimals)),
+        );
         table.push(Row { cells: row, command: Some(cell.command.clone()) });
     }
     table

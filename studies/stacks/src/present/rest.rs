@@ -76,12 +76,7 @@ pub(super) fn bulk(findings: &Findings) -> Option<Section> {
     (!bulk.is_empty()).then_some(section)
 }
 
-fn bulk_table(
-    findings: &Findings,
-    cells: &[&Measured],
-    version: Version,
-    cipher: Cipher,
-) -> Table {
+fn bulk_table(findings: &Findings, cells: &[&Measured], version: Version, cipher: Cipher) -> Table {
     let size = |cell: &Measured| match cell.point.workload {
         Workload::Bulk { record } => record,
         _ => 0,

@@ -4,8 +4,8 @@ use report::{Inline, Note};
 
 use super::Findings;
 use crate::programs::{RUNTIMES, Runtime};
-use tls_drivers::hosts::LOAD_CLIENT;
 use crate::summary::Cell;
+use tls_drivers::hosts::LOAD_CLIENT;
 
 /// The cells of runtimes that were measured.
 fn cells<'a>(findings: &'a Findings) -> impl Iterator<Item = (&'static Runtime, &'a Cell)> {

@@ -9,11 +9,11 @@ use tls_drivers::{Suite, Workload};
 use super::{Findings, estimate, handshake_text, number, rates, workload_text};
 use crate::advice::MODERN;
 use crate::bound::{Bound, Counts, bound};
-use tls_drivers::hosts::Contended;
 use crate::point::Tool;
 use crate::sample::value;
 use crate::scaling::{Fit, LEAST_COUNTS, Rates};
 use crate::summary::{Summary, Want};
+use tls_drivers::hosts::Contended;
 
 /// The fits of a group's libraries, of core counts up to the machine's.
 pub(super) fn fits<'a>(findings: &Findings, group: &rates::Group<'a>) -> Vec<(&'a str, Fit)> {

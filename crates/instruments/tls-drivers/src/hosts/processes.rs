@@ -70,7 +70,8 @@ impl Processes {
         };
         let invocation = |connections: u64| -> Result<Invocation, HostFailure> {
             let job = Job { extent: Extent::Connections(connections), ..job.clone() };
-            let input = crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
+            let input =
+                crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
             let command = self.supervisor.command(Locks::Pthread);
             Ok(Invocation {
                 program: command.get_program().into(),

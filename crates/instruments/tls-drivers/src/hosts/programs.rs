@@ -391,7 +391,11 @@ mod tests {
                     let reply = programs.run(&job("go", client, workload, version)).unwrap();
                     let Reply::Done(outcome) = reply else { panic!("{what}: {reply:?}") };
                     assert!(outcome.done > 0 && outcome.wall_ns > 0, "{what}: {outcome:?}");
-                    assert_eq!((outcome.failed, outcome.misreported), (0, 0), "{what}: {outcome:?}");
+                    assert_eq!(
+                        (outcome.failed, outcome.misreported),
+                        (0, 0),
+                        "{what}: {outcome:?}"
+                    );
                     let resumed = if workload == Workload::Resume { outcome.done } else { 0 };
                     assert_eq!(outcome.resumed, resumed, "{what}: {outcome:?}");
                     assert!(outcome.server.cpu_ns > 0 && outcome.client.cpu_ns > 0, "{what}");
