@@ -91,9 +91,10 @@ pub enum Error {
 impl Explain for Error {
     fn fault(&self) -> Fault {
         match self {
-            Error::Read { .. } | Error::NotPermitted { .. } | Error::Wait(_) => Fault::Machine,
+            Error::NotPermitted { .. } | Error::Wait(_) => Fault::Machine,
             Error::Interface { source, .. } => source.fault(),
             Error::Open { .. }
+            | Error::Read { .. }
             | Error::Compressed { .. }
             | Error::Format { .. }
             | Error::InterfaceKind { .. }

@@ -136,6 +136,14 @@ impl Child {
         let _ = self.wait(Some(grace), &mut || false);
     }
 
+    /// Kills it and what it has started, and waits for its end.
+    pub fn kill(&mut self) {
+        if self.status.is_none() {
+            self.signal(Signal::KILL);
+            self.status = self.inner.wait().ok();
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         // None left to take it is as good.
         let _ = match self.pid().filter(|_| self.status.is_none()) {
@@ -152,10 +160,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.status.is_none() {
-            self.signal(Signal::KILL);
-            let _ = self.inner.wait();
-        }
+        self.kill();
     }
 }
 

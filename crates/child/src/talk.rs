@@ -69,7 +69,7 @@ impl Talk {
         }
     }
 
-    /// Its next line, without its end.
+    /// Its next line, without its end. One that is silent for longer than `patience` is killed.
     ///
     /// # Errors
     /// [`Silence`].
@@ -84,7 +84,10 @@ impl Talk {
                     Err(Silence::Rubbish(line))
                 }
             },
-            Err(RecvTimeoutError::Timeout) => Err(Silence::Hung),
+            Err(RecvTimeoutError::Timeout) => {
+                self.child.kill();
+                Err(Silence::Hung)
+            }
             Err(RecvTimeoutError::Disconnected) => match self.wait(patience) {
                 Some(status) => {
                     let said = self.stderr.recv_timeout(Duration::from_secs(1));

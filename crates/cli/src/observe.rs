@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capture::{Filter, Live, LiveOptions, Merge};
 use export::Names;
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, Problem, WhileDoing};
 use observe::Options;
 use observe::reading::{Hidden, Reading, SinkOptions, View, hand_over};
 use study::Watcher;
@@ -117,7 +117,7 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
     if let Some(folder) = &args.results.parquet {
         hand_over(folder, is_new)?;
     }
-    let dropped = capture::drop_privileges().blame(Fault::Machine);
+    let dropped = capture::drop_privileges();
     let dropped =
         dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
     if let Some(identity) = dropped.identity {

@@ -189,7 +189,7 @@ fn without_cargo_it_says_what_is_needed() {
     fs::remove_file(folder.path().join("bin/cargo")).unwrap();
     let output = drivers(folder.path(), &["build"]);
     assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
-    assert!(talk(&output).contains("hint: drivers need a Rust toolchain"), "{}", talk(&output));
+    assert!(talk(&output).contains("hint: install a Rust toolchain"), "{}", talk(&output));
 }
 
 #[test]

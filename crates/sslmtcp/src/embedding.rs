@@ -32,6 +32,7 @@ mod tests {
         }
         assert_eq!("TLS13".parse(), Ok(Embedding::Tls13));
         let error = "sslmtcp".parse::<Embedding>().unwrap_err();
-        assert!(error.to_string().contains("0rtt"), "{error}");
+        let remedy = fault::Explain::remedy(&error).unwrap_or_default();
+        assert!(remedy.contains("0rtt"), "{error}: {remedy}");
     }
 }

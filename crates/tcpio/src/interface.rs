@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_missing_interface_is_named() {
-        let error = ethernet("nowhere0").unwrap_err().to_string();
+        let error = fault::Explain::in_one_text(&ethernet("nowhere0").unwrap_err());
         assert!(error.contains("nowhere0") && error.contains("ip link"), "{error}");
     }
 }

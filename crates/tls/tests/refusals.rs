@@ -1,5 +1,7 @@
 //! What cannot be had: wrong configurations, nothing in common, tickets of others, early data beyond.
 
+use fault::Explain;
+
 use crate::common::{NAME, Setup, identity, library_pairs};
 use tls::{
     CallerError, Client, ClientConfig, Error, Group, KeyExchange, KeyType, Library, PeerError,
@@ -25,7 +27,7 @@ fn rustls_has_no_rsa_key_exchange_and_says_what_to_do() {
     server.key_exchange = KeyExchange::Rsa;
     for error in [Client::new(&client).unwrap_err(), Server::new(&server).unwrap_err()] {
         assert!(matches!(error, Error::Caller(CallerError::Unsupported { .. })), "{error}");
-        assert!(error.to_string().contains("use OpenSSL"), "{error}");
+        assert!(error.in_one_text().contains("use OpenSSL"), "{error}");
     }
     // With TLS 1.3 alone the field says nothing.
     client.versions = vec![Version::Tls13];
@@ -109,7 +111,7 @@ fn rustls_sends_one_key_share_or_the_hybrid_pair() {
     let mut config = client_config(Library::Rustls);
     config.key_shares = 2;
     let error = Client::new(&config).unwrap_err();
-    assert!(error.to_string().contains("set key_shares to 1"), "{error}");
+    assert!(error.in_one_text().contains("set key_shares to 1"), "{error}");
 
     for &library in Library::ALL {
         let mut setup = Setup::new(library, Library::Rustls, Version::Tls13, KeyType::EcdsaP256)

@@ -192,12 +192,12 @@ impl study::Question for Question {
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
         let plan = manifest.plan.get(STUDY).and_then(|plan| Plan::recorded(plan).ok());
         let seed = plan.as_ref().map_or(1, |plan| plan.seed);
-        let summary = summarise(samples, seed).blame(Fault::Results)?;
+        let summary = summarise(samples, seed)?;
         if summary.samples == 0 {
             return Ok(None);
         }
         let findings = Findings::new(summary, self.from, self.clients.clone(), seed);
-        let mut findings = findings.blame(Fault::Results)?.measured_by(manifest);
+        let mut findings = findings?.measured_by(manifest);
         findings.planned = plan.map(|plan| plan.expected().0);
         Ok(Some(Box::new(findings)))
     }
@@ -230,8 +230,8 @@ mod tests {
         let common = ["scale", "seed", "plan"].map(|name| {
             let parser = match name {
                 "seed" => clap::builder::ValueParser::from(value_parser!(u64)),
-                "plan" => value_parser!(PathBuf).into(),
-                _ => value_parser!(String).into(),
+                "plan" => value_parser!(PathBuf),
+                _ => value_parser!(String),
             };
             Arg::new(name).long(name).value_parser(parser)
         });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, Problem, WhileDoing};
 use haproxy::Release;
 use record::{Better, Clock, Manifest, Sample, ValueKind, Warning};
 use serde_json::Value;
@@ -154,8 +154,8 @@ continues. docs/haproxy.md says what is built and how it is run."
 /// Where libraries come from, and the folder in which HAProxy is built.
 fn sources(options: &Options<'_>) -> Result<(Sources, PathBuf), Problem> {
     let drivers = options.get::<PathBuf>("drivers");
-    let folders = Folders::find(drivers.as_deref()).blame(Fault::Caller)?;
-    let catalog = Catalog::read(&folders).blame(Fault::Caller)?;
+    let folders = Folders::find(drivers.as_deref())?;
+    let catalog = Catalog::read(&folders)?;
     let sources = Sources::new(&options.all::<String>("sdk"), catalog)?;
     Ok((sources, folders.cache.join("haproxy")))
 }

@@ -14,6 +14,9 @@ pub struct Findings {
     summary: Summary,
 }
 
+/// A row and its rate.
+type Rated<'a> = (&'a Row, f64);
+
 impl Findings {
     /// What `summary` says.
     #[must_use]
@@ -22,7 +25,7 @@ impl Findings {
     }
 
     /// The row of full handshakes that costs HAProxy least per connection, and that which costs most.
-    fn ends(&self) -> Option<((&Row, f64), (&Row, f64))> {
+    fn ends(&self) -> Option<(Rated<'_>, Rated<'_>)> {
         let full = self.summary.rows.iter().filter(|row| row.cell.scenario == Scenario::Full);
         let costs = full.filter_map(|row| Some((row, row.server_cpu_us?.value)));
         let mut costs: Vec<(&Row, f64)> = costs.collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::{Arg, Command, ValueHint, value_parser};
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, Problem, WhileDoing};
 use record::{Better, Clock, Manifest, Sample, ValueKind};
 use serde_json::Value;
 use study::{End, Number, Options, Session, Sweep, Watcher, quoted};
@@ -170,8 +170,8 @@ pub fn parse_load(text: &str) -> Result<f64, String> {
 /// What this machine has to measure with.
 fn machine(options: &Options<'_>) -> Result<(Processes, Roster, Catalog), Problem> {
     let given = options.get::<PathBuf>("drivers");
-    let folders = Folders::find(given.as_deref()).blame(Fault::Caller)?;
-    let catalog = Catalog::read(&folders).blame(Fault::Caller)?;
+    let folders = Folders::find(given.as_deref())?;
+    let catalog = Catalog::read(&folders)?;
     let hosts = Processes::new(folders.cache.join("programs"))?;
     let roster = Roster::of(&catalog, hosts.null());
     Ok((hosts, roster, catalog))
@@ -189,7 +189,7 @@ fn named(
             names.push(name);
             continue;
         }
-        for mut driver in catalog.select(&[&name]).blame(Fault::Caller)? {
+        for mut driver in catalog.select(&[&name])? {
             // What `wiretax drivers` has built is called `driver.so`: its folder names it.
             let folder = driver.object().and_then(Path::parent).and_then(Path::file_name);
             if let (true, Some(folder)) = (driver.name == "driver", folder) {

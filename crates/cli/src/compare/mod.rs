@@ -18,8 +18,8 @@ use crate::talk::Talk;
 
 /// Compares two folders of results. The status is 1 if something got worse or fails more often.
 pub fn compare(args: &CompareArgs, talk: &Talk) -> Outcome {
-    let before = Run::open(&args.before).blame(Fault::Results)?;
-    let after = Run::open(&args.after).blame(Fault::Results)?;
+    let before = Run::open(&args.before)?;
+    let after = Run::open(&args.after)?;
     let what = compared(&before, &after, args.value.as_deref())?;
     let mut found = Found::default();
     for one in what {
@@ -52,10 +52,9 @@ impl Found {
         let options = CompareOptions { threshold, more_is_better, ..CompareOptions::default() };
         let of = |run: &Run| Cells::of(run, what.study, &what.value);
         let (before, after) = (of(before), of(after));
-        let comparison =
-            compare_cells(&before.values, &after.values, options).blame(Fault::Results)?;
+        let comparison = compare_cells(&before.values, &after.values, options)?;
         let limit = 1.0 - options.confidence.level();
-        self.failures.extend(failures(&before, &after, limit).blame(Fault::Results)?);
+        self.failures.extend(failures(&before, &after, limit)?);
         self.studies.push((what, comparison));
         Ok(())
     }

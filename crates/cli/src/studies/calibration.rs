@@ -25,28 +25,24 @@ pub fn calibrate(
         progress.show(&format!("calibrating: {step}"), EXPECTED.mul_f64(done), EXPECTED);
     });
     progress.finish();
-    let calibration = calibration.blame(Fault::Measurement)?;
+    let calibration = calibration?;
     let value = serde_json::to_value(&calibration).blame(Fault::Results)?;
-    recorder
-        .update_manifest(|manifest| {
-            for warning in calibration.warnings() {
-                manifest.warn(Warning::new(warning.problem, warning.remedy));
-            }
-            manifest.calibration = Some(value);
-        })
-        .blame(Fault::Results)
+    Ok(recorder.update_manifest(|manifest| {
+        for warning in calibration.warnings() {
+            manifest.warn(Warning::new(warning.problem, warning.remedy));
+        }
+        manifest.calibration = Some(value);
+    })?)
 }
 
 /// Puts into the manifest that the lab did not measure itself.
 pub fn leave_out(recorder: &mut Recorder) -> Result<(), Problem> {
-    recorder
-        .update_manifest(|manifest| {
-            manifest.warn(Warning::new(
-                "the lab was not calibrated",
-                "leave out --no-calibration and --backend netem",
-            ));
-        })
-        .blame(Fault::Results)
+    Ok(recorder.update_manifest(|manifest| {
+        manifest.warn(Warning::new(
+            "the lab was not calibrated",
+            "leave out --no-calibration and --backend netem",
+        ));
+    })?)
 }
 
 /// The lab's measurement of itself, for the report; empty where there is none that can be read.

@@ -81,7 +81,7 @@ pub fn one_study(study: &'static dyn Study, matches: &ArgMatches, talk: &Talk) -
 
 /// The plan by which the results in a folder were measured.
 pub fn recorded_in(folder: &Path) -> Result<Value, Problem> {
-    let (manifest, _) = record::Run::stream(folder).blame(Fault::Results)?;
+    let (manifest, _) = record::Run::stream(folder)?;
     Ok(manifest.plan)
 }
 
@@ -100,7 +100,7 @@ pub fn measure(mut order: Measurement, talk: &Talk) -> Outcome {
         }
     }
     if order.parts.iter().any(|part| part.plan.needs_lab()) {
-        lab::enter(&lab::EnterOptions::new()).blame(Fault::Machine)?;
+        lab::enter(&lab::EnterOptions::new())?;
     }
     let interrupt = Interrupt::listen()?;
     let options = order.lab_options();
@@ -166,8 +166,7 @@ impl Measurement {
         let date = session.started.strftime("%Y-%m-%d").to_string();
         let mut opened = match &self.out.resume {
             Some(folder) => {
-                let resumed =
-                    Recorder::resume(folder, &self.recorded, session).blame(Fault::Results)?;
+                let resumed = Recorder::resume(folder, &self.recorded, session)?;
                 let have = resumed.finished.len();
                 talk.note(format!("{have} samples are there already; measuring the others"));
                 let (finished, recorder) = (resumed.finished, resumed.recorder);
@@ -181,7 +180,7 @@ impl Measurement {
                 let mut manifest = Manifest::new(self.recorded.clone(), session);
                 self.describe(&mut manifest, backend);
                 // The folder is claimed first: one that cannot be written is known before time is spent.
-                let recorder = Recorder::create(&folder, manifest).blame(Fault::Results)?;
+                let recorder = Recorder::create(&folder, manifest)?;
                 Opened { folder, finished: Finished::default(), recorder }
             }
         };
@@ -233,12 +232,15 @@ impl Measurement {
         }
         let mut ended = Ended { end: End::Complete, problem: None };
         let several = self.parts.len() > 1;
+        // What was left out for want of time is measured by resuming.
+        let resumed = self.out.resume.is_some();
         for Part { study, plan } in &mut self.parts {
             let mut watcher = Following::new(talk, interrupt.clone());
             let session =
                 Session::new(study.name(), &mut opened.recorder, &opened.finished, &mut watcher);
+            let budget = if resumed { None } else { plan.budget() };
             let mut session =
-                session.in_lab(options).keeping_captures(captures.clone()).within(plan.budget());
+                session.in_lab(options).keeping_captures(captures.clone()).within(budget);
             let measured = plan.measure(&mut session);
             watcher.finish();
             match measured {
@@ -256,17 +258,14 @@ impl Measurement {
                 Err(problem) => return Err(problem),
             }
         }
-        opened.recorder.finish().blame(Fault::Results)?;
+        opened.recorder.finish()?;
         Ok(ended)
     }
 }
 
 /// What carries the frames of links here.
 fn backend(options: LabOptions) -> Result<Backend, Problem> {
-    let lab = Lab::new(options).blame(Fault::Machine);
-    let lab =
-        lab.while_doing(|| "the lab cannot be made; `wiretax doctor` says what is missing")?;
-    Ok(lab.backend())
+    Ok(Lab::new(options).while_doing(|| "the lab cannot be made")?.backend())
 }
 
 /// Shows on stderr how far a study is.

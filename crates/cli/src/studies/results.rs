@@ -43,7 +43,7 @@ pub struct Results {
 impl Results {
     /// Reads a folder, and asks each study what its samples say.
     pub fn read(folder: &Path, questions: &Questions, talk: &Talk) -> Result<Results, Problem> {
-        let run = Run::open(folder).blame(Fault::Results)?;
+        let run = Run::open(folder)?;
         let shown = folder.display().to_string();
         if run.samples.is_empty() {
             let remedy = format!("continue with --resume {}", quoted(&shown));
@@ -88,7 +88,7 @@ impl Results {
         as_json: bool,
     ) -> Result<PathBuf, Problem> {
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
-        self.report()?.write_to(&path).blame(Fault::Results)?;
+        self.report()?.write_to(&path)?;
         say(&if as_json { self.json()? } else { self.text()? })?;
         Ok(path)
     }

@@ -97,7 +97,10 @@ fn one_port() -> TestResult {
     ];
     let output = world.command(&world.server, wiretax(), &again)?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    check(output.status.code() == Some(3) && said.contains("another program"), || said.clone())?;
+    check(
+        output.status.code() == Some(3) && said.contains("stop the program that has this port"),
+        || said.clone(),
+    )?;
     // Without --redirect the kernel's address is refused.
     let output = world.command(&world.server, wiretax(), &again[..again.len() - 1])?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -184,7 +184,8 @@ fn without_valgrind_its_package_is_named() {
     let options = Options { valgrind: Path::new("/nowhere/valgrind").into(), ..Options::default() };
     let run = Invocation { program: "true".into(), handshakes: 1, ..Invocation::default() };
     let error = profile(&run, "step", &options, |_| Ok(())).unwrap_err();
-    assert!(error.to_string().contains("apt install valgrind"), "{error}");
+    let remedy = fault::Explain::remedy(&error).unwrap_or_default();
+    assert!(remedy.contains("apt install valgrind"), "{error}: {remedy}");
     let more = Invocation { handshakes: 1, ..run.clone() };
     let error = per_handshake(&run, &more, "step", &options, |_| Ok(())).unwrap_err();
     assert!(matches!(error, Error::Handshakes { few: 1, many: 1 }), "{error}");

@@ -245,5 +245,6 @@ async fn an_address_in_use_is_the_environments_fault() {
         panic!("bound twice")
     };
     assert_eq!(failure.fault(), Fault::Machine);
-    assert!(failure.to_string().contains("choose another port"), "{failure}");
+    let remedy = failure.remedy().unwrap_or_default();
+    assert!(remedy.contains("choose another port"), "{failure}: {remedy}");
 }

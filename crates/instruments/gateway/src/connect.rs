@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fault::Explain;
 use metrics::{MetricsServer, Page};
 use sslmtcp::{Carried, Embedding, SslmTcpStream};
 use tls::{EarlyData, Ticket};
@@ -142,7 +143,7 @@ async fn carry(shared: &Shared, mut local: Local) {
                 _ => Failure::Unreachable,
             };
             shared.metrics.failed(failure);
-            shared.complaints.say(shared.options.to, "no connection", &error);
+            shared.complaints.say(shared.options.to, "no connection", &error.in_one_text());
             return;
         }
     };

@@ -41,7 +41,7 @@ pub(crate) fn run(
     let mut stop = || {
         // Progress is read from the log: less often than the wish to stop.
         asked = asked.wrapping_add(1);
-        if asked % 10 == 0 {
+        if asked.is_multiple_of(10) {
             look();
         }
         stop.load(Ordering::Relaxed)

@@ -173,7 +173,6 @@ impl Process {
 }
 
 /// The configuration of a process, for [`Process::start`].
-#[must_use]
 pub fn in_folder<'a>(config: Config<'a>) -> impl Fn(&Path) -> Result<String, Error> + 'a {
     move |folder| Config { folder, ..config.clone() }.text()
 }

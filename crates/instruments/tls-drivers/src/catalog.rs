@@ -360,8 +360,10 @@ mod tests {
         assert_eq!(names(&["all"]), ["one-9.1", "one-10.0", "two"]);
         assert_eq!(names(&["default"]), ["one-10.0", "two"]);
         assert_eq!(names(&["one-*", "one-9.1"]), ["one-9.1", "one-10.0"]);
-        let error = catalog.select(&["three"]).unwrap_err().to_string();
-        assert_eq!(error, "there is no library `three`; there are: one-9.1, one-10.0, two");
+        let error = catalog.select(&["three"]).unwrap_err();
+        assert_eq!(error.to_string(), "there is no library `three`");
+        let remedy = fault::Explain::remedy(&error);
+        assert_eq!(remedy.as_deref(), Some("choose from one-9.1, one-10.0, two"));
         assert!(catalog.select(&["/none/such.so"]).is_err());
     }
 

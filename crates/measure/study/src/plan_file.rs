@@ -23,7 +23,7 @@ pub enum PlanError {
     #[error("the plan in the manifest cannot be read")]
     NotRecorded,
     /// No such scale.
-    #[error("no scale is called `{name}`; there are: {known}")]
+    #[error("no scale is called `{name}`")]
     UnknownScale {
         /// The name as given.
         name: String,
@@ -37,7 +37,7 @@ pub enum PlanError {
     #[error("a sweep of the plan has no name")]
     NoName,
     /// A sweep has what the study does not know.
-    #[error("sweep `{sweep}`: there is no `{key}`; there are: name, {known}")]
+    #[error("sweep `{sweep}`: there is no `{key}`")]
     UnknownKey {
         /// The sweep's name.
         sweep: String,
@@ -86,6 +86,8 @@ impl Explain for PlanError {
             PlanError::NotAPlan(_) => Some("see plan.toml of the study for the form".into()),
             PlanError::Twice(_) => Some("give each sweep a name of its own".into()),
             PlanError::Value(unknown) => unknown.remedy(),
+            PlanError::UnknownScale { known, .. } => Some(format!("there are: {known}").into()),
+            PlanError::UnknownKey { known, .. } => Some(format!("there are: name, {known}").into()),
             PlanError::NoName => Some("write name = \"…\" into each sweep".into()),
             _ => None,
         }
@@ -228,17 +230,17 @@ mod tests {
         let sweep = |fields: &str| read(&format!("[scale.quick]\nsweep = [{{ {fields} }}]"));
         let text = |fields: &str| sweep(fields).unwrap_err().to_string();
         assert_eq!(text("mode = [\"a\"]"), "a sweep of the plan has no name");
-        let unknown = text("name = \"a\", mode = [\"a\"], colour = 1");
-        assert_eq!(
-            unknown,
-            "sweep `a`: there is no `colour`; there are: name, mode, chain, repeat"
-        );
+        let unknown = sweep("name = \"a\", mode = [\"a\"], colour = 1").unwrap_err();
+        assert_eq!(unknown.to_string(), "sweep `a`: there is no `colour`");
+        let remedy = |error: PlanError| error.remedy().unwrap().into_owned();
+        assert_eq!(remedy(unknown), "there are: name, mode, chain, repeat");
         let zero = text("name = \"a\", mode = [\"a\"], repeat = 0");
         assert_eq!(zero, "sweep `a`: repeat is 0; expected an integer from 1 to 1000");
         assert!(text("name = \"a\"").contains("its list `mode` is empty"));
         assert!(text("name = \"a\", mode = [true]").contains("no list of words"));
-        let other = read("[scale.full]\nsweep = []").unwrap_err().to_string();
-        assert_eq!(other, "no scale is called `quick`; there are: full");
+        let other = read("[scale.full]\nsweep = []").unwrap_err();
+        assert_eq!(other.to_string(), "no scale is called `quick`");
+        assert_eq!(remedy(other), "there are: full");
         assert!(matches!(read("[scale.quick]\nsweep = []"), Err(PlanError::NoSweep)));
         let twice = "[scale.quick]\nsweep = [{ name = \"a\", mode = [\"a\"] }, { name = \"a\", mode = [\"a\"] }]";
         assert!(matches!(read(twice), Err(PlanError::Twice(_))));

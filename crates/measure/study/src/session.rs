@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fault::{Fault, OrProblem, Problem};
+use fault::Problem;
 use lab::LabOptions;
 use record::{AttachmentKind, Finished, Manifest, Recorder, Sample};
 
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
     /// It cannot be written.
     pub fn record(&mut self, sample: &Sample) -> Result<(), Problem> {
         debug_assert_eq!(sample.study, self.study, "a study records its own samples");
-        self.recorder.record(sample).blame(Fault::Results)
+        Ok(self.recorder.record(sample)?)
     }
 
     /// Writes what a sample has beside its numbers, and puts it into the sample; before the sample is
@@ -111,7 +111,7 @@ impl<'a> Session<'a> {
         kind: AttachmentKind,
         content: &[u8],
     ) -> Result<(), Problem> {
-        let attached = self.recorder.attach(sample, name, kind, content).blame(Fault::Results)?;
+        let attached = self.recorder.attach(sample, name, kind, content)?;
         sample.attachments.push(attached);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn update_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), Problem> {
-        self.recorder.update_manifest(change).blame(Fault::Results)
+        Ok(self.recorder.update_manifest(change)?)
     }
 
     /// Why to stop now, if there is a reason: asked before each measurement.

@@ -10,7 +10,9 @@ mod support;
 
 use lab_test::TestResult;
 
-const BENCHMARKS: [(&str, fn() -> TestResult); 4] = [
+type Benchmark = (&'static str, fn() -> TestResult);
+
+const BENCHMARKS: [Benchmark; 4] = [
     ("bulk", bulk::main),
     ("lossy", lossy::main),
     ("round_trip", round_trip::main),

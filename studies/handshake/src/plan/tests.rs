@@ -1,3 +1,5 @@
+use fault::Explain;
+
 use super::*;
 
 fn error(text: &str) -> String {
@@ -14,8 +16,9 @@ fn the_built_in_plans_are_plans() {
         let plan = Plan::built_in(scale).unwrap();
         assert!(!plan.cells().unwrap().0.is_empty(), "{scale}");
     }
-    let message = Plan::built_in("tiny").unwrap_err().to_string();
-    assert!(message.contains("tiny") && message.contains("full, quick"), "{message}");
+    let error = Plan::built_in("tiny").unwrap_err();
+    assert!(error.to_string().contains("tiny"), "{error}");
+    assert_eq!(error.remedy().as_deref(), Some("there are: full, quick, smoke"));
 }
 
 #[test]

@@ -25,11 +25,11 @@ fn typical<'a>(findings: &Findings, change: &'a Change) -> Option<&'a Saving> {
 }
 
 /// The change with such a need that saves most, if it saves more than chance would have it.
-fn best<'a>(findings: &'a Findings, need: Need) -> Option<&'a Change> {
+fn best(findings: &Findings, need: Need) -> Option<&Change> {
     best_of(findings, |change| Need::of(change.to) == need)
 }
 
-fn best_of<'a>(findings: &'a Findings, wanted: impl Fn(&Change) -> bool) -> Option<&'a Change> {
+fn best_of(findings: &Findings, wanted: impl Fn(&Change) -> bool) -> Option<&Change> {
     let saves = |change: &&Change| {
         typical(findings, change).is_some_and(|saving| saving.saved_ms.low > 0.0)
     };
@@ -194,7 +194,7 @@ fn saved_figure(findings: &Findings, change: &Change) -> Option<KeyFigure> {
 }
 
 /// The changes in the order to consider them.
-fn ranked<'a>(findings: &'a Findings) -> Vec<&'a Change> {
+fn ranked(findings: &Findings) -> Vec<&Change> {
     let mut changes: Vec<&Change> = findings.changes.iter().collect();
     // Stable: within a need the largest saving stays first.
     changes.sort_by_key(|change| {

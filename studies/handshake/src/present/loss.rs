@@ -24,7 +24,7 @@ fn survival(cell: &Measured) -> Option<Survival> {
 }
 
 /// Every row's cells with loss: by RTT, by loss, then by mode.
-fn lossy<'a>(findings: &'a Findings) -> Vec<(&'a Row, &'a Measured)> {
+fn lossy(findings: &Findings) -> Vec<(&Row, &Measured)> {
     let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
     let mut cells: Vec<_> =
         rows.flat_map(|row| row.lossy.iter().map(move |cell| (row, cell))).collect();

@@ -50,7 +50,7 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
 }
 
 /// Rows over our TCP with fits: controls and SSLmTCP in turn, by sweep and key.
-fn rows<'a>(findings: &'a Findings) -> Vec<&'a Row> {
+fn rows(findings: &Findings) -> Vec<&Row> {
     let rows = findings.summary.rows.iter();
     let mut rows: Vec<&Row> = rows
         .filter(|row| row.key.mode.transport.is_user_space() && row.key.is_unhindered())

@@ -31,7 +31,7 @@ impl Said {
         let seed = plan.and_then(|plan| plan.get("seed")).and_then(Value::as_u64).unwrap_or(1);
         let bucket = std::time::Duration::from_secs(1);
         let options = Options { seed, bucket, ..Options::default() };
-        let found = again(samples, options).blame(Fault::Results)?;
+        let found = again(samples, options)?;
         let provenance = study::provenance(manifest);
         Ok(found.map(|(findings, agreement)| Said { findings, agreement, provenance }))
     }
@@ -75,7 +75,7 @@ impl study::Findings for Said {
     }
 
     fn sections(&self) -> Result<Vec<Section>, Problem> {
-        let mut sections = self.findings.sections().blame(Fault::Results)?;
+        let mut sections = self.findings.sections()?;
         sections.push(self.agreement.section());
         Ok(sections)
     }

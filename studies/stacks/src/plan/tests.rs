@@ -179,7 +179,8 @@ fn workload_of(point: &Point) -> String {
 fn wrong_plans_are_refused_with_what_is_possible() {
     let wrong = |text: &str| {
         let expanded = one(text).and_then(|plan| plan.expand(&default_set(), 2));
-        expanded.unwrap_err().to_string()
+        let problem = expanded.unwrap_err();
+        format!("{problem}: {}", problem.remedy().unwrap_or_default())
     };
     let rest = "repeat = 1, ms = 100";
     assert!(
@@ -206,7 +207,8 @@ fn wrong_plans_are_refused_with_what_is_possible() {
         r#"{{ name = "a", workload = ["full"], {rest} }}, {{ name = "a", workload = ["full"], {rest} }}"#
     );
     assert!(wrong(&twice).contains("two sweeps"));
-    assert!(built_in("huge").unwrap_err().to_string().contains("default, full, quick"));
+    let huge = built_in("huge").unwrap_err();
+    assert_eq!(huge.remedy(), Some("there are: default, full, quick, smoke"));
     assert!(
         Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep")
     );

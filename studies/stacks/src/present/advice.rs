@@ -231,7 +231,7 @@ fn table(findings: &Findings, most: usize) -> Option<Table> {
 }
 
 /// For each library the best of each kind of change; what costs is shown too.
-fn shown<'a>(findings: &'a Findings) -> Vec<&'a Change> {
+fn shown(findings: &Findings) -> Vec<&Change> {
     let kinds = [
         Kind::Library,
         Kind::Version,

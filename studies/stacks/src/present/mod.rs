@@ -89,12 +89,12 @@ impl study::Findings for Findings {
 
     fn sections(&self) -> Result<Vec<Section>, Problem> {
         let sections = [
-            rates::section(self).blame(Fault::Results)?,
-            cost::section(self).blame(Fault::Results)?,
+            rates::section(self)?,
+            cost::section(self)?,
             cost::over_loopback(self),
             advice::section(self),
             locks::section(self),
-            scale::section(self).blame(Fault::Results)?,
+            scale::section(self)?,
             machines::section(self),
             functions::section(self),
             rest::instructions(self),

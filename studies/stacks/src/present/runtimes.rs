@@ -8,7 +8,7 @@ use crate::summary::Cell;
 use tls_drivers::hosts::LOAD_CLIENT;
 
 /// The cells of runtimes that were measured.
-fn cells<'a>(findings: &'a Findings) -> impl Iterator<Item = (&'static Runtime, &'a Cell)> {
+fn cells(findings: &Findings) -> impl Iterator<Item = (&'static Runtime, &Cell)> {
     findings.summary.cells.iter().filter(|cell| cell.is_good()).filter_map(|cell| {
         let runtime = RUNTIMES.iter().find(|one| one.name == cell.point.library)?;
         Some((runtime, cell))

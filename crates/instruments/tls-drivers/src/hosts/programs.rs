@@ -1,5 +1,6 @@
 //! Libraries of runtimes, each in a program of its own: Go's crypto/tls and Java's JSSE.
 
+use fault::Explain;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,7 +45,7 @@ impl Programs {
     fn program(&self, name: &str) -> Result<Program, HostFailure> {
         let runtime: Runtime = name
             .parse()
-            .map_err(|error: units::UnknownName| HostFailure::Other(error.to_string()))?;
+            .map_err(|error: units::UnknownName| HostFailure::Other(error.in_one_text()))?;
         if let Some(program) = self.built.borrow().get(&runtime) {
             return Ok(program.clone());
         }
@@ -118,7 +119,7 @@ impl Programs {
 
 fn load_with(options: &Options, told: impl FnMut(load::Progress)) -> Result<Report, Failure> {
     load::run_with(options, &Control::default(), told)
-        .map_err(|error| Failure::Load(error.to_string()))
+        .map_err(|error| Failure::Load(error.in_one_text()))
 }
 
 /// Why nothing came of a measurement.
@@ -144,7 +145,7 @@ fn failure(error: Error) -> HostFailure {
         }
         Error::Hung { after, .. } => HostFailure::Hung(after),
         Error::Rubbish { line, .. } => HostFailure::Rubbish(line),
-        other => HostFailure::Other(other.to_string()),
+        other => HostFailure::Other(other.in_one_text()),
     }
 }
 
@@ -288,7 +289,7 @@ fn options(serving: &Serving, job: &ProgramJob) -> Result<Options, Failure> {
         options.groups.push(Group::Secp256r1);
     }
     let suite = CipherSuite(job.suite.cipher_suite()).to_string().parse::<load::Suite>();
-    options.suites = vec![suite.map_err(|error| wrong(error.to_string()))?];
+    options.suites = vec![suite.map_err(|error| wrong(error.in_one_text()))?];
     let roots: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(job.identity.roots.as_bytes()).collect();
     let roots = roots.map_err(|error| wrong(format!("the roots: {error}")))?;
@@ -414,7 +415,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let programs = Programs::new(cache.path().to_path_buf());
         let error = programs.describe("schannel").unwrap_err().to_string();
-        assert!(error.contains("there are go and java"), "{error}");
+        assert!(error.contains("choose from go, java"), "{error}");
     }
 
     #[test]
