@@ -126,7 +126,7 @@ impl Source {
         self.number
     }
 
-    /// The number that its frames have as [`Frame::source`], from now on.
+    /// The number that its frames have as [`crate::Frame::source`], from now on.
     #[must_use]
     pub fn numbered(mut self, number: usize) -> Source {
         self.number = number;

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fault::Problem;
+use fault::{Explain, Problem};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::args::Colour;
@@ -73,9 +73,8 @@ impl Talk {
         let text = if self.colour { text.ansi().to_string() } else { text.to_string() };
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
         self.line("", "", first);
-        let refused = error.source().and_then(|source| source.downcast_ref::<Refused>());
-        if let Some(remedy) = refused.and_then(Refused::remedy) {
-            self.hint(remedy);
+        if let Some(remedy) = error.source().and_then(remedy_of) {
+            self.hint(&remedy);
         }
         let _ = write!(std::io::stderr().lock(), "{rest}");
     }
@@ -132,6 +131,15 @@ impl Talk {
             bar.set_style(style);
         }
         View(bar)
+    }
+}
+
+/// What to do about a value that cannot be read: of the program's own parsers, and of the quantities
+/// that studies read.
+fn remedy_of(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match cause.downcast_ref::<Refused>() {
+        Some(refused) => refused.remedy().map(str::to_owned),
+        None => cause.downcast_ref::<units::ParseError>()?.remedy().map(Into::into),
     }
 }
 

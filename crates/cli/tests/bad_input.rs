@@ -35,7 +35,7 @@ fn wrong_quantities_say_how_to_write_them() {
     refuses(&["handshake", "--loss", "1.5"], 2, &["more than 100%"]);
     refuses(&["handshake", "--loss", "90%"], 2, &["at most 50%"]);
     refuses(&["handshake", "--rate", "10mbps"], 2, &["mbit"]);
-    refuses(&["handshake", "--repeat", "0"], 2, &["repeat is 0"]);
+    refuses(&["handshake", "--repeat", "0"], 2, &["--repeat", "0 is not in"]);
     refuses(&["handshake", "--chain", "0"], 2, &["chain is 0"]);
     refuses(&["handshake", "--timeout", "soon"], 2, &["soon", "hint: write it like"]);
     refuses(&["handshake", "--timeout", "0s"], 2, &["a timeout of 0"]);
@@ -292,7 +292,7 @@ fn results_without_samples_are_no_results_yet() {
     fs::write(folder.path().join("a/samples.jsonl"), "").unwrap();
     let output = run(folder.path(), &["report", "a"]);
     assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
-    assert!(talk(&output).contains("hint: go on with --resume a"), "{}", talk(&output));
+    assert!(talk(&output).contains("hint: continue with --resume a"), "{}", talk(&output));
 }
 
 #[test]

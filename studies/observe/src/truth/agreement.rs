@@ -77,7 +77,7 @@ pub struct RoundTripAgreement {
 }
 
 impl Agreement {
-    /// What samples of [`super::run`] say, and the findings of the same.
+    /// What the samples of the lab say, and the findings of the same.
     #[must_use]
     pub fn of(samples: &[Sample], findings: &Findings) -> Agreement {
         let own: Vec<&Sample> =
