@@ -1,9 +1,9 @@
 //! What the workspace's tests share.
 //!
 //! [`main`] runs tests that libtest cannot: entering the lab re-executes the program and wants a
-//! process without threads, so that each is a process of its own. [`skip`] and [`skip!`] end a test
+//! process without threads, so that each is a process of its own. [`skip()`] and [`skip!`] end a test
 //! that cannot run here; what is skipped is reported with its reason, and is a failure where
-//! `WIRETAX_REQUIRE` says that this machine can do it. [`net`] has nodes, peers and streams.
+//! `WIRETAX_REQUIRE` says that this machine can do it. `net` (a feature) has nodes, peers and streams.
 #![forbid(unsafe_code)]
 
 mod need;

@@ -45,7 +45,7 @@ pub fn add_asks(mut command: Command) -> Command {
 
 fn command_of(study: &dyn Study, documented: bool) -> Command {
     let name = study.command().last().copied().unwrap_or_default();
-    let mut command = Command::new(name).about(study.about()).args(common());
+    let mut command = Command::new(name).args(common());
     command = study.asks(study.means(study.options(command)));
     command = OutArgs::augment_args(command);
     if study.uses_links() {
@@ -61,6 +61,8 @@ fn command_of(study: &dyn Study, documented: bool) -> Command {
         );
     }
     command = JsonArg::augment_args(command).args_conflicts_with_subcommands(true);
+    // The options that were added come with a description of their own.
+    command = command.about(study.about()).long_about(None);
     match documented {
         true => command.after_help(epilogue(&study.examples())),
         false => command,
@@ -129,6 +131,8 @@ mod tests {
         let mut names = BTreeSet::new();
         for study in STUDIES {
             assert!(names.insert(study.name()), "two studies are called {}", study.name());
+            let about = command_of(*study, true).get_about().map(ToString::to_string);
+            assert_eq!(about.as_deref(), Some(study.about()));
             let matches = at_scale(*study, "quick", 7).unwrap();
             let options = study::Options::new(&matches);
             assert_eq!(options.get::<u64>("seed"), Some(7));

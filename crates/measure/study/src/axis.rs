@@ -39,7 +39,7 @@ impl Explain for UnknownValue {
     }
 }
 
-/// Reads a value of an axis: for [`axis!`](crate::axis).
+/// Reads a value of an axis: for [`axis!`](macro@crate::axis).
 ///
 /// # Errors
 /// [`UnknownValue`].
@@ -60,7 +60,7 @@ pub fn read_value<T: FromStr<Err: Display + 'static>>(
 /// The words that a word stands for (`all`), if it stands for others than itself.
 pub type Words<'a> = &'a dyn Fn(&str) -> Option<Vec<String>>;
 
-/// One axis of a study's points. Made by [`axis!`](crate::axis).
+/// One axis of a study's points. Made by [`axis!`](macro@crate::axis).
 #[derive(Debug)]
 pub struct Axis<P> {
     /// Its name: of the option, in plan files, in samples.
