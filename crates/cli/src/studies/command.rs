@@ -18,7 +18,7 @@ pub fn attach(mut root: Command, documented: bool) -> Command {
         let command = command_of(*study, documented).display_order(order + 1);
         root = attach_at(root, study.command(), command);
     }
-    root.mut_subcommand("report", |report| add_asks(report))
+    root.mut_subcommand("report", add_asks)
 }
 
 fn attach_at(parent: Command, words: &[&'static str], command: Command) -> Command {

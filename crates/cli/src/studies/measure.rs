@@ -187,17 +187,13 @@ impl Measurement {
         let recorder = &mut opened.recorder;
         let manifest = recorder.manifest();
         let is_new = self.out.resume.is_none();
-        match (backend, &self.lab) {
-            (Some(backend), Some(lab)) if lab.no_calibration || backend == Backend::Netem => {
-                if is_new {
-                    calibration::leave_out(recorder)?;
-                }
-            }
-            // A session that was killed while the lab measured itself left none.
-            (Some(_), _) if manifest.calibration.is_none() => {
-                calibration::calibrate(recorder, options, talk)?;
-            }
-            _ => {}
+        let unwanted = self.lab.as_ref().is_some_and(|lab| lab.no_calibration)
+            || backend == Some(Backend::Netem);
+        if unwanted && is_new {
+            calibration::leave_out(recorder)?;
+        } else if backend.is_some() && !unwanted && manifest.calibration.is_none() {
+            // Where this resumes, the session before was killed while the lab measured itself.
+            calibration::calibrate(recorder, options, talk)?;
         }
         Ok(opened)
     }
