@@ -11,7 +11,6 @@ use observe::reading::{Hidden, Reading, SinkOptions, View, hand_over};
 use study::Watcher;
 
 use crate::exit::{Exit, Outcome};
-use crate::files::read_text;
 use crate::interrupt::Interrupt;
 use crate::observe_args::{ObserveArgs, ObserveCommand};
 use crate::observe_results::{Files, publish};
@@ -43,7 +42,7 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
     };
     let mut reading = Reading::open(options, args.reading.max_connections)?;
     if let Some(file) = &args.reading.key_log
-        && reading.add_keys(read_text(file, "key log")?.as_bytes()) == 0
+        && reading.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0
     {
         let what = format!("{} has no keys of TLS 1.3", file.display());
         let remedy = "give what programs write to SSLKEYLOGFILE";
@@ -55,7 +54,7 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
 fn hidden(args: &ObserveArgs) -> Result<Hidden, Problem> {
     let names = if args.results.anonymise_names { Names::Hash } else { Names::Keep };
     let key = args.results.anonymise_key.as_ref().map(|file| {
-        let text = read_text(file, "key")?;
+        let text = study::Options::none().text_of(file, "key")?;
         text.parse::<export::Key>().while_doing(|| file.display())
     });
     Ok(Hidden { addresses: args.results.anonymise, names, key: key.transpose()? })

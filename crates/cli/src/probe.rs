@@ -14,7 +14,6 @@ use rustls_pki_types::pem::PemObject;
 
 use crate::args::ProbeArgs;
 use crate::exit::{Exit, Outcome};
-use crate::files::read_text;
 use crate::output::{say, terminal_width};
 use crate::talk::Talk;
 
@@ -161,7 +160,7 @@ fn trust(args: &ProbeArgs) -> Result<tls::Trust, Problem> {
 
 /// The certificates of a PEM file, in DER; at least one.
 pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Problem> {
-    let text = read_text(path, "certificate file")?;
+    let text = study::Options::none().text_of(path, "certificate file")?;
     let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(text.as_bytes())
         .map(|certificate| certificate.map(|der| der.to_vec()))
         .collect();
@@ -177,7 +176,7 @@ pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Problem> {
 }
 
 fn read_report(path: &Path) -> Result<(String, Report), Problem> {
-    let text = read_text(path, "probe result")?;
+    let text = study::Options::none().text_of(path, "probe result")?;
     let report = serde_json::from_str(&text)
         .blame(Fault::Caller)
         .while_doing(|| format!("{} is no probe result", path.display()))

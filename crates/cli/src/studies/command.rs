@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_published_figure_has_its_counterpart_or_a_reason() {
+    fn every_study_has_published_figures_that_read() {
         for study in STUDIES {
             let figures = study::figures(study.published()).unwrap();
             assert!(!figures.is_empty(), "{} has published figures", study.name());
