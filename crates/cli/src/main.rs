@@ -1,32 +1,27 @@
-//! The program `wiretax`: the command line over the studies. `args` defines it, each command has a
-//! module; data goes to stdout, diagnostics to stderr.
+//! The program `wiretax`: the command line over the studies. `command_line` defines it, each command
+//! has a folder; data goes to stdout, diagnostics to stderr.
 #![forbid(unsafe_code)]
 
-mod args;
+mod certificates;
+mod command_line;
 mod compare;
+mod diagnostics;
 mod doctor;
 mod drivers;
-mod drivers_args;
 mod exit;
 mod figures;
 mod files;
 mod gateway;
-mod gateway_args;
 mod interrupt;
 mod load;
-mod load_args;
 mod observe;
-mod observe_args;
-mod observe_query;
-mod observe_results;
+mod options;
 mod output;
 mod probe;
 mod report;
 mod run;
-mod service;
 mod shell;
 mod studies;
-mod talk;
 mod value;
 
 use std::process::ExitCode;
@@ -34,15 +29,16 @@ use std::process::ExitCode;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem};
 
-use crate::args::{Cli, Colour, Command, GlobalArgs};
+use crate::command_line::{Cli, Command, command, documented};
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::talk::Talk;
+use crate::options::{Colour, GlobalArgs};
 
 fn main() -> ExitCode {
     record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
-    let mut parsed = args::command().try_get_matches();
+    let mut parsed = command().try_get_matches();
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
-        parsed = args::documented().try_get_matches();
+        parsed = documented().try_get_matches();
     }
     let matches = match parsed {
         Ok(matches) => matches,
@@ -52,11 +48,11 @@ fn main() -> ExitCode {
         Ok(global) => global,
         Err(error) => return refused(&error),
     };
-    let talk = Talk::new(global.quiet, global.color);
-    match dispatch(&matches, &global, &talk) {
+    let diagnostics = Diagnostics::new(global.quiet, global.color);
+    match dispatch(&matches, &global, &diagnostics) {
         Ok(exit) => exit.into(),
         Err(problem) => {
-            talk.error(&problem);
+            diagnostics.error(&problem);
             Exit::of(problem.fault()).into()
         }
     }
@@ -65,7 +61,7 @@ fn main() -> ExitCode {
 /// A command line that is not carried out: it is wrong, or asks for help.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        Talk::new(false, Colour::Auto).usage(error);
+        Diagnostics::new(false, Colour::Auto).usage(error);
         return Exit::Usage.into();
     }
     // Help and version are data, and no failure; nor is a reader that has gone away.
@@ -89,31 +85,31 @@ fn trace(verbose: u8) {
         .init();
 }
 
-fn dispatch(matches: &ArgMatches, global: &GlobalArgs, talk: &Talk) -> Outcome {
+fn dispatch(matches: &ArgMatches, global: &GlobalArgs, diagnostics: &Diagnostics) -> Outcome {
     if matches.subcommand_matches("gateway").is_none() {
         trace(global.verbose);
     }
     if let Some((study, options)) = studies::find(matches) {
-        return studies::one_study(study, options, talk);
+        return studies::one_study(study, options, diagnostics);
     }
     if let Some(options) = matches.subcommand_matches("report") {
-        return report::report(options, talk);
+        return report::report(options, diagnostics);
     }
     match Cli::from_arg_matches(matches).blame(Fault::Caller)?.command {
-        Command::Run(args) => run::run(args, talk),
+        Command::Run(args) => run::run(args, diagnostics),
         // Its options are the studies' too: see above.
         Command::Report(_) => Ok(Exit::Done),
-        Command::Compare(args) => compare::compare(&args, talk),
-        Command::Doctor(args) => doctor::doctor(&args, talk),
-        Command::Observe(args) => observe::observe(&args, talk),
-        Command::Probe(args) => probe::probe(&args, talk),
-        Command::Load(args) => load::load(&args, talk),
+        Command::Compare(args) => compare::compare(&args, diagnostics),
+        Command::Doctor(args) => doctor::doctor(&args, diagnostics),
+        Command::Observe(args) => observe::observe(&args, diagnostics),
+        Command::Probe(args) => probe::probe(&args, diagnostics),
+        Command::Load(args) => load::load(&args, diagnostics),
         // It runs for long, and logs in its own way.
         Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),
-        Command::Completions { shell } => shell::completions(shell),
-        Command::Man { folder } => shell::man(&folder),
-        Command::Drivers(args) => drivers::drivers(&args, talk),
+        Command::Completions { shell } => shell::completions(shell, &mut documented()),
+        Command::Man { folder } => shell::man(&folder, documented()),
+        Command::Drivers(args) => drivers::drivers(&args, diagnostics),
         Command::StacksHost => drivers::host(),
-        Command::Figures(args) => figures::figures(&args, talk),
+        Command::Figures(args) => figures::figures(&args, diagnostics),
     }
 }

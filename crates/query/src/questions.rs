@@ -48,6 +48,7 @@ pub(crate) fn sql(text: &str) -> Result<&str, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fault::Explain;
 
     #[test]
     fn every_file_is_a_question_and_says_what_it_asks() {
@@ -69,7 +70,9 @@ mod tests {
     fn a_word_is_a_question_and_more_than_one_is_sql() {
         assert_eq!(sql(" classes\n").unwrap(), QUESTIONS[4].sql);
         assert_eq!(sql("SELECT 1").unwrap(), "SELECT 1");
-        let error = sql("clases").unwrap_err().to_string();
-        assert!(error.contains("`clases`") && error.contains("classes"), "{error}");
+        let error = sql("clases").unwrap_err();
+        assert_eq!(error.to_string(), "there is no question `clases`");
+        let remedy = error.remedy().unwrap();
+        assert!(remedy.contains("classes"), "{remedy}");
     }
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use packet::clock::{monotonic, thread_cpu};
-use tcp::{LoadedSyn, State, SynData};
+use tcp::{State, SynData, SynWithData};
 use tcpio::{Stack, TcpListener, TcpStream};
 use tls::EarlyData;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
@@ -26,7 +26,7 @@ pub struct ListenOptions {
     /// Whether Fast Open cookies are given out and taken (RFC 7413).
     pub cookies: bool,
     /// Handshakes under way at once with clients whose address is validated; beyond it connections
-    /// wait with TCP. As many more may be under way with those that sent a loaded SYN and have not
+    /// wait with TCP. As many more may be under way with those that sent a SYN with data and have not
     /// been heard of since: forged ones do not keep the others waiting. Beyond that they are reset.
     pub max_handshakes: usize,
     /// Connections whose handshake is over and that were not accepted yet. Beyond it their
@@ -88,7 +88,7 @@ pub struct SslmTcpListener {
 
 /// Whether a SYN's data are what a handshake begins with: TLS handshake records, or an envelope in a
 /// segment of the length that the document asks for (document §4.2).
-fn admit(syn: &LoadedSyn<'_>) -> bool {
+fn admit(syn: &SynWithData<'_>) -> bool {
     match syn.payload {
         // RFC 8446 §5.1: handshake, and 0x03 of its version.
         [22, 3, ..] => true,
@@ -277,28 +277,28 @@ async fn serve(
 struct Handshake {
     inner: Inner,
     /// Its SYN had data, which were taken.
-    loaded: bool,
+    with_data: bool,
 }
 
 impl Handshake {
     fn new(tcp: TcpStream, server: &tls::Server) -> Result<Self, Error> {
         let timeline = Timeline { started: Some(monotonic()), ..Timeline::default() };
         let info = tcp.info();
-        let loaded = info.as_ref().is_some_and(|info| info.syn_data == SynData::Accepted);
-        let segment = info.filter(|_| loaded).map_or(0, |info| info.syn_segment_len);
+        let with_data = info.as_ref().is_some_and(|info| info.syn_data == SynData::Accepted);
+        let segment = info.filter(|_| with_data).map_or(0, |info| info.syn_segment_len);
         let began = thread_cpu();
         let session = server.accept()?;
         let engine = Metered::new(session, thread_cpu().saturating_sub(began));
         let carrier = Carrier::server(engine, segment);
-        let carried = if loaded { Carried::Embedded } else { Carried::Sequential };
+        let carried = if with_data { Carried::Embedded } else { Carried::Sequential };
         let inner = Inner::server(tcp, carrier, Embedding::None, carried, timeline);
-        Ok(Self { inner, loaded })
+        Ok(Self { inner, with_data })
     }
 
     /// Reads and answers until application data may be sent.
     async fn drive(&mut self, place: &mut Place) -> Result<(), Error> {
         let inner = &mut self.inner;
-        if self.loaded {
+        if self.with_data {
             // The SYN's data are there. If they are not the whole hello, there is no answer yet, and
             // the SYN+ACK goes without.
             let first = poll_fn(|cx| inner.poll_fill(cx)).await;
@@ -326,7 +326,7 @@ impl Handshake {
     /// What the client asked for, as far as a server can tell.
     fn embedding(&self) -> Embedding {
         let carrier = &self.inner.carrier;
-        match self.loaded {
+        match self.with_data {
             false => Embedding::None,
             true if carrier.was_enveloped() => Embedding::Paper,
             true if carrier.facts().early_data != EarlyData::NotOffered => Embedding::ZeroRtt,

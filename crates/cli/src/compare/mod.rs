@@ -1,5 +1,6 @@
 //! `wiretax compare`: what got worse between two results, and how sure that is.
 
+mod args;
 mod cells;
 mod comparable;
 mod table;
@@ -9,15 +10,15 @@ use record::{Better, Run};
 use serde_json::json;
 use stats::{CompareOptions, Comparison, Verdict, compare_cells};
 
-use crate::args::CompareArgs;
-use crate::compare::cells::{Cells, Failure, failures};
-use crate::compare::comparable::{Compared, compared};
+pub use self::args::CompareArgs;
+use self::cells::{Cells, Failure, failures};
+use self::comparable::{Compared, compared};
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::output::{say, terminal_width};
-use crate::talk::Talk;
 
 /// Compares two folders of results. The status is 1 if something got worse or fails more often.
-pub fn compare(args: &CompareArgs, talk: &Talk) -> Outcome {
+pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
     let before = Run::open(&args.before)?;
     let after = Run::open(&args.after)?;
     let what = compared(&before, &after, args.value.as_deref())?;
@@ -30,7 +31,7 @@ pub fn compare(args: &CompareArgs, talk: &Talk) -> Outcome {
             .with_remedy("compare runs of one plan"));
     }
     say(&if args.json.json { found.json()? } else { found.text() })?;
-    Ok(found.conclude(talk))
+    Ok(found.conclude(diagnostics))
 }
 
 /// What came out, study by study.
@@ -82,22 +83,22 @@ impl Found {
     }
 
     /// Says what is not in the table, and the sum of what is.
-    fn conclude(&self, talk: &Talk) -> Exit {
+    fn conclude(&self, diagnostics: &Diagnostics) -> Exit {
         let worse = self.failures.iter().filter(|failure| failure.worse);
         for failure in worse.clone() {
-            talk.warning(failure.to_string());
+            diagnostics.warning(failure.to_string());
         }
         let count = |pick: &dyn Fn(&Comparison) -> usize| -> usize {
             self.studies.iter().map(|(_, comparison)| pick(comparison)).sum()
         };
         let only = [(count(&|c| c.only_a.len()), "before"), (count(&|c| c.only_b.len()), "after")];
         for (cells, which) in only.into_iter().filter(|(cells, _)| *cells > 0) {
-            talk.note(format!("{cells} cells are in the results {which} only"));
+            diagnostics.note(format!("{cells} cells are in the results {which} only"));
         }
         let slower = count(&|c| c.with(Verdict::Slower).count());
         let faster = count(&|c| c.with(Verdict::Faster).count());
         let (cells, fail) = (count(&|c| c.cells.len()), worse.count());
-        talk.note(format!(
+        diagnostics.note(format!(
             "{cells} cells: {slower} slower, {faster} faster, {fail} fail more often"
         ));
         if slower + fail > 0 { Exit::Found } else { Exit::Done }

@@ -9,7 +9,7 @@ use pump::Calibration;
 use record::{Manifest, Recorder, Warning};
 use report::Fact;
 
-use crate::talk::Talk;
+use crate::diagnostics::Diagnostics;
 
 /// About how long it takes.
 const EXPECTED: Duration = Duration::from_secs(3);
@@ -18,9 +18,9 @@ const EXPECTED: Duration = Duration::from_secs(3);
 pub fn calibrate(
     recorder: &mut Recorder,
     options: &LabOptions,
-    talk: &Talk,
+    diagnostics: &Diagnostics,
 ) -> Result<(), Problem> {
-    let mut progress = talk.progress();
+    let mut progress = diagnostics.progress();
     let calibration = lab::calibrate(options, |done, step| {
         progress.show(&format!("calibrating: {step}"), EXPECTED.mul_f64(done), EXPECTED);
     });

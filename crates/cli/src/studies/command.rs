@@ -6,7 +6,8 @@ use clap::{Arg, ArgMatches, Args, Command, ValueHint, value_parser};
 use study::Study;
 
 use super::STUDIES;
-use crate::args::{JsonArg, LabArgs, OutArgs, epilogue};
+use crate::exit::usual_epilogue;
+use crate::options::{JsonArg, LabArgs, OutArgs};
 
 /// Options of every study's command that say what to measure, beside the study's own.
 const COMMON: [&str; 3] = ["scale", "plan", "seed"];
@@ -64,7 +65,7 @@ fn command_of(study: &dyn Study, documented: bool) -> Command {
     // The options that were added come with a description of their own.
     command = command.about(study.about()).long_about(None);
     match documented {
-        true => command.after_help(epilogue(&study.examples())),
+        true => command.after_help(usual_epilogue(&study.examples())),
         false => command,
     }
 }

@@ -13,12 +13,12 @@ use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 
 use super::results::{Questions, Results};
 use super::{STUDIES, calibration, command, words};
-use crate::args::{JsonArg, LabArgs, LinkBackend, OutArgs};
+use crate::diagnostics::{Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
+use crate::options::{JsonArg, LabArgs, LinkBackend, OutArgs};
 use crate::output::say;
-use crate::talk::{Progress, Talk};
 
 /// A study that is to be measured, and by which plan.
 pub struct Part {
@@ -43,7 +43,11 @@ pub struct Measurement {
 }
 
 /// Measures the one study whose command was given.
-pub fn one_study(study: &'static dyn Study, matches: &ArgMatches, talk: &Talk) -> Outcome {
+pub fn one_study(
+    study: &'static dyn Study,
+    matches: &ArgMatches,
+    diagnostics: &Diagnostics,
+) -> Outcome {
     let options = Options::new(matches);
     let out = OutArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let shaped = command::plan_options(study).iter().any(|name| options.given(name));
@@ -76,7 +80,7 @@ pub fn one_study(study: &'static dyn Study, matches: &ArgMatches, talk: &Talk) -
         json: JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json,
         keep_captures: options.flag("keep_captures"),
     };
-    measure(measurement, talk)
+    measure(measurement, diagnostics)
 }
 
 /// The plan by which the results in a folder were measured.
@@ -86,12 +90,12 @@ pub fn recorded_in(folder: &Path) -> Result<Value, Problem> {
 }
 
 /// Measures, reports, and prints the result. Does not return in the outer process, if there is one.
-pub fn measure(mut order: Measurement, talk: &Talk) -> Outcome {
+pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     if let [part] = order.parts.as_mut_slice() {
         // No thread may listen to signals here: the lab is yet to be entered.
-        let mut watcher = Following::new(talk, Interrupt::by_flag()?);
+        let mut watcher = Following::new(diagnostics, Interrupt::by_flag()?);
         if part.plan.prepare(&mut watcher)? == End::Interrupted {
-            talk.note("interrupted; the same command continues with what is prepared");
+            diagnostics.note("interrupted; the same command continues with what is prepared");
             return Ok(Exit::Interrupted);
         }
         if let Some(text) = part.plan.only_prepared() {
@@ -104,19 +108,20 @@ pub fn measure(mut order: Measurement, talk: &Talk) -> Outcome {
     }
     let interrupt = Interrupt::listen()?;
     let options = order.lab_options();
-    let opened = order.open(&options, talk)?;
+    let opened = order.open(&options, diagnostics)?;
     let folder = opened.folder.clone();
-    let ended = order.measure_parts(opened, options, &interrupt, talk)?;
+    let ended = order.measure_parts(opened, options, &interrupt, diagnostics)?;
     if ended.end == End::Interrupted {
         let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
         let shown = quoted(&folder.display().to_string());
         let again = format!("wiretax {} --resume {shown}{more}", order.command);
-        talk.note(format!("interrupted; what was measured is kept: continue with `{again}`"));
+        diagnostics
+            .note(format!("interrupted; what was measured is kept: continue with `{again}`"));
         return Ok(Exit::Interrupted);
     }
-    let results = Results::read(&folder, &order.questions, talk)?;
+    let results = Results::read(&folder, &order.questions, diagnostics)?;
     let html = results.publish(&folder, None, order.json)?;
-    talk.note(format!("report: {}", html.display()));
+    diagnostics.note(format!("report: {}", html.display()));
     match ended.problem.or_else(|| results.empty()) {
         Some(problem) => Err(problem),
         None => Ok(Exit::Done),
@@ -160,7 +165,7 @@ impl Measurement {
 
     /// Opens the folder: a new one with a manifest, or the one to resume. The lab measures itself unless
     /// it did so before.
-    fn open(&self, options: &LabOptions, talk: &Talk) -> Result<Opened, Problem> {
+    fn open(&self, options: &LabOptions, diagnostics: &Diagnostics) -> Result<Opened, Problem> {
         let backend = self.uses_links().then(|| backend(*options)).transpose()?;
         let session = record::Session::begin(false);
         let date = session.started.strftime("%Y-%m-%d").to_string();
@@ -168,7 +173,7 @@ impl Measurement {
             Some(folder) => {
                 let resumed = Recorder::resume(folder, &self.recorded, session)?;
                 let have = resumed.finished.len();
-                talk.note(format!("{have} samples are there already; measuring the others"));
+                diagnostics.note(format!("{have} samples are there already; measuring the others"));
                 let (finished, recorder) = (resumed.finished, resumed.recorder);
                 Opened { folder: folder.clone(), finished, recorder }
             }
@@ -193,7 +198,7 @@ impl Measurement {
             calibration::leave_out(recorder)?;
         } else if backend.is_some() && !unwanted && manifest.calibration.is_none() {
             // Where this resumes, the session before was killed while the lab measured itself.
-            calibration::calibrate(recorder, options, talk)?;
+            calibration::calibrate(recorder, options, diagnostics)?;
         }
         Ok(opened)
     }
@@ -218,7 +223,7 @@ impl Measurement {
         mut opened: Opened,
         options: LabOptions,
         interrupt: &Interrupt,
-        talk: &Talk,
+        diagnostics: &Diagnostics,
     ) -> Result<Ended, Problem> {
         let captures = self.keep_captures.then(|| opened.folder.join("captures"));
         if let Some(captures) = &captures {
@@ -231,7 +236,7 @@ impl Measurement {
         // What was left out for want of time is measured by resuming.
         let resumed = self.out.resume.is_some();
         for Part { study, plan } in &mut self.parts {
-            let mut watcher = Following::new(talk, interrupt.clone());
+            let mut watcher = Following::new(diagnostics, interrupt.clone());
             let session =
                 Session::new(study.name(), &mut opened.recorder, &opened.finished, &mut watcher);
             let budget = if resumed { None } else { plan.budget() };
@@ -247,7 +252,7 @@ impl Measurement {
                 Ok(End::Complete | End::OutOfTime) => {}
                 Err(problem) if several && problem.fault() != Fault::Results => {
                     let name = words(*study);
-                    talk.warning(format!("the study {name} could not go on: {problem}"));
+                    diagnostics.warning(format!("the study {name} could not go on: {problem}"));
                     let problem = problem.while_doing(format!("the study {name}"));
                     ended.problem = ended.problem.or(Some(problem));
                 }
@@ -266,14 +271,14 @@ fn backend(options: LabOptions) -> Result<Backend, Problem> {
 
 /// Shows on stderr how far a study is.
 struct Following<'a> {
-    talk: &'a Talk,
+    diagnostics: &'a Diagnostics,
     progress: Progress,
     interrupt: Interrupt,
 }
 
 impl<'a> Following<'a> {
-    fn new(talk: &'a Talk, interrupt: Interrupt) -> Following<'a> {
-        Following { talk, progress: talk.progress(), interrupt }
+    fn new(diagnostics: &'a Diagnostics, interrupt: Interrupt) -> Following<'a> {
+        Following { diagnostics, progress: diagnostics.progress(), interrupt }
     }
 
     fn finish(self) {
@@ -291,11 +296,11 @@ impl Watcher for Following<'_> {
     }
 
     fn warning(&mut self, what: &str, remedy: Option<&str>) {
-        self.talk.warning_with_remedy(what, remedy);
+        self.diagnostics.warning_with_remedy(what, remedy);
     }
 
     fn note(&mut self, what: &str) {
-        self.talk.note(what);
+        self.diagnostics.note(what);
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
 
 use super::{STUDIES, calibration};
+use crate::diagnostics::Diagnostics;
 use crate::output::{say, terminal_width};
-use crate::talk::Talk;
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
@@ -42,7 +42,11 @@ pub struct Results {
 
 impl Results {
     /// Reads a folder, and asks each study what its samples say.
-    pub fn read(folder: &Path, questions: &Questions, talk: &Talk) -> Result<Results, Problem> {
+    pub fn read(
+        folder: &Path,
+        questions: &Questions,
+        diagnostics: &Diagnostics,
+    ) -> Result<Results, Problem> {
         let run = Run::open(folder)?;
         let shown = folder.display().to_string();
         if run.samples.is_empty() {
@@ -50,7 +54,7 @@ impl Results {
             let what = format!("{shown}: no samples in it yet");
             return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
         }
-        let mut progress = talk.progress();
+        let mut progress = diagnostics.progress();
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
         let (mut found, mut others) = (Vec::new(), run.samples);
@@ -64,7 +68,7 @@ impl Results {
         progress.finish();
         if let Some(stranger) = others.first() {
             let (count, study) = (others.len(), &stranger.study);
-            talk.warning(format!(
+            diagnostics.warning(format!(
                 "{count} samples of `{study}` and the like are left out: this program has no such study"
             ));
         }

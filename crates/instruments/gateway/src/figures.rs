@@ -9,12 +9,12 @@ pub(crate) fn of(stack: &Stack) -> TcpFigures {
     let counters = stack.counters();
     TcpFigures {
         retransmissions: counters.retransmissions,
-        half_open_loaded: counters.half_open_loaded as u64,
+        half_open_with_data: counters.half_open_with_data as u64,
         half_open_plain: counters.half_open_plain as u64,
         syn_cookies: counters.syn_cookies_sent,
         syn_data_refused: counters.syn_data_refused,
         black_holes: counters.black_holes,
-        loaded_refused: counters.loaded_refused,
+        opened_without_data: counters.opened_without_data,
         connections: counters.connections as u64,
     }
 }

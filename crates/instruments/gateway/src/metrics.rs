@@ -95,7 +95,7 @@ pub struct TcpFigures {
     /// Segments sent again.
     pub retransmissions: u64,
     /// Connections that await the last segment of TCP's handshake now, with data in the SYN.
-    pub half_open_loaded: u64,
+    pub half_open_with_data: u64,
     /// The same without.
     pub half_open_plain: u64,
     /// SYN cookies sent (RFC 4987 §3.6).
@@ -105,7 +105,7 @@ pub struct TcpFigures {
     /// Destinations found to drop SYNs with data.
     pub black_holes: u64,
     /// SYNs with data that were answered as ordinary ones, for lack of room.
-    pub loaded_refused: u64,
+    pub opened_without_data: u64,
     /// Connections that TCP holds now, in any state but TIME-WAIT.
     pub connections: u64,
 }
@@ -211,7 +211,7 @@ impl TcpFigures {
         page.gauge("tcp_connections", "Connections that TCP holds.", self.connections);
         let help = "Connections that await the end of TCP's handshake.";
         let mut family = page.gauges("tcp_half_open", help);
-        family.line(&[("syn", "loaded")], self.half_open_loaded);
+        family.line(&[("syn", "with_data")], self.half_open_with_data);
         family.line(&[("syn", "plain")], self.half_open_plain);
         page.counter("tcp_syn_cookies_total", "SYN cookies sent.", self.syn_cookies);
         let help = "Data in our SYN that the peer did not take.";
@@ -219,7 +219,7 @@ impl TcpFigures {
         let help = "Destinations found to drop SYNs with data.";
         page.counter("tcp_black_holes_total", help, self.black_holes);
         let help = "SYNs with data answered as ordinary ones, for lack of room.";
-        page.counter("tcp_loaded_refused_total", help, self.loaded_refused);
+        page.counter("tcp_opened_without_data_total", help, self.opened_without_data);
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.carried(Carried::Embedded);
         metrics.failed(Failure::CutOff);
-        let tcp = TcpFigures { half_open_loaded: 3, ..TcpFigures::default() };
+        let tcp = TcpFigures { half_open_with_data: 3, ..TcpFigures::default() };
         let page = metrics.page("connect", &tcp);
         let names = |kind: &str| -> Vec<String> {
             let of = |line: &str| {
@@ -286,6 +286,6 @@ mod tests {
         for (line, value) in [("carried=\"embedded\"", 1), ("reason=\"cut_off\"", 1)] {
             assert!(page.contains(&format!("{line}}} {value}\n")), "{page}");
         }
-        assert!(page.contains("syn=\"loaded\"} 3\n"));
+        assert!(page.contains("syn=\"with_data\"} 3\n"));
     }
 }

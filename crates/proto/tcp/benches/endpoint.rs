@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tcp::{
     Checksum, Config, ConnectOptions, ConnectionId, Endpoint, EventKind, ListenOptions, ListenerId,
-    LoadedSyn,
+    SynWithData,
 };
 use units::Time;
 
@@ -40,7 +40,7 @@ struct Two {
     packets: u64,
 }
 
-fn admit(_: &LoadedSyn<'_>) -> bool {
+fn admit(_: &SynWithData<'_>) -> bool {
     true
 }
 
@@ -142,7 +142,7 @@ fn bulk(two: &mut Two, from: ConnectionId, to: ConnectionId, checksum: Checksum)
 fn handshake(two: &mut Two, hello: &[u8], buffer: &mut [u8]) {
     let client = two.connect(hello.to_vec());
     two.carry(true, Checksum::Verify);
-    let server = two.server.accept(two.listener).expect("a loaded SYN");
+    let server = two.server.accept(two.listener).expect("a SYN with data");
     let got = two.server.read(two.now, server, buffer).expect("the hello");
     assert_eq!(got, hello.len());
     two.server.write(two.now, server, &[2; 3000]).expect("room for the flight");

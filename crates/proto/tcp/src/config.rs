@@ -46,17 +46,17 @@ pub struct Config {
     pub timestamps: bool,
     /// Whether window scaling is offered (RFC 7323).
     pub window_scale: bool,
-    /// How long the SYN-ACK to a loaded SYN waits for [`Endpoint::answer`](crate::Endpoint::answer).
+    /// How long the SYN-ACK to a SYN with data waits for [`Endpoint::answer`](crate::Endpoint::answer).
     pub answer_patience: Duration,
     /// Most connections, half-open ones included.
     pub max_connections: usize,
     /// Most half-open connections whose SYN carried data that were taken.
-    pub max_half_open_loaded: usize,
+    pub max_half_open_with_data: usize,
     /// Most half-open connections of ordinary SYNs; beyond it SYN cookies answer (RFC 4987 §3.6).
     pub max_half_open_plain: usize,
     /// Most connections in TIME-WAIT; the oldest make room.
     pub max_time_wait: usize,
-    /// How long a destination whose path dropped a loaded SYN gets bare ones (RFC 7413 §4.1.3.1).
+    /// How long a destination whose path dropped a SYN with data gets bare ones (RFC 7413 §4.1.3.1).
     pub black_hole_memory: Duration,
     /// Destinations that are remembered, for black holes and cookies each.
     pub max_destinations: usize,
@@ -100,7 +100,7 @@ impl Default for Config {
             window_scale: true,
             answer_patience: Duration::from_millis(200),
             max_connections: 1 << 20,
-            max_half_open_loaded: 1024,
+            max_half_open_with_data: 1024,
             max_half_open_plain: 4096,
             max_time_wait: 16_384,
             black_hole_memory: Duration::from_secs(3600),
@@ -147,7 +147,7 @@ impl Default for ConnectOptions {
 
 /// A SYN that carries data, as [`ListenOptions::admit`] sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct LoadedSyn<'a> {
+pub struct SynWithData<'a> {
     /// TCP segment length in bytes: IP total length less the IP header (document §4.2).
     pub segment_len: usize,
     /// The data.
@@ -161,8 +161,8 @@ pub struct LoadedSyn<'a> {
 pub struct ListenOptions {
     /// Connections that wait for [`Endpoint::accept`](crate::Endpoint::accept) at most.
     pub backlog: usize,
-    /// Whether the data of a loaded SYN are taken; if not, only its SYN is acknowledged.
-    pub admit: fn(&LoadedSyn<'_>) -> bool,
+    /// Whether the data of a SYN are taken; if not, only its SYN is acknowledged.
+    pub admit: fn(&SynWithData<'_>) -> bool,
     /// Whether Fast Open cookies are issued and accepted (RFC 7413).
     pub cookies: bool,
 }

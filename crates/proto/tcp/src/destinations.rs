@@ -77,12 +77,12 @@ impl Destinations {
         Destinations { cookies: Memory::new(limit, key), black_holes, memory }
     }
 
-    /// The path to `address` dropped a loaded SYN.
+    /// The path to `address` dropped a SYN with data.
     pub(crate) fn remember_black_hole(&mut self, now: Time, address: IpAddr) {
         self.black_holes.insert(address, now + self.memory);
     }
 
-    /// A loaded SYN got through to `address`.
+    /// A SYN with data got through to `address`.
     pub(crate) fn forget_black_hole(&mut self, address: IpAddr) {
         self.black_holes.remove(address);
     }

@@ -8,7 +8,7 @@ use units::Time;
 
 use crate::{
     Checksum, Config, ConnectOptions, ConnectionId, Endpoint, IfRefused, ListenOptions, ListenerId,
-    LoadedSyn,
+    SynWithData,
 };
 
 const MAX_CONNECTIONS: usize = 16;
@@ -17,7 +17,7 @@ const MAX_HALF_OPEN: usize = 4;
 fn config() -> Config {
     Config {
         max_connections: MAX_CONNECTIONS,
-        max_half_open_loaded: MAX_HALF_OPEN,
+        max_half_open_with_data: MAX_HALF_OPEN,
         max_half_open_plain: MAX_HALF_OPEN,
         max_time_wait: 8,
         max_destinations: 8,
@@ -27,7 +27,7 @@ fn config() -> Config {
     }
 }
 
-fn admit(syn: &LoadedSyn<'_>) -> bool {
+fn admit(syn: &SynWithData<'_>) -> bool {
     syn.payload.first().is_some_and(|first| *first != b'n')
 }
 
@@ -38,7 +38,7 @@ fn socket(host: u8, port: u16) -> SocketAddr {
 fn bounds(endpoint: &Endpoint) {
     let counters = endpoint.counters();
     assert!(counters.connections <= MAX_CONNECTIONS, "more connections than allowed");
-    assert!(counters.half_open_loaded <= MAX_HALF_OPEN, "more half-open than allowed");
+    assert!(counters.half_open_with_data <= MAX_HALF_OPEN, "more half-open than allowed");
     assert!(counters.half_open_plain <= MAX_HALF_OPEN, "more half-open than allowed");
 }
 
@@ -67,8 +67,8 @@ pub fn packets(bytes: &[u8]) {
     let mut now = Time::from_millis(1);
     let options = ListenOptions { admit, cookies: true, backlog: 8 };
     let Ok(listener) = endpoint.listen(socket(1, 443), options) else { return };
-    let loaded = ConnectOptions { syn_data: vec![b'x'; 600], ..ConnectOptions::default() };
-    let Ok(client) = endpoint.connect(now, socket(1, 40_000), socket(2, 80), loaded) else {
+    let with_data = ConnectOptions { syn_data: vec![b'x'; 600], ..ConnectOptions::default() };
+    let Ok(client) = endpoint.connect(now, socket(1, 40_000), socket(2, 80), with_data) else {
         return;
     };
     let mut reader = wire::Reader::new("fuzz input", bytes);
@@ -159,8 +159,8 @@ pub fn conversation(bytes: &[u8]) {
     let (mut client, mut server) = (Side::new(1), Side::new(2));
     let options = ListenOptions { admit, ..ListenOptions::default() };
     let Ok(listener) = server.endpoint.listen(socket(1, 443), options) else { return };
-    let loaded = bytes.first().is_some_and(|first| first % 2 == 1);
-    if loaded {
+    let with_data = bytes.first().is_some_and(|first| first % 2 == 1);
+    if with_data {
         client.written = (0..700).map(|at: usize| (at * 31 % 251) as u8).collect();
     }
     let options = ConnectOptions {

@@ -34,7 +34,7 @@ pub enum SynData {
     Accepted,
     /// The receiver acknowledged the SYN alone.
     Refused,
-    /// Not sent, since this path dropped loaded SYNs before.
+    /// Not sent, since this path dropped SYNs with data before.
     BlackHole,
 }
 
@@ -88,12 +88,12 @@ pub struct Counters {
     /// SYNs that began a half-open connection.
     pub passive_opens: u64,
     /// Of these, with data that were taken.
-    pub loaded_opens: u64,
-    /// Loaded SYNs answered as ordinary ones, since the table was full.
-    pub loaded_refused: u64,
+    pub opens_with_data: u64,
+    /// SYNs with data answered as ordinary ones, since the table was full.
+    pub opened_without_data: u64,
     /// Clients: SYN data that the peer did not take.
     pub syn_data_refused: u64,
-    /// Clients: destinations found to drop loaded SYNs.
+    /// Clients: destinations found to drop SYNs with data.
     pub black_holes: u64,
     /// SYN cookies sent (RFC 4987 §3.6).
     pub syn_cookies_sent: u64,
@@ -111,8 +111,8 @@ pub struct Counters {
     pub challenge_acks: u64,
     /// Data segments sent again.
     pub retransmissions: u64,
-    /// Half-open connections now, loaded ones.
-    pub half_open_loaded: usize,
+    /// Half-open connections now, those with data.
+    pub half_open_with_data: usize,
     /// Half-open connections now, ordinary ones.
     pub half_open_plain: usize,
     /// Connections now, half-open ones included.

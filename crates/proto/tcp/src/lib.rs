@@ -22,9 +22,9 @@
 //! # Bounds
 //!
 //! Until a client's address is validated it is sent at most three times the bytes that came from it
-//! (RFC 9000 §8.1). Half-open connections are bounded by [`Config::max_half_open_loaded`] and
+//! (RFC 9000 §8.1). Half-open connections are bounded by [`Config::max_half_open_with_data`] and
 //! [`Config::max_half_open_plain`]; one takes [`HALF_OPEN_BYTES`] and the data of its SYN and its
-//! answer. Past the first, loaded SYNs are answered as ordinary ones; past the second, SYN cookies
+//! answer. Past the first, SYNs with data are answered as ordinary ones; past the second, SYN cookies
 //! keep no state.
 //!
 //! Not done: ECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO.
@@ -46,7 +46,7 @@ mod segment;
 mod send_buffer;
 mod time_wait;
 
-pub use config::{Config, ConnectOptions, IfRefused, KeepAlive, ListenOptions, LoadedSyn};
+pub use config::{Config, ConnectOptions, IfRefused, KeepAlive, ListenOptions, SynWithData};
 pub use congestion::Congestion;
 pub use connection::HALF_OPEN_BYTES;
 pub use endpoint::Endpoint;

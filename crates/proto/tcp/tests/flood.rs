@@ -1,4 +1,4 @@
-//! A flood of loaded SYNs from random addresses: memory stays bounded, and a real client is served.
+//! A flood of SYNs with data from random addresses: memory stays bounded, and a real client is served.
 #![allow(missing_docs)]
 
 mod host;
@@ -77,7 +77,8 @@ fn server(_: u8) -> Script {
 }
 
 fn client(at: Time) -> Plan {
-    let mut plan = Plan::new(Script::new(&[(0, 1200), (1400, 280)]).closing_after(2400)).loaded();
+    let mut plan =
+        Plan::new(Script::new(&[(0, 1200), (1400, 280)]).closing_after(2400)).with_data();
     plan.at = at;
     plan
 }
@@ -110,7 +111,10 @@ fn a_flood_of_loaded_syns_leaves_the_server_serving() {
     }
     world.run(300);
     let counters = format!("{:#?}", world.server().endpoint.counters());
-    println!("100,000 loaded SYNs: at most {:.1} MB held, all told\n{counters}", most as f64 / 1e6);
+    println!(
+        "100,000 SYNs with data: at most {:.1} MB held, all told\n{counters}",
+        most as f64 / 1e6
+    );
     let sent = world.server().sent_bytes + world.server().flood_answer_bytes;
     let got = world.server().received_bytes;
     assert!(sent <= 3 * got, "sent {sent} bytes for {got}");

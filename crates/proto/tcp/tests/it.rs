@@ -2,7 +2,7 @@
 
 mod clauses;
 mod host;
-mod loaded;
 mod round_trips;
 mod sweep;
+mod syn_data;
 mod transcripts;

@@ -59,9 +59,9 @@ const ZERO_RTT: Shape =
     Shape { client: zero_rtt_client, server: zero_rtt_server, request: 0, response: 1500 };
 
 /// Round trips to the request and to the response.
-fn run(shape: &Shape, loaded: bool) -> (u64, u64) {
+fn run(shape: &Shape, with_data: bool) -> (u64, u64) {
     let mut plan = Plan::new((shape.client)(0));
-    plan.loaded = loaded;
+    plan.with_data = with_data;
     let mut world = World::new(1, &rtt(RTT_MS), Host::client(plan), Host::server(shape.server));
     world.run(600);
     let client = &world.client().players[0];
@@ -98,7 +98,7 @@ fn the_controls_take_one_round_trip_more() {
 #[test]
 fn ipv6_takes_the_same() {
     let config = tcp::Config::default;
-    let mut plan = Plan::new(tls13_client(0)).loaded();
+    let mut plan = Plan::new(tls13_client(0)).with_data();
     plan.remote = "[fd77::2]:443".parse().unwrap();
     let client = Host::new("fd77::1", config(), 1).with_plan(plan);
     let server =
@@ -116,7 +116,7 @@ fn what_the_engine_takes_is_added_and_nothing_else() {
     fn slow(_: u8) -> Script {
         tls13_server(0).thinking(0, Duration::from_millis(7))
     }
-    let plan = Plan::new(tls13_client(0).thinking(1, Duration::from_millis(3))).loaded();
+    let plan = Plan::new(tls13_client(0).thinking(1, Duration::from_millis(3))).with_data();
     let mut world = World::new(1, &rtt(RTT_MS), Host::client(plan), Host::server(slow));
     world.run(600);
     let client = &world.client().players[0];
@@ -140,7 +140,7 @@ fn flights_as_the_amplification_limit_lets_them() {
         let mut plan = Plan::new(Script::new(&[(0, 1200), (size, 80)]).closing_after(size + 1));
         plan.salt = (size / 100) as u8;
         let mut world =
-            World::new(1, &rtt(RTT_MS), Host::client(plan.loaded()), Host::server(server));
+            World::new(1, &rtt(RTT_MS), Host::client(plan.with_data()), Host::server(server));
         world.sim.run(sim::Limits { until: Time::from_millis(149), events: 1_000_000 });
         // Nothing but the SYN has come so far: RFC 9000 §8.1.
         let server = world.server();

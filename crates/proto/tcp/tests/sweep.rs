@@ -179,7 +179,7 @@ fn one(kind: &Kind, seed: u64, row: &mut Row) -> Result<(), String> {
     let (up, down) = (client_script.total(), server_script.total());
     SERVER.set(server_script);
     let mut plan = Plan::new(client_script.closing_after(down));
-    plan.loaded = rng.random_bool(0.7);
+    plan.with_data = rng.random_bool(0.7);
     plan.options = ConnectOptions {
         if_refused: if rng.random() { IfRefused::Withdraw } else { IfRefused::Resend },
         ..ConnectOptions::default()
@@ -187,7 +187,7 @@ fn one(kind: &Kind, seed: u64, row: &mut Row) -> Result<(), String> {
     if matches!(plan.options.if_refused, IfRefused::Withdraw) {
         plan.fallback = Some((9, plan.script.clone()));
     }
-    let admit: fn(&tcp::LoadedSyn<'_>) -> bool =
+    let admit: fn(&tcp::SynWithData<'_>) -> bool =
         if rng.random_bool(0.8) { |_| true } else { |_| false };
     let options = ListenOptions { admit, ..ListenOptions::default() };
     let addresses =

@@ -71,8 +71,8 @@ fn a_lost_segment_in_the_midst_is_sent_again_by_what_was_acknowledged_after_it()
 }
 
 #[test]
-fn a_loaded_connection() {
-    let plan = Plan::new(Script::new(&[(0, 1200), (2500, 300)]).closing_after(3500)).loaded();
+fn a_connection_with_data() {
+    let plan = Plan::new(Script::new(&[(0, 1200), (2500, 300)]).closing_after(3500)).with_data();
     fn server(_: u8) -> Script {
         Script::new(&[(1200, 2500), (1500, 1000)])
     }

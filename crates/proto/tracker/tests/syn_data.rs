@@ -228,7 +228,7 @@ fn of_two_hellos_on_syns_the_one_that_was_acknowledged_counts() {
 
 #[test]
 fn a_bare_syn_after_a_loaded_one() {
-    // The path drops loaded SYNs: the second SYN is bare, and the hello follows its answer.
+    // The path drops SYNs with data: the second SYN is bare, and the hello follows its answer.
     let hello = client_hello(true, false, &[]);
     let mut t = talk();
     syn(&mut t, &hello, 0);

@@ -60,7 +60,7 @@ pub struct Talk<E> {
     is_client: bool,
     /// When it is given up.
     deadline: Option<Time>,
-    /// A server's loaded one, whose SYN-ACK waits.
+    /// A server's that opened with data, whose SYN-ACK waits.
     unanswered: bool,
     connected: bool,
     request: Vec<u8>,
@@ -186,12 +186,12 @@ impl<E: Engine> Host<E> {
         while let Some(id) = self.endpoint.accept(listener) {
             let Some((_, accept)) = &self.listener else { break };
             let info = self.endpoint.info(id);
-            let loaded = info.is_some_and(|info| info.syn_data == SynData::Accepted);
-            let segment = info.filter(|_| loaded).map_or(0, |info| info.syn_segment_len);
+            let with_data = info.is_some_and(|info| info.syn_data == SynData::Accepted);
+            let segment = info.filter(|_| with_data).map_or(0, |info| info.syn_segment_len);
             let carrier = Carrier::server(accept(), segment);
             let mut talk = Talk::new(id, carrier, false, Vec::new(), usize::MAX);
             talk.deadline = self.patience.map(|patience| now + patience);
-            talk.unanswered = loaded;
+            talk.unanswered = with_data;
             talk.connected = true;
             self.talks.push(talk);
             self.drive(now, self.talks.len() - 1);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lab_test::TestResult;
 use lab_test::net::WAIT;
 use lab_test::net::peers::{PORT, open_on, our_addresses, stack_options};
-use tcp::{ConnectOptions, ListenOptions, LoadedSyn};
+use tcp::{ConnectOptions, ListenOptions, SynWithData};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{judge, support};
@@ -34,7 +34,7 @@ pub fn main() -> TestResult {
     Ok(())
 }
 
-fn admit(_: &LoadedSyn<'_>) -> bool {
+fn admit(_: &SynWithData<'_>) -> bool {
     true
 }
 

@@ -1,4 +1,4 @@
-//! From a loaded SYN (1200 bytes) to the data on its SYN-ACK (1000 bytes) over a bare veth pair, our
+//! From a SYN with data (1200 bytes) to the data on its SYN-ACK (1000 bytes) over a bare veth pair, our
 //! stack on both sides, against the same exchange by UDP sockets, A B A B:
 //! `cargo bench -p tcpio -- round_trip [--rounds N --seconds S]`.
 
@@ -9,7 +9,7 @@ use lab_test::TestResult;
 use lab_test::net::peers::{PORT, open_on, our_addresses, stack_options};
 use lab_test::net::{Pair, WAIT};
 use stats::Sample;
-use tcp::{ConnectOptions, ListenOptions, LoadedSyn};
+use tcp::{ConnectOptions, ListenOptions, SynWithData};
 use tcpio::{Stack, TcpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -23,14 +23,14 @@ const SPIN: Duration = Duration::from_millis(5);
 pub fn main() -> TestResult {
     let arguments = support::arguments(5, Duration::from_secs(1))?;
     println!("round trip of {REQUEST} and {ANSWER} bytes, {:?} each:", arguments.time);
-    let names = ["loaded SYN, blocking", "loaded SYN, spinning", "UDP sockets, blocking"];
+    let names = ["SYN with data, blocking", "SYN with data, spinning", "UDP sockets, blocking"];
     let mut medians = [const { Vec::new() }; 3];
     let mut tails = [const { Vec::new() }; 3];
     for _ in 0..arguments.rounds {
         for (which, (medians, tails)) in medians.iter_mut().zip(&mut tails).enumerate() {
             let times = match which {
-                0 => loaded(Duration::ZERO, arguments.time)?,
-                1 => loaded(SPIN, arguments.time)?,
+                0 => syns_with_data(Duration::ZERO, arguments.time)?,
+                1 => syns_with_data(SPIN, arguments.time)?,
                 _ => udp(arguments.time)?,
             };
             let sample = Sample::from_vec(times)?;
@@ -45,12 +45,12 @@ pub fn main() -> TestResult {
     Ok(())
 }
 
-fn admit(_: &LoadedSyn<'_>) -> bool {
+fn admit(_: &SynWithData<'_>) -> bool {
     true
 }
 
-/// Round trips of loaded SYNs for a time, in microseconds.
-fn loaded(spin: Duration, time: Duration) -> TestResult<Vec<f64>> {
+/// Round trips of SYNs with data for a time, in microseconds.
+fn syns_with_data(spin: Duration, time: Duration) -> TestResult<Vec<f64>> {
     let pair = support::direct(false)?;
     let open = |node, peer| -> TestResult<Stack> {
         let mut options = stack_options(node, peer, tcp::Config::default())?;

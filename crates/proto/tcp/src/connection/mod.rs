@@ -96,7 +96,7 @@ struct Handshake {
     /// When it is sent again.
     again_at: Option<Time>,
     rto: Duration,
-    /// Server, loaded: until when the SYN-ACK waits for the answer.
+    /// Server, after a SYN with data: until when the SYN-ACK waits for the answer.
     answer_by: Option<Time>,
     /// Client: bytes of the stream that the SYN carried.
     syn_data: usize,
@@ -123,7 +123,7 @@ struct AckState {
     /// Full segments since the last acknowledgment.
     segments: u32,
     by: Option<Time>,
-    /// The ACK of a loaded SYN-ACK waits for the application's flight.
+    /// The ACK of a SYN-ACK with data waits for the application's flight.
     held: bool,
     quick: u8,
     last_challenge: Option<Time>,
@@ -163,7 +163,7 @@ pub(crate) struct Connection {
     pub scheduled: Option<Time>,
     /// Put before accept().
     pub offered: bool,
-    /// Counted as half-open: loaded or plain.
+    /// Counted as half-open: with data or plain.
     pub half_open: Option<bool>,
     iss: SeqNumber,
     irs: SeqNumber,

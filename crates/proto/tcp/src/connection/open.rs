@@ -44,7 +44,7 @@ pub(crate) struct Opening {
 pub(crate) struct Accepted {
     pub listener: ListenerId,
     /// Its data are taken, and an answer is awaited.
-    pub loaded: bool,
+    pub with_data: bool,
     /// It came with a valid cookie.
     pub validated: bool,
     /// The cookie to give.
@@ -207,7 +207,7 @@ impl Connection {
         this.negotiate(now, handshake.offered, config);
         // The window in a SYN is never scaled (RFC 7323 §2.2).
         this.take_window(u32::from(segment.window), 0, 0);
-        if accepted.loaded {
+        if accepted.with_data {
             handshake.due = false;
             handshake.answer_by = Some(now + config.answer_patience);
             this.syn_bytes = this.receive.insert(0, segment.payload).accepted;
@@ -399,7 +399,7 @@ impl Connection {
     fn handshake_data(&self, handshake: &Handshake, is_answer: bool) -> usize {
         if is_answer {
             let taken = self.syn_data == SynData::Accepted && !handshake.simultaneous;
-            // Sent again it is bare, and its data follow: the path may drop loaded ones.
+            // Sent again it is bare, and its data follow: the path may drop those with data.
             let first = handshake.sent == 0;
             if taken && first { self.send.len() } else { 0 }
         } else if handshake.bare {
@@ -420,7 +420,7 @@ impl Connection {
         let _ = config;
     }
 
-    /// Server: the application's answer to a loaded SYN is written, or it has none.
+    /// Server: the application's answer to a SYN with data is written, or it has none.
     pub(crate) fn answer(&mut self) {
         if let Some(handshake) = &mut self.handshake
             && handshake.answer_by.take().is_some()
@@ -453,7 +453,7 @@ impl Connection {
         }
         self.syn_data = SynData::Refused;
         counters.syn_data_refused += 1;
-        // The loaded SYN had no answer and the bare one has: RFC 7413 §4.1.3.1
+        // The SYN with data had no answer and the bare one has: RFC 7413 §4.1.3.1
         if sent_bare && again {
             destinations.remember_black_hole(now, self.remote.ip());
             counters.black_holes += 1;

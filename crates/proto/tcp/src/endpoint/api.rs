@@ -167,7 +167,7 @@ impl Endpoint {
         self.table.get(id).map_or(0, Connection::writable)
     }
 
-    /// Server: the answer to a loaded SYN is written, or there is none. The SYN-ACK goes now.
+    /// Server: the answer to a SYN with data is written, or there is none. The SYN-ACK goes now.
     pub fn answer(&mut self, now: Time, id: ConnectionId) {
         if let Some(connection) = self.table.get_mut(id) {
             connection.answer();

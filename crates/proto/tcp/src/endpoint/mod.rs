@@ -60,8 +60,8 @@ pub struct Endpoint {
     /// Connections that have events.
     events: VecDeque<u32>,
     counters: Counters,
-    /// Half-open loaded connections, the oldest first.
-    loaded: VecDeque<(Time, ConnectionId)>,
+    /// Half-open connections whose SYN had data, the oldest first.
+    opened_with_data: VecDeque<(Time, ConnectionId)>,
     /// SYN cookies are accepted until then.
     cookies_until: Time,
 }
@@ -84,7 +84,7 @@ impl Endpoint {
             events: VecDeque::new(),
             counters: Counters::default(),
             cookies_until: Time::ZERO,
-            loaded: VecDeque::new(),
+            opened_with_data: VecDeque::new(),
             secrets,
             config,
         }
@@ -260,9 +260,9 @@ impl Endpoint {
         if is_half_open || connection.half_open.is_none() {
             return;
         }
-        let loaded = connection.half_open.take().unwrap_or_default();
-        let count = match loaded {
-            true => &mut self.counters.half_open_loaded,
+        let with_data = connection.half_open.take().unwrap_or_default();
+        let count = match with_data {
+            true => &mut self.counters.half_open_with_data,
             false => &mut self.counters.half_open_plain,
         };
         *count = count.saturating_sub(1);

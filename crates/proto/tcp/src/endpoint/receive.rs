@@ -4,7 +4,7 @@ use units::{SeqNumber, Time};
 use wire::tcp::{Flags, OptionList};
 
 use super::{Endpoint, MAX_REPLIES, Stray};
-use crate::config::LoadedSyn;
+use crate::config::SynWithData;
 use crate::connection::{Accepted, Connection, Context, Reply};
 use crate::event::ListenerId;
 use crate::segment::{Outgoing, Segment};
@@ -171,57 +171,57 @@ impl Endpoint {
         segment: &Segment<'_>,
     ) -> Result<(), Ignored> {
         let mut accepted = self.judge(listener, segment);
-        if accepted.loaded && !accepted.validated {
+        if accepted.with_data && !accepted.validated {
             self.make_room(now);
         }
         // RFC 7413 §5.1: those with a valid cookie have a bound too, twice as far.
-        let limit = self.config.max_half_open_loaded * if accepted.validated { 2 } else { 1 };
-        if accepted.loaded && self.counters.half_open_loaded >= limit {
-            accepted.loaded = false;
-            self.counters.loaded_refused += 1;
+        let limit = self.config.max_half_open_with_data * if accepted.validated { 2 } else { 1 };
+        if accepted.with_data && self.counters.half_open_with_data >= limit {
+            accepted.with_data = false;
+            self.counters.opened_without_data += 1;
         }
         let no_room = self.table.len() >= self.config.max_connections;
         let plain_full = self.counters.half_open_plain >= self.config.max_half_open_plain;
-        if no_room || (!accepted.loaded && plain_full) {
+        if no_room || (!accepted.with_data && plain_full) {
             self.send_syn_cookie(now, segment, accepted.give);
             return Err(Ignored::NoRoom);
         }
         let mut connection =
             Connection::accept(now, segment, &accepted, &self.config, &self.secrets);
-        connection.half_open = Some(accepted.loaded);
-        let count = match accepted.loaded {
-            true => &mut self.counters.half_open_loaded,
+        connection.half_open = Some(accepted.with_data);
+        let count = match accepted.with_data {
+            true => &mut self.counters.half_open_with_data,
             false => &mut self.counters.half_open_plain,
         };
         *count += 1;
         self.counters.passive_opens += 1;
-        self.counters.loaded_opens += u64::from(accepted.loaded);
+        self.counters.opens_with_data += u64::from(accepted.with_data);
         let id = self.table.insert(connection);
-        if accepted.loaded {
-            self.loaded.push_back((now, id));
+        if accepted.with_data {
+            self.opened_with_data.push_back((now, id));
         }
         self.counters.connections = self.table.len();
         self.touch(now, id.index);
         Ok(())
     }
 
-    /// With the table of loaded half-open connections full, those make room whose SYN-ACK has been
+    /// With the table of half-open connections with data full, those make room whose SYN-ACK has been
     /// without an answer for long.
     fn make_room(&mut self, now: Time) {
-        while let Some((begun, id)) = self.loaded.front().copied() {
+        while let Some((begun, id)) = self.opened_with_data.front().copied() {
             let half_open = self.table.get(id).is_some_and(|it| it.half_open == Some(true));
-            let full = self.counters.half_open_loaded >= self.config.max_half_open_loaded;
+            let full = self.counters.half_open_with_data >= self.config.max_half_open_with_data;
             let stale = now.saturating_since(begun) >= HALF_OPEN_AGE;
             if half_open && !(full && stale) {
                 // The queue holds no more than the table and what has left it since.
-                if self.loaded.len() > 2 * self.config.max_half_open_loaded + 64 {
+                if self.opened_with_data.len() > 2 * self.config.max_half_open_with_data + 64 {
                     let table = &self.table;
                     let live = |id| table.get(id).is_some_and(|it| it.half_open == Some(true));
-                    self.loaded.retain(|(_, id)| live(*id));
+                    self.opened_with_data.retain(|(_, id)| live(*id));
                 }
                 return;
             }
-            self.loaded.pop_front();
+            self.opened_with_data.pop_front();
             if half_open && let Some(connection) = self.table.get_mut(id) {
                 connection.close(crate::CloseReason::TimedOut);
                 self.counters.half_open_evicted += 1;
@@ -232,7 +232,7 @@ impl Endpoint {
 
     /// What becomes of a SYN by the listener's options.
     fn judge(&mut self, listener: ListenerId, segment: &Segment<'_>) -> Accepted {
-        let mut accepted = Accepted { listener, loaded: false, validated: false, give: None };
+        let mut accepted = Accepted { listener, with_data: false, validated: false, give: None };
         let Some(listener) = self.listeners.get(&listener) else {
             return accepted;
         };
@@ -252,12 +252,12 @@ impl Endpoint {
             }
         }
         if !segment.payload.is_empty() {
-            let syn = LoadedSyn {
+            let syn = SynWithData {
                 segment_len: segment.segment_len,
                 payload: segment.payload,
                 remote: segment.remote,
             };
-            accepted.loaded = !backlogged && !forged && (options.admit)(&syn);
+            accepted.with_data = !backlogged && !forged && (options.admit)(&syn);
         }
         accepted
     }

@@ -31,7 +31,7 @@ fn server_address() -> SocketAddr {
     address("192.0.2.1:443")
 }
 
-fn everything(_: &LoadedSyn<'_>) -> bool {
+fn everything(_: &SynWithData<'_>) -> bool {
     true
 }
 
@@ -164,7 +164,7 @@ fn an_ordinary_connection_opens_carries_data_and_closes() {
 }
 
 #[test]
-fn a_loaded_handshake_brings_the_answer_after_one_round_trip() {
+fn a_handshake_with_data_brings_the_answer_after_one_round_trip() {
     let mut pair = Pair::new(Config::default(), Config::default());
     let listener = pair.listen(ListenOptions { admit: everything, ..ListenOptions::default() });
     let client = pair.connect(ConnectOptions {
@@ -244,12 +244,12 @@ fn refused_data_are_withdrawn_and_the_stream_begins_anew() {
 }
 
 #[test]
-fn a_lost_loaded_syn_is_followed_by_a_bare_one() {
+fn a_lost_syn_with_data_is_followed_by_a_bare_one() {
     let mut pair = Pair::new(Config::default(), Config::default());
     pair.drop = vec![0];
     let listener = pair.listen(ListenOptions { admit: everything, ..ListenOptions::default() });
-    let loaded = || ConnectOptions { syn_data: vec![b'x'; 500], ..ConnectOptions::default() };
-    let client = pair.connect(loaded());
+    let with_data = || ConnectOptions { syn_data: vec![b'x'; 500], ..ConnectOptions::default() };
+    let client = pair.connect(with_data());
     let (mut server, mut there) = (None, Vec::new());
     pair.run(3000, |pair| {
         let now = pair.now;
@@ -261,7 +261,7 @@ fn a_lost_loaded_syn_is_followed_by_a_bare_one() {
     assert_eq!(there, [b'x'; 500]);
     assert_eq!(pair.log[..4], ["1000 > S 500", "2000 > S 0", "2010 < S. 0", "2020 > P. 500"]);
     assert_eq!(pair.client.info(client).unwrap().syn_data, SynData::Refused);
-    let again = pair.connect(loaded());
+    let again = pair.connect(with_data());
     assert_eq!(pair.client.info(again).unwrap().syn_data, SynData::BlackHole);
 }
 

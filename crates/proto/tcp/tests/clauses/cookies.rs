@@ -160,10 +160,10 @@ fn only_a_true_syn_cookie_is_taken() {
     assert_eq!(bench.endpoint.counters().syn_cookies_accepted, 0);
 }
 
-/// Loaded SYNs past `max_half_open_loaded` are answered as ordinary ones.
+/// SYNs with data past `max_half_open_with_data` are answered as ordinary ones.
 #[test]
-fn past_the_table_a_loaded_syn_is_ordinary() {
-    let config = Config { max_half_open_loaded: 2, ..Config::default() };
+fn past_the_table_a_syn_with_data_is_ordinary() {
+    let config = Config { max_half_open_with_data: 2, ..Config::default() };
     let mut bench = Bench::listening(config, ListenOptions { cookies: true, ..everything() });
     let honest = bench.peer;
     let cookie = granted(&mut bench);
@@ -173,17 +173,17 @@ fn past_the_table_a_loaded_syn_is_ordinary() {
         assert_eq!(sent.len(), usize::from(host == 2), "the third at once");
     }
     let counters = *bench.endpoint.counters();
-    assert_eq!((counters.half_open_loaded, counters.loaded_refused), (2, 1));
+    assert_eq!((counters.half_open_with_data, counters.opened_without_data), (2, 1));
     // A valid cookie has its own right: its client is where it says.
     bench.peer = honest;
     assert!(bench.give(bench.made_syn(fast_open(&cookie)).data(b"hello")).is_empty());
-    assert_eq!(bench.endpoint.counters().half_open_loaded, 3);
+    assert_eq!(bench.endpoint.counters().half_open_with_data, 3);
 }
 
 /// With the table full, a half-open connection whose SYN-ACK has had no answer for 3 s makes room.
 #[test]
 fn a_stale_half_open_connection_makes_room() {
-    let config = Config { max_half_open_loaded: 1, ..Config::default() };
+    let config = Config { max_half_open_with_data: 1, ..Config::default() };
     for (at, evicted) in [(3999, 0), (4000, 1)] {
         let mut bench = Bench::listening(config.clone(), everything());
         bench.syn(mss(1460), b"stale");
@@ -193,7 +193,7 @@ fn a_stale_half_open_connection_makes_room() {
         assert_eq!(sent.len(), 1 - evicted);
         let counters = bench.endpoint.counters();
         assert_eq!(counters.half_open_evicted, evicted as u64, "at {at}");
-        assert_eq!(counters.half_open_loaded, 1);
+        assert_eq!(counters.half_open_with_data, 1);
     }
 }
 

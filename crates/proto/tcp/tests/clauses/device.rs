@@ -124,7 +124,7 @@ fn who_says_too_big_must_know_what_is_in_flight() {
     assert!(bench.endpoint.set_path_mtu(bench.now, told).is_err(), "nothing is in flight");
 }
 
-/// A loaded SYN that is too big for the path goes again bare.
+/// A SYN with data that is too big for the path goes again bare.
 #[test]
 fn a_syn_that_is_too_big_goes_again_bare() {
     let options = ConnectOptions { syn_data: vec![1; 1400], ..ConnectOptions::default() };

@@ -106,7 +106,7 @@ fn a_syn_in_a_synchronised_state_is_challenged() {
 
 /// RFC 5961 §4 with data on the SYN: none of them come into the stream.
 #[test]
-fn a_loaded_syn_puts_no_bytes_into_an_open_stream() {
+fn a_syn_with_data_puts_no_bytes_into_an_open_stream() {
     let mut bench = in_state(State::Established);
     let evil = vec![b'E'; 1000];
     bench.give(bench.made_syn(mss(1460)).seq(100_001).data(&evil));

@@ -126,7 +126,7 @@ fn without_nagle_nothing_waits() {
     assert_eq!(bench.write(b"two").len(), 1);
 }
 
-/// A client whose loaded SYN is answered by a SYN-ACK with `data` at 1100 ms.
+/// A client whose SYN with data is answered by a SYN-ACK with `data` at 1100 ms.
 fn answered(hold: u64, data: &[u8]) -> (Bench, Vec<Sent>) {
     let options = ConnectOptions {
         syn_data: vec![1; 500],
@@ -141,7 +141,7 @@ fn answered(hold: u64, data: &[u8]) -> (Bench, Vec<Sent>) {
 
 /// The bare ACK of a SYN-ACK with data waits `hold_ack` for the application's flight.
 #[test]
-fn the_ack_of_a_loaded_syn_ack_is_held() {
+fn the_ack_of_a_syn_ack_with_data_is_held() {
     for hold in [25, 60] {
         let (mut bench, sent) = answered(hold, &[2; 1400]);
         assert!(sent.is_empty());

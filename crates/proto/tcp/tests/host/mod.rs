@@ -47,7 +47,7 @@ pub struct Plan {
     pub salt: u8,
     pub script: Script,
     /// The first step goes with the SYN.
-    pub loaded: bool,
+    pub with_data: bool,
     pub options: ConnectOptions,
     /// What is sent instead if the SYN's data are withdrawn.
     pub fallback: Option<(u8, Script)>,
@@ -61,14 +61,14 @@ impl Plan {
             local_port: 0,
             salt: 1,
             script,
-            loaded: false,
+            with_data: false,
             options: ConnectOptions::default(),
             fallback: None,
         }
     }
 
-    pub fn loaded(mut self) -> Self {
-        self.loaded = true;
+    pub fn with_data(mut self) -> Self {
+        self.with_data = true;
         self
     }
 }
@@ -135,7 +135,7 @@ impl Host {
         self
     }
 
-    /// A server that takes loaded SYNs, and answers by the script for a client's salt.
+    /// A server that takes SYNs with data, and answers by the script for a client's salt.
     pub fn server(scripts: fn(u8) -> Script) -> Self {
         Host::new(SERVER, Config::default(), 2).listening(listen_options(), scripts)
     }
@@ -167,12 +167,12 @@ impl Host {
             let first = plan.script.steps.first().map_or(0, |step| step.send);
             // The rest of a long first step is written when the connection is open.
             let in_syn = first.min(MOST_IN_SYN);
-            if plan.loaded {
+            if plan.with_data {
                 options.syn_data = bytes(plan.salt, 0, in_syn);
             }
             let id = self.endpoint.connect(now, local, plan.remote, options).expect("connects");
             let mut player = Player::new(id, plan.salt, Some(plan.script), false);
-            if plan.loaded {
+            if plan.with_data {
                 player.first_step_is_sent(now, in_syn, first);
             }
             if let Some(fallback) = plan.fallback {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use lab::Node;
 use linkmodel::Path;
-use tcp::{ConnectOptions, IfRefused, ListenOptions, LoadedSyn, SynData};
+use tcp::{ConnectOptions, IfRefused, ListenOptions, SynData, SynWithData};
 use tcpio::TcpStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -26,8 +26,8 @@ pub fn tests() -> Vec<Test> {
             "a_listener_that_admits_nothing_takes_the_data_after_the_handshake",
             not_admitted,
         ),
-        Test::new("our_loaded_syn_is_taken_by_a_cookieless_server", cookieless_server),
-        Test::new("our_loaded_syn_is_taken_by_a_server_with_cookies", server_with_cookies),
+        Test::new("our_syn_with_data_is_taken_by_a_cookieless_server", cookieless_server),
+        Test::new("our_syn_with_data_is_taken_by_a_server_with_cookies", server_with_cookies),
         Test::new("a_server_without_fast_open_gets_the_data_again", resent),
         Test::new("a_server_without_fast_open_gets_other_data_instead", withdrawn),
     ]
@@ -49,11 +49,11 @@ fn meeting() -> TestResult<Meeting> {
     Meeting::new(pair(&Path::symmetric("10ms".parse()?))?)
 }
 
-fn admit_all(_: &LoadedSyn<'_>) -> bool {
+fn admit_all(_: &SynWithData<'_>) -> bool {
     true
 }
 
-fn admit_none(_: &LoadedSyn<'_>) -> bool {
+fn admit_none(_: &SynWithData<'_>) -> bool {
     false
 }
 
@@ -318,7 +318,7 @@ fn ours_to_kernel(
     Ok((told?, watch.segments()?))
 }
 
-fn loaded(if_refused: IfRefused) -> ConnectOptions {
+fn with_data(if_refused: IfRefused) -> ConnectOptions {
     ConnectOptions { syn_data: request(), if_refused, ..ConnectOptions::default() }
 }
 
@@ -329,7 +329,7 @@ fn cookieless_server() -> TestResult {
     for family in FAMILIES {
         for if_refused in [IfRefused::Resend, IfRefused::Withdraw] {
             let (told, segments) =
-                ours_to_kernel(&meeting, family, None, loaded(if_refused), None, request())?;
+                ours_to_kernel(&meeting, family, None, with_data(if_refused), None, request())?;
             assert_eq!(told.info.syn_data, SynData::Accepted, "{family:?}");
             let (syn, syn_ack) = syn_and_answer(&segments)?;
             assert_eq!(syn.payload, request());
@@ -345,7 +345,7 @@ fn server_with_cookies() -> TestResult {
     let meeting = meeting()?;
     meeting.kernel.sysctl("net.ipv4.tcp_fastopen", "2")?;
     for family in FAMILIES {
-        let options = || ConnectOptions { fast_open_cookie: true, ..loaded(IfRefused::Resend) };
+        let options = || ConnectOptions { fast_open_cookie: true, ..with_data(IfRefused::Resend) };
         // The first has no cookie: it asks for one. Whether its data go along or not, the server
         // reads them once.
         let (first, segments) =
@@ -368,7 +368,7 @@ fn resent() -> TestResult {
     let meeting = meeting()?;
     meeting.kernel.sysctl("net.ipv4.tcp_fastopen", "0")?;
     for family in FAMILIES {
-        let options = loaded(IfRefused::Resend);
+        let options = with_data(IfRefused::Resend);
         let (told, segments) = ours_to_kernel(&meeting, family, None, options, None, request())?;
         assert_eq!(told.info.syn_data, SynData::Refused, "{family:?}");
         let (syn, syn_ack) = syn_and_answer(&segments)?;
@@ -384,7 +384,7 @@ fn withdrawn() -> TestResult {
     for family in FAMILIES {
         // Shorter than what was withdrawn, so that nothing of that could hide behind it.
         let other = Pattern::new(3).take(700);
-        let options = loaded(IfRefused::Withdraw);
+        let options = with_data(IfRefused::Withdraw);
         let (told, _) =
             ours_to_kernel(&meeting, family, None, options, Some(other.clone()), other)?;
         assert_eq!(told.info.syn_data, SynData::Refused, "{family:?}");

@@ -1,8 +1,8 @@
-//! A flood of loaded SYNs from addresses that do not answer.
+//! A flood of SYNs with data from addresses that do not answer.
 
 use std::io;
 
-use tcp::{ListenOptions, LoadedSyn};
+use tcp::{ListenOptions, SynWithData};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use lab_test::net::pattern::Pattern;
@@ -12,7 +12,7 @@ use lab_test::net::{WAIT, direct};
 use lab_test::{Test, TestResult};
 
 pub fn tests() -> Vec<Test> {
-    vec![Test::new("a_flood_of_100000_loaded_syns_leaves_the_server_serving", flood)]
+    vec![Test::new("a_flood_of_100000_syns_with_data_leaves_the_server_serving", flood)]
 }
 
 const SYNS: u32 = 100_000;
@@ -20,11 +20,11 @@ const SYNS: u32 = 100_000;
 /// connections that are kept, and the streams of those that the application holds.
 const MEMORY_LIMIT: usize = 32 << 20;
 
-fn admit(_: &LoadedSyn<'_>) -> bool {
+fn admit(_: &SynWithData<'_>) -> bool {
     true
 }
 
-/// Answers every connection, loaded or not: reads what is there, writes a flight of 3000 bytes.
+/// Answers every connection, with data in its SYN or not: reads what is there, writes a flight of 3000 bytes.
 async fn serve(listener: tcpio::TcpListener) -> io::Result<()> {
     loop {
         let mut stream = listener.accept().await?;
@@ -89,7 +89,7 @@ fn flood() -> TestResult {
     assert!(served > 0, "the flood was over before the first client");
     // The device may drop some of them, but not most.
     assert!(counters.segments_in > u64::from(SYNS) / 2, "{counters:?}");
-    assert!(counters.half_open_loaded <= config.max_half_open_loaded, "{counters:?}");
+    assert!(counters.half_open_with_data <= config.max_half_open_with_data, "{counters:?}");
     assert!(counters.half_open_plain <= config.max_half_open_plain, "{counters:?}");
     assert!(most.saturating_sub(before) < MEMORY_LIMIT, "{} bytes more", most - before);
     Ok(())

@@ -1,5 +1,7 @@
 //! `wiretax load`: the load generator.
 
+mod args;
+
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -7,12 +9,13 @@ use fault::{Fault, OrProblem, Problem};
 use load::{Close, Control, Kind, Options, Pace, Progress, Report, Stage, Summary};
 use report::{Cell, Column, Row, Table};
 
+use self::args::CloseArg;
+pub use self::args::LoadArgs;
+use crate::certificates::roots_in;
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::load_args::{CloseArg, LoadArgs};
 use crate::output::{say, terminal_width};
-use crate::probe::roots_in;
-use crate::talk::Talk;
 
 /// Connections of an open loop that may be under way at once, if not said.
 const OPEN_CONNECTIONS: usize = 1000;
@@ -20,15 +23,16 @@ const OPEN_CONNECTIONS: usize = 1000;
 const BUSY: f64 = 0.9;
 
 /// Loads a server and prints what came of it.
-pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
+pub fn load(args: &LoadArgs, diagnostics: &Diagnostics) -> Outcome {
     let options = options(args)?;
     options.check()?;
     if args.tls.insecure {
-        talk.warning("any certificate is accepted: this load says nothing about who answers it");
+        diagnostics
+            .warning("any certificate is accepted: this load says nothing about who answers it");
     }
     let interrupt = Interrupt::listen()?;
     let control = Control::default();
-    let mut progress = talk.progress();
+    let mut progress = diagnostics.progress();
     let report = ::load::run_with(&options, &control, |at| {
         show(&mut progress, &at);
         if interrupt.came() {
@@ -43,7 +47,7 @@ pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
     } else {
         say(&describe(&report))?;
     }
-    advise(&report, talk);
+    advise(&report, diagnostics);
     Ok(if report.interrupted {
         Exit::Interrupted
     } else if report.completed == 0 {
@@ -53,7 +57,7 @@ pub fn load(args: &LoadArgs, talk: &Talk) -> Outcome {
     })
 }
 
-fn show(progress: &mut crate::talk::Progress, at: &Progress) {
+fn show(progress: &mut crate::diagnostics::Progress, at: &Progress) {
     let failures = match at.failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),
@@ -232,32 +236,32 @@ fn failures(report: &Report) -> Table {
 }
 
 /// What makes the result worth less, and what can be done about it.
-fn advise(report: &Report, talk: &Talk) {
+fn advise(report: &Report, diagnostics: &Diagnostics) {
     if report.interrupted {
-        talk.note(format!("interrupted; {} connections were cut off", report.unfinished));
+        diagnostics.note(format!("interrupted; {} connections were cut off", report.unfinished));
     }
     if report.completed == 0 && report.started > 0 && !report.interrupted {
-        talk.warning("every connection failed");
+        diagnostics.warning("every connection failed");
     }
     if report.not_started > 0 {
         let due = report.started + report.not_started;
         let share = report.not_started as f64 / due as f64 * 100.0;
-        talk.warning(format!(
+        diagnostics.warning(format!(
             "{} of {due} starts that were due could not be made: the server did not keep up with the \
              rate; the slowest {share:.1} % are in no latency",
             report.not_started
         ));
     }
     if report.cpu.busy > BUSY {
-        talk.warning(format!(
+        diagnostics.warning(format!(
             "the generator was busy {:.0} % of its time and may itself be the limit",
             report.cpu.busy * 100.0
         ));
-        talk.advice("give it more cores and --threads, or read the rate as a lower bound");
+        diagnostics.advice("give it more cores and --threads, or read the rate as a lower bound");
     }
     let handshakes = &report.handshakes;
     if handshakes.wanted_resumed > handshakes.resumed {
-        talk.note(format!(
+        diagnostics.note(format!(
             "{} connections were to resume and {} did: {} had no ticket, {} were declined",
             handshakes.wanted_resumed,
             handshakes.resumed,
@@ -266,7 +270,7 @@ fn advise(report: &Report, talk: &Talk) {
         ));
     }
     if report.short_connections > 0 {
-        talk.note(format!(
+        diagnostics.note(format!(
             "{} connections were closed by the server before all their requests",
             report.short_connections
         ));
@@ -279,7 +283,7 @@ fn advise(report: &Report, talk: &Talk) {
     ];
     for (kind, hint) in hints {
         if report.failures.iter().any(|failure| failure.kind == kind) {
-            talk.advice(hint);
+            diagnostics.advice(hint);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `wiretax drivers`: which TLS libraries there are, and building them; and the hidden command that
 //! measures with them.
 
+mod args;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -8,22 +10,23 @@ use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use tls_drivers::builder::{self, BuildError};
 use tls_drivers::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
 
-use crate::drivers_args::{DriversArgs, DriversCommand};
+pub use self::args::DriversArgs;
+use self::args::DriversCommand;
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::say;
-use crate::talk::Talk;
 
 /// What a build is taken to last before any has been seen.
 const USUAL: Duration = Duration::from_secs(150);
 
 /// Lists or builds drivers.
-pub fn drivers(args: &DriversArgs, talk: &Talk) -> Outcome {
+pub fn drivers(args: &DriversArgs, diagnostics: &Diagnostics) -> Outcome {
     let folders = Folders::find(args.drivers.as_deref())?;
     let catalog = Catalog::read(&folders)?;
     match &args.command {
         DriversCommand::List(json) => list(&catalog, json.json),
-        DriversCommand::Build { names } => build(&catalog, names, talk),
+        DriversCommand::Build { names } => build(&catalog, names, diagnostics),
     }
 }
 
@@ -40,7 +43,7 @@ pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Problem> {
     let scratch = tempfile::tempdir().blame(Fault::Machine).while_doing(|| "a temporary folder")?;
     let options = SupervisorOptions {
         program: std::env::current_exe().blame(Fault::Machine)?,
-        arguments: vec![crate::args::HOST.to_owned()],
+        arguments: vec![tls_drivers::hosts::HOST.to_owned()],
         scratch: scratch.path().to_path_buf(),
     };
     Ok((Supervisor::new(options)?, scratch))
@@ -88,7 +91,7 @@ fn as_json(driver: &Driver) -> serde_json::Value {
     })
 }
 
-fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
+fn build(catalog: &Catalog, names: &[String], diagnostics: &Diagnostics) -> Outcome {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let chosen = catalog.select(&names)?;
     let (supervisor, _scratch) = supervisor()?;
@@ -104,10 +107,10 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
     for driver in &chosen {
         let each = if built == 0 { USUAL } else { took / built };
         if interrupt.came() {
-            return Ok(interrupted(&driver.name, talk));
+            return Ok(interrupted(&driver.name, diagnostics));
         }
         // A bar for each: one that was taken away does not come back.
-        let mut progress = talk.progress();
+        let mut progress = diagnostics.progress();
         if !is_built(&driver) {
             progress.show(&format!("building {}", driver.name), each * tried, each * unbuilt);
             tried += 1;
@@ -123,12 +126,12 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
                     took += done.took;
                     format!("built in {} s", done.took.as_secs())
                 };
-                talk.note(format!("{}: {how}: {}", driver.name, done.described.version));
+                diagnostics.note(format!("{}: {how}: {}", driver.name, done.described.version));
             }
-            Err(BuildError::Ended(name)) => return Ok(interrupted(&name, talk)),
-            Err(_) if interrupt.came() => return Ok(interrupted(&driver.name, talk)),
+            Err(BuildError::Ended(name)) => return Ok(interrupted(&name, diagnostics)),
+            Err(_) if interrupt.came() => return Ok(interrupted(&driver.name, diagnostics)),
             Err(error) => {
-                talk.warning_with_remedy(&error, error.remedy().as_deref());
+                diagnostics.warning_with_remedy(&error, error.remedy().as_deref());
                 failed.push(driver.name.as_str());
             }
         }
@@ -143,8 +146,8 @@ fn build(catalog: &Catalog, names: &[String], talk: &Talk) -> Outcome {
 
 /// The user stopped a build. Its working folder stays for the next to go on from; no half of a driver
 /// is where drivers are looked for.
-fn interrupted(name: &str, talk: &Talk) -> Exit {
-    talk.note(format!(
+fn interrupted(name: &str, diagnostics: &Diagnostics) -> Exit {
+    diagnostics.note(format!(
         "interrupted at {name}; what was built is kept: resume with the same command"
     ));
     Exit::Interrupted

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
+use crate::options::JsonArg;
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 5] = [

@@ -1,17 +1,19 @@
 //! `wiretax run`: every study at a quick scale, one report.
 
+mod args;
+
 use fault::{Fault, OrProblem};
 use study::Options;
 
-use crate::args::RunArgs;
+pub use self::args::RunArgs;
+use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
 use crate::studies::{
     Measurement, Part, Questions, STUDIES, at_scale, measure, recorded_in, recorded_parts,
 };
-use crate::talk::Talk;
 
 /// Measures each study's plan of the scale, or continues with those that a folder was measured by.
-pub fn run(args: RunArgs, talk: &Talk) -> Outcome {
+pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
     let (parts, recorded) = match (&args.out.resume, args.seed) {
         (Some(folder), None) => {
             let recorded = recorded_in(folder)?;
@@ -39,5 +41,5 @@ pub fn run(args: RunArgs, talk: &Talk) -> Outcome {
         json: args.json.json,
         keep_captures: false,
     };
-    measure(measurement, talk)
+    measure(measurement, diagnostics)
 }

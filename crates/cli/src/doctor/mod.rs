@@ -2,13 +2,13 @@
 
 use fault::{Fault, OrProblem};
 
-use crate::args::JsonArg;
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::options::JsonArg;
 use crate::output::say;
-use crate::talk::Talk;
 
 /// Looks at the machine and says what it found. The status says whether studies can run at all.
-pub fn doctor(args: &JsonArg, talk: &Talk) -> Outcome {
+pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
     let facts = lab::doctor();
     let text = if args.json {
         serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"
@@ -18,7 +18,8 @@ pub fn doctor(args: &JsonArg, talk: &Talk) -> Outcome {
     say(&text)?;
     let missing = facts.iter().filter(|fact| !fact.ok && fact.required).count();
     if missing > 0 {
-        talk.note("studies cannot run here until what is needed is there; `wiretax probe` can");
+        diagnostics
+            .note("studies cannot run here until what is needed is there; `wiretax probe` can");
         return Ok(Exit::Machine);
     }
     Ok(Exit::Done)

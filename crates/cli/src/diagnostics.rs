@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use fault::{Explain, Problem};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::args::Colour;
+use crate::options::Colour;
 use crate::value::Refused;
 
 /// How much is said, and in which colours.
 #[derive(Debug, Clone, Copy)]
-pub struct Talk {
+pub struct Diagnostics {
     quiet: bool,
     colour: bool,
 }
 
-impl Talk {
-    /// Talk as the command line asks for it.
-    pub fn new(quiet: bool, colour: Colour) -> Talk {
+impl Diagnostics {
+    /// Diagnostics as the command line asks for it.
+    pub fn new(quiet: bool, colour: Colour) -> Diagnostics {
         let colour = match colour {
             Colour::Always => true,
             Colour::Never => false,
@@ -30,7 +30,7 @@ impl Talk {
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
             }
         };
-        Talk { quiet, colour }
+        Diagnostics { quiet, colour }
     }
 
     /// Something that the user may want to know.

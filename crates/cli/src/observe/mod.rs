@@ -1,5 +1,9 @@
 //! `wiretax observe`: how long clients took, from captures or an interface.
 
+mod args;
+mod query;
+mod results;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,18 +14,19 @@ use observe::Options;
 use observe::reading::{Hidden, Reading, SinkOptions, View, hand_over};
 use study::Watcher;
 
+pub use self::args::ObserveArgs;
+use self::args::ObserveCommand;
+use self::results::{Files, publish};
+use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::observe_args::{ObserveArgs, ObserveCommand};
-use crate::observe_results::{Files, publish};
-use crate::talk::{self, Progress, Talk};
 
 /// Observes, or does what the subcommand says.
-pub fn observe(args: &ObserveArgs, talk: &Talk) -> Outcome {
+pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     match &args.command {
-        Some(ObserveCommand::Query(args)) => crate::observe_query::query(args, talk),
-        None if args.live.interface.is_empty() => files(args, talk),
-        None => live(args, talk),
+        Some(ObserveCommand::Query(args)) => self::query::query(args, diagnostics),
+        None if args.live.interface.is_empty() => files(args, diagnostics),
+        None => live(args, diagnostics),
     }
 }
 
@@ -60,38 +65,46 @@ fn hidden(args: &ObserveArgs) -> Result<Hidden, Problem> {
     Ok(Hidden { addresses: args.results.anonymise, names, key: key.transpose()? })
 }
 
-fn files(args: &ObserveArgs, talk: &Talk) -> Outcome {
+fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let late = Files::claim(args, false)?;
     let mut reading = open(args)?;
-    serve_metrics(args, &mut reading, talk)?;
+    serve_metrics(args, &mut reading, diagnostics)?;
     let interrupt = Interrupt::listen()?;
     // A pipe is waited for here.
     let mut source = Merge::open(&args.files)?;
-    let mut following =
-        Following { talk, interrupt: &interrupt, progress: talk.progress(), view: None };
+    let mut following = Following {
+        diagnostics,
+        interrupt: &interrupt,
+        progress: diagnostics.progress(),
+        view: None,
+    };
     let read = reading.files(&mut source, &mut following);
     following.finish();
     for cut in source.cuts() {
-        talk.warning(format!("{cut}; what is whole was read"));
+        diagnostics.warning(format!("{cut}; what is whole was read"));
     }
     let unread = reading.is_unread();
     // What was read before a failure is shown too.
     let left = reading.finish()?;
     for (link, frames) in &left.unread_links {
-        talk.warning(format!(
+        diagnostics.warning(format!(
             "{frames} frames of link type {link} were passed over: it is not read"
         ));
     }
-    publish(args, &left, late, talk)?;
+    publish(args, &left, late, diagnostics)?;
     read?;
     if interrupt.came() && !unread {
-        talk.note("interrupted; this is what was read until then");
+        diagnostics.note("interrupted; this is what was read until then");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::Done)
 }
 
-fn serve_metrics(args: &ObserveArgs, reading: &mut Reading, talk: &Talk) -> Result<(), Problem> {
+fn serve_metrics(
+    args: &ObserveArgs,
+    reading: &mut Reading,
+    diagnostics: &Diagnostics,
+) -> Result<(), Problem> {
     let Some(address) = args.results.prometheus else { return Ok(()) };
     let page = reading.count_for_metrics();
     let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()));
@@ -100,11 +113,11 @@ fn serve_metrics(args: &ObserveArgs, reading: &mut Reading, talk: &Talk) -> Resu
             .while_doing(format!("metrics cannot be served at {address}"))
             .with_remedy("take another port")
     })?;
-    talk.note(format!("metrics at http://{listening}/metrics"));
+    diagnostics.note(format!("metrics at http://{listening}/metrics"));
     Ok(())
 }
 
-fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
+fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let mut options = LiveOptions::default();
     options.filter = Filter { ports: args.live.port.clone(), ..Filter::default() };
     options.promiscuous = args.live.promiscuous;
@@ -121,30 +134,31 @@ fn live(args: &ObserveArgs, talk: &Talk) -> Outcome {
         dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
     if let Some(identity) = dropped.identity {
         let (user, group) = (identity.user, identity.group);
-        talk.note(format!("captures continue as user {user} of group {group}"));
+        diagnostics.note(format!("captures continue as user {user} of group {group}"));
     }
     let interrupt = Interrupt::listen()?;
-    serve_metrics(args, &mut reading, talk)?;
+    serve_metrics(args, &mut reading, diagnostics)?;
     let names: Vec<_> = source.names().map(str::to_owned).collect();
-    talk.note(format!("capturing on {}; Ctrl-C ends it", names.join(", ")));
-    let view = Some(talk.view());
-    let mut following = Following { talk, interrupt: &interrupt, progress: talk.progress(), view };
+    diagnostics.note(format!("capturing on {}; Ctrl-C ends it", names.join(", ")));
+    let view = Some(diagnostics.view());
+    let mut following =
+        Following { diagnostics, interrupt: &interrupt, progress: diagnostics.progress(), view };
     let duration = args.live.duration.map(|duration| duration.duration());
     let captured = reading.live(&mut source, duration, &mut following);
     following.finish();
     let left = reading.finish()?;
-    publish(args, &left, late, talk)?;
+    publish(args, &left, late, diagnostics)?;
     captured?;
     Ok(Exit::Done)
 }
 
 /// Follows a reading.
 struct Following<'a> {
-    talk: &'a Talk,
+    diagnostics: &'a Diagnostics,
     interrupt: &'a Interrupt,
     progress: Progress,
     /// Of a live capture.
-    view: Option<talk::View>,
+    view: Option<diagnostics::View>,
 }
 
 impl Following<'_> {
@@ -166,11 +180,11 @@ impl Watcher for Following<'_> {
     }
 
     fn warning(&mut self, what: &str, remedy: Option<&str>) {
-        self.talk.warning_with_remedy(what, remedy);
+        self.diagnostics.warning_with_remedy(what, remedy);
     }
 
     fn note(&mut self, what: &str) {
-        self.talk.note(what);
+        self.diagnostics.note(what);
     }
 }
 

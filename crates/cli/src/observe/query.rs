@@ -1,12 +1,12 @@
 //! `wiretax observe query`: SQL over the records of `--parquet`, where the program was built with it.
 
+use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
-use crate::observe_args::QueryArgs;
-use crate::talk::Talk;
+use crate::observe::args::QueryArgs;
 
 /// Answers.
 #[cfg(feature = "query")]
-pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
+pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
     use crate::exit::Exit;
     use query::{Format, QUESTIONS};
 
@@ -16,7 +16,8 @@ pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
             text += &format!("  {:18} {}\n", question.name, question.about());
         }
         crate::output::say(&text)?;
-        talk.advice("give one of these names, or SQL over the tables `connections` and `endings`");
+        diagnostics
+            .advice("give one of these names, or SQL over the tables `connections` and `endings`");
         return Ok(Exit::Done);
     };
     let format = if args.json.json { Format::Json } else { Format::Table };
@@ -26,7 +27,7 @@ pub fn query(args: &QueryArgs, talk: &Talk) -> Outcome {
 
 /// Says how to have it.
 #[cfg(not(feature = "query"))]
-pub fn query(args: &QueryArgs, _talk: &Talk) -> Outcome {
+pub fn query(args: &QueryArgs, _talk: &Diagnostics) -> Outcome {
     use fault::{Fault, Problem};
 
     let remedy = format!(

@@ -7,7 +7,7 @@ use wire::tcp::{Flags, OptionList};
 
 use super::harness::*;
 
-fn loaded(len: usize, if_refused: IfRefused) -> ConnectOptions {
+fn with_data(len: usize, if_refused: IfRefused) -> ConnectOptions {
     ConnectOptions { syn_data: vec![b'h'; len], if_refused, ..ConnectOptions::default() }
 }
 
@@ -74,9 +74,9 @@ fn a_late_answer_follows_the_bare_syn_ack() {
     assert_eq!(shown(&bench.write(b"world")), ["1205 P. 1+5 ack 1201"]);
 }
 
-/// The loaded SYN again while its answer is pending draws nothing and changes nothing.
+/// The SYN with data again while its answer is pending draws nothing and changes nothing.
 #[test]
-fn a_doubled_loaded_syn_draws_nothing() {
+fn a_doubled_syn_with_data_draws_nothing() {
     let mut bench = Bench::listening(Config::default(), everything());
     bench.syn(mss(1460), b"hello");
     for (at, data) in [(1050, &b"hello"[..]), (1100, b"other"), (1150, b"")] {
@@ -87,7 +87,7 @@ fn a_doubled_loaded_syn_draws_nothing() {
     assert_eq!(bench.read(), b"hello");
     bench.write(b"world");
     assert_eq!(shown(&bench.answer()), ["1150 S. 0+5 ack 6"]);
-    // After the answer it has the SYN-ACK sent again, bare: the path may drop loaded ones.
+    // After the answer it has the SYN-ACK sent again, bare: the path may drop those with data.
     bench.at(1160);
     let again = bench.reply(bench.made_syn(mss(1460)).data(b"hello"));
     assert_eq!(again[0], "1160 S. 0+0 ack 6");
@@ -113,7 +113,7 @@ fn three_times_what_came_to_the_byte() {
     let more = bench.give(bench.made_syn(mss(1460)));
     assert_eq!(shown(&more), ["31999 S. 0+0 ack 1001"]);
     bench.wait(200_000);
-    assert_eq!(bench.endpoint.counters().half_open_loaded, 0);
+    assert_eq!(bench.endpoint.counters().half_open_with_data, 0);
 }
 
 /// RFC 9000 §8.1: for any size of the SYN, and however often it comes, the limit holds.
@@ -159,10 +159,10 @@ fn syn_acks_keep_to_the_limit() {
     assert_eq!((first[0].packet.len(), again.len()), (44, 1), "88 of 3 * 40 bytes");
 }
 
-/// RFC 6298 §5: a loaded SYN-ACK that is lost goes again bare and alone after 1 s; its data follow
+/// RFC 6298 §5: a SYN-ACK with data that is lost goes again bare and alone after 1 s; its data follow
 /// the client's ACK.
 #[test]
-fn a_lost_loaded_syn_ack_goes_again_bare() {
+fn a_lost_syn_ack_with_data_goes_again_bare() {
     let mut bench = Bench::listening(Config::default(), everything());
     bench.syn(mss(1460), &[b'h'; 1200]);
     bench.write(&[b'w'; 500]);
@@ -172,16 +172,16 @@ fn a_lost_loaded_syn_ack_goes_again_bare() {
     assert_eq!(bench.reply(bench.made().seq(1201)), ["2010 P. 1+500 ack 1201"]);
 }
 
-/// The round trip of a loaded SYN that was sent once is the connection's first sample (RFC 6298
+/// The round trip of a SYN with data that was sent once is the connection's first sample (RFC 6298
 /// §2.2); of one that was sent twice nothing is known (§3).
 #[test]
 fn the_first_round_trip_is_that_of_the_syn() {
-    let (mut bench, syn) = Bench::connecting(Config::default(), loaded(1200, IfRefused::Resend));
+    let (mut bench, syn) = Bench::connecting(Config::default(), with_data(1200, IfRefused::Resend));
     assert_eq!(syn.to_string(), "1000 S 0+1200");
     bench.at(1100);
     bench.give(bench.made_syn_ack(1201, mss(1460)));
     assert_eq!(bench.info().smoothed_rtt, Some(Duration::from_millis(100)));
-    let (mut bench, _) = Bench::connecting(Config::default(), loaded(1200, IfRefused::Resend));
+    let (mut bench, _) = Bench::connecting(Config::default(), with_data(1200, IfRefused::Resend));
     assert_eq!(bench.wait_shown(2000), ["2000 S 0+0"]);
     bench.at(2100);
     bench.give(bench.made_syn_ack(1201, mss(1460)));
@@ -192,11 +192,12 @@ fn the_first_round_trip_is_that_of_the_syn() {
 /// the SYN had no room for.
 #[test]
 fn refused_data_go_again_or_are_withdrawn() {
-    let (mut bench, _) = Bench::connecting(Config::default(), loaded(1800, IfRefused::Resend));
+    let (mut bench, _) = Bench::connecting(Config::default(), with_data(1800, IfRefused::Resend));
     bench.at(1100);
     let sent = bench.give(bench.made_syn_ack(1, mss(1460)));
     assert_eq!(bytes(&sent), [b'h'; 1800]);
-    let (mut bench, syn) = Bench::connecting(Config::default(), loaded(1800, IfRefused::Withdraw));
+    let (mut bench, syn) =
+        Bench::connecting(Config::default(), with_data(1800, IfRefused::Withdraw));
     assert_eq!(syn.packet.len(), 1500);
     bench.at(1100);
     bench.give(bench.made_syn_ack(1, mss(1460)));
@@ -208,7 +209,7 @@ fn refused_data_go_again_or_are_withdrawn() {
 /// RFC 7413 §4.2.2: of data that were taken in part the rest goes again.
 #[test]
 fn data_taken_in_part() {
-    let (mut bench, _) = Bench::connecting(Config::default(), loaded(1200, IfRefused::Withdraw));
+    let (mut bench, _) = Bench::connecting(Config::default(), with_data(1200, IfRefused::Withdraw));
     bench.at(1100);
     let sent = bench.give(bench.made_syn_ack(401, mss(1460)));
     assert_eq!(shown(&sent), ["1100 P. 401+800 ack 1"]);
@@ -219,7 +220,7 @@ fn data_taken_in_part() {
 /// is answered, the destination is remembered for `black_hole_memory`.
 #[test]
 fn a_black_hole_is_remembered_for_an_hour() {
-    let (mut bench, _) = Bench::connecting(Config::default(), loaded(500, IfRefused::Withdraw));
+    let (mut bench, _) = Bench::connecting(Config::default(), with_data(500, IfRefused::Withdraw));
     assert_eq!(bench.wait_shown(2000), ["2000 S 0+0"]);
     bench.at(2100);
     bench.give(bench.made_syn_ack(1, mss(1460)));
@@ -228,7 +229,7 @@ fn a_black_hole_is_remembered_for_an_hour() {
     for (port, at, bare) in [(40_001, 3_602_099, true), (40_002, 3_602_100, false)] {
         bench.at(at);
         bench.local.set_port(port);
-        let syn = bench.connect(loaded(500, IfRefused::Withdraw));
+        let syn = bench.connect(with_data(500, IfRefused::Withdraw));
         assert_eq!(syn.payload().is_empty(), bare, "at {at}");
         let told = bench.events().contains(&EventKind::SynDataRefused);
         assert_eq!(told, bare, "the data are withdrawn");
@@ -236,9 +237,9 @@ fn a_black_hole_is_remembered_for_an_hour() {
     }
 }
 
-/// A loaded SYN beyond the backlog is answered as an ordinary one, not reset.
+/// A SYN with data beyond the backlog is answered as an ordinary one, not reset.
 #[test]
-fn a_loaded_syn_beyond_the_backlog_is_not_reset() {
+fn a_syn_with_data_beyond_the_backlog_is_not_reset() {
     let options = ListenOptions { backlog: 1, ..everything() };
     let mut bench = Bench::listening(Config::default(), options);
     bench.give(bench.made_syn(mss(1460)).data(b"one"));

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand, ValueHint};
 use export::Addresses;
 use units::Delay;
 
-use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
+use crate::options::JsonArg;
 use crate::value::{Refused, value};
 
 /// What the exit status means.

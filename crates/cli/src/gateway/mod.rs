@@ -1,5 +1,8 @@
 //! `wiretax gateway`: the pair of proxies, from the command line to their end.
 
+mod args;
+mod service;
+
 use std::cell::Cell;
 use std::fs::File;
 use std::io::Read;
@@ -16,10 +19,11 @@ use sslmtcp::Embedding;
 use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Version};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+pub use self::args::GatewayArgs;
+use self::args::{CommonArgs, ConnectArgs, ServeArgs, Side};
+use self::service::LogForm;
+use crate::certificates::roots_in;
 use crate::exit::{Exit, Outcome};
-use crate::gateway_args::{CommonArgs, ConnectArgs, GatewayArgs, ServeArgs, Side};
-use crate::probe::roots_in;
-use crate::service::{self, LogForm};
 
 /// Early data that is taken on a connection, in bytes: a large request head.
 const EARLY_DATA: u32 = 16 << 10;

@@ -5,28 +5,27 @@ use std::path::Path;
 
 use fault::{Fault, Problem};
 
-use crate::args::documented;
 use crate::exit::{Exit, Outcome};
 use crate::output::say;
 
 /// Prints the completion script of a shell.
-pub fn completions(shell: clap_complete::Shell) -> Outcome {
+pub fn completions(shell: clap_complete::Shell, command: &mut clap::Command) -> Outcome {
     // Into memory first: clap_complete panics on a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut documented(), "wiretax", &mut script);
+    clap_complete::generate(shell, command, "wiretax", &mut script);
     say(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
 
 /// Writes a page for the program and one for each command: `wiretax.1`, `wiretax-run.1`, ….
-pub fn man(folder: &Path) -> Outcome {
+pub fn man(folder: &Path, command: clap::Command) -> Outcome {
     let named = |what: &str, error: std::io::Error| {
         Problem::of(Fault::Results, error)
             .while_doing(format!("{what} {}", folder.display()))
             .with_remedy("choose another folder")
     };
     fs::create_dir_all(folder).map_err(|error| named("cannot make the folder", error))?;
-    clap_mangen::generate_to(documented(), folder)
+    clap_mangen::generate_to(command, folder)
         .map_err(|error| named("cannot write man pages to", error))?;
     Ok(Exit::Done)
 }

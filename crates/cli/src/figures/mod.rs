@@ -1,21 +1,23 @@
 //! `wiretax figures`: the figures in the project's Markdown, generated from committed results.
 
+mod args;
+
 use std::fs;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use study::Options;
 
-use crate::args::FiguresArgs;
+pub use self::args::FiguresArgs;
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::studies::{Questions, Results};
-use crate::talk::Talk;
 
 const END: &str = "<!-- /figures -->";
 
 /// Rewrites the parts between the marks that these results are for; with `--check` says whether any
 /// would change.
-pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
-    let results = Results::read(&args.results, &Questions::of(&Options::none())?, talk)?;
+pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
+    let results = Results::read(&args.results, &Questions::of(&Options::none())?, diagnostics)?;
     let text = Options::none().text_of(&args.markdown, "Markdown file")?;
     let mut new = text.clone();
     for found in &results.found {
@@ -25,8 +27,8 @@ pub fn figures(args: &FiguresArgs, talk: &Talk) -> Outcome {
     }
     let shown = args.markdown.display();
     if args.check && new != text {
-        talk.warning(format!("{shown} does not say what the results say"));
-        talk.advice("make figures");
+        diagnostics.warning(format!("{shown} does not say what the results say"));
+        diagnostics.advice("make figures");
         return Ok(Exit::Found);
     }
     if !args.check {

@@ -26,7 +26,7 @@ fn server(salt: u8) -> Script {
 }
 
 fn plan() -> Plan {
-    Plan::new(client()).loaded()
+    Plan::new(client()).with_data()
 }
 
 /// A plan that starts afresh with another hello if the data are refused.
@@ -92,7 +92,7 @@ fn an_answer_may_be_that_there_is_none() {
     fn wants_more(_: u8) -> Script {
         Script::new(&[(2000, 500)])
     }
-    let plan = Plan::new(Script::new(&[(0, 2000)]).closing_after(500)).loaded();
+    let plan = Plan::new(Script::new(&[(0, 2000)]).closing_after(500)).with_data();
     let mut world = World::new(1, &rtt(100), Host::client(plan), Host::server(wants_more));
     world.run(900);
     let (client, server) = (&world.client().players[0], &world.server().players[0]);
@@ -135,7 +135,7 @@ fn two_losses_of_the_handshake_at_once() {
 }
 
 #[test]
-fn a_lost_loaded_syn_is_sent_again_bare_and_its_data_after_the_answer() {
+fn a_lost_syn_with_data_is_sent_again_bare_and_its_data_after_the_answer() {
     let client = Host::client(plan()).with_fate(0, Fate::Lose);
     let mut world = World::new(1, &rtt(100), client, Host::server(server));
     complete(&mut world);
@@ -147,7 +147,7 @@ fn a_lost_loaded_syn_is_sent_again_bare_and_its_data_after_the_answer() {
 }
 
 #[test]
-fn a_lost_loaded_syn_ack_comes_again() {
+fn a_lost_syn_ack_with_data_comes_again() {
     let server = Host::server(server).with_fate(0, Fate::Lose);
     let mut world = World::new(1, &rtt(100), Host::client(plan()), server);
     complete(&mut world);
@@ -157,7 +157,7 @@ fn a_lost_loaded_syn_ack_comes_again() {
 }
 
 #[test]
-fn a_path_that_drops_loaded_syns_is_remembered() {
+fn a_path_that_drops_syns_with_data_is_remembered() {
     let path = rtt(100).with_middlebox(Middlebox::DropSynData);
     let mut second = withdrawing();
     second.at = Time::from_millis(60_000);
@@ -199,7 +199,7 @@ fn a_path_that_strips_the_data_costs_what_ordinary_tcp_costs() {
 }
 
 #[test]
-fn a_path_that_harms_only_loaded_syn_acks() {
+fn a_path_that_harms_only_syn_acks_with_data() {
     for middlebox in [Middlebox::DropSynData, Middlebox::StripSynData] {
         let mut path = rtt(100);
         path.backward.middlebox = middlebox;
@@ -233,13 +233,13 @@ fn an_ordinary_client_is_served_on_the_same_port() {
 
 #[test]
 fn both_may_open_at_once() {
-    for loaded in [false, true] {
+    for with_data in [false, true] {
         let script = Script::new(&[(0, 700)]).closing_after(700);
         let host = |address: &str, peer: &str, salt: u8| {
             let mut plan = Plan::new(script.clone());
             plan.local_port = PORT;
             plan.remote = SocketAddr::new(peer.parse().unwrap(), PORT);
-            (plan.salt, plan.loaded) = (salt, loaded);
+            (plan.salt, plan.with_data) = (salt, with_data);
             Host::new(address, Config::default(), salt).with_plan(plan)
         };
         let one = host(crate::host::CLIENT, crate::host::SERVER, 1);
@@ -302,7 +302,7 @@ fn a_syn_sent_again_with_another_hello_changes_nothing() {
             endpoint.handle_packet(now, &segment(Flags::SYN, 1000, None, data), Checksum::Verify);
     };
     give(&mut endpoint, now, &one);
-    let id = endpoint.accept(listener).expect("a loaded connection");
+    let id = endpoint.accept(listener).expect("a connection");
     let mut got = vec![0; 4000];
     let count = endpoint.read(now, id, &mut got).unwrap();
     assert_eq!(got[..count], one);

@@ -1,6 +1,8 @@
 //! `wiretax probe`: the same measurement against the user's own live server; and results of several
 //! places side by side.
 
+mod args;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,24 +11,24 @@ use conn::probe::{
 };
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use report::{Cell, Column, Row, Table};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 
-use crate::args::ProbeArgs;
+pub use self::args::ProbeArgs;
+use crate::certificates::roots_in;
+use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::output::{say, terminal_width};
-use crate::talk::Talk;
 
 /// Most of what a probe takes, whatever the server does.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Probes a server, or compares what was probed before.
-pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
+pub fn probe(args: &ProbeArgs, diagnostics: &Diagnostics) -> Outcome {
     let reports = match &args.target {
-        Some(target) => match measure(target, args, talk)? {
+        Some(target) => match measure(target, args, diagnostics)? {
             Some(report) => vec![(String::new(), report)],
             None => {
-                talk.error(&Problem::new(Fault::Peer, "interrupted: the probe has no result"));
+                diagnostics
+                    .error(&Problem::new(Fault::Peer, "interrupted: the probe has no result"));
                 return Ok(Exit::Interrupted);
             }
         },
@@ -46,20 +48,20 @@ pub fn probe(args: &ProbeArgs, talk: &Talk) -> Outcome {
         say(&side_by_side(&reports).to_text(terminal_width()))?;
     }
     for (name, report) in &reports {
-        advise(name, report, talk);
+        advise(name, report, diagnostics);
     }
     Ok(Exit::Done)
 }
 
 /// What the server's owner may do, if a report knows something.
-fn advise(name: &str, report: &Report, talk: &Talk) {
+fn advise(name: &str, report: &Report, diagnostics: &Diagnostics) {
     let of = if name.is_empty() { String::new() } else { format!("{name}: ") };
     for hint in &report.hints {
-        talk.advice(&format!("{of}{hint}"));
+        diagnostics.advice(&format!("{of}{hint}"));
     }
     let problem = report.certificates.as_ref().and_then(|found| found.problem.as_deref());
     if problem.is_some_and(|problem| problem.contains("CaUsedAsEndEntity")) {
-        talk.advice(&format!(
+        diagnostics.advice(&format!(
             "{of}the server shows the certificate of a CA as its own, as `openssl req -x509` makes \
              them; make it with `-addext basicConstraints=critical,CA:FALSE`"
         ));
@@ -67,7 +69,11 @@ fn advise(name: &str, report: &Report, talk: &Talk) {
 }
 
 /// What a probe found; `None` if it was interrupted.
-fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Option<Report>, Problem> {
+fn measure(
+    target: &str,
+    args: &ProbeArgs,
+    diagnostics: &Diagnostics,
+) -> Result<Option<Report>, Problem> {
     let target = Target {
         server_name: args.name.clone(),
         trust: trust(args)?,
@@ -86,7 +92,7 @@ fn measure(target: &str, args: &ProbeArgs, talk: &Talk) -> Result<Option<Report>
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
-    let mut progress = talk.progress();
+    let mut progress = diagnostics.progress();
     let looked = runtime.block_on(async {
         let probing = look(&target, &options, |at| {
             let step = at.next.map_or("done", Mode::title);
@@ -156,23 +162,6 @@ fn trust(args: &ProbeArgs) -> Result<tls::Trust, Problem> {
     }
     let Some(path) = &args.ca else { return Ok(tls::Trust::System) };
     Ok(tls::Trust::Roots(roots_in(path)?))
-}
-
-/// The certificates of a PEM file, in DER; at least one.
-pub fn roots_in(path: &Path) -> Result<Vec<Vec<u8>>, Problem> {
-    let text = study::Options::none().text_of(path, "certificate file")?;
-    let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(text.as_bytes())
-        .map(|certificate| certificate.map(|der| der.to_vec()))
-        .collect();
-    let wrong = |what: &dyn std::fmt::Display| {
-        let what = format!("{}: {what}", path.display());
-        Problem::new(Fault::Caller, what).with_remedy("give a file in PEM")
-    };
-    let certificates = certificates.map_err(|error| wrong(&error))?;
-    if certificates.is_empty() {
-        return Err(wrong(&"no certificate in it"));
-    }
-    Ok(certificates)
 }
 
 fn read_report(path: &Path) -> Result<(String, Report), Problem> {

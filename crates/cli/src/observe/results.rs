@@ -4,9 +4,9 @@ use fault::{Fault, OrProblem, Problem};
 use observe::findings;
 use observe::reading::{Late, Read};
 
-use crate::observe_args::ObserveArgs;
+use crate::diagnostics::Diagnostics;
+use crate::observe::args::ObserveArgs;
 use crate::output::{say, terminal_width};
-use crate::talk::Talk;
 
 /// Files that are written at the end.
 pub struct Files {
@@ -24,7 +24,12 @@ impl Files {
 }
 
 /// Prints and writes what the records say.
-pub fn publish(args: &ObserveArgs, read: &Read, files: Files, talk: &Talk) -> Result<(), Problem> {
+pub fn publish(
+    args: &ObserveArgs,
+    read: &Read,
+    files: Files,
+    diagnostics: &Diagnostics,
+) -> Result<(), Problem> {
     let sinks = &read.sinks;
     let prints = !args.json.json && !sinks.unread;
     // Modes and intervals are drawn: nothing to do for a stream of records alone.
@@ -36,24 +41,24 @@ pub fn publish(args: &ObserveArgs, read: &Read, files: Files, talk: &Talk) -> Re
         say(&text)?;
     }
     if sinks.has_more() && !args.json.json {
-        talk.advice("--json prints every connection");
+        diagnostics.advice("--json prints every connection");
     }
     if read.counters.dropped > 0 {
-        talk.warning(format!(
+        diagnostics.warning(format!(
             "{} connections were dropped because there were more than {} at once",
             read.counters.dropped, args.reading.max_connections
         ));
-        talk.advice("give a larger --max-connections");
+        diagnostics.advice("give a larger --max-connections");
     }
     if let (Some(file), Some(findings)) = (files.html, &found) {
         let mut report = findings.report()?;
         report.command = std::env::args().collect::<Vec<_>>().join(" ");
-        talk.note(format!("report: {}", file.path().display()));
+        diagnostics.note(format!("report: {}", file.path().display()));
         file.write(&report::render(&report))?;
     }
     if let Some(file) = files.rtt {
         let text = sinks.digest.client_rtts().to_json().blame(Fault::Results)?;
-        talk.note(format!("round-trip times: {}", file.path().display()));
+        diagnostics.note(format!("round-trip times: {}", file.path().display()));
         file.write(&text)?;
     }
     Ok(())

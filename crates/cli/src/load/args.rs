@@ -8,8 +8,8 @@ use load::{Suite, Target};
 use tls::{Group, Version};
 use units::{Delay, Probability};
 
-use crate::args::JsonArg;
 use crate::exit::{Exit, epilogue};
+use crate::options::JsonArg;
 use crate::value::{Refused, value};
 
 /// What the exit status means.

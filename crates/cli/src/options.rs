@@ -1,0 +1,78 @@
+//! Options that several commands have.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
+/// The options that every command has.
+#[derive(Debug, Args)]
+pub struct GlobalArgs {
+    /// Say more on stderr; twice for traces of the machinery
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
+    pub verbose: u8,
+    /// No progress and no notes on stderr, errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
+    pub quiet: bool,
+    /// Colour on stderr
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN", help_heading = GLOBAL)]
+    pub color: Colour,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// If stderr is a terminal and NO_COLOR is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Machine-readable output.
+#[derive(Debug, Args)]
+pub struct JsonArg {
+    /// Print JSON on stdout instead of text (docs/json.md has the fields)
+    #[arg(long, help_heading = "Results")]
+    pub json: bool,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub struct OutArgs {
+    /// Folder for the results; a new one under ./results if not given
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Continue an interrupted run in this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "out")]
+    pub resume: Option<PathBuf>,
+}
+
+/// How the emulated path is made.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Lab")]
+pub struct LabArgs {
+    /// What carries the frames of emulated links
+    #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
+    pub backend: LinkBackend,
+    /// Leave out the lab's measurement of itself (about 3 seconds); the report will say so
+    #[arg(long)]
+    pub no_calibration: bool,
+}
+
+/// What carries the frames of emulated links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LinkBackend {
+    /// TAP where this user may, veth otherwise.
+    Auto,
+    /// veth pairs and packet sockets.
+    Veth,
+    /// TAP devices (needs access to /dev/net/tun).
+    Tap,
+    /// The kernel's netem instead of the link pump.
+    Netem,
+}

@@ -1,0 +1,52 @@
+//! The options of `wiretax probe`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use units::Delay;
+
+use crate::exit::usual_epilogue;
+use crate::options::JsonArg;
+use crate::value::value;
+
+/// `wiretax probe`.
+#[derive(Debug, Args)]
+#[command(after_help = usual_epilogue(
+    "Examples:
+  wiretax probe example.org
+  wiretax probe example.org:8443 --repeat 5
+  wiretax probe 127.0.0.1:4433 --name test.example --ca ca.pem
+  wiretax probe example.org --json > from-here.json
+  wiretax probe --compare from-here.json from-there.json"
+))]
+pub struct ProbeArgs {
+    /// The server: a name or an address, with a port if it is not 443
+    #[arg(value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname, required_unless_present = "compare")]
+    pub target: Option<String>,
+    /// Measure nothing: print results of `--json` from several places side by side
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::FilePath, conflicts_with = "target")]
+    pub compare: Vec<PathBuf>,
+    /// Connections for each step, 1 to 10
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub repeat: u32,
+    /// Give a connection up after this time
+    #[arg(value_parser = value::<Delay>, long, default_value = "5s", value_name = "TIME")]
+    pub timeout: Delay,
+    /// The name that the certificate must carry (and SNI), if not HOST
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Trust the certificates in this PEM file in place of the system's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]
+    pub ca: Option<PathBuf>,
+    /// Dangerous: accept any certificate
+    #[arg(long)]
+    pub insecure: bool,
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long)]
+    pub ipv6: bool,
+    #[command(flatten)]
+    pub json: JsonArg,
+}

@@ -1,0 +1,29 @@
+//! The options of `wiretax run`.
+
+use clap::Args;
+
+use crate::exit::usual_epilogue;
+use crate::options::{JsonArg, LabArgs, OutArgs};
+
+/// `wiretax run`.
+#[derive(Debug, Args)]
+#[command(after_help = usual_epilogue(
+    "Examples:
+  wiretax run                      everything, quick scale, 4 minutes at most
+  wiretax run --out results/today  into a folder of your choice
+  wiretax run --resume results/today"
+))]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub out: OutArgs,
+    #[command(flatten)]
+    pub lab: LabArgs,
+    #[command(flatten)]
+    pub json: JsonArg,
+    /// Seed of every random draw [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The scale of each study's plan: quick, or smoke (some seconds each, to see that all works)
+    #[arg(long, default_value = "quick", value_name = "NAME")]
+    pub scale: String,
+}
