@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use fault::{Explain, Fault};
+use fault::{Explain, Fault, Problem};
 use thiserror::Error;
 
 /// What a host did instead of answering. `who` is what its owner calls it: its driver, for one.
@@ -46,12 +46,12 @@ pub enum HostError {
         who: String,
     },
     /// It says itself that there is no answer.
-    #[error("{who}: {what}")]
+    #[error("{who}: {problem}")]
     Failed {
         /// Whose host.
         who: String,
         /// Why.
-        what: String,
+        problem: Problem,
     },
     /// This machine would not start it.
     #[error("a host could not be started")]
@@ -62,6 +62,7 @@ impl Explain for HostError {
     fn fault(&self) -> Fault {
         match self {
             HostError::Start(_) => Fault::Machine,
+            HostError::Failed { problem, .. } => problem.fault(),
             _ => Fault::Measurement,
         }
     }
@@ -69,6 +70,9 @@ impl Explain for HostError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             HostError::Start(_) => Some("raise `ulimit -u`, or end other programs".into()),
+            HostError::Failed { problem, .. } => {
+                problem.remedy().map(|remedy| remedy.to_owned().into())
+            }
             _ => None,
         }
     }

@@ -1,5 +1,7 @@
 //! What a job streams while it is worked on.
 
+use fault::{Fault, Problem};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::frame::{Frame, Kind};
@@ -39,7 +41,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 pub(crate) enum Incoming {
     Message(Message),
     Done(Value),
-    Failed(String),
+    Failed(Failure),
 }
 
 impl Incoming {
@@ -55,8 +57,51 @@ impl Incoming {
             Kind::Sample => Incoming::Message(Message::Sample(json(&frame.payload)?)),
             Kind::Attachment => Incoming::Message(Message::Attachment(attachment(&frame.payload)?)),
             Kind::Done => Incoming::Done(json(&frame.payload)?),
-            Kind::Failed => Incoming::Failed(text(&frame.payload)),
+            Kind::Failed => {
+                let read = serde_json::from_slice(&frame.payload);
+                Incoming::Failed(read.map_err(|error| format!("its failure is no JSON: {error}"))?)
+            }
         })
+    }
+}
+
+/// Why a job has no answer: a [`Problem`] as data.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    what: String,
+    #[serde(with = "FaultName")]
+    fault: Fault,
+    remedy: Option<String>,
+}
+
+/// The names of faults in frames.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Fault", rename_all = "snake_case")]
+enum FaultName {
+    Caller,
+    Machine,
+    Results,
+    Peer,
+    Measurement,
+}
+
+impl From<&Problem> for Failure {
+    fn from(problem: &Problem) -> Failure {
+        Failure {
+            what: problem.to_string(),
+            fault: problem.fault(),
+            remedy: problem.remedy().map(str::to_owned),
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Problem {
+        let problem = Problem::new(failure.fault, text(failure.what.as_bytes()));
+        match failure.remedy {
+            Some(remedy) => problem.with_remedy(text(remedy.as_bytes())),
+            None => problem,
+        }
     }
 }
 
@@ -95,6 +140,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_failure_says_whose_fault_it_is_and_what_to_do() {
+        let problem = Problem::new(Fault::Machine, "no\x1b device").with_remedy("load tun");
+        let payload = serde_json::to_vec(&Failure::from(&problem)).unwrap();
+        let read = Incoming::read(Frame { kind: Kind::Failed, payload }).unwrap();
+        let Incoming::Failed(failure) = read else { panic!("{read:?}") };
+        let read = Problem::from(failure);
+        assert_eq!((read.fault(), read.remedy()), (Fault::Machine, Some("load tun")));
+        assert_eq!(read.to_string(), "no  device");
+    }
+
     proptest! {
         #[test]
         fn no_payload_is_read_without_an_end(
@@ -103,7 +159,7 @@ mod tests {
         ) {
             match Incoming::read(Frame { kind, payload }) {
                 Ok(Incoming::Message(Message::Attachment(attachment))) => prop_assert!(is_name(&attachment.name)),
-                Ok(Incoming::Message(Message::Event(text)) | Incoming::Failed(text)) => {
+                Ok(Incoming::Message(Message::Event(text))) => {
                     prop_assert!(!text.chars().any(char::is_control));
                 }
                 Ok(_) | Err(_) => {}

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use child::{Child, End, Kept};
+use fault::Problem;
 use serde_json::Value;
 
 use crate::message::{Incoming, Message, text};
@@ -47,7 +48,7 @@ impl Launch {
 /// What a process has said so far of its job.
 #[derive(Default)]
 struct Said {
-    answer: Option<Result<Value, String>>,
+    answer: Option<Result<Value, Problem>>,
     rubbish: Option<String>,
 }
 
@@ -111,7 +112,7 @@ fn hear(said: &mut Said, given: Given, take: &mut dyn FnMut(Message)) -> bool {
             return false;
         }
         Ok(Incoming::Done(answer)) => said.answer = Some(Ok(answer)),
-        Ok(Incoming::Failed(what)) => said.answer = Some(Err(what)),
+        Ok(Incoming::Failed(why)) => said.answer = Some(Err(why.into())),
         Err(what) => {
             said.rubbish = Some(what);
             return false;
@@ -139,7 +140,7 @@ fn judge(
     }
     match said.answer {
         Some(Ok(answer)) => Ok(answer),
-        Some(Err(what)) => Err(HostError::Failed { who, what }),
+        Some(Err(problem)) => Err(HostError::Failed { who, problem }),
         None => Err(watch.rubbish("it ended without an answer".to_owned())),
     }
 }

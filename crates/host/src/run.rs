@@ -27,6 +27,7 @@ pub enum Place {
 pub struct Host {
     place: Place,
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
+    grace: Duration,
 }
 
 impl fmt::Debug for Host {
@@ -39,7 +40,7 @@ impl Host {
     /// Has jobs done at this place.
     #[must_use]
     pub fn new(place: Place) -> Host {
-        Host { place, stop: Arc::new(|| false) }
+        Host { place, stop: Arc::new(|| false), grace: Duration::ZERO }
     }
 
     /// Ends what is running as soon as `stop` says so. Processes have a group of their own, so that a
@@ -48,6 +49,13 @@ impl Host {
     pub fn stopping_when(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Host {
         self.stop = Arc::new(stop);
         self
+    }
+
+    /// Gives a thread that is asked to end this long to finish what it is at, and takes what it gives
+    /// meanwhile. Without, it is left alone at once.
+    #[must_use]
+    pub fn granting(self, grace: Duration) -> Host {
+        Host { grace, ..self }
     }
 
     /// Has a job done within `limit`, for `who`, whose name errors say. Messages are given to `take` as
@@ -79,7 +87,8 @@ impl Host {
         mut take: impl FnMut(Message),
     ) -> Result<W::Answer, HostError> {
         let job = serde_json::to_value(job).map_err(|error| HostError::Start(error.into()))?;
-        let mut watch = Watch { deadline: Instant::now() + limit, limit, stop, who };
+        let deadline = Instant::now() + limit;
+        let mut watch = Watch { deadline, limit, grace: self.grace, stop, who };
         let answer = match &self.place {
             Place::Thread(registry) => thread::run(registry, W::KIND, job, &mut watch, &mut take),
             Place::Process(launch) => process::run(launch, W::KIND, job, &mut watch, &mut take),
@@ -106,6 +115,7 @@ pub(crate) enum Over {
 pub(crate) struct Watch<'a> {
     deadline: Instant,
     pub(crate) limit: Duration,
+    pub(crate) grace: Duration,
     stop: &'a dyn Fn() -> bool,
     pub(crate) who: &'a str,
 }

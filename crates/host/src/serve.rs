@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Write};
 
+use fault::Problem;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::frame::{self, Frame, Kind};
-use crate::message::{Incoming, Message};
+use crate::message::{Failure, Incoming, Message};
 use crate::worker::{Outlet, Registry, Worker};
 
 /// A job on its way.
@@ -45,7 +46,7 @@ pub fn answer_in<W: Worker>(mut output: &[u8]) -> Result<W::Answer, String> {
                 Incoming::Done(answer) => {
                     return serde_json::from_value(answer).map_err(|error| error.to_string());
                 }
-                Incoming::Failed(what) => return Err(what),
+                Incoming::Failed(why) => return Err(Problem::from(why).to_string()),
             },
         }
     }
@@ -71,7 +72,10 @@ pub fn serve(
     };
     match answered {
         Ok(answer) => frame::write(output, Kind::Done, &[&serde_json::to_vec(&answer)?]),
-        Err(what) => frame::write(output, Kind::Failed, &[what.as_bytes()]),
+        Err(problem) => {
+            let failure = serde_json::to_vec(&Failure::from(&problem))?;
+            frame::write(output, Kind::Failed, &[&failure])
+        }
     }
 }
 

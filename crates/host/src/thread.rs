@@ -4,14 +4,15 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::HostError;
-use crate::message::{Incoming, Message};
-use crate::run::{Next, Watch};
+use crate::message::{Failure, Incoming, Message};
+use crate::run::{Given, Next, Over, Watch};
 use crate::worker::{Outlet, Registry};
 
 /// Messages that wait to be taken.
@@ -38,7 +39,7 @@ pub(crate) fn run(
         }));
         let last = match done {
             Ok(Ok(answer)) => Ok(Incoming::Done(answer)),
-            Ok(Err(what)) => Ok(Incoming::Failed(what)),
+            Ok(Err(problem)) => Ok(Incoming::Failed(Failure::from(&problem))),
             Err(panic) => Err(said(panic.as_ref())),
         };
         // Nobody waits for it any more only if it was late or to stop.
@@ -50,7 +51,9 @@ pub(crate) fn run(
         match watch.next(&given) {
             Next::Given(Ok(Incoming::Message(message))) => take(message),
             Next::Given(Ok(Incoming::Done(answer))) => return Ok(answer),
-            Next::Given(Ok(Incoming::Failed(what))) => return Err(HostError::Failed { who, what }),
+            Next::Given(Ok(Incoming::Failed(why))) => {
+                return Err(HostError::Failed { who, problem: why.into() });
+            }
             Next::Given(Err(panic)) => {
                 let how = format!("it panicked: {panic}");
                 return Err(HostError::Crashed { who, how, last_words: String::new() });
@@ -59,9 +62,21 @@ pub(crate) fn run(
             Next::Quiet => {}
             Next::Over(over) => {
                 stop.store(true, Ordering::Relaxed);
+                if over == Over::Stopped {
+                    let until = Instant::now() + watch.grace;
+                    take_the_rest(&given, until, take);
+                }
                 return Err(watch.error(over, String::new()));
             }
         }
+    }
+}
+
+/// Takes what a thread still gives, until it ends or the time is over.
+fn take_the_rest(given: &Receiver<Given>, until: Instant, take: &mut dyn FnMut(Message)) {
+    let next = || given.recv_timeout(until.saturating_duration_since(Instant::now()));
+    while let Ok(Ok(Incoming::Message(message))) = next() {
+        take(message);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use fault::{Explain, Fault, Problem};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,14 +24,20 @@ pub trait Worker: Send + Sync + 'static {
     /// Does a job. What arises meanwhile goes to the outlet.
     ///
     /// # Errors
-    /// Why there is no answer, in a sentence.
-    fn work(&self, job: Self::Job, outlet: &mut Outlet<'_>) -> Result<Self::Answer, String>;
+    /// Why there is no answer. Whose fault it is and what to do about it go with it.
+    fn work(&self, job: Self::Job, outlet: &mut Outlet<'_>) -> Result<Self::Answer, Problem>;
 }
 
 /// Nobody takes messages any more: the work is to end.
 #[derive(Debug, thiserror::Error)]
 #[error("nobody takes what the job has to say")]
 pub struct Gone(#[source] pub(crate) io::Error);
+
+impl Explain for Gone {
+    fn fault(&self) -> Fault {
+        Fault::Measurement
+    }
+}
 
 /// Where a message goes.
 pub(crate) type Give<'a> = dyn FnMut(Message) -> io::Result<()> + 'a;
@@ -85,7 +92,7 @@ impl<'a> Outlet<'a> {
 }
 
 /// A worker without its types.
-type Erased = dyn Fn(Value, &mut Outlet<'_>) -> Result<Value, String> + Send + Sync;
+type Erased = dyn Fn(Value, &mut Outlet<'_>) -> Result<Value, Problem> + Send + Sync;
 
 /// Workers by the kinds of their jobs.
 #[derive(Clone, Default)]
@@ -108,10 +115,13 @@ impl Registry {
     #[must_use]
     pub fn with<W: Worker>(mut self, worker: W) -> Registry {
         let erased = move |job: Value, outlet: &mut Outlet<'_>| {
-            let job = serde_json::from_value(job)
-                .map_err(|error| format!("this is no job of the kind {}: {error}", W::KIND))?;
+            let wrong = |what: String| Problem::new(Fault::Measurement, what);
+            let job = serde_json::from_value(job).map_err(|error| {
+                wrong(format!("this is no job of the kind {}: {error}", W::KIND))
+            })?;
             let answer = worker.work(job, outlet)?;
-            serde_json::to_value(answer).map_err(|error| format!("its answer is no JSON: {error}"))
+            serde_json::to_value(answer)
+                .map_err(|error| wrong(format!("its answer is no JSON: {error}")))
         };
         self.0.insert(W::KIND, Arc::new(erased));
         self
@@ -123,10 +133,13 @@ impl Registry {
         kind: &str,
         job: Value,
         outlet: &mut Outlet<'_>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Problem> {
         match self.0.get(kind) {
             Some(worker) => worker(job, outlet),
-            None => Err(format!("nobody here does jobs of the kind `{}`", kind.escape_debug())),
+            None => Err(Problem::new(
+                Fault::Measurement,
+                format!("nobody here does jobs of the kind `{}`", kind.escape_debug()),
+            )),
         }
     }
 }

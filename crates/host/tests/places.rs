@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use fault::{Explain, Fault, Problem};
 use host::{Host, HostError, LONGEST_FRAME, Launch, Message, Outlet, Place, Registry, Worker};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,8 @@ enum Order {
     Flood(usize),
     /// Waits until it is stopped.
     Hang,
+    /// Gives a sample, waits until it is stopped, and gives two more.
+    Finish,
     /// Leaves a process behind that holds the output open, says its number, and exits.
     Leave,
     /// Answers, and does not end.
@@ -47,8 +50,8 @@ impl Worker for Obeys {
     type Job = Order;
     type Answer = Answer;
 
-    fn work(&self, order: Order, outlet: &mut Outlet<'_>) -> Result<Answer, String> {
-        let gone = |error: host::Gone| error.to_string();
+    fn work(&self, order: Order, outlet: &mut Outlet<'_>) -> Result<Answer, Problem> {
+        let gone = Problem::from;
         let (mut done, mut said) = (0, String::new());
         match order {
             Order::Stream(count) => {
@@ -60,7 +63,10 @@ impl Worker for Obeys {
                 assert!(outlet.attachment("../trace", Vec::new()).is_err());
                 done = count;
             }
-            Order::Refuse => return Err("I would rather not".to_owned()),
+            Order::Refuse => {
+                let problem = Problem::new(Fault::Machine, "I would rather not");
+                return Err(problem.with_remedy("ask another"));
+            }
             Order::Panic => panic!("out of cheese"),
             Order::Abort => {
                 eprintln!("my last\x1b words");
@@ -80,6 +86,14 @@ impl Worker for Obeys {
                 while !outlet.stopped() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
+            }
+            Order::Finish => {
+                outlet.sample(&"begun").map_err(gone)?;
+                while !outlet.stopped() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                outlet.sample(&"stopped").map_err(gone)?;
+                outlet.sample(&"finished").map_err(gone)?;
             }
             Order::Leave => {
                 let child = std::process::Command::new("sleep").arg("300").spawn();
@@ -103,7 +117,7 @@ static LINGERS: AtomicUsize = AtomicUsize::new(0);
 
 type Case = (&'static str, fn());
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 14] = [
     ("messages_come_in_order_and_then_the_answer", streams),
     ("a_refusal_is_reported", refuses),
     ("a_panic_takes_only_the_host", panics),
@@ -111,6 +125,7 @@ const CASES: [Case; 13] = [
     ("rubbish_on_the_output_is_reported", rubbish),
     ("a_host_that_hangs_is_ended", hangs),
     ("a_wish_to_stop_ends_the_host", stops),
+    ("a_thread_that_is_asked_to_end_may_finish", finishes),
     ("a_flood_waits_for_who_takes_it", floods),
     ("a_process_left_behind_is_ended", leaves),
     ("a_host_that_does_not_end_is_ended", lingers),
@@ -182,6 +197,10 @@ fn refuses() {
         let error = order(&host, Order::Refuse, LONG).expect_err("it refuses");
         assert!(matches!(&error, HostError::Failed { .. }), "{error}");
         assert_eq!(error.to_string(), "it: I would rather not");
+        assert_eq!(
+            (error.fault(), error.remedy().as_deref()),
+            (Fault::Machine, Some("ask another"))
+        );
     }
 }
 
@@ -246,6 +265,21 @@ fn stops() {
             order(&host.stopping_when(|| true), Order::Hang, LONG).expect_err("it is ended");
         assert!(matches!(&error, HostError::Stopped { .. }), "{error}");
     }
+}
+
+/// A thread that is asked to end may finish what it is at, if it is given the time.
+fn finishes() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let host = Host::new(Place::Thread(registry())).granting(LONG);
+    let host = host.stopping_when(move || count.load(Ordering::SeqCst) > 0);
+    let mut given = Vec::new();
+    let ended = host.run::<Obeys>("it", &Order::Finish, LONG, |message| {
+        asked.store(1, Ordering::SeqCst);
+        given.push(message);
+    });
+    assert!(matches!(ended, Err(HostError::Stopped { .. })), "{ended:?}");
+    assert_eq!(given, ["begun", "stopped", "finished"].map(|step| Message::Sample(step.into())));
 }
 
 /// What is not taken is not sent: at most a few messages are ahead of who takes them.
@@ -315,7 +349,7 @@ impl Worker for Stranger {
     type Job = ();
     type Answer = ();
 
-    fn work(&self, (): (), _: &mut Outlet<'_>) -> Result<(), String> {
+    fn work(&self, (): (), _: &mut Outlet<'_>) -> Result<(), Problem> {
         Ok(())
     }
 }

@@ -70,7 +70,7 @@ impl Explain for UnknownBackend {
 }
 
 /// How a lab is made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabOptions {
     /// The seed from which every link's is derived, by its number.
     pub seed: u64,

@@ -1,50 +1,55 @@
-//! The measuring itself: the lab, the cells in turn, a sample for every connection.
+//! The measuring itself: cells in turn, each a job for who has the lab; every sample is recorded as it
+//! comes.
 
+use std::cell::RefCell;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use conn::{ClientPlan, ServerLog};
-use fault::Problem;
+use fault::{Fault as Blame, Problem};
+use host::{Host, HostError, Launch, Message, Place, Registry};
 use lab::LabOptions;
-use linkmodel::{Middlebox, Path};
+use linkmodel::Middlebox;
 use record::Sample;
-use study::{End, Expected, Session, Watcher};
-use testbed::{Error, Testbed, Way};
+use study::{End, Expected, Session};
+use testbed::{Error, Way};
 
+use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
 use crate::plan::{Cell, Plan};
 use crate::point::{Point, Visit};
-use crate::sample::{Seen, sample};
-use crate::variant::{CLIENT, Variant};
+use crate::variant::CLIENT;
 
-/// How long the server's record of a finished connection may take to appear, beside two round trips:
-/// longer than a QUIC server waits for a CONNECTION_CLOSE that was lost.
-const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
+/// How long connections that are under way may take to end where the user wants to stop: what they give
+/// is recorded.
+const GRACE: Duration = Duration::from_secs(10);
+/// What a job may take beside its connections: servers, certificates, tickets and cookies.
+const PREPARING: Duration = Duration::from_secs(600);
 
-/// The lab of this study: a client and a server, joined by a link.
+/// The lab of this study: a client and a server, joined by a link; and who measures in it.
 pub struct Bench {
-    bed: Testbed<Variant>,
+    host: Host,
+    options: LabOptions,
+    cells: Cells,
     fault: Option<Fault>,
 }
 
-/// Something that goes wrong between priming and measuring, so that a test can see what becomes of
-/// the connections.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The server is replaced by one that does not know the tickets.
-    NewServer,
-    /// The server's kernel takes no more data from a SYN.
-    NoFastOpen,
-}
-
 impl Bench {
-    /// Makes the lab. The process must be in it already ([`lab::enter`]).
+    /// Makes the lab; a thread of this process measures in it. The process must be in a lab already
+    /// ([`lab::enter`]).
     ///
     /// # Errors
     /// The lab's own.
     pub fn new(options: LabOptions) -> Result<Bench, Error> {
-        let bed = Testbed::new(options, &[("client", Path::default())])?;
-        Ok(Bench { bed, fault: None })
+        let cells = Cells::new(options)?;
+        let host = Host::new(Place::Thread(Registry::new().with(cells.clone()))).granting(GRACE);
+        Ok(Bench { host, options, cells, fault: None })
+    }
+
+    /// Has each cell measured by a process of its own, which enters a lab and does the jobs of
+    /// [`crate::workers`].
+    #[must_use]
+    pub fn in_processes(options: LabOptions, launch: Launch) -> Bench {
+        let host = Host::new(Place::Process(launch));
+        Bench { host, options, cells: Cells::default(), fault: None }
     }
 
     /// Lets `fault` happen in every cell measured from now on.
@@ -53,29 +58,19 @@ impl Bench {
         self.fault = Some(fault);
     }
 
-    /// What the link has carried so far.
+    /// What the link has carried so far, where a thread of this process measures.
     ///
     /// # Errors
     /// The lab's own.
     #[doc(hidden)]
-    pub fn link_stats(&self) -> Result<pump::Stats, Error> {
-        self.bed.link_stats(CLIENT)
+    pub fn link_stats(&self) -> Option<Result<pump::Stats, Error>> {
+        self.cells.ask(|bed| bed.link_stats(CLIENT))
     }
 
-    fn let_happen(&mut self, fault: Option<Fault>, variant: Variant) -> Result<(), Error> {
-        match fault {
-            None => Ok(()),
-            Some(Fault::NewServer) => variant.serve(&mut self.bed),
-            Some(Fault::NoFastOpen) => {
-                Ok(self.bed.server().sysctl("net.ipv4.tcp_fastopen", "0")?)
-            }
-        }
-    }
-
-    /// What carries the frames of the link.
+    /// What carries the frames of the link, where a thread of this process measures.
     #[must_use]
-    pub fn backend(&self) -> lab::Backend {
-        self.bed.backend()
+    pub fn backend(&self) -> Option<lab::Backend> {
+        self.cells.ask(testbed::Testbed::backend)
     }
 
     /// Carries out `plan`, less what the session has already. Each sample is recorded as it ends.
@@ -94,15 +89,19 @@ impl Bench {
             if missing(cell, session) == 0 {
                 continue;
             }
-            let path = plan.path(cell);
             let file = session.captures().map(|folder| capture_file(folder, number));
-            let client = self.bed.client(CLIENT)?;
-            let capture = file.map(|file| client.capture(file)).transpose()?;
-            end = CellRun { bench: self, plan, cell, path, session }.run(&mut ahead)?;
-            if let Some(capture) = capture {
-                let stats = capture.stop()?;
-                warn_of_drops(stats.kernel_drops, session.watcher());
-            }
+            let job = Job {
+                lab: self.options,
+                path: plan.path(cell),
+                batches: batches(cell, session),
+                timeout: plan.timeout,
+                seed: plan.seed,
+                options: plan.options(),
+                capture: file,
+                fault: self.fault,
+            };
+            end = CellRun { cell, job, session: RefCell::new(session), ahead: &mut ahead }
+                .run(&self.host)?;
             if end != End::Complete {
                 break;
             }
@@ -135,10 +134,10 @@ impl Ahead {
         Ahead { connections, time: Expected::of(time) }
     }
 
-    fn passed(&mut self, cell: &Cell, batch: &Batch) {
-        let count = batch.repeats.len();
-        self.connections -= count;
-        self.time.done += expected_of_one(cell, &batch.point) * count as u32;
+    /// A connection at `point` is measured.
+    fn passed(&mut self, cell: &Cell, point: &Point) {
+        self.connections = self.connections.saturating_sub(1);
+        self.time.done += expected_of_one(cell, point);
     }
 }
 
@@ -158,13 +157,6 @@ fn capture_file(folder: &FilePath, cell: usize) -> PathBuf {
         .chain((2u32..).map(|part| format!("cell-{cell}-{part}.pcapng")));
     let mut files = names.map(|name| folder.join(name));
     files.find(|file| !file.exists()).unwrap_or_else(|| folder.join("cell.pcapng"))
-}
-
-fn warn_of_drops(drops: u64, watcher: &mut dyn Watcher) {
-    if drops > 0 {
-        let what = format!("a capture lost {drops} frames");
-        watcher.warning(&what, Some("give the machine less to do beside"));
-    }
 }
 
 /// Time of one connection beside its round trips: compute, scheduling, capture. Measured over all
@@ -201,133 +193,114 @@ fn expected_of_one(cell: &Cell, point: &Point) -> Duration {
     alone / cell.concurrent + OVERHEAD
 }
 
+/// Connections that are under way together, in the order to make them: one point's each, the points in
+/// turn.
+fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
+    let step = cell.concurrent.max(1);
+    let mut batches = Vec::new();
+    for start in (0..cell.repeat).step_by(step as usize) {
+        for point in &cell.points {
+            let last = start.saturating_add(step).min(cell.repeat);
+            let point = point.fields();
+            let repeats: Vec<u32> =
+                (start..last).filter(|repeat| !session.is_finished(&point, *repeat)).collect();
+            if !repeats.is_empty() {
+                batches.push(Batch { point, repeats });
+            }
+        }
+    }
+    batches
+}
+
 /// One cell being measured.
 struct CellRun<'a, 's> {
-    bench: &'a mut Bench,
-    plan: &'a Plan,
     cell: &'a Cell,
-    path: Path,
-    session: &'a mut Session<'s>,
+    job: Job,
+    session: RefCell<&'a mut Session<'s>>,
+    ahead: &'a mut Ahead,
 }
 
 impl CellRun<'_, '_> {
-    fn run(&mut self, ahead: &mut Ahead) -> Result<End, Problem> {
-        let batches = self.batches();
-        if batches.is_empty() {
-            return Ok(End::Complete);
-        }
-        self.session.progress(&self.step("preparing"), &ahead.time);
-        let prepared = self.prepare(&batches)?;
-        if prepared != End::Complete {
-            return Ok(prepared);
-        }
-        for batch in batches {
-            if let Some(end) = self.session.stop() {
-                return Ok(end);
-            }
-            self.session.progress(&self.step(&batch.point.mode.to_string()), &ahead.time);
-            self.measure(&batch)?;
-            ahead.passed(self.cell, &batch);
-        }
-        Ok(End::Complete)
-    }
-
-    fn step(&self, what: &str) -> String {
-        let loss = match self.cell.loss.value() {
-            0.0 => String::new(),
-            loss => format!(", loss {} %", loss * 100.0),
-        };
-        let middlebox = match self.cell.middlebox {
-            Middlebox::None => String::new(),
-            middlebox => format!(", {middlebox}"),
-        };
-        format!("RTT {}{loss}{middlebox}: {what}", self.cell.rtt)
-    }
-
-    /// Connections that are under way together, in the order to make them: one point's each, the
-    /// points in turn.
-    fn batches(&self) -> Vec<Batch> {
-        let step = self.cell.concurrent.max(1);
-        let starts = (0..self.cell.repeat).step_by(step as usize);
-        let mut batches = Vec::new();
-        for start in starts {
-            for point in &self.cell.points {
-                let last = start.saturating_add(step).min(self.cell.repeat);
-                let fields = point.fields();
-                let repeats: Vec<u32> = (start..last)
-                    .filter(|repeat| !self.session.is_finished(&fields, *repeat))
-                    .collect();
-                if !repeats.is_empty() {
-                    batches.push(Batch { point: point.clone(), repeats });
+    fn run(self, host: &Host) -> Result<End, Problem> {
+        let CellRun { cell, job, session, ahead } = self;
+        let mut steps = job.batches.iter().flat_map(|batch| {
+            let mode = batch.point.get("mode").map_or("", String::as_str);
+            batch.repeats.iter().map(move |_| mode)
+        });
+        let limit = limit(&job);
+        session.borrow_mut().progress(&step(cell, "preparing"), &ahead.time);
+        steps.next();
+        let failed = RefCell::new(None);
+        let take = |message| {
+            let mut session = session.borrow_mut();
+            match message {
+                Message::Sample(value) => {
+                    let taken = record(cell, value, &mut session, ahead);
+                    if let Err(problem) = taken {
+                        failed.borrow_mut().get_or_insert(problem);
+                    }
+                    let next = steps.next().unwrap_or("done");
+                    session.progress(&step(cell, next), &ahead.time);
                 }
+                Message::Event(what) => {
+                    let remedy = "give the machine less to do beside";
+                    session.watcher().warning(&what, Some(remedy));
+                }
+                _ => {}
             }
+        };
+        let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
+        let done = host.run_until::<Cells>(&step(cell, "cell"), &job, limit, &stop, take);
+        if let Some(problem) = failed.into_inner() {
+            return Err(problem);
         }
-        batches
-    }
-
-    /// Servers, tickets and cookies, fetched on a path without delay; then the cell's path.
-    fn prepare(&mut self, batches: &[Batch]) -> Result<End, Error> {
-        self.bench.bed.set_path(CLIENT, &Path::default())?;
-        for point in &self.cell.points {
-            if let Some(end) = self.session.stop() {
-                return Ok(end);
+        match done {
+            Ok(()) => Ok(End::Complete),
+            // Asked again, it may have another reason, but no less.
+            Err(HostError::Stopped { .. }) => {
+                Ok(session.borrow().stop().unwrap_or(End::Interrupted))
             }
-            let variant = Variant::from(point);
-            let own = batches.iter().filter(|batch| batch.point == *point);
-            let count = own.map(|batch| batch.repeats.len()).sum();
-            if count > 0 {
-                variant.set_up(&mut self.bench.bed)?;
-                let tickets = if point.mode.resumes() { count } else { 0 };
-                self.bench.bed.prime(&variant, tickets, 1)?;
-                self.bench.let_happen(self.bench.fault, variant)?;
-            }
+            Err(error) => Err(error.into()),
         }
-        self.bench.bed.settle()?;
-        self.bench.bed.set_path(CLIENT, &self.path)?;
-        for point in self.cell.points.iter().filter(|point| point.visit == Visit::Remembered) {
-            if batches.iter().any(|batch| batch.point == *point) {
-                // Our TCP learns what the path does to its SYN.
-                self.bench.bed.prime(&Variant::from(point), 0, 1)?;
-            }
-        }
-        Ok(End::Complete)
-    }
-
-    fn measure(&mut self, batch: &Batch) -> Result<(), Problem> {
-        let variant = Variant::from(&batch.point);
-        let timeout = self.plan.timeout.duration();
-        let bed = &mut self.bench.bed;
-        let plans = batch.repeats.iter().filter_map(|_| bed.plan(CLIENT, &variant));
-        let plans = plans.map(|plan| ClientPlan { timeout, ..plan }).collect();
-
-        let capture = bed.capture_at_client(CLIENT)?;
-        let attempts = bed.connect(CLIENT, plans)?.join()?;
-        let (connections, drops) = capture.stop()?;
-        warn_of_drops(drops, self.session.watcher());
-
-        let patience = SERVER_RECORD_PATIENCE + Way::of(&self.path).round_trip() * 2;
-        for (repeat, attempt) in batch.repeats.iter().zip(&attempts) {
-            let server = match attempt {
-                Ok(outcome) => self.bench.bed.server_record(&variant, outcome.local, patience)?,
-                Err(_) => None,
-            };
-            let seen = Seen { attempt, server: server.as_ref(), connections: &connections };
-            let sample = self.sample(&batch.point, *repeat, &seen);
-            self.session.record(&sample)?;
-        }
-        // Records of attempts that the client gave up, whose port is not known.
-        drop(self.bench.bed.log(&variant).map(ServerLog::drain));
-        Ok(())
-    }
-
-    fn sample(&self, point: &Point, repeat: u32, seen: &Seen<'_>) -> Sample {
-        let way = Way::of(&self.path);
-        sample(point, repeat, self.plan.seed, seen, way, &self.plan.options())
     }
 }
 
-/// Connections of one point that are under way together.
-struct Batch {
-    point: Point,
-    repeats: Vec<u32>,
+/// Records a sample that a job gave.
+fn record(
+    cell: &Cell,
+    value: serde_json::Value,
+    session: &mut Session<'_>,
+    ahead: &mut Ahead,
+) -> Result<(), Problem> {
+    let sample: Sample = serde_json::from_value(value)
+        .map_err(|error| Problem::new(Blame::Measurement, format!("no sample: {error}")))?;
+    let point = cell.points.iter().find(|point| point.fields() == sample.point);
+    let Some(point) = point else {
+        let what = format!("a sample of a point that is not of the cell: {}", sample.cell());
+        return Err(Problem::new(Blame::Measurement, what));
+    };
+    session.record(&sample)?;
+    ahead.passed(cell, point);
+    Ok(())
+}
+
+/// The most that a job takes: every connection waits for as long as it may.
+fn limit(job: &Job) -> Duration {
+    let count: usize = job.batches.iter().map(|batch| batch.repeats.len()).sum();
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let each =
+        job.timeout.duration() + SERVER_RECORD_PATIENCE + Way::of(&job.path).round_trip() * 2;
+    PREPARING.saturating_add(each.saturating_mul(count))
+}
+
+fn step(cell: &Cell, what: &str) -> String {
+    let loss = match cell.loss.value() {
+        0.0 => String::new(),
+        loss => format!(", loss {} %", loss * 100.0),
+    };
+    let middlebox = match cell.middlebox {
+        Middlebox::None => String::new(),
+        middlebox => format!(", {middlebox}"),
+    };
+    format!("RTT {}{loss}{middlebox}: {what}", cell.rtt)
 }

@@ -26,28 +26,29 @@ pub fn with(mut sweep: Sweep, axis: &str, values: &[&str]) -> Sweep {
     sweep
 }
 
-/// Follows a measuring: keeps its warnings, and stops it when asked the nth time.
+/// Follows a measuring: keeps its warnings, and stops it after some connections.
 #[derive(Debug, Default)]
 pub struct Follower {
     pub warnings: Vec<String>,
-    pub stop_after: Option<u32>,
-    asked: std::cell::Cell<u32>,
+    stop_after: Option<u32>,
+    steps: u32,
 }
 
 impl Follower {
-    pub fn stopping_after(asked: u32) -> Follower {
-        Follower { stop_after: Some(asked), ..Follower::default() }
+    pub fn stopping_after(connections: u32) -> Follower {
+        Follower { stop_after: Some(connections), ..Follower::default() }
     }
 }
 
 impl Watcher for Follower {
     fn progress(&mut self, _: &str, done: Duration, total: Duration) {
+        self.steps += 1;
         assert!(done <= total, "{done:?} of {total:?}");
     }
 
     fn interrupted(&self) -> bool {
-        self.asked.set(self.asked.get() + 1);
-        self.stop_after.is_some_and(|after| self.asked.get() > after)
+        // The first step is the preparation.
+        self.stop_after.is_some_and(|after| self.steps > after)
     }
 
     fn warning(&mut self, what: &str, _: Option<&str>) {

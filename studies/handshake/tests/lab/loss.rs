@@ -75,7 +75,7 @@ fn same_fates() -> TestResult {
         let mut bench = Bench::new(sleeping(seed))?;
         let samples = measure_on(&mut bench, &plan)?;
         let timed_out = samples[0].outcome != Outcome::Completed;
-        let lost = bench.link_stats()?.forward.link.dropped.loss.frames;
+        let lost = bench.link_stats().ok_or("no lab")??.forward.link.dropped.loss.frames;
         Ok((timed_out, timed_out.then_some(lost)))
     };
     for seed in [51, 52] {

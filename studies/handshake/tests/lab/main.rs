@@ -13,6 +13,9 @@ mod views;
 mod wireshark;
 
 fn main() -> std::process::ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(resume::HOST) {
+        return resume::host();
+    }
     let tests = [
         views::tests(),
         round_trips::tests(),

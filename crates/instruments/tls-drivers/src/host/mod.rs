@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use ::host::{Outlet, Registry, Worker};
+use fault::Problem;
 
 use self::loopback::{Hops, machine};
 use self::setup::{Gate, Setup, ThreadContexts};
@@ -35,8 +36,8 @@ impl Worker for Describe {
     type Job = PathBuf;
     type Answer = Described;
 
-    fn work(&self, object: PathBuf, _: &mut Outlet<'_>) -> Result<Described, String> {
-        let library = Library::load(&object).map_err(|error| error.to_string())?;
+    fn work(&self, object: PathBuf, _: &mut Outlet<'_>) -> Result<Described, Problem> {
+        let library = Library::load(&object)?;
         Ok(library.described().clone())
     }
 }
@@ -49,7 +50,7 @@ impl Worker for Measure {
     type Job = Job;
     type Answer = Reply;
 
-    fn work(&self, job: Job, _: &mut Outlet<'_>) -> Result<Reply, String> {
+    fn work(&self, job: Job, _: &mut Outlet<'_>) -> Result<Reply, Problem> {
         Ok(match measure(job) {
             Ok(outcome) => Reply::Done(Box::new(outcome)),
             Err(DriverError::Unsupported { what }) => Reply::Unsupported(what),

@@ -174,7 +174,7 @@ fn failure(error: HostError) -> HostFailure {
         HostError::Hung { limit, .. } => HostFailure::Hung(limit),
         HostError::Rubbish { what, .. } => HostFailure::Rubbish(what),
         HostError::Stopped { .. } => HostFailure::Other("it was ended: you stopped".to_owned()),
-        HostError::Failed { what, .. } => HostFailure::Other(what),
+        HostError::Failed { problem, .. } => HostFailure::Other(problem.to_string()),
         HostError::Start(error) => HostFailure::Other(format!("its host was not started: {error}")),
         other => HostFailure::Other(other.to_string()),
     }
