@@ -93,6 +93,11 @@ impl SslmTcpStream {
         self.lock().carrier.take_ticket()
     }
 
+    /// Keeps `guard` until TCP's connection is over: [`tcpio::TcpStream::keep`].
+    pub fn keep(&self, guard: impl Send + 'static) {
+        self.lock().tcp.keep(guard);
+    }
+
     /// Ends the connection at once by a RST.
     pub fn abort(&self) {
         self.lock().tcp.abort();

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::Interest;
@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 use units::Time;
 
+use crate::engine::Afterwards;
 use crate::shared::{Shared, now};
 
 /// Looks for a packet before other tasks get their turn, while spinning.
@@ -32,7 +33,7 @@ pub(crate) struct Driver {
     spin: Duration,
     /// When the last packet came.
     active: Time,
-    wakes: Vec<Waker>,
+    afterwards: Afterwards,
 }
 
 /// What the driver does next.
@@ -55,8 +56,8 @@ impl Driver {
     ) -> io::Result<Self> {
         let readable = watch(device, Interest::READABLE)?;
         let sleep = Box::pin(tokio::time::sleep(NEVER));
-        let wakes = Vec::new();
-        Ok(Driver { shared, readable, writable: None, sender, sleep, spin, active: now(), wakes })
+        let (active, afterwards) = (now(), Afterwards::default());
+        Ok(Driver { shared, readable, writable: None, sender, sleep, spin, active, afterwards })
     }
 
     /// One turn under the lock.
@@ -71,11 +72,9 @@ impl Driver {
         }
         let left = engine.turn(at);
         let ended = self.shared.try_end(&mut engine, at);
-        engine.take_wakes(&mut self.wakes);
+        engine.take_afterwards(&mut self.afterwards);
         drop(engine);
-        for waker in self.wakes.drain(..) {
-            waker.wake();
-        }
+        self.afterwards.run();
         match (ended, left.more) {
             (true, _) => Next::End,
             (false, true) => Next::Yield,

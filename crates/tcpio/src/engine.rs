@@ -3,6 +3,7 @@
 //! Whoever holds the lock may make the endpoint act and sends what comes of it at once, so that no
 //! task switch lies between a write and the wire.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::task::Waker;
@@ -40,6 +41,27 @@ pub struct StackCounters {
     pub no_route: u64,
 }
 
+/// What is kept until a connection is over, and dropped then.
+pub(crate) type Kept = Box<dyn Any + Send>;
+
+/// What is done once the lock is given back: a waker may run, or drop, anything, and so may what
+/// was kept.
+#[derive(Debug, Default)]
+pub(crate) struct Afterwards {
+    wakes: Vec<Waker>,
+    kept: Vec<Kept>,
+}
+
+impl Afterwards {
+    /// Wakes and drops.
+    pub(crate) fn run(&mut self) {
+        for waker in self.wakes.drain(..) {
+            waker.wake();
+        }
+        self.kept.clear();
+    }
+}
+
 /// Who waits for what on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
@@ -48,6 +70,7 @@ pub(crate) struct Waiters {
     /// For a step of the handshake.
     pub(crate) step: Vec<Waker>,
     pub(crate) closed: Option<CloseReason>,
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Waiters {
@@ -77,8 +100,9 @@ pub(crate) struct Engine {
     discovery: Option<Discovery>,
     pub(crate) streams: HashMap<ConnectionId, Waiters>,
     pub(crate) listeners: HashMap<ListenerId, Vec<Waker>>,
-    /// To be woken once the lock is given back.
-    wakes: Vec<Waker>,
+    /// What is kept of connections that were dropped and are not over.
+    kept: HashMap<ConnectionId, Kept>,
+    afterwards: Afterwards,
     /// The driver, and the time for which its timer is set.
     pub(crate) driver: Option<Waker>,
     pub(crate) armed: Time,
@@ -107,7 +131,8 @@ impl Engine {
             discovery,
             streams: HashMap::new(),
             listeners: HashMap::new(),
-            wakes: Vec::new(),
+            kept: HashMap::new(),
+            afterwards: Afterwards::default(),
             driver: None,
             armed: Time::MAX,
             blocked: false,
@@ -165,7 +190,7 @@ impl Engine {
         let more = self.transmit(now);
         self.dispatch();
         if more || self.blocked || self.next_timeout().is_some_and(|at| at < self.armed) {
-            self.wakes.extend(self.driver.take());
+            self.afterwards.wakes.extend(self.driver.take());
         }
     }
 
@@ -262,13 +287,17 @@ impl Engine {
 
     /// Takes the endpoint's events to who waits for them.
     pub(crate) fn dispatch(&mut self) {
-        let Engine { endpoint, streams, listeners, wakes, .. } = self;
+        let Engine { endpoint, streams, listeners, kept, afterwards, .. } = self;
+        let wakes = &mut afterwards.wakes;
         while let Some(event) = endpoint.poll_event() {
             if let EventKind::Incoming(listener) = event.kind {
                 if let Some(waiting) = listeners.get_mut(&listener) {
                     wakes.append(waiting);
                 }
                 continue;
+            }
+            if matches!(event.kind, EventKind::Closed(_)) {
+                afterwards.kept.extend(kept.remove(&event.connection));
             }
             let Some(waiters) = streams.get_mut(&event.connection) else { continue };
             match event.kind {
@@ -296,7 +325,7 @@ impl Engine {
         self.closing = Some(deadline);
         for (listener, waiting) in &mut self.listeners {
             self.endpoint.unlisten(now, *listener);
-            self.wakes.append(waiting);
+            self.afterwards.wakes.append(waiting);
         }
         for connection in self.streams.keys() {
             self.endpoint.shutdown(now, *connection);
@@ -342,25 +371,37 @@ impl Engine {
 
     /// Has `waker` woken once the lock is given back.
     pub(crate) fn wake(&mut self, waker: Waker) {
-        self.wakes.push(waker);
+        self.afterwards.wakes.push(waker);
     }
 
     /// Nobody drives the stack from now on: all who wait are told.
     pub(crate) fn end(&mut self) {
         self.ended = true;
+        self.afterwards.kept.extend(self.kept.drain().map(|(_, kept)| kept));
         for waiters in self.streams.values_mut() {
-            waiters.wake_all(&mut self.wakes);
+            waiters.wake_all(&mut self.afterwards.wakes);
         }
         for waiting in self.listeners.values_mut() {
-            self.wakes.append(waiting);
+            self.afterwards.wakes.append(waiting);
         }
     }
 
-    /// Moves who is to be woken to `wakes`, which is empty, and keeps its memory for the next.
-    pub(crate) fn take_wakes(&mut self, wakes: &mut Vec<Waker>) {
-        if !self.wakes.is_empty() {
-            std::mem::swap(&mut self.wakes, wakes);
+    /// A stream is dropped: its connection ends in order, and what was kept with it stays until
+    /// then. What is returned is to be dropped with the lock given back.
+    pub(crate) fn release(&mut self, now: Time, id: ConnectionId) -> Option<Waiters> {
+        self.endpoint.release(now, id);
+        let mut waiters = self.streams.remove(&id)?;
+        let over = waiters.closed.is_some() || self.ended || self.endpoint.info(id).is_none();
+        if !over && let Some(kept) = waiters.kept.take() {
+            self.kept.insert(id, kept);
         }
+        Some(waiters)
+    }
+
+    /// Moves what is to be done once the lock is given back to `afterwards`, which is empty, and
+    /// keeps its memory for the next.
+    pub(crate) fn take_afterwards(&mut self, afterwards: &mut Afterwards) {
+        std::mem::swap(&mut self.afterwards, afterwards);
     }
 
     /// What the stack and its device have counted.

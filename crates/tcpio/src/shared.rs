@@ -9,7 +9,7 @@ use tcp::{CloseReason, ConnectionId, StreamError};
 use tokio::sync::Notify;
 use units::Time;
 
-use crate::engine::Engine;
+use crate::engine::{Afterwards, Engine};
 
 /// The clock of everything here.
 pub(crate) fn now() -> Time {
@@ -40,17 +40,14 @@ impl Shared {
 
     /// Acts on the engine, sends what comes of it, and wakes who is concerned.
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut Engine, Time) -> R) -> R {
-        let mut wakes = Vec::new();
+        let mut afterwards = Afterwards::default();
         let at = now();
         let mut engine = self.lock();
         let result = act(&mut engine, at);
         engine.settle(at);
-        engine.take_wakes(&mut wakes);
+        engine.take_afterwards(&mut afterwards);
         drop(engine);
-        // Outside the lock: a waker may run, or drop, anything.
-        for waker in wakes {
-            waker.wake();
-        }
+        afterwards.run();
         result
     }
 
@@ -75,14 +72,12 @@ impl Shared {
 
     /// Nobody drives the stack any more.
     pub(crate) fn end(&self) {
-        let mut wakes = Vec::new();
+        let mut afterwards = Afterwards::default();
         let mut engine = self.lock();
         engine.end();
-        engine.take_wakes(&mut wakes);
+        engine.take_afterwards(&mut afterwards);
         drop(engine);
-        for waker in wakes {
-            waker.wake();
-        }
+        afterwards.run();
         self.ended.notify_waiters();
     }
 }

@@ -10,7 +10,7 @@ use tcp::{CloseReason, ConnectionId, Info, State, StreamError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use units::Time;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Kept};
 use crate::shared::{User, closed, failure};
 
 /// A connection of a stack. Dropping it ends the connection in order if both sides have ended
@@ -87,6 +87,18 @@ impl TcpStream {
     #[must_use]
     pub fn info(&self) -> Option<Info> {
         self.user.lock().endpoint.info(self.id)
+    }
+
+    /// Keeps `guard` until the connection is over, though the stream is dropped before: a
+    /// semaphore's permit, so that connections which are still ending count. In place of what was
+    /// kept before.
+    pub fn keep(&self, guard: impl Send + 'static) {
+        let kept: Kept = Box::new(guard);
+        let old = self.user.act(|engine, _| match engine.streams.get_mut(&self.id) {
+            Some(waiters) => waiters.kept.replace(kept),
+            None => Some(kept),
+        });
+        drop(old);
     }
 
     /// Ends the connection at once by a RST.
@@ -238,10 +250,7 @@ impl AsyncWrite for TcpStream {
 
 impl Drop for TcpStream {
     fn drop(&mut self) {
-        let waiters = self.user.act(|engine, now| {
-            engine.endpoint.release(now, self.id);
-            engine.streams.remove(&self.id)
-        });
+        let waiters = self.user.act(|engine, now| engine.release(now, self.id));
         drop(waiters);
     }
 }

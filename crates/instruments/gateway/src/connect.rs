@@ -11,7 +11,7 @@ use sslmtcp::{Carried, Embedding, SslmTcpStream};
 use tls::{EarlyData, Ticket};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -94,8 +94,7 @@ pub async fn connect(
                 Ok((local, _)) => {
                     let shared = Arc::clone(&shared);
                     tasks.spawn(async move {
-                        let _permit = permit;
-                        carry(&shared, Local::new(local)).await;
+                        carry(&shared, Local::new(local), permit).await;
                     });
                 }
                 Err(error) => {
@@ -123,14 +122,14 @@ type Accepted = std::io::Result<(TcpStream, SocketAddr)>;
 async fn next(
     permits: &Arc<Semaphore>,
     listener: &TcpListener,
-) -> (Option<tokio::sync::OwnedSemaphorePermit>, Accepted) {
+) -> (Option<OwnedSemaphorePermit>, Accepted) {
     // The semaphore is never closed.
     let permit = Arc::clone(permits).acquire_owned().await.ok();
     (permit, listener.accept().await)
 }
 
 /// One connection of a program, to its end.
-async fn carry(shared: &Shared, mut local: Local) {
+async fn carry(shared: &Shared, mut local: Local, permit: Option<OwnedSemaphorePermit>) {
     let _open = shared.metrics.open.hold();
     // The peer waits for what is written, as the program meant it.
     let _ = local.stream.set_nodelay(true);
@@ -147,6 +146,8 @@ async fn carry(shared: &Shared, mut local: Local) {
             return;
         }
     };
+    // What is still to be sent when the relay ends counts too.
+    peer.keep(permit);
     let mut tally = Tally::default();
     tally.count(shared, &peer);
     let carriage = Carriage {

@@ -15,6 +15,11 @@ pub(crate) fn of(stack: &Stack) -> TcpFigures {
         syn_data_refused: counters.syn_data_refused,
         black_holes: counters.black_holes,
         opened_without_data: counters.opened_without_data,
+        syn_data_over_rate: counters.syn_data_over_rate,
+        half_open_reset: counters.half_open_reset as u64,
+        orphans: counters.orphans as u64,
+        orphans_ended: counters.orphans_ended,
+        receive_held: counters.receive_held as u64,
         connections: counters.connections as u64,
     }
 }

@@ -106,6 +106,16 @@ pub struct TcpFigures {
     pub black_holes: u64,
     /// SYNs with data that were answered as ordinary ones, for lack of room.
     pub opened_without_data: u64,
+    /// The same, since too many came in a second.
+    pub syn_data_over_rate: u64,
+    /// Half-open connections with data that a RST ended and that keep their place (RFC 7413 §5.1).
+    pub half_open_reset: u64,
+    /// Connections now whose relay has ended and that have data to send.
+    pub orphans: u64,
+    /// Of such, those that were reset: their peer took too little, or there were too many.
+    pub orphans_ended: u64,
+    /// Bytes held now of what was received and not read yet.
+    pub receive_held: u64,
     /// Connections that TCP holds now, in any state but TIME-WAIT.
     pub connections: u64,
 }
@@ -213,6 +223,13 @@ impl TcpFigures {
         let mut family = page.gauges("tcp_half_open", help);
         family.line(&[("syn", "with_data")], self.half_open_with_data);
         family.line(&[("syn", "plain")], self.half_open_plain);
+        family.line(&[("syn", "reset")], self.half_open_reset);
+        let help = "Connections whose relay has ended and that have data to send.";
+        page.gauge("tcp_orphans", help, self.orphans);
+        let help = "Such connections that were reset before all was sent.";
+        page.counter("tcp_orphans_ended_total", help, self.orphans_ended);
+        let help = "Bytes received and not read yet.";
+        page.gauge("tcp_receive_held_bytes", help, self.receive_held);
         page.counter("tcp_syn_cookies_total", "SYN cookies sent.", self.syn_cookies);
         let help = "Data in our SYN that the peer did not take.";
         page.counter("tcp_syn_data_refused_total", help, self.syn_data_refused);
@@ -220,6 +237,8 @@ impl TcpFigures {
         page.counter("tcp_black_holes_total", help, self.black_holes);
         let help = "SYNs with data answered as ordinary ones, for lack of room.";
         page.counter("tcp_opened_without_data_total", help, self.opened_without_data);
+        let help = "SYNs with data answered as ordinary ones, since too many came in a second.";
+        page.counter("tcp_syn_data_over_rate_total", help, self.syn_data_over_rate);
     }
 }
 

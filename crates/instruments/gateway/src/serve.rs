@@ -88,11 +88,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(stream) => match Arc::clone(&permits).try_acquire_owned() {
                     Ok(permit) => {
+                        // What is still to be sent when the relay ends counts too.
+                        stream.keep(permit);
                         let shared = Arc::clone(&shared);
-                        tasks.spawn(async move {
-                            let _permit = permit;
-                            carry(&shared, stream).await;
-                        });
+                        tasks.spawn(async move { carry(&shared, stream).await });
                     }
                     Err(_) => {
                         shared.metrics.refused_limit.increment();

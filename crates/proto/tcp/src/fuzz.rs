@@ -13,6 +13,9 @@ use crate::{
 
 const MAX_CONNECTIONS: usize = 16;
 const MAX_HALF_OPEN: usize = 4;
+const MAX_ORPHANS: usize = 2;
+const RECEIVE_INITIAL: usize = 2 << 10;
+const RECEIVE_MEMORY: usize = 4 << 10;
 
 fn config() -> Config {
     Config {
@@ -23,6 +26,9 @@ fn config() -> Config {
         max_destinations: 8,
         send_buffer: 16 << 10,
         receive_buffer: 16 << 10,
+        receive_initial: RECEIVE_INITIAL,
+        receive_memory: RECEIVE_MEMORY,
+        max_orphans: MAX_ORPHANS,
         ..Config::default()
     }
 }
@@ -40,6 +46,10 @@ fn bounds(endpoint: &Endpoint) {
     assert!(counters.connections <= MAX_CONNECTIONS, "more connections than allowed");
     assert!(counters.half_open_with_data <= MAX_HALF_OPEN, "more half-open than allowed");
     assert!(counters.half_open_plain <= MAX_HALF_OPEN, "more half-open than allowed");
+    assert!(counters.half_open_reset <= MAX_HALF_OPEN, "more reset half-open than allowed");
+    assert!(counters.orphans <= MAX_ORPHANS, "more orphans than allowed");
+    let own = 2 * RECEIVE_INITIAL * counters.connections;
+    assert!(counters.receive_held <= RECEIVE_MEMORY + own, "more is held than allowed");
 }
 
 fn drain(endpoint: &mut Endpoint, now: Time, mut sent: impl FnMut(&[u8])) {

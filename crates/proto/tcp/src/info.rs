@@ -91,6 +91,9 @@ pub struct Counters {
     pub opens_with_data: u64,
     /// SYNs with data answered as ordinary ones, since the table was full.
     pub opened_without_data: u64,
+    /// SYNs with data answered as ordinary ones, since too many came in a second
+    /// ([`Config::unvalidated_rate`](crate::Config::unvalidated_rate)).
+    pub syn_data_over_rate: u64,
     /// Clients: SYN data that the peer did not take.
     pub syn_data_refused: u64,
     /// Clients: destinations found to drop SYNs with data.
@@ -103,6 +106,9 @@ pub struct Counters {
     pub fast_open_cookies_accepted: u64,
     /// Half-open connections that made room for newer ones.
     pub half_open_evicted: u64,
+    /// Connections reset since their application was gone and their peer took too little, or since
+    /// there were too many such.
+    pub orphans_ended: u64,
     /// Segments whose checksum was wrong.
     pub bad_checksums: u64,
     /// Resets sent.
@@ -113,8 +119,14 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Half-open connections now, those with data.
     pub half_open_with_data: usize,
+    /// Half-open connections that a RST has ended and that still count as those with data.
+    pub half_open_reset: usize,
     /// Half-open connections now, ordinary ones.
     pub half_open_plain: usize,
+    /// Connections now whose application is gone and that have data to send.
+    pub orphans: usize,
+    /// Bytes held now of what was received and not read yet, of all connections.
+    pub receive_held: usize,
     /// Connections now, half-open ones included.
     pub connections: usize,
 }

@@ -25,7 +25,15 @@
 //! (RFC 9000 §8.1). Half-open connections are bounded by [`Config::max_half_open_with_data`] and
 //! [`Config::max_half_open_plain`]; one takes [`HALF_OPEN_BYTES`] and the data of its SYN and its
 //! answer. Past the first, SYNs with data are answered as ordinary ones; past the second, SYN cookies
-//! keep no state.
+//! keep no state. What a RST ends keeps its place for [`Config::reset_counted`], and of addresses that
+//! are not validated no more SYNs with data are taken in a second than [`Config::unvalidated_rate`].
+//!
+//! A window begins with [`Config::receive_initial`] and grows with what the application reads. What
+//! comes beyond a gap takes its real size. All connections together hold
+//! [`Config::receive_memory`], and each twice its first window beside.
+//!
+//! A connection whose application is gone ends within [`Config::orphan_wait`] and the time that its
+//! data are given; those with data are [`Config::max_orphans`] at most.
 //!
 //! Not done: ECN, MPTCP, urgent data (the pointer is ignored, RFC 6093), TCP-AO.
 #![forbid(unsafe_code)]

@@ -63,10 +63,28 @@ impl TimeWait {
         }
     }
 
+    /// Begins the wait of an entry again. Its place in the queue stays, so that a peer that does
+    /// this often takes no other's.
+    pub(crate) fn begin_again(&mut self, now: Time, tuple: &Tuple, wait: Duration) {
+        if let Some(last) = self.entries.get_mut(tuple) {
+            last.until = now + wait;
+        }
+    }
+
     /// Forgets those whose time is over.
     pub(crate) fn expire(&mut self, now: Time) {
-        while self.order.front().is_some_and(|(until, ..)| *until <= now) {
-            self.forget_oldest();
+        while let Some((until, number, tuple)) = self.order.front().copied()
+            && until <= now
+        {
+            let last = self.entries.get(&tuple).filter(|last| last.number == number);
+            match last.map(|last| last.until).filter(|until| now < *until) {
+                // It has begun again meanwhile.
+                Some(until) => {
+                    self.order.pop_front();
+                    self.order.push_back((until, number, tuple));
+                }
+                None => self.forget_oldest(),
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! Our stacks and the kernel's. tshark reads what is on the wire, `openssl s_client` and curl are
 //! ordinary peers of the listener.
 
+mod attacker;
+mod attacks;
 mod captures;
 mod fallbacks;
 mod flood;
@@ -20,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         captures::tests(),
         ordinary::tests(),
         flood::tests(),
+        attacks::tests(),
     ]
     .concat()
 }

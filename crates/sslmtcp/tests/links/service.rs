@@ -30,19 +30,24 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> TestResult<Site> {
-        Site::on(pair(&linkmodel::Path::symmetric("10ms".parse()?))?)
+        Site::on(pair(&linkmodel::Path::symmetric("10ms".parse()?))?, tcp::Config::default())
     }
 
     /// Without the pump, for floods.
     pub fn direct() -> TestResult<Site> {
-        Site::on(direct()?)
+        Site::direct_with(tcp::Config::default())
     }
 
-    fn on(pair: Pair) -> TestResult<Site> {
+    /// The same, with the server's TCP as configured.
+    pub fn direct_with(config: tcp::Config) -> TestResult<Site> {
+        Site::on(direct()?, config)
+    }
+
+    fn on(pair: Pair, config: tcp::Config) -> TestResult<Site> {
         teach(&pair.client, &pair.server)?;
-        let config = tcp::Config::default;
-        let client = open_on(&pair.client, stack_options(&pair.client, &pair.server, config())?)?;
-        let mut options = stack_options(&pair.server, &pair.client, config())?;
+        let ours = stack_options(&pair.client, &pair.server, tcp::Config::default())?;
+        let client = open_on(&pair.client, ours)?;
+        let mut options = stack_options(&pair.server, &pair.client, config)?;
         // Answers to unknown addresses go somewhere.
         options.gateways = vec![pair.client.addr4()?.into()];
         let server = open_on(&pair.server, options)?;

@@ -16,6 +16,8 @@ pub(crate) struct Context<'a> {
     pub config: &'a Config,
     pub destinations: &'a mut Destinations,
     pub counters: &'a mut Counters,
+    /// Bytes that are left of [`Config::receive_memory`].
+    pub spare: usize,
 }
 
 /// What the endpoint is to send in a connection's place.
@@ -34,6 +36,7 @@ type Outcome = Result<Reply, Ignored>;
 impl Connection {
     /// Takes a segment of this connection.
     pub(crate) fn handle(&mut self, now: Time, segment: &Segment<'_>, cx: Context<'_>) -> Outcome {
+        self.clamp_window(cx.config, cx.spare);
         match self.state {
             State::Closed | State::TimeWait => Err(Ignored::NoConnection),
             State::SynSent => self.handle_syn_sent(now, segment, cx),
@@ -99,7 +102,8 @@ impl Connection {
         self.pending.add(Pending::CONNECTED);
         self.pending.add(Pending::WRITABLE);
         self.reset_keep_alive(now, cx.config);
-        let taken = self.receive.insert(0, segment.payload).accepted;
+        let most = self.receive_room(cx.config, cx.spare);
+        let taken = self.receive.insert(0, segment.payload, most).accepted;
         self.syn_ack_bytes = taken;
         if taken > 0 {
             self.pending.add(Pending::READABLE);
@@ -177,13 +181,13 @@ impl Connection {
         self.timers.keep_alive_probes = 0;
         self.timers.probes = 0;
         self.reset_keep_alive(now, cx.config);
-        let config = cx.config;
+        let (config, spare) = (cx.config, cx.spare);
         let reply = self.handle_ack(now, segment, start, cx)?;
         if reply == Reply::Reset || self.closed.is_some() {
             return Ok(reply);
         }
         self.remember_timestamp(now, segment, start);
-        self.handle_payload(now, segment, start, config);
+        self.handle_payload(now, segment, start, config, spare);
         self.take_fin(now, config);
         Ok(Reply::Nothing)
     }
@@ -250,7 +254,7 @@ impl Connection {
             if let Ok(start) = u64::try_from(start)
                 && start.saturating_add(segment.payload.len() as u64) <= self.receive.next()
             {
-                self.receive.insert(start, segment.payload);
+                self.receive.insert(start, segment.payload, self.receive.held());
             }
             self.ack.now = true;
         }
@@ -439,63 +443,6 @@ impl Connection {
         if is_newer && start <= self.last_ack_sent as i64 {
             self.ts_recent = value;
             self.ts_recent_at = now;
-        }
-    }
-
-    fn handle_payload(&mut self, now: Time, segment: &Segment<'_>, start: i64, config: &Config) {
-        self.note_fin(segment, start);
-        if segment.payload.is_empty() {
-            return;
-        }
-        if self.peer_fin_seen {
-            self.ack.now = true;
-            return;
-        }
-        let (offset, payload) = self.clip(segment.payload, start);
-        let had_gap = self.receive.has_gap();
-        let inserted = self.receive.insert(offset, payload);
-        if self.released && inserted.accepted > 0 {
-            // Nobody will read it: RFC 1122 §4.2.2.13
-            self.refuse_late_data();
-            return;
-        }
-        if inserted.in_order && inserted.accepted > 0 {
-            self.pending.add(Pending::READABLE);
-        }
-        self.schedule_ack(now, payload.len(), had_gap || !inserted.in_order, config);
-    }
-
-    /// Cuts off what lies before RCV.NXT's stream and behind the window that was told.
-    fn clip<'a>(&self, payload: &'a [u8], start: i64) -> (u64, &'a [u8]) {
-        let skip = usize::try_from(start.saturating_neg().max(0)).unwrap_or(usize::MAX);
-        let payload = payload.get(skip..).unwrap_or(&[]);
-        let offset = start.max(0) as u64;
-        let edge = self.advertised.max(self.receive.next());
-        let room = usize::try_from(edge.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let room = match self.peer_fin {
-            Some(fin) => room.min(usize::try_from(fin.saturating_sub(offset)).unwrap_or(room)),
-            None => room,
-        };
-        (offset, payload.get(..room).unwrap_or(payload))
-    }
-
-    fn refuse_late_data(&mut self) {
-        if matches!(self.state, State::FinWait1 | State::FinWait2 | State::Closing) {
-            self.abort_pending = true;
-        }
-    }
-
-    /// RFC 5681 §4.2: every second full segment, within the delay, at once where there is a gap.
-    fn schedule_ack(&mut self, now: Time, len: usize, disorder: bool, config: &Config) {
-        let mss = self.mss.max(1);
-        let counted = if self.ack.held { len / mss } else { len.div_ceil(mss) };
-        self.ack.segments = self.ack.segments.saturating_add(counted as u32);
-        let quick = self.ack.quick > 0 && !self.ack.held;
-        if disorder || self.ack.segments >= 2 || quick {
-            self.ack.quick = self.ack.quick.saturating_sub(1);
-            self.ack.now = true;
-        } else if self.ack.by.is_none() {
-            self.ack.by = Some(now + config.delayed_ack);
         }
     }
 

@@ -5,6 +5,7 @@
 //! | `open` | how a connection begins, and the segments of its handshake |
 //! | `input` | segments in (RFC 9293 §3.10.7) |
 //! | `output` | segments out |
+//! | `receive` | what is received and read, and how the window grows with it |
 //! | `timers` | what happens when nothing comes |
 //!
 //! Offsets are those of the streams: 0 is the byte behind SYN.
@@ -12,6 +13,7 @@
 mod input;
 mod open;
 mod output;
+mod receive;
 mod timers;
 
 use std::net::SocketAddr;
@@ -116,6 +118,24 @@ struct Handshake {
     simultaneous: bool,
 }
 
+/// As what a half-open connection is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HalfOpen {
+    /// Its SYN's data, if any, were not taken.
+    Plain,
+    /// They were.
+    WithData,
+    /// They were, with a Fast Open cookie that validates the address.
+    Validated,
+}
+
+impl HalfOpen {
+    /// Whether the SYN's data were taken.
+    pub(crate) fn is_with_data(self) -> bool {
+        self != HalfOpen::Plain
+    }
+}
+
 /// What is to be acknowledged, and when.
 #[derive(Debug, Clone, Copy, Default)]
 struct AckState {
@@ -141,6 +161,8 @@ struct Timers {
     keep_alive_due: bool,
     /// FIN-WAIT-2 of a released connection.
     fin_wait: Option<Time>,
+    /// A released connection is reset then.
+    orphan: Option<Time>,
 }
 
 /// A connection. About 1 kB, and what its buffers hold.
@@ -163,8 +185,12 @@ pub(crate) struct Connection {
     pub scheduled: Option<Time>,
     /// Put before accept().
     pub offered: bool,
-    /// Counted as half-open: with data or plain.
-    pub half_open: Option<bool>,
+    /// Counted as half-open.
+    pub half_open: Option<HalfOpen>,
+    /// Counted as an orphan.
+    pub orphan: bool,
+    /// Bytes of receive memory that are counted.
+    pub held: usize,
     iss: SeqNumber,
     irs: SeqNumber,
     /// Largest IP packet to the peer, and the payload of a full segment.
@@ -184,6 +210,7 @@ pub(crate) struct Connection {
     fin: bool,
     fin_acked: bool,
     receive: ReceiveBuffer,
+    tuning: receive::Tuning,
     peer_fin: Option<u64>,
     peer_fin_seen: bool,
     recovery: Recovery,
@@ -270,48 +297,6 @@ impl Connection {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Takes received bytes.
-    pub(crate) fn read(&mut self, now: Time, into: &mut [u8]) -> Result<usize, StreamError> {
-        let count = self.receive.read(into);
-        if count > 0 {
-            self.update_window_after_read(now);
-            return Ok(count);
-        }
-        if into.is_empty() || self.peer_fin_seen {
-            return Ok(0);
-        }
-        match self.closed {
-            Some(CloseReason::Finished) => Ok(0),
-            Some(reason) => Err(StreamError::Closed(reason)),
-            None => Err(StreamError::WouldBlock),
-        }
-    }
-
-    /// RFC 9293 §3.8.6.2.2: the window's right edge moves by a full segment or half the buffer.
-    fn update_window_after_read(&mut self, now: Time) {
-        if !self.is_synchronised() || self.peer_fin_seen {
-            return;
-        }
-        // What the window field can say.
-        let most = u64::from(u16::MAX) << self.receive_shift;
-        let window = (self.receive.window() as u64).min(most);
-        let edge = self.receive.next().saturating_add(window);
-        let gain = edge.saturating_sub(self.advertised);
-        let offered = self.advertised.saturating_sub(self.receive.next());
-        let step = (2 * self.mss as u64).min(self.receive_limit() / 2).max(1);
-        // Told at once only when the peer may be waiting for it; a delayed ACK tells it soon enough
-        // while the peer has room for more.
-        let soon = self.ack.by.is_some() && offered >= step;
-        if gain >= step && gain >= offered && !soon {
-            self.ack.now = true;
-            let _ = now;
-        }
-    }
-
-    fn receive_limit(&self) -> u64 {
-        self.receive.window() as u64 + self.receive.readable() as u64
-    }
-
     /// Queues bytes to be sent.
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
         if let Some(reason) = self.closed {
@@ -330,10 +315,6 @@ impl Connection {
             }
             count => Ok(count),
         }
-    }
-
-    pub(crate) fn readable(&self) -> usize {
-        self.receive.readable()
     }
 
     pub(crate) fn writable(&self) -> usize {
@@ -381,6 +362,7 @@ impl Connection {
     /// The application is done with it.
     pub(crate) fn release(&mut self, now: Time, config: &Config) {
         self.released = true;
+        self.receive.discard();
         if self.state == State::SynSent && self.send.len() == 0 {
             self.close(CloseReason::Aborted);
         }
@@ -388,6 +370,26 @@ impl Connection {
         if self.state == State::FinWait2 {
             self.timers.fin_wait = Some(now + config.fin_wait);
         }
+        if self.closed.is_none() {
+            let seconds = self.send.len() / config.orphan_rate.max(1);
+            self.timers.orphan =
+                Some(now + config.orphan_wait + Duration::from_secs(seconds as u64));
+        }
+    }
+
+    /// Whether the handshake of a passive open is under way.
+    pub(crate) fn is_half_open(&self) -> bool {
+        self.state == State::SynReceived && self.closed.is_none()
+    }
+
+    /// Whether its application is gone and its time is over.
+    pub(crate) fn is_overdue(&self, now: Time) -> bool {
+        self.closed.is_none() && self.timers.orphan.is_some_and(|at| at <= now)
+    }
+
+    /// Whether its application is gone and it has data to send.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.released && self.closed.is_none() && self.send.len() > 0
     }
 
     /// Over, with nothing left to read.

@@ -74,6 +74,8 @@ impl Connection {
             scheduled: None,
             offered: false,
             half_open: None,
+            orphan: false,
+            held: 0,
             iss,
             irs: SeqNumber(0),
             path_mtu: config.mtu.max(ip + 20 + 64),
@@ -90,7 +92,8 @@ impl Connection {
             send: SendBuffer::new(config.send_buffer),
             fin: false,
             fin_acked: false,
-            receive: ReceiveBuffer::new(config.receive_buffer),
+            receive: ReceiveBuffer::new(config.first_window()),
+            tuning: receive::Tuning::default(),
             peer_fin: None,
             peer_fin_seen: false,
             recovery: Recovery::new(&RecoveryConfig::default()),
@@ -210,7 +213,8 @@ impl Connection {
         if accepted.with_data {
             handshake.due = false;
             handshake.answer_by = Some(now + config.answer_patience);
-            this.syn_bytes = this.receive.insert(0, segment.payload).accepted;
+            let most = config.own_receive_memory();
+            this.syn_bytes = this.receive.insert(0, segment.payload, most).accepted;
             this.syn_data = SynData::Accepted;
             this.pending.add(Pending::INCOMING);
         } else if !segment.payload.is_empty() {

@@ -162,9 +162,9 @@ impl Connection {
     fn window_to_tell(&self) -> u64 {
         let next = self.receive.next();
         let most = (u64::from(u16::MAX)) << self.receive_shift;
-        let free = (self.receive.window() as u64).min(most);
+        let free = self.free_window().min(most);
         let told = self.advertised.saturating_sub(next);
-        let step = (self.mss as u64).min(self.receive_limit() / 2);
+        let step = (self.mss as u64).min(self.receive.limit() as u64 / 2);
         // Rounded down to what the shifted field can say.
         let sayable = free >> self.receive_shift << self.receive_shift;
         if sayable >= told.saturating_add(step) || sayable >= told && told == 0 && free >= step {

@@ -19,6 +19,7 @@ impl Connection {
             self.timers.persist,
             self.timers.keep_alive,
             self.timers.fin_wait,
+            self.timers.orphan,
         ]
         .into_iter()
         .flatten()
@@ -106,9 +107,7 @@ impl Connection {
         }
         // Every answer sets `probes` back: only silence ends it.
         self.timers.probes = self.timers.probes.saturating_add(1);
-        // An application that is gone does not wait for a window for ever.
-        let abandoned = self.released && self.timers.backoff > config.retries;
-        if self.timers.probes > config.retries || abandoned {
+        if self.timers.probes > config.retries {
             self.close(CloseReason::TimedOut);
             return;
         }

@@ -133,8 +133,9 @@ impl Endpoint {
         id: ConnectionId,
         into: &mut [u8],
     ) -> Result<usize, StreamError> {
+        let spare = self.spare();
         let connection = self.table.get_mut(id).ok_or(StreamError::Unknown)?;
-        let count = connection.read(now, into)?;
+        let count = connection.read(now, into, &self.config, spare)?;
         self.touch(now, id.index);
         Ok(count)
     }
@@ -200,11 +201,16 @@ impl Endpoint {
         }
     }
 
-    /// The application is done with a connection: it closes in order, and nothing is told of it.
+    /// The application is done with a connection: it closes in order, within the time of
+    /// [`Config::orphan_wait`](crate::Config::orphan_wait). Its [`EventKind::Closed`] is the last
+    /// that is heard of it.
+    ///
+    /// [`EventKind::Closed`]: crate::EventKind::Closed
     pub fn release(&mut self, now: Time, id: ConnectionId) {
         if let Some(connection) = self.table.get_mut(id) {
             connection.release(now, &self.config);
             self.touch(now, id.index);
+            self.limit_orphans(now);
         }
     }
 

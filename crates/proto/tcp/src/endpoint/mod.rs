@@ -1,6 +1,7 @@
 //! All connections and listeners of one host's TCP.
 
 mod api;
+mod limits;
 mod receive;
 mod table;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::info::{Counters, State, Transmit};
 use crate::secrets::Secrets;
 use crate::segment::Outgoing;
 use crate::time_wait::TimeWait;
+use limits::Bucket;
 use table::Table;
 
 /// Answers that belong to no connection wait here at most; more are dropped, as a busy router would.
@@ -62,6 +64,14 @@ pub struct Endpoint {
     counters: Counters,
     /// Half-open connections whose SYN had data, the oldest first.
     opened_with_data: VecDeque<(Time, ConnectionId)>,
+    /// Those of them that a RST has ended: until when they count.
+    reset_with_data: VecDeque<Time>,
+    /// SYNs with data that may be taken of addresses that are not validated.
+    unvalidated: Bucket,
+    /// Connections whose application is gone and that had data to send, the oldest first.
+    orphans: VecDeque<ConnectionId>,
+    /// Bytes that connections hold of [`Config::receive_memory`].
+    receive_shared: usize,
     /// SYN cookies are accepted until then.
     cookies_until: Time,
 }
@@ -85,6 +95,10 @@ impl Endpoint {
             counters: Counters::default(),
             cookies_until: Time::ZERO,
             opened_with_data: VecDeque::new(),
+            reset_with_data: VecDeque::new(),
+            unvalidated: Bucket::new(config.unvalidated_rate),
+            orphans: VecDeque::new(),
+            receive_shared: 0,
             secrets,
             config,
         }
@@ -146,6 +160,10 @@ impl Endpoint {
             let Some(connection) = self.table.at_mut(index) else { continue };
             if connection.next_timeout().is_some_and(|at| at <= now) {
                 connection.handle_timeout(now, &self.config, &mut self.destinations);
+                if connection.is_overdue(now) {
+                    connection.abort_pending = true;
+                    self.counters.orphans_ended += 1;
+                }
                 self.touch(now, index);
             } else {
                 self.table.schedule(index);
@@ -205,7 +223,9 @@ impl Endpoint {
 
     /// Brings queues, timers and tables up to date with a connection.
     fn settle(&mut self, now: Time, index: u32) {
-        self.count_half_open(index);
+        self.count_half_open(now, index);
+        self.count_orphan(index);
+        self.count_held(index);
         let Some(connection) = self.table.at_mut(index) else { return };
         if connection.pending.is_empty() {
             // Nothing to tell.
@@ -253,27 +273,13 @@ impl Endpoint {
         }
     }
 
-    /// Keeps count of the half-open.
-    fn count_half_open(&mut self, index: u32) {
-        let Some(connection) = self.table.at_mut(index) else { return };
-        let is_half_open = connection.state == State::SynReceived && connection.closed.is_none();
-        if is_half_open || connection.half_open.is_none() {
-            return;
-        }
-        let with_data = connection.half_open.take().unwrap_or_default();
-        let count = match with_data {
-            true => &mut self.counters.half_open_with_data,
-            false => &mut self.counters.half_open_plain,
-        };
-        *count = count.saturating_sub(1);
-    }
-
     /// Forgets a connection that nobody needs any more.
     fn reap(&mut self, index: u32) {
         let Some(connection) = self.table.at_mut(index) else { return };
         let told = connection.pending.is_empty() || !connection.owned;
         let quiet = !connection.queued && !connection.told;
         if connection.is_done() && told && quiet {
+            self.uncount_held(index);
             self.table.remove(index);
             self.counters.connections = self.table.len();
         }

@@ -5,14 +5,12 @@ use wire::tcp::{Flags, OptionList};
 
 use super::{Endpoint, MAX_REPLIES, Stray};
 use crate::config::SynWithData;
-use crate::connection::{Accepted, Connection, Context, Reply};
+use crate::connection::{Accepted, Connection, Context, HalfOpen, Reply};
 use crate::event::ListenerId;
 use crate::segment::{Outgoing, Segment};
 use crate::time_wait::Tuple;
 use crate::{Checksum, Ignored};
 
-/// So long a half-open connection keeps its place in a full table: its SYN-ACK went twice by then.
-const HALF_OPEN_AGE: std::time::Duration = std::time::Duration::from_secs(3);
 /// SYN cookies are accepted for so long after the last was sent (RFC 4987 §3.6).
 const COOKIES_LIVE: std::time::Duration = std::time::Duration::from_secs(128);
 
@@ -55,11 +53,13 @@ impl Endpoint {
         index: u32,
         segment: &Segment<'_>,
     ) -> Result<(), Ignored> {
+        let spare = self.spare();
         let Some(connection) = self.table.at_mut(index) else { return Err(Ignored::NoConnection) };
         let context = Context {
             config: &self.config,
             destinations: &mut self.destinations,
             counters: &mut self.counters,
+            spare,
         };
         let result = connection.handle(now, segment, context);
         self.touch(now, index);
@@ -101,10 +101,11 @@ impl Endpoint {
         if segment.sequence_len() > 0 {
             let offset = self.secrets.timestamp_offset(tuple.0, tuple.1);
             let clock = ((now.as_nanos() / 1_000_000) as u32).wrapping_add(offset);
-            if segment.is(Flags::FIN) {
-                // RFC 9293 §3.10.7.4: the 2 MSL begin again
-                let numbers = (last.send_next, last.receive_next, last.timestamp);
-                self.time_wait.insert(now, *tuple, numbers, self.config.time_wait);
+            // RFC 9293 §3.10.7.4: the peer's FIN once more, the last that it sent, begins the 2 MSL again;
+            // any other has another number.
+            let end = segment.seq + segment.sequence_len();
+            if segment.is(Flags::FIN) && end == last.receive_next {
+                self.time_wait.begin_again(now, tuple, self.config.time_wait);
             }
             let ack = Outgoing {
                 local: tuple.0,
@@ -171,16 +172,9 @@ impl Endpoint {
         segment: &Segment<'_>,
     ) -> Result<(), Ignored> {
         let mut accepted = self.judge(listener, segment);
-        if accepted.with_data && !accepted.validated {
-            self.make_room(now);
-        }
-        // RFC 7413 §5.1: those with a valid cookie have a bound too, twice as far.
-        let limit = self.config.max_half_open_with_data * if accepted.validated { 2 } else { 1 };
-        if accepted.with_data && self.counters.half_open_with_data >= limit {
-            accepted.with_data = false;
-            self.counters.opened_without_data += 1;
-        }
         let no_room = self.table.len() >= self.config.max_connections;
+        accepted.with_data =
+            accepted.with_data && !no_room && self.admit_with_data(now, accepted.validated);
         let plain_full = self.counters.half_open_plain >= self.config.max_half_open_plain;
         if no_room || (!accepted.with_data && plain_full) {
             self.send_syn_cookie(now, segment, accepted.give);
@@ -188,7 +182,11 @@ impl Endpoint {
         }
         let mut connection =
             Connection::accept(now, segment, &accepted, &self.config, &self.secrets);
-        connection.half_open = Some(accepted.with_data);
+        connection.half_open = Some(match (accepted.with_data, accepted.validated) {
+            (false, _) => HalfOpen::Plain,
+            (true, false) => HalfOpen::WithData,
+            (true, true) => HalfOpen::Validated,
+        });
         let count = match accepted.with_data {
             true => &mut self.counters.half_open_with_data,
             false => &mut self.counters.half_open_plain,
@@ -203,31 +201,6 @@ impl Endpoint {
         self.counters.connections = self.table.len();
         self.touch(now, id.index);
         Ok(())
-    }
-
-    /// With the table of half-open connections with data full, those make room whose SYN-ACK has been
-    /// without an answer for long.
-    fn make_room(&mut self, now: Time) {
-        while let Some((begun, id)) = self.opened_with_data.front().copied() {
-            let half_open = self.table.get(id).is_some_and(|it| it.half_open == Some(true));
-            let full = self.counters.half_open_with_data >= self.config.max_half_open_with_data;
-            let stale = now.saturating_since(begun) >= HALF_OPEN_AGE;
-            if half_open && !(full && stale) {
-                // The queue holds no more than the table and what has left it since.
-                if self.opened_with_data.len() > 2 * self.config.max_half_open_with_data + 64 {
-                    let table = &self.table;
-                    let live = |id| table.get(id).is_some_and(|it| it.half_open == Some(true));
-                    self.opened_with_data.retain(|(_, id)| live(*id));
-                }
-                return;
-            }
-            self.opened_with_data.pop_front();
-            if half_open && let Some(connection) = self.table.get_mut(id) {
-                connection.close(crate::CloseReason::TimedOut);
-                self.counters.half_open_evicted += 1;
-                self.touch(now, id.index);
-            }
-        }
     }
 
     /// What becomes of a SYN by the listener's options.

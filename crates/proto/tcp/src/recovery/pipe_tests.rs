@@ -262,7 +262,7 @@ impl Pipe {
             self.stamp = self.stamp.max(stamp);
         }
         let gap = self.receiver.has_gap();
-        let inserted = self.receiver.insert(range.start, &data);
+        let inserted = self.receiver.insert(range.start, &data, usize::MAX);
         let mut out = vec![0; self.receiver.readable().min(self.plan.read)];
         let count = self.receiver.read(&mut out);
         assert!(out[..count].iter().zip(self.read..).all(|(byte, at)| *byte == byte_at(at)));

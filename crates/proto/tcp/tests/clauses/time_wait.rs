@@ -55,6 +55,44 @@ fn the_fin_again_starts_the_wait_again() {
     }
 }
 
+/// RFC 9293 §3.10.7.4: only the peer's last segment begins the 2 MSL again. A FIN with any other
+/// number is acknowledged and no more.
+#[test]
+fn another_fin_does_not_start_the_wait_again() {
+    for seq in [0, 2, 3, 100_000, 0u32.wrapping_sub(100_000)] {
+        let mut bench = waiting(false);
+        bench.at(31_020);
+        let forged = bench.acking(2).seq(seq).flags(Flags::FIN);
+        assert_eq!(bench.reply(forged), ["31020 . 2+0 ack 2"]);
+        bench.wait(61_020);
+        assert_eq!(bench.reply(bench.acking(2).flags(Flags::FIN)), ["61020 R 2+0"], "{seq}");
+    }
+}
+
+/// A peer that sends its FIN time and again takes nobody's place in the table.
+#[test]
+fn a_wait_that_begins_again_takes_no_other_place() {
+    let config = Config { max_time_wait: 2, ..Config::default() };
+    let mut bench = Bench::established_with(config, mss(1460));
+    let mut both = Vec::new();
+    for port in [40_000, 40_001] {
+        if port != bench.peer.port() {
+            bench.peer.set_port(port);
+            bench.shake_hands(mss(1460));
+        }
+        bench.at(1020);
+        bench.shutdown();
+        let fin = bench.acking(2).flags(Flags::FIN);
+        assert_eq!(bench.reply(fin.clone()), ["1020 . 2+0 ack 2"]);
+        both.push(fin);
+    }
+    for _ in 0..100 {
+        assert_eq!(bench.give(both[1].clone()).len(), 1);
+    }
+    let answer = bench.give(both[0].clone());
+    assert!(!answer[0].segment().flags().has(Flags::RST), "the first one waits still");
+}
+
 /// RFC 1337 §3: a RST in TIME-WAIT is ignored; an old ACK draws nothing.
 #[test]
 fn time_wait_is_not_assassinated() {

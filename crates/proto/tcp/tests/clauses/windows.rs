@@ -57,24 +57,6 @@ fn an_unanswered_probe_is_not_for_ever() {
     assert!(bench.events().contains(&EventKind::Closed(CloseReason::TimedOut)));
 }
 
-/// A closed window of a connection that its application has released is not probed for ever.
-#[test]
-fn a_closed_window_of_a_released_connection_is_not_for_ever() {
-    let mut bench = shut();
-    bench.release();
-    let mut probes = 0;
-    while let Some(next) = bench.endpoint.next_timeout().filter(|at| *at < millis(86_400_000)) {
-        let sent = bench.wait(next.as_nanos() / 1_000_000 + 1);
-        probes += sent.len();
-        if !sent.is_empty() {
-            bench.give(bench.made().window(0));
-        }
-        bench.events();
-    }
-    assert_eq!(bench.endpoint.counters().connections, 0, "still held after {}", bench.now);
-    assert_eq!(probes, 16);
-}
-
 /// RFC 9293 §3.8.6: the peer takes back its window: what is in flight is sent again later.
 #[test]
 fn a_window_may_shrink_under_way() {
