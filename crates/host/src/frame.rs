@@ -22,9 +22,9 @@ pub(crate) enum Kind {
     Sample = b'S',
     /// A length of one byte, a name of as many, and the rest.
     Attachment = b'A',
-    /// The answer, in JSON: the last frame.
+    /// The answer, in JSON: the job's last frame.
     Done = b'D',
-    /// Why there is no answer, as text: the last frame.
+    /// Why there is no answer, as text: the job's last frame.
     Failed = b'F',
 }
 

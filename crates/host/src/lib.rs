@@ -11,12 +11,14 @@
 //!     └── messages as they arise, then the answer ────────────┘
 //! ```
 //!
-//! A host process answers by calling [`serve_stdio`] with the same registry. Its frames are read with
+//! A host process answers by calling [`serve_stdio`] with the same registry, one job after another
+//! until its standard input ends. [`Host`] gives it one job; a [`KeptHost`] stays for more. Its frames are read with
 //! bounded memory, one at a time: a host that writes faster than its messages are taken waits.
 #![forbid(unsafe_code)]
 
 mod error;
 mod frame;
+mod kept;
 mod message;
 mod process;
 mod run;
@@ -26,6 +28,7 @@ mod worker;
 
 pub use error::HostError;
 pub use frame::{FrameError, LONGEST_FRAME};
+pub use kept::KeptHost;
 pub use message::{Attachment, Message};
 pub use process::Launch;
 pub use run::{Host, Place};

@@ -18,9 +18,9 @@ use crate::run::{Given, Next, Over, Watch};
 use crate::{HostError, frame, serve};
 
 /// Bytes of a host's last words.
-const LAST_WORDS: usize = 500;
+pub(crate) const LAST_WORDS: usize = 500;
 /// How long a host may take to end once it has answered.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// How a host process is started: this program, or one that answers as it does
 /// ([`crate::serve_stdio`]).
@@ -47,9 +47,24 @@ impl Launch {
 
 /// What a process has said so far of its job.
 #[derive(Default)]
-struct Said {
+pub(crate) struct Said {
     answer: Option<Result<Value, Problem>>,
     rubbish: Option<String>,
+}
+
+impl Said {
+    pub(crate) fn is_rubbish(&self) -> bool {
+        self.rubbish.is_some()
+    }
+
+    /// The answer of a host that goes on.
+    pub(crate) fn into_answer(self, watch: &Watch<'_>) -> Result<Value, HostError> {
+        match self.answer {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(problem)) => Err(HostError::Failed { who: watch.who.to_owned(), problem }),
+            None => Err(watch.rubbish("it ended without an answer".to_owned())),
+        }
+    }
 }
 
 pub(crate) fn run(
@@ -101,7 +116,7 @@ pub(crate) fn run(
 }
 
 /// Notes what was given; true if it was the answer.
-fn hear(said: &mut Said, given: Given, take: &mut dyn FnMut(Message)) -> bool {
+pub(crate) fn hear(said: &mut Said, given: Given, take: &mut dyn FnMut(Message)) -> bool {
     match given {
         _ if said.answer.is_some() => {
             said.rubbish = Some("it went on after its answer".to_owned());
@@ -122,14 +137,14 @@ fn hear(said: &mut Said, given: Given, take: &mut dyn FnMut(Message)) -> bool {
 }
 
 /// What came of it: a bad end counts more than what was said before.
-fn judge(
-    said: Said,
+pub(crate) fn judge(
+    mut said: Said,
     end: Result<ExitStatus, Over>,
     last_words: String,
     watch: &Watch<'_>,
 ) -> Result<Value, HostError> {
     let who = watch.who.to_owned();
-    let status = match (end, said.rubbish) {
+    let status = match (end, said.rubbish.take()) {
         (Err(Over::Late), Some(what)) => return Err(watch.rubbish(what)),
         (Ok(status), Some(what)) if status.success() => return Err(watch.rubbish(what)),
         (Err(over), _) => return Err(watch.error(over, last_words)),
@@ -138,16 +153,12 @@ fn judge(
     if !status.success() {
         return Err(HostError::Crashed { who, how: how(status), last_words });
     }
-    match said.answer {
-        Some(Ok(answer)) => Ok(answer),
-        Some(Err(problem)) => Err(HostError::Failed { who, problem }),
-        None => Err(watch.rubbish("it ended without an answer".to_owned())),
-    }
+    said.into_answer(watch)
 }
 
 /// Waits for the end of one of which nothing more is read, and kills what is left of its group; or
 /// says why it was not waited for.
-fn wait_for_end(
+pub(crate) fn wait_for_end(
     child: &mut Child,
     watch: &Watch<'_>,
 ) -> Result<Result<ExitStatus, Over>, HostError> {
@@ -168,7 +179,7 @@ fn how(status: ExitStatus) -> String {
 }
 
 /// Reads frames until the output ends, is rubbish, or nobody takes them.
-fn read_frames(mut output: impl Read, given: &SyncSender<Given>) {
+pub(crate) fn read_frames(mut output: impl Read, given: &SyncSender<Given>) {
     loop {
         let next = match frame::read(&mut output) {
             Ok(None) => return,

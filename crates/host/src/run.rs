@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::message::{Incoming, Message, text};
 use crate::worker::{Registry, Worker};
 use crate::{HostError, Launch, process, thread};
@@ -88,17 +90,22 @@ impl Host {
     ) -> Result<W::Answer, HostError> {
         let job = serde_json::to_value(job).map_err(|error| HostError::Start(error.into()))?;
         let deadline = Instant::now() + limit;
-        let mut watch = Watch { deadline, limit, grace: self.grace, stop, who };
+        let mut watch = Watch { grace: self.grace, ..Watch::new(deadline, limit, stop, who) };
         let answer = match &self.place {
             Place::Thread(registry) => thread::run(registry, W::KIND, job, &mut watch, &mut take),
             Place::Process(launch) => process::run(launch, W::KIND, job, &mut watch, &mut take),
         }?;
-        let shown = text(answer.to_string().chars().take(500).collect::<String>().as_bytes());
-        serde_json::from_value(answer).map_err(|error| HostError::Rubbish {
-            who: who.to_owned(),
-            what: format!("{error}: {shown}"),
-        })
+        read_answer::<W>(answer, who)
     }
+}
+
+/// An answer as a worker of this kind gives it.
+pub(crate) fn read_answer<W: Worker>(answer: Value, who: &str) -> Result<W::Answer, HostError> {
+    let shown = text(answer.to_string().chars().take(500).collect::<String>().as_bytes());
+    serde_json::from_value(answer).map_err(|error| HostError::Rubbish {
+        who: who.to_owned(),
+        what: format!("{error}: {shown}"),
+    })
 }
 
 /// What a host gave: something, or why nothing can be read of it any more.
@@ -130,7 +137,16 @@ pub(crate) enum Next {
     Over(Over),
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    pub(crate) fn new(
+        deadline: Instant,
+        limit: Duration,
+        stop: &'a dyn Fn() -> bool,
+        who: &'a str,
+    ) -> Watch<'a> {
+        Watch { deadline, limit, grace: Duration::ZERO, stop, who }
+    }
+
     pub(crate) fn next(&self, given: &Receiver<Given>) -> Next {
         if let Some(over) = self.over() {
             return Next::Over(over);

@@ -52,34 +52,42 @@ pub fn answer_in<W: Worker>(mut output: &[u8]) -> Result<W::Answer, String> {
     }
 }
 
-/// Does one job: a frame in, frames out. The whole of a host process, but for [`serve_stdio`].
+/// Does one job after another, until the input ends: a frame in, frames out. The whole of a host
+/// process, but for [`serve_stdio`].
 ///
 /// # Errors
-/// If the job cannot be read, or the answer not be written.
+/// If there is no job at all, one cannot be read, or an answer not be written.
 pub fn serve(
     registry: &Registry,
     input: &mut impl Read,
     output: &mut impl Write,
 ) -> io::Result<()> {
-    let asked = match frame::read(input).map_err(io::Error::other)? {
-        Some(Frame { kind: Kind::Job, payload }) => payload,
-        _ => return Err(io::ErrorKind::InvalidData.into()),
-    };
-    let Question { kind, job } = serde_json::from_slice(&asked)?;
-    let answered = {
-        let mut give = |message| send(output, message);
-        registry.work(&kind, job, &mut Outlet::new(&mut give, &|| false))
-    };
-    match answered {
-        Ok(answer) => frame::write(output, Kind::Done, &[&serde_json::to_vec(&answer)?]),
-        Err(problem) => {
-            let failure = serde_json::to_vec(&Failure::from(&problem))?;
-            frame::write(output, Kind::Failed, &[&failure])
+    let mut next = frame::read(input).map_err(io::Error::other)?;
+    loop {
+        let asked = match next {
+            Some(Frame { kind: Kind::Job, payload }) => payload,
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        let Question { kind, job } = serde_json::from_slice(&asked)?;
+        let answered = {
+            let mut give = |message| send(output, message);
+            registry.work(&kind, job, &mut Outlet::new(&mut give, &|| false))
+        };
+        match answered {
+            Ok(answer) => frame::write(output, Kind::Done, &[&serde_json::to_vec(&answer)?])?,
+            Err(problem) => {
+                let failure = serde_json::to_vec(&Failure::from(&problem))?;
+                frame::write(output, Kind::Failed, &[&failure])?;
+            }
+        }
+        next = frame::read(input).map_err(io::Error::other)?;
+        if next.is_none() {
+            return Ok(());
         }
     }
 }
 
-/// Does one job that comes on standard input. The process dies with the one that started it, and
+/// Does the jobs that come on standard input. The process dies with the one that started it, and
 /// leaves no core file.
 ///
 /// # Errors

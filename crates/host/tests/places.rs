@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fault::{Explain, Fault, Problem};
-use host::{Host, HostError, LONGEST_FRAME, Launch, Message, Outlet, Place, Registry, Worker};
+use host::{
+    Host, HostError, KeptHost, LONGEST_FRAME, Launch, Message, Outlet, Place, Registry, Worker,
+};
 use serde::{Deserialize, Serialize};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -37,6 +39,8 @@ enum Order {
     Linger,
     /// Says what its environment has.
     Environment,
+    /// Counts how often this process was asked to.
+    Count,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +108,7 @@ impl Worker for Obeys {
                 std::thread::spawn(|| ()).join().expect("it ends");
                 LINGERS.store(1, Ordering::SeqCst);
             }
+            Order::Count => done = COUNTED.fetch_add(1, Ordering::SeqCst) as u32 + 1,
             Order::Environment => {
                 said = std::env::vars().map(|(name, value)| format!("{name}={value};")).collect();
             }
@@ -114,10 +119,11 @@ impl Worker for Obeys {
 
 static SENT: AtomicUsize = AtomicUsize::new(0);
 static LINGERS: AtomicUsize = AtomicUsize::new(0);
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
 
 type Case = (&'static str, fn());
 
-const CASES: [Case; 14] = [
+const CASES: [Case; 16] = [
     ("messages_come_in_order_and_then_the_answer", streams),
     ("a_refusal_is_reported", refuses),
     ("a_panic_takes_only_the_host", panics),
@@ -129,6 +135,8 @@ const CASES: [Case; 14] = [
     ("a_flood_waits_for_who_takes_it", floods),
     ("a_process_left_behind_is_ended", leaves),
     ("a_host_that_does_not_end_is_ended", lingers),
+    ("a_kept_host_does_one_job_after_another", keeps),
+    ("a_kept_host_that_breaks_is_reported_and_asked_no_more", breaks),
     ("only_what_was_given_is_in_the_environment", environment),
     ("a_job_of_an_unknown_kind_is_refused", unknown),
     ("a_program_that_is_not_there_is_reported", missing),
@@ -161,12 +169,16 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn process() -> Host {
-    Host::new(Place::Process(Launch {
+fn launch() -> Launch {
+    Launch {
         program: std::env::current_exe().expect("a path"),
         arguments: vec!["serve".into()],
         environment: vec![("GREETING".into(), "good day".into())],
-    }))
+    }
+}
+
+fn process() -> Host {
+    Host::new(Place::Process(launch()))
 }
 
 fn both() -> [Host; 2] {
@@ -335,6 +347,48 @@ fn leaves() {
 fn lingers() {
     let error = order(&process(), Order::Linger, Duration::from_millis(500)).expect_err("it stays");
     assert!(matches!(error, HostError::Hung { .. }), "{error}");
+}
+
+fn ask(host: &mut KeptHost, order: Order) -> Result<Answer, HostError> {
+    host.run_until::<Obeys>("it", &order, LONG, &|| false, |_| ())
+}
+
+fn keeps() {
+    let mut host = KeptHost::start(&launch()).expect("it starts");
+    for count in 1..=3 {
+        assert_eq!(ask(&mut host, Order::Count).expect("an answer").done, count);
+    }
+    let error = ask(&mut host, Order::Refuse).expect_err("it refuses");
+    assert!(matches!(&error, HostError::Failed { .. }) && host.is_usable(), "{error}");
+    assert_eq!(ask(&mut host, Order::Count).expect("an answer").done, 4, "the same process");
+    // One that is asked once is a process of its own each time.
+    for _ in 0..2 {
+        assert_eq!(order(&process(), Order::Count, LONG).expect("an answer").done, 1);
+    }
+}
+
+fn breaks() {
+    type Shape = fn(&HostError) -> bool;
+    let cases: [(Order, Shape); 4] = [
+        (Order::Abort, |error| matches!(error, HostError::Crashed { how, .. } if how == "signal 6")),
+        (Order::Exit(0), |error| matches!(error, HostError::Rubbish { .. })),
+        (Order::Print(b"hello, world\n".to_vec()), |error| {
+            matches!(error, HostError::Rubbish { .. })
+        }),
+        (Order::Leave, |error| matches!(error, HostError::Crashed { .. })),
+    ];
+    for (order, is_expected) in cases {
+        let mut host = KeptHost::start(&launch()).expect("it starts");
+        assert_eq!(ask(&mut host, Order::Count).expect("an answer").done, 1);
+        let error = ask(&mut host, order).expect_err("it breaks");
+        assert!(is_expected(&error), "{error}");
+        assert!(!host.is_usable());
+        ask(&mut host, Order::Count).expect_err("nobody is there");
+    }
+    let mut host = KeptHost::start(&launch()).expect("it starts");
+    let limit = Duration::from_millis(200);
+    let late = host.run_until::<Obeys>("it", &Order::Hang, limit, &|| false, |_| ());
+    assert!(matches!(late, Err(HostError::Hung { .. })) && !host.is_usable());
 }
 
 fn environment() {
