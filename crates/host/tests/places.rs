@@ -370,7 +370,10 @@ fn keeps() {
 fn breaks() {
     type Shape = fn(&HostError) -> bool;
     let cases: [(Order, Shape); 4] = [
-        (Order::Abort, |error| matches!(error, HostError::Crashed { how, .. } if how == "signal 6")),
+        (
+            Order::Abort,
+            |error| matches!(error, HostError::Crashed { how, .. } if how == "signal 6"),
+        ),
         (Order::Exit(0), |error| matches!(error, HostError::Rubbish { .. })),
         (Order::Print(b"hello, world\n".to_vec()), |error| {
             matches!(error, HostError::Rubbish { .. })

@@ -16,6 +16,11 @@ use crate::sample::{STUDY, now_ms, printable};
 const LIBRARY: &str = "about";
 const MACHINE: &str = "machine";
 
+/// Why it is not known what locks cost, in the machine's sample.
+const NOT_CONTENDED: &str = "contended_failure";
+const LOCKS_REMEDY: &str =
+    "locks are counted all the same; to reckon what they cost takes two idle cores";
+
 /// A library as the report knows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct About {
@@ -42,12 +47,15 @@ pub struct About {
 }
 
 /// The machine.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Cores that the program may use.
     pub cores: u32,
     /// What locks cost between two of them.
     pub contended: Option<Contended>,
+    /// Why that is not known, where it was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_contended: Option<String>,
 }
 
 fn blank(axis: &str, name: &str, seed: u64) -> Sample {
@@ -123,9 +131,15 @@ pub(crate) fn record(
     let mut sample = blank(MACHINE, "this", seed);
     if !session.is_finished(&sample.point, 0) {
         sample.values.insert("cores".to_owned(), cores as f64);
-        if let Some(contended) = hosts.contended() {
-            for (name, ns) in names(&contended) {
-                sample.values.insert(name.to_owned(), ns);
+        match hosts.contended() {
+            Ok(contended) => {
+                let values = names(&contended).map(|(name, ns)| (name.to_owned(), ns));
+                sample.values.extend(values);
+            }
+            Err(why) => {
+                let what = format!("what a lock costs between two cores is not known: {why}");
+                session.watcher().warning(&what, Some(LOCKS_REMEDY));
+                sample.labels.insert(NOT_CONTENDED.to_owned(), printable(&why));
             }
         }
         sample.values.retain(|_, value| value.is_finite());
@@ -197,7 +211,8 @@ pub(crate) fn read(
         })
     })();
     let cores = value("cores").unwrap_or(1.0).clamp(1.0, 65_536.0);
-    *machine = Some(Machine { cores: cores as u32, contended });
+    let not_contended = sample.labels.get(NOT_CONTENDED).cloned();
+    *machine = Some(Machine { cores: cores as u32, contended, not_contended });
     true
 }
 

@@ -7,7 +7,7 @@
 
 mod about;
 mod advice;
-mod bound;
+mod contention;
 mod convert;
 mod frame;
 mod machines;
@@ -28,15 +28,15 @@ mod tests;
 
 pub use about::{About, Machine};
 pub use advice::{Change, Kind, MODERN, best, changes};
-pub use bound::{Bound, Counts, bound};
+pub use contention::{Contention, Counts, contention};
 pub use frame::{Stacks, parse_load};
 pub use machines::{BUSY, Need, need};
 pub use measure::{Bench, Ended};
 pub use plan::{Cell, Expanded, Plan};
 pub use point::{AXES, Point, Tool};
-pub use present::{Findings, LOAD, LibraryBound};
+pub use present::{Findings, LOAD, LibraryContention};
 pub use programs::{RUNTIMES, Runtime, runtime};
 pub use published::{Trial, outside, trial};
 pub use roster::{Build, Fact, Library, NULL, Roster, UnknownLibrary};
 pub use sample::{STUDY, label, value};
-pub use summary::{Cell as Measured, Summary, Want, summarise};
+pub use summary::{Cell as Measured, Summary, WAITED_SHARE, Want, summarise};

@@ -1,9 +1,11 @@
-//! Carrying a plan out: A B A B, each sample recorded as it ends.
+//! Carrying a plan out: many short slices in rounds over all libraries, each sample recorded as it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fault::{Fault, Problem};
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
 use study::{End, Expected, Session};
 use tls_drivers::hosts::{HostFailure, Hosts, ProgramJob};
 use tls_drivers::{Extent, Identity, Job, Key};
@@ -19,14 +21,17 @@ use crate::sample::{Answer, Verdict, label, sample, value};
 pub struct Ended {
     /// How it ended.
     pub end: End,
-    /// Measurements that are samples of something.
+    /// Slices that are samples of something.
     pub good: u64,
-    /// Measurements that failed.
+    /// Slices that failed.
     pub failed: u64,
 }
 
 /// A library whose hosts died this often in a row is left alone; to hang counts twice.
 const PATIENCE: u32 = 3;
+
+/// A point of which so many slices failed in a row is left alone.
+pub(crate) const FAILURES: u32 = 3;
 
 /// A host may take so much longer than expected, and so long besides, before it is ended.
 const SLOWER: u32 = 8;
@@ -85,7 +90,7 @@ fn remaining(plan: &Expanded, session: &Session<'_>) -> Duration {
     let of = |cell: &Cell| -> Duration {
         let point = |point: &Point| {
             let left = (0..cell.repeat).filter(|n| !is_finished(point, *n, session)).count();
-            let once = if left > 0 { point.expected_once() } else { Duration::ZERO };
+            let once = if left > 0 { point.expected_once(cell.extent) } else { Duration::ZERO };
             once + point.expected(cell.extent) * u32::try_from(left).unwrap_or(u32::MAX)
         };
         cell.points.iter().map(point).sum()
@@ -115,13 +120,52 @@ struct Run<'a, 's> {
     ended: Ended,
 }
 
+/// A slice to be measured.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    extent: Extent,
+    /// Its round.
+    repeat: u32,
+    /// How many slices in a row failed before it.
+    failed_before: u32,
+    /// How many of its point come after it.
+    after: u32,
+}
+
+/// What a slice says of those of its point that come after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// It failed; the next may do better.
+    Failed,
+    /// What cannot be done once cannot be done twice.
+    Over,
+}
+
+/// The points in the order of one round: drawn anew for each, so that none always follows the same other.
+/// The first has the plan's, which is that of the report's rows.
+fn order_of(points: &[Point], seed: u64, round: u32) -> Vec<&Point> {
+    let mut order: Vec<&Point> = points.iter().collect();
+    if round == 0 {
+        return order;
+    }
+    order.shuffle(&mut Pcg64::new(u128::from(seed), u128::from(round)));
+    order
+}
+
 impl Run<'_, '_> {
     /// Why to stop, if there is a reason.
     fn cell(&mut self, cell: &Cell) -> Result<Option<End>, Problem> {
-        // Points that need no further try: what they cannot do once they cannot do twice.
-        let mut closed: BTreeSet<&Point> = BTreeSet::new();
+        let end = self.rounds(cell);
+        self.bench.hosts.end_kept();
+        end
+    }
+
+    fn rounds(&mut self, cell: &Cell) -> Result<Option<End>, Problem> {
+        // How often in a row each point failed; those that need no further try have failed often enough.
+        let mut failed: BTreeMap<&Point, u32> = BTreeMap::new();
         for repeat in 0..cell.repeat {
-            for point in &cell.points {
+            for point in order_of(&cell.points, self.bench.seed, repeat) {
                 if is_finished(point, repeat, self.session) {
                     continue;
                 }
@@ -129,11 +173,20 @@ impl Run<'_, '_> {
                     return Ok(Some(end));
                 }
                 let expected = point.expected(cell.extent);
-                if !closed.contains(point) && !self.is_given_up(point) {
+                let failed_before = failed.get(point).copied().unwrap_or_default();
+                if failed_before < FAILURES && !self.is_given_up(point) {
                     self.session.progress(&point.title(), &self.expected);
-                    if !self.measure(point, cell.extent, repeat)? {
-                        closed.insert(point);
-                    }
+                    let left = (repeat + 1..cell.repeat)
+                        .filter(|n| !is_finished(point, *n, self.session))
+                        .count();
+                    let after = u32::try_from(left).unwrap_or(u32::MAX);
+                    let slice = Slice { extent: cell.extent, repeat, failed_before, after };
+                    let failures = match self.measure(point, slice)? {
+                        Next::GoOn => 0,
+                        Next::Failed => failed_before + 1,
+                        Next::Over => FAILURES,
+                    };
+                    failed.insert(point, failures);
                 }
                 self.expected.done += expected;
             }
@@ -146,14 +199,18 @@ impl Run<'_, '_> {
         broken(&point.library) || broken(&point.client) || self.missing.contains(&point.tool)
     }
 
-    /// Whether the point is worth another measurement.
-    fn measure(&mut self, point: &Point, extent: Extent, repeat: u32) -> Result<bool, Problem> {
-        let Some(job) = self.work(point, extent)? else { return Ok(false) };
+    /// Measures a slice.
+    fn measure(&mut self, point: &Point, slice: Slice) -> Result<Next, Problem> {
+        let Slice { extent, repeat, .. } = slice;
+        let Some(job) = self.work(point, extent)? else { return Ok(Next::Over) };
         let limit = point.expected(extent) * SLOWER + BESIDE;
         let hosts = self.bench.hosts;
-        let joules = hosts.joules();
+        let (joules, stolen) = (hosts.joules(), hosts.stolen());
         let reply = |reply| Answer::Reply(Box::new(reply));
         let answer = match (&job, point.tool) {
+            (Work::Drivers(job), Tool::Host) if point.is_sliced(extent) => {
+                hosts.run_slice(job, limit, &|| self.session.interrupted()).map(reply)
+            }
             (Work::Drivers(job), Tool::Host) => {
                 hosts.run(job, limit, &|| self.session.interrupted()).map(reply)
             }
@@ -164,10 +221,10 @@ impl Run<'_, '_> {
             Err(HostFailure::Missing { what, remedy }) => {
                 self.missing.insert(point.tool);
                 self.warn_once(&what, Some(remedy));
-                return Ok(false);
+                return Ok(Next::Over);
             }
             // Ctrl-C reaches the host too: its death then is no result.
-            Err(_) if self.interrupted_soon() => return Ok(true),
+            Err(_) if self.interrupted_soon() => return Ok(Next::GoOn),
             other => other.unwrap_or_else(Answer::Failure),
         };
         let (mut sample, verdict) = sample(point, extent, repeat, self.bench.seed, &answer);
@@ -177,9 +234,29 @@ impl Run<'_, '_> {
                 sample.values.insert(value::JOULES.to_owned(), used);
             }
         }
+        if let Some(taken) = stolen.zip(hosts.stolen()).map(|(from, to)| to.saturating_sub(from)) {
+            sample.values.insert(value::STOLEN.to_owned(), taken.as_secs_f64() * 1e3);
+        }
+        let next = match verdict {
+            Verdict::Good => Next::GoOn,
+            Verdict::Impossible => Next::Over,
+            Verdict::Bad | Verdict::Broken => Next::Failed,
+        };
+        let ends = next == Next::Failed && slice.failed_before + 1 >= FAILURES && slice.after > 0;
+        if ends {
+            sample.values.insert(value::LEFT_OUT.to_owned(), f64::from(slice.after));
+        }
         self.session.record(&sample)?;
         self.judge(point, verdict, &sample);
-        Ok(verdict == Verdict::Good)
+        if ends {
+            let what = format!(
+                "{}: {FAILURES} slices in a row failed; the other {} are left out",
+                point.title(),
+                slice.after
+            );
+            self.warn_once(&what, Some(&format!("`{}` measures it alone", sample.command)));
+        }
+        Ok(next)
     }
 
     /// Whether the user stops, or has just done so: the signal reaches all processes, in no order.

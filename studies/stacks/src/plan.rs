@@ -22,8 +22,11 @@ const MOST_MEASUREMENTS: u64 = 200_000;
 const MOST_THREADS: usize = 1024;
 /// Most tickets of one handshake.
 const MOST_TICKETS: u32 = 16;
-/// How long a measurement takes that says nothing of it.
-const USUAL_MS: u64 = 500;
+/// How long a slice takes where nothing is said of it, and where a manifest from before slices says nothing.
+const USUAL_MS: u64 = 50;
+const USUAL_MS_BEFORE: u64 = 500;
+/// Fewest slices of which the range holds the median with 95 % confidence: 1 - 2^(1 - 6) = 97 %.
+const FEWEST_SLICES: u32 = 6;
 /// Connections that callgrind counts if not told, once: no two differ by much, and it is slow.
 const COUNTED: u64 = 10;
 
@@ -31,22 +34,22 @@ const COUNTED: u64 = 10;
 pub(crate) const NUMBERS: &[Number] = &[
     Number {
         name: "ms",
-        help: "Time of a measurement in milliseconds [default: 500]",
+        help: "Time of a slice in milliseconds [default: 50]",
         default: None,
         least: 10,
         most: 600_000,
     },
     Number {
         name: "connections",
-        help: "Connections of a measurement, per thread, in place of a time [default with callgrind: 10]",
+        help: "Connections of a slice, per thread, in place of a time [default with callgrind: 10]",
         default: None,
         least: 1,
         most: 1_000_000,
     },
     Number {
         name: "repeat",
-        help: "Measurements per point [default: 5, with callgrind 1]",
-        default: Some(5),
+        help: "Slices per point, in turns over all libraries [default: 40, with callgrind 1]",
+        default: Some(40),
         least: 1,
         most: 1000,
     },
@@ -55,11 +58,11 @@ pub(crate) const NUMBERS: &[Number] = &[
 /// Points that differ in library, client, tickets, contexts and locks only: they take turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// How long each measurement goes on.
+    /// How long each slice goes on.
     pub extent: Extent,
-    /// Measurements per point.
+    /// Slices per point: rounds in which each point has one.
     pub repeat: u32,
-    /// What takes turns, A B A B.
+    /// What takes turns, in each round in another order.
     pub points: Vec<Point>,
 }
 
@@ -97,7 +100,8 @@ impl Expanded {
     pub fn expected(&self) -> Duration {
         let of = |cell: &Cell| -> Duration {
             let once: Duration = cell.points.iter().map(|point| point.expected(cell.extent)).sum();
-            let before: Duration = cell.points.iter().map(Point::expected_once).sum();
+            let before: Duration =
+                cell.points.iter().map(|point| point.expected_once(cell.extent)).sum();
             before + once * cell.repeat
         };
         self.cells.iter().map(of).sum()
@@ -123,7 +127,8 @@ impl Plan {
     /// The text is no plan, has no such scale or asks for what cannot be.
     pub fn parse(text: &str, scale: &str) -> Result<Plan, Problem> {
         let found = read_scale(text, scale, &AXES, NUMBERS)?;
-        Plan { sweeps: found.sweeps, seed: 1, budget: found.budget }.checked()
+        let sweeps = found.sweeps.into_iter().map(|sweep| timed(sweep, USUAL_MS)).collect();
+        Plan { sweeps, seed: 1, budget: found.budget }.checked()
     }
 
     /// A plan of one sweep.
@@ -131,7 +136,7 @@ impl Plan {
     /// # Errors
     /// It asks for what cannot be.
     pub fn of_sweep(sweep: Sweep) -> Result<Plan, Problem> {
-        Plan { sweeps: vec![sweep], seed: 1, budget: None }.checked()
+        Plan { sweeps: vec![timed(sweep, USUAL_MS)], seed: 1, budget: None }.checked()
     }
 
     /// Reads back what [`Plan::value`] gave, or what a manifest from before had.
@@ -142,6 +147,7 @@ impl Plan {
         // Its name until studies had one form of plan.
         let seconds = value.get("seconds").or_else(|| value.get("budget_s"));
         let sweeps = sweeps_of(value, &AXES, NUMBERS)?;
+        let sweeps = sweeps.into_iter().map(|sweep| timed(sweep, USUAL_MS_BEFORE)).collect();
         let seed = value.get("seed").and_then(Value::as_u64).unwrap_or(1);
         let budget = seconds.and_then(Value::as_u64).map(Duration::from_secs);
         Plan { sweeps, seed, budget }.checked()
@@ -183,7 +189,15 @@ pub(crate) fn count_connections(sweep: &mut Sweep, repeat_given: bool) {
     }
 }
 
-/// How long each measurement of a sweep goes on.
+/// A sweep that says how long its slices are, so that its manifest does too.
+fn timed(mut sweep: Sweep, usual_ms: u64) -> Sweep {
+    if sweep.number("connections").is_none() {
+        sweep.numbers.entry("ms".to_owned()).or_insert(usual_ms);
+    }
+    sweep
+}
+
+/// How long each slice of a sweep goes on.
 fn extent(sweep: &Sweep) -> Extent {
     match (sweep.number("ms"), sweep.number("connections")) {
         (None, Some(count)) => Extent::Connections(count),

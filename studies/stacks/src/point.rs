@@ -227,6 +227,7 @@ impl Point {
         let (start, slower) = match (self.tool, self.locks) {
             (Tool::Callgrind, _) => (CALLGRIND_START, 60.0),
             (Tool::Host, Locks::Count) => (START, 2.0),
+            (Tool::Host, _) if self.is_sliced(extent) => (SLICE_START + self.priming(), 1.0),
             (Tool::Host, _) => (START, 1.0),
         };
         let run = match (extent, self.workload) {
@@ -247,8 +248,30 @@ impl Point {
 
     /// What is before the first measurement of this point, about, beside what each takes.
     #[must_use]
-    pub(crate) fn expected_once(&self) -> Duration {
-        if self.is_kept() { self.warming() } else { Duration::ZERO }
+    pub(crate) fn expected_once(&self, extent: Extent) -> Duration {
+        let warming = if self.is_kept() { self.warming() } else { Duration::ZERO };
+        warming + if self.is_sliced(extent) { START } else { Duration::ZERO }
+    }
+
+    /// Whether its measurements are slices that one host process makes: what is timed, with drivers. What is
+    /// counted or weighed has a process of its own each time.
+    #[must_use]
+    pub(crate) fn is_sliced(&self, extent: Extent) -> bool {
+        matches!(extent, Extent::Milliseconds(_))
+            && self.tool == Tool::Host
+            && self.locks != Locks::Count
+            && !matches!(self.workload, Workload::Footprint { .. })
+            && self.runtimes().next().is_none()
+    }
+
+    /// Connections before each slice, for tickets and warm caches, about.
+    fn priming(&self) -> Duration {
+        let rounds = match (self.workload, self.wire) {
+            (Workload::Bulk { .. } | Workload::Footprint { .. }, _) => return Duration::ZERO,
+            (_, Wire::Memory) => 1,
+            (_, Wire::Loopback) => 2,
+        };
+        (self.full_connection() + self.one_connection() * (rounds - 1)) * AT_ONCE
     }
 
     fn warming(&self) -> Duration {
@@ -273,11 +296,21 @@ impl Point {
 
     /// Both sides of one connection, about, by the slower libraries.
     fn one_connection(&self) -> Duration {
-        let signature = match (self.workload, self.suite.key) {
-            (Workload::Resume | Workload::Chain { .. }, _) => 0,
-            (_, Key::Rsa2048) => 900,
-            (_, Key::Rsa4096) => 5_500,
-            (_, Key::EcdsaP256) => 200,
+        let resumes = matches!(self.workload, Workload::Resume | Workload::Chain { .. });
+        self.connection(resumes)
+    }
+
+    /// The same of one that is not resumed.
+    fn full_connection(&self) -> Duration {
+        self.connection(false)
+    }
+
+    fn connection(&self, resumed: bool) -> Duration {
+        let signature = match self.suite.key {
+            _ if resumed => 0,
+            Key::Rsa2048 => 900,
+            Key::Rsa4096 => 5_500,
+            Key::EcdsaP256 => 200,
         };
         let hops = match self.workload {
             Workload::Chain { proxies } => u32::try_from(proxies).unwrap_or(u32::MAX),
@@ -289,6 +322,10 @@ impl Point {
 
 /// A process that starts, loads the libraries and ends.
 const START: Duration = Duration::from_millis(60);
+/// A slice of a process that is there: its threads start.
+const SLICE_START: Duration = Duration::from_millis(3);
+/// Connections that a thread has at once.
+const AT_ONCE: u32 = 8;
 /// The same under callgrind.
 const CALLGRIND_START: Duration = Duration::from_millis(6_000);
 /// A tenth of the time goes before, for warming up.

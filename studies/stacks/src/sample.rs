@@ -71,6 +71,14 @@ pub mod value {
     pub const CLIENT_IDLE: &str = "client_idle_bytes";
     /// Heap bytes of a connection at the client in the middle of its handshake.
     pub const CLIENT_HANDSHAKING: &str = "client_handshaking_bytes";
+    /// Time that the hypervisor took from the machine's processors meanwhile, in steps of 10 ms.
+    pub const STOLEN: &str = "stolen_ms";
+    /// Wall time of all threads in which they had work and did not run.
+    pub const WAITED: &str = "waited_ms";
+    /// Legs behind a chain's proxies that were full handshakes.
+    pub const FULL_LEGS: &str = "full_legs";
+    /// Slices of the point that were not measured after this one failed.
+    pub const LEFT_OUT: &str = "slices_left_out";
     /// Energy of the processor while it ran, where it can be read.
     pub const JOULES: &str = "processor_joules";
 }
@@ -112,12 +120,14 @@ pub(crate) enum Answer {
     Failure(HostFailure),
 }
 
-/// Whether to measure the point again.
+/// What a measurement says of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It was measured.
     Good,
-    /// It will not do better next time.
+    /// The library cannot do this, and will not next time.
+    Impossible,
+    /// It failed.
     Bad,
     /// The host died or hung: the library is not to be trusted.
     Broken,
@@ -157,7 +167,7 @@ pub(crate) fn sample(
     let verdict = match answer {
         Answer::Reply(reply) => match reply.as_ref() {
             Reply::Done(outcome) => done(&mut sample, point, outcome),
-            Reply::Unsupported(why) => fail(&mut sample, "unsupported", why, Verdict::Bad),
+            Reply::Unsupported(why) => fail(&mut sample, "unsupported", why, Verdict::Impossible),
             Reply::Failed(why) => fail(&mut sample, "failed", why, Verdict::Bad),
         },
         Answer::Counted(counted) => {
@@ -219,6 +229,7 @@ fn done(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> V
             (value::FAILED, Some(outcome.failed as f64)),
             (value::MISREPORTED, Some(outcome.misreported as f64)),
             (value::WALL, Some(wall_s * 1e3)),
+            (value::WAITED, outcome.waited_ns.map(|ns| ns as f64 / 1e6)),
             (value::WARM_UP, point.warm_up().map(f64::from)),
         ],
     );
@@ -238,13 +249,19 @@ fn done(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> V
                     ],
                 );
             }
-            let share = (outcome.done > 0).then(|| outcome.resumed as f64 / done);
-            put(sample, [(value::RESUMED, share)]);
+            let chain = matches!(point.workload, Workload::Chain { .. });
+            let of = outcome.full_legs + if chain { outcome.resumed } else { outcome.done };
+            let share = (of > 0).then(|| outcome.resumed as f64 / of as f64);
+            let full_legs = chain.then_some(outcome.full_legs as f64);
+            put(sample, [(value::RESUMED, share), (value::FULL_LEGS, full_legs)]);
         }
     }
     convert::locks(sample, outcome);
     convert::memory(sample, outcome);
-    described(sample, &outcome.server, &outcome.client);
+    // The same in each of many slices.
+    if sample.repeat == 0 {
+        described(sample, &outcome.server, &outcome.client);
+    }
     judge(sample, point, outcome)
 }
 
@@ -274,6 +291,10 @@ fn described(sample: &mut Sample, server: &Side, client: &Side) {
     sample.labels.insert(label::FUNCTIONS.to_owned(), of.functions.to_string());
 }
 
+/// One in so many legs behind a chain's proxies may be a full handshake: where threads share ports, one
+/// that gets more connections at once than ever before has no tickets for them yet.
+const FULL_LEGS_IN: u64 = 100;
+
 /// Whether what was measured is what was asked for.
 fn judge(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> Verdict {
     let name = |what: &str| {
@@ -292,14 +313,20 @@ fn judge(sample: &mut Sample, point: &Point, outcome: &tls_drivers::Outcome) -> 
         let text = if text.is_empty() { "no connection ended well".to_owned() } else { text };
         return fail(sample, "connections failed", &text, Verdict::Bad);
     }
-    let resumed = match point.workload {
-        Workload::Full => outcome.resumed == 0,
-        Workload::Resume | Workload::Chain { .. } => outcome.resumed >= outcome.done,
-        Workload::Bulk { .. } | Workload::Footprint { .. } => true,
+    let (resumed, of, what) = match point.workload {
+        Workload::Full => (outcome.resumed == 0, outcome.done, "connections"),
+        Workload::Resume => (outcome.resumed >= outcome.done, outcome.done, "connections"),
+        Workload::Chain { proxies } => {
+            // The client's leg and one behind each proxy.
+            let legs = outcome.done.saturating_mul(proxies as u64 + 1);
+            let (resumed, full) = (outcome.resumed, outcome.full_legs);
+            let shown = resumed.saturating_add(full) >= legs;
+            (shown && full.saturating_mul(FULL_LEGS_IN) <= legs, legs, "legs")
+        }
+        Workload::Bulk { .. } | Workload::Footprint { .. } => (true, outcome.done, ""),
     };
     if !resumed {
-        let text =
-            format!("the wire shows {} of {} connections resumed", outcome.resumed, outcome.done);
+        let text = format!("the wire shows {} of {of} {what} resumed", outcome.resumed);
         return fail(sample, "not as asked", &text, Verdict::Bad);
     }
     Verdict::Good

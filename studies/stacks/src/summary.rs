@@ -26,9 +26,20 @@ pub struct Cell {
     pub labels: BTreeMap<String, String>,
     /// Measurements that failed: in a word, how often, and why the first did.
     pub failed: BTreeMap<String, (u64, String)>,
+    /// Slices that were measured and are good.
+    pub slices: u32,
+    /// Of these, where the hypervisor took time from the machine meanwhile: counted, none is discarded.
+    pub stolen: u32,
+    /// Of these, where other programs took more than [`WAITED_SHARE`] of the threads' time.
+    pub pushed_off: u32,
+    /// Slices that were not measured, since too many before them failed.
+    pub left_out: u64,
     /// The command that measures it again.
     pub command: String,
 }
+
+/// A slice is flagged if its threads had work and did not run for more than this share of its time.
+pub const WAITED_SHARE: f64 = 0.05;
 
 fn as_fields<S: Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
     point.fields().serialize(serializer)
@@ -96,6 +107,11 @@ impl Cell {
     fn add(&mut self, sample: Sample) {
         match &sample.outcome {
             Outcome::Completed => {
+                let value = |name: &str| sample.values.get(name).copied().unwrap_or_default();
+                let time = value(value::WALL) * self.point.threads as f64;
+                self.slices += 1;
+                self.stolen += u32::from(value(value::STOLEN) > 0.0);
+                self.pushed_off += u32::from(value(value::WAITED) > WAITED_SHARE * time);
                 for (name, value) in sample.values {
                     let name = current(&name).to_owned();
                     self.values.entry(name).or_default().insert(sample.repeat, value);
@@ -109,6 +125,8 @@ impl Cell {
                     _ => "hung".to_owned(),
                 };
                 let why = sample.labels.get(label::FAILURE).cloned().unwrap_or_default();
+                let left_out = sample.values.get(value::LEFT_OUT).copied().unwrap_or_default();
+                self.left_out += left_out as u64;
                 self.failed.entry(reason).or_insert((0, why)).0 += 1;
             }
         }
@@ -295,6 +313,10 @@ pub fn summarise(samples: impl IntoIterator<Item = Sample>) -> Summary {
                 medians: BTreeMap::new(),
                 labels: BTreeMap::new(),
                 failed: BTreeMap::new(),
+                slices: 0,
+                stolen: 0,
+                pushed_off: 0,
+                left_out: 0,
                 command: sample.command.clone(),
             });
             summary.cells.len() - 1

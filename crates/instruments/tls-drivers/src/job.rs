@@ -161,8 +161,14 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Wall time, in nanoseconds.
     pub wall_ns: u64,
-    /// Connections that the wire shows to be resumed.
+    /// Wall time of all threads together, in nanoseconds, in which they could have run and did not: other
+    /// programs, or the hypervisor, had the processor. Of workloads whose threads never wait only.
+    pub waited_ns: Option<u64>,
+    /// Connections that the wire shows to be resumed; of a chain, legs: the client's and those behind
+    /// each proxy.
     pub resumed: u64,
+    /// Legs behind a proxy that were full handshakes in the measured time; 0 but for a chain.
+    pub full_legs: u64,
     /// Connections where a library said other than the wire did.
     pub misreported: u64,
     /// Payload bytes, bulk only.

@@ -31,7 +31,7 @@ pub use job::{
 pub use locks::Counts as LockCounts;
 pub use null::NULL;
 pub use suite::{Cipher, Group, Key, Suite, Version};
-pub use supervise::{Supervisor, SupervisorOptions, question, reply};
+pub use supervise::{KeptDrivers, Supervisor, SupervisorOptions, question, reply};
 
 /// What a library says that was agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

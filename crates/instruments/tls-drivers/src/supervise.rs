@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::host::{Host, HostError, Launch, Place};
+use ::host::{Host, HostError, KeptHost, Launch, Place};
 
 use crate::host::{Describe, Measure};
 use crate::job::{Described, Job, Locks, Reply};
@@ -88,10 +88,18 @@ impl Supervisor {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Reply, HostError> {
-        let (server, client) = (name(&job.server), name(&job.client));
-        let who = if server == client { server } else { format!("{server} with {client}") };
+        let who = who(job);
         let host = Host::new(Place::Process(self.launch(job.locks)));
         host.run_until::<Measure>(&who, job, limit, stop, drop)
+    }
+
+    /// Starts a host that stays for jobs which differ from this one in their extent only: libraries,
+    /// contexts and certificates are ready for the next.
+    ///
+    /// # Errors
+    /// [`HostError::Start`].
+    pub fn keep(&self, job: &Job) -> Result<KeptDrivers, HostError> {
+        Ok(KeptDrivers { host: KeptHost::start(&self.launch(job.locks))?, who: who(job) })
     }
 
     /// The command that a host is started by, for those who run it under another program.
@@ -120,6 +128,40 @@ impl Supervisor {
                 .collect(),
         }
     }
+}
+
+/// A host that stays; see [`Supervisor::keep`]. Dropping it ends it.
+#[derive(Debug)]
+pub struct KeptDrivers {
+    host: KeptHost,
+    who: String,
+}
+
+impl KeptDrivers {
+    /// Whether it can be asked again.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.host.is_usable()
+    }
+
+    /// Has something measured, as [`Supervisor::run_until`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_until(
+        &mut self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostError> {
+        self.host.run_until::<Measure>(&self.who, job, limit, stop, drop)
+    }
+}
+
+/// Whose host it is, for errors.
+fn who(job: &Job) -> String {
+    let (server, client) = (name(&job.server), name(&job.client));
+    if server == client { server } else { format!("{server} with {client}") }
 }
 
 /// What a host is to read on its standard input for this job, for those who start it themselves.

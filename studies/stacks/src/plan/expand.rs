@@ -8,7 +8,10 @@ use study::{PlanError, Sweep, UnknownValue};
 use tls_drivers::Extent;
 use tls_drivers::hosts::LOAD_CLIENT;
 
-use super::{Cell, Expanded, MOST_MEASUREMENTS, MOST_THREADS, Plan, extent, libraries_of, words};
+use super::{
+    Cell, Expanded, FEWEST_SLICES, MOST_MEASUREMENTS, MOST_THREADS, Plan, extent, libraries_of,
+    words,
+};
 use crate::point::{AXES, Point};
 use crate::programs;
 use crate::roster::{Build, Library, NULL, Roster, UnknownLibrary};
@@ -18,8 +21,8 @@ use crate::scaling::LEAST_COUNTS;
 /// take few locks, so that the client does not decide how a server scales.
 const REFERENCES: [&str; 3] = ["awslc-5.12.0", "boringssl", "openssl-3.5.5"];
 
-/// Measurements do not get shorter than this to fit a budget.
-const SHORTEST_MS: u64 = 60;
+/// Slices do not get shorter than this to fit a budget; then there are fewer of them.
+const SHORTEST_MS: u64 = 20;
 
 /// Which libraries of a sweep are to be measured.
 type Wanted<'a> = &'a dyn Fn(&Library, &Sweep) -> bool;
@@ -103,7 +106,8 @@ fn bounded(sweep: &Sweep, measurements: u64) -> Result<(), PlanError> {
 }
 
 impl Expanded {
-    /// Makes timed measurements shorter, all by the same share, until all fits.
+    /// Makes slices shorter, all by the same share, until all fits; and where that is not enough, fewer,
+    /// but not fewer than an interval of 95 % takes.
     fn shorten(&mut self, budget: Duration) {
         let timed: Duration = self.cells.iter().map(timed).sum();
         let fixed = self.expected().saturating_sub(timed);
@@ -114,6 +118,15 @@ impl Expanded {
         for cell in &mut self.cells {
             if let Extent::Milliseconds(ms) = &mut cell.extent {
                 *ms = ((*ms as f64 * share) as u64).max(SHORTEST_MS.min(*ms));
+            }
+        }
+        let fewer = |cell: &Cell| match cell.extent {
+            Extent::Milliseconds(_) => cell.repeat > FEWEST_SLICES,
+            Extent::Connections(_) => false,
+        };
+        while self.expected() > budget && self.cells.iter().any(fewer) {
+            for cell in self.cells.iter_mut().filter(|cell| fewer(cell)) {
+                cell.repeat = (cell.repeat * 9 / 10).max(FEWEST_SLICES);
             }
         }
     }

@@ -214,3 +214,49 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     );
     assert!(Plan::parse("not a plan", "x").is_err());
 }
+
+#[test]
+fn a_plan_that_says_nothing_of_slices_has_forty_of_fifty_milliseconds() {
+    let of = |plan: &Plan| {
+        let expanded = plan.expand(&default_set(), 2).unwrap();
+        (expanded.cells[0].extent, expanded.cells[0].repeat)
+    };
+    let plan = one(r#"{ name = "a", workload = ["full"] }"#).unwrap();
+    assert_eq!(of(&plan), (Extent::Milliseconds(50), 40));
+    // Its manifest says so, whatever the defaults will be.
+    let mut value = plan.value();
+    assert_eq!(
+        (&value["sweeps"][0]["ms"], &value["sweeps"][0]["repeat"]),
+        (&json!(50), &json!(40))
+    );
+    assert_eq!(Plan::recorded(&value).unwrap(), plan);
+    // One from before: measurements of half a second, as it then was.
+    let sweep = value["sweeps"][0].as_object_mut().unwrap();
+    sweep.remove("ms");
+    sweep.insert("repeat".to_owned(), json!(5));
+    assert_eq!(of(&Plan::recorded(&value).unwrap()), (Extent::Milliseconds(500), 5));
+}
+
+#[test]
+fn a_budget_makes_slices_shorter_and_then_fewer() {
+    let text = |seconds: u64| {
+        let sweep =
+            r#"{ name = "a", library = ["default"], workload = ["full"], ms = 50, repeat = 40 }"#;
+        format!("[scale.x]\nseconds = {seconds}\nsweep = [{sweep}]\n")
+    };
+    let of = |seconds: u64| {
+        let plan = Plan::parse(&text(seconds), "x").unwrap();
+        let expanded = plan.expand(&default_set(), 2).unwrap();
+        assert!(
+            expanded.expected() <= Duration::from_secs(seconds) || expanded.cells[0].repeat == 6
+        );
+        let Extent::Milliseconds(ms) = expanded.cells[0].extent else { panic!("it is timed") };
+        (ms, expanded.cells[0].repeat)
+    };
+    assert_eq!(of(60), (50, 40));
+    let (ms, slices) = of(15);
+    assert!((20..50).contains(&ms) && slices == 40, "{ms} ms, {slices}");
+    let (ms, slices) = of(5);
+    assert!(ms == 20 && (6..40).contains(&slices), "{ms} ms, {slices}");
+    assert_eq!(of(1), (20, 6));
+}

@@ -102,21 +102,24 @@ fn locks(findings: &Findings) -> Option<Inline> {
         return None;
     }
     let title = |name: &str| findings.summary.title(name);
-    let contended = findings.summary.machine.and_then(|machine| machine.contended);
-    let bound = contended.and_then(|contended| {
-        super::scale::bound_of(&findings.summary, many, Workload::Full, MODERN, contended)?
+    let contended = findings.summary.machine.as_ref().and_then(|machine| machine.contended);
+    let estimate = contended.and_then(|contended| {
+        super::scale::contention_of(&findings.summary, many, Workload::Full, MODERN, contended)?
             .1
             .locks_per_s
     });
-    let bound = bound.map_or(String::new(), |rate| {
+    let estimate = estimate.map_or(String::new(), |rate| {
+        let published = super::counterparts::published_full(many).map_or(String::new(), |rate| {
+            format!("; the document measured {} with 64 cores", rate_text(rate))
+        });
         format!(
-            " If those are all of one lock, no number of cores makes more than {} handshakes a second \
-             of it (bounded).",
+            " If each were handed from core to core as on this machine, all of one lock, that would be {} \
+             handshakes a second (an estimate, and no bound{published}).",
             rate_text(rate)
         )
     });
     Some(Inline::new().strong("Locks").text(format!(
-        ": {} takes {most:.0} on the server for a full handshake, {} takes {least:.0}.{bound}",
+        ": {} takes {most:.0} on the server for a full handshake, {} takes {least:.0}.{estimate}",
         title(many),
         title(few)
     )))

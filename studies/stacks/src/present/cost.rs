@@ -44,6 +44,12 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
         section = section.with(plot);
     }
     section = section.with(table(findings, main));
+    if let Some(note) = super::slices::widths(findings, main) {
+        section = section.with(note);
+    }
+    if let Some(table) = super::slices::not_told_apart(findings, main) {
+        section = section.with(table);
+    }
     if let Some(note) = harness(findings, main) {
         section = section.with(note);
     }
@@ -277,8 +283,11 @@ fn table(findings: &Findings, suite: Suite) -> Table {
         Column::new("resumed, client").unit("µs"),
         Column::new("full on a core").unit("1/s"),
     ];
-    let caption =
-        format!("CPU time a connection, {}: medians with 95 % intervals", suite_text(suite));
+    let caption = format!(
+        "CPU time a connection, {}: medians of slices, and of ratios of slices of the same round, with \
+         95 % intervals",
+        suite_text(suite)
+    );
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let find =
@@ -326,6 +335,12 @@ fn by_suite(findings: &Findings, suites: &[Suite]) -> Table {
         table.push(Row::new(cells));
     }
     table
+}
+
+/// For a terminal: which libraries of the same table cannot be told apart.
+pub(super) fn told_apart(findings: &Findings) -> Option<Table> {
+    let main = suites(&findings.summary).first().copied()?;
+    super::slices::not_told_apart(findings, main)
 }
 
 /// For a terminal.

@@ -46,6 +46,18 @@ pub(super) fn all(findings: &Findings) -> Vec<(String, Counterpart)> {
     rates.chain(counts).collect()
 }
 
+/// What the document measured of the version that a driver stands for: full handshakes in HAProxy with 64
+/// threads on 64 cores, with the C library's locks.
+pub(super) fn published_full(library: &str) -> Option<f64> {
+    let document = document();
+    let mut lines = document.iter().filter_map(line);
+    let same = |line: &Line<'_>| {
+        let own = (line.library, line.locks, line.threads);
+        own == (library, Locks::Pthread, "64 threads") && line.figure.item == "full"
+    };
+    lines.find(same)?.figure.value
+}
+
 /// Our measurement of what a line of the document is about: the same workload and locks, at the
 /// most threads of the group that the charts show.
 fn ours<'a>(
@@ -87,7 +99,7 @@ fn of_document(findings: &Findings, line: &Line<'_>, lines: &[Line<'_>]) -> Coun
     let ratio = base.map_or(String::new(), |base| {
         format!("× 1.1.1w: {published}{:.2} here; ", estimate.value / base.value)
     });
-    let cores = findings.summary.machine.map_or(0, |machine| machine.cores);
+    let cores = findings.summary.machine.as_ref().map_or(0, |machine| machine.cores);
     let instead = match cell.point.workload {
         Workload::Resume => ", resumed handshakes, for no chain was measured",
         _ => "",

@@ -53,7 +53,7 @@ fn table(findings: &Findings, suite: Suite) -> Option<Table> {
         suite_text(suite)
     );
     let mut table = Table::new(caption, columns);
-    let cores = findings.summary.machine.map_or(1, |machine| machine.cores);
+    let cores = findings.summary.machine.as_ref().map_or(1, |machine| machine.cores);
     for name in findings.summary.measured() {
         let of = |workload| {
             let cell = findings.summary.find(Want::handshake(workload, suite).of(name))?;

@@ -1,7 +1,9 @@
 //! The table of the project's README.
 
+use tls_drivers::hosts::LOAD_CLIENT;
 use tls_drivers::{Locks, Suite, Wire, Workload};
 
+use super::counterparts::published_full;
 use super::locks::TLS12_RSA;
 use super::{Findings, YARDSTICK};
 use crate::advice::MODERN;
@@ -9,22 +11,25 @@ use crate::point::Tool;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Summary, Want};
 
-/// What a connection costs each library, and what its locks allow.
+/// What a connection costs each library, and its locks.
 pub(super) fn markdown(findings: &Findings) -> String {
-    let (summary, bounds) = (&findings.summary, findings.bounds());
+    let (summary, estimates) = (&findings.summary, findings.contention());
     let mut text = format!(
-        "{}. Medians; the server's CPU time a connection, in memory, TLS 1.3 with ECDSA P-256 and \
-         X25519 (over loopback TCP for Go and Java, which are programs of their own); locks of the \
-         server in a full handshake, with one and two tickets, and of TLS 1.2 with RSA-2048; at most: \
-         what any number of cores can reach if all of these are one lock, bounded and not measured.\n",
+        "{}. Medians of slices; the server's CPU time a connection, in memory, TLS 1.3 with ECDSA P-256 \
+         and X25519 (over loopback TCP for Go and Java, which are programs of their own; the client \
+         beside them is `wiretax load`, this program's load generator); ratios are of slices of the \
+         same round, with their 95 % interval, and one that holds 1.00 cannot be told apart from \
+         OpenSSL 1.1.1w; locks of the server in a full handshake, counted, with one and two tickets, \
+         and of TLS 1.2 with RSA-2048; contention: an estimate for this machine and no bound, as if all \
+         those locks were one and each were handed from core to core; published: what the document \
+         measured of the nearest version in HAProxy on 64 cores of another machine.\n",
         findings.provenance
     );
-    text += "\n| library | full | × 1.1.1w | resumed | client, full | locks 1.3 | two tickets | locks 1.2 RSA | thousand instructions | atomics | at most |\n";
-    text += "|---|---|---|---|---|---|---|---|---|---|---|\n";
+    text += "\n| library | full | × 1.1.1w | resumed | client, full | locks 1.3 | two tickets | locks 1.2 RSA | thousand instructions | atomics | contention | published |\n";
+    text += "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for name in summary.measured() {
-        let bound = bounds.iter().find(|bound| bound.library == name && bound.workload == "full");
-        let most = bound.and_then(|bound| bound.bound.locks_per_s);
-        text += &line(summary, name, most);
+        let own = estimates.iter().find(|one| one.library == name && one.workload == "full");
+        text += &line(summary, name, own.and_then(|own| own.estimate.locks_per_s));
     }
     text
 }
@@ -42,7 +47,7 @@ fn locks(summary: &Summary, name: &str, suite: Suite, tickets: u32) -> Option<f6
     summary.find(want.of(name)).and_then(Measured::server_locks)
 }
 
-fn line(summary: &Summary, name: &str, most: Option<f64>) -> String {
+fn line(summary: &Summary, name: &str, estimate: Option<f64>) -> String {
     let (full, resumed) =
         (handshake(summary, name, Workload::Full), handshake(summary, name, Workload::Resume));
     let median = |cell: Option<&Measured>, what| Some(cell?.median(what)?.value);
@@ -56,17 +61,33 @@ fn line(summary: &Summary, name: &str, most: Option<f64>) -> String {
     let cells = [
         summary.title(name),
         microseconds(median(full, value::SERVER_CPU)),
-        number(ratio.map(|ratio| ratio.value), 2),
+        ratio.filter(|_| name != YARDSTICK).map_or(String::new(), |ratio| {
+            format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
+        }),
         microseconds(median(resumed, value::SERVER_CPU)),
-        microseconds(median(full, value::CLIENT_CPU)),
+        full.map_or(String::new(), client),
         number(locks(summary, name, MODERN, 1), 0),
         number(locks(summary, name, MODERN, 2), 0),
         number(locks(summary, name, TLS12_RSA, 1), 0),
         number(thousand, 0),
         number(median(counted, value::SERVER_ATOMICS), 0),
-        most.map_or(String::new(), |rate| format!("{:.0} thousand/s", rate / 1e3)),
+        thousands(estimate),
+        thousands(published_full(name)),
     ];
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// The client's CPU time, with its name where it is no library of the table.
+fn client(full: &Measured) -> String {
+    let time = microseconds(full.median(value::CLIENT_CPU).map(|median| median.value));
+    match full.point.client.as_str() {
+        LOAD_CLIENT if !time.is_empty() => format!("{time} (`wiretax load`)"),
+        _ => time,
+    }
+}
+
+fn thousands(rate: Option<f64>) -> String {
+    rate.map_or(String::new(), |rate| format!("{:.0} thousand/s", rate / 1e3))
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {

@@ -13,6 +13,7 @@ mod rates;
 mod rest;
 mod runtimes;
 mod scale;
+mod slices;
 
 use fault::{Fault, OrProblem, Problem};
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
@@ -23,7 +24,7 @@ use study::{Counterpart, Subject};
 use tls_drivers::Workload;
 
 use crate::advice::{Change, MODERN};
-use crate::bound::{Bound, Counts};
+use crate::contention::{Contention, Counts};
 use crate::machines::Need;
 use crate::sample::value;
 use crate::summary::{Summary, Want};
@@ -44,17 +45,20 @@ pub struct Findings {
     provenance: String,
 }
 
-/// What counts allow one library.
+/// What the counts of one library's locks suggest.
 #[derive(Debug, Clone, Serialize)]
-pub struct LibraryBound {
+pub struct LibraryContention {
     /// Its driver's name.
     pub library: String,
     /// `full` or `resume`.
     pub workload: String,
     /// What was counted, per handshake on the server's side.
     pub counts: Counts,
-    /// What they allow.
-    pub bound: Bound,
+    /// The estimate of contention on this machine: no bound.
+    pub estimate: Contention,
+    /// Connections a second that the document measured of its nearest version in HAProxy, with 64 threads
+    /// and full handshakes.
+    pub published_per_s: Option<f64>,
 }
 
 fn machines_of(cpu_us: f64, load: f64, cores: u32) -> Need {
@@ -108,6 +112,7 @@ impl study::Findings for Findings {
     fn tables(&self) -> Vec<Table> {
         let first = [
             cost::summary(self),
+            cost::told_apart(self),
             cost::loopback_summary(self),
             rates::summary(self),
             locks::summary(self),
@@ -126,7 +131,7 @@ impl study::Findings for Findings {
     fn json(&self) -> Result<Value, Problem> {
         let mut summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
         summary["changes"] = json!(self.changes);
-        summary["bounds"] = json!(self.bounds());
+        summary["contention"] = json!(self.contention());
         summary["needs"] = json!(self.needs());
         Ok(json!({ "stacks": summary }))
     }
@@ -154,19 +159,26 @@ impl Findings {
         Findings { provenance, ..self }
     }
 
-    /// What counts allow each library's server (see [`crate::bound()`]), of the modern suite.
+    /// What counts suggest of each library's server (see [`crate::contention()`]), of the modern suite.
     #[must_use]
-    pub fn bounds(&self) -> Vec<LibraryBound> {
-        let Some(contended) = self.summary.machine.and_then(|machine| machine.contended) else {
+    pub fn contention(&self) -> Vec<LibraryContention> {
+        let Some(contended) = self.summary.machine.as_ref().and_then(|machine| machine.contended)
+        else {
             return Vec::new();
         };
         let names = self.summary.measured().into_iter();
         let of = |name| {
             [Workload::Full, Workload::Resume].into_iter().filter_map(move |workload| {
-                let (counts, bound) =
-                    scale::bound_of(&self.summary, name, workload, MODERN, contended)?;
-                let library = name.to_owned();
-                Some(LibraryBound { library, workload: workload.to_string(), counts, bound })
+                let (counts, estimate) =
+                    scale::contention_of(&self.summary, name, workload, MODERN, contended)?;
+                let full = workload == Workload::Full;
+                Some(LibraryContention {
+                    library: name.to_owned(),
+                    workload: workload.to_string(),
+                    counts,
+                    estimate,
+                    published_per_s: full.then(|| counterparts::published_full(name)).flatten(),
+                })
             })
         };
         names.flat_map(of).collect()
@@ -176,7 +188,7 @@ impl Findings {
     #[must_use]
     pub fn needs(&self) -> Vec<(String, Need)> {
         let suite = cost::suites(&self.summary).first().copied().unwrap_or(MODERN);
-        let cores = self.summary.machine.map_or(1, |machine| machine.cores);
+        let cores = self.summary.machine.as_ref().map_or(1, |machine| machine.cores);
         let of = |name: &str| {
             let cell = self.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
             let cpu = cell.median(value::SERVER_CPU)?.value;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use report::{Cell, Column, Inline, Note, Row, Section, Table};
 
 use super::Findings;
+use crate::measure::FAILURES;
 
 /// Failures by library: in a word, how often, and why the first did.
 fn failures(findings: &Findings) -> BTreeMap<(String, String), (u64, String, String)> {
@@ -20,6 +21,18 @@ fn failures(findings: &Findings) -> BTreeMap<(String, String), (u64, String, Str
     all
 }
 
+/// Slices of a library that were not measured after others had failed.
+fn left_out(findings: &Findings, library: &str) -> u64 {
+    let own = findings.summary.cells.iter().filter(|cell| cell.point.library == library);
+    own.map(|cell| cell.left_out).sum()
+}
+
+/// Where an interval of the main suite is wider than it should be.
+fn widest(findings: &Findings) -> Option<Note> {
+    let main = super::cost::suites(&findings.summary).first().copied()?;
+    super::slices::widths(findings, main).filter(|note| note.remedy.is_some())
+}
+
 /// What a reader must know first.
 pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -28,13 +41,26 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
             continue;
         }
         let title = findings.summary.title(&library);
-        let measurements = if count == 1 { "measurement" } else { "measurements" };
-        let text = format!("{title}: {count} {measurements} failed ({reason}): {why}");
+        let slices = if count == 1 { "slice" } else { "slices" };
+        let left_out = match left_out(findings, &library) {
+            0 => String::new(),
+            most => format!("; {most} more were left out where {FAILURES} in a row had failed"),
+        };
+        let text = format!("{title}: {count} {slices} failed ({reason}): {why}{left_out}");
         let remedy = format!(
             "Its figures leave these out, the first at {at}; `wiretax stacks --libraries {library}` \
              measures it alone."
         );
         notes.push(Note::warning(Inline::new().text(text), Inline::marked(&remedy)));
+    }
+    notes.extend(super::slices::flagged(findings));
+    notes.extend(widest(findings));
+    if let Some(why) = findings.summary.machine.as_ref().and_then(|one| one.not_contended.as_ref())
+    {
+        let text = format!("What a lock costs between two cores is not known: {why}.");
+        let remedy = "Locks are counted all the same; `wiretax stacks` on an idle machine of two cores or more \
+                      measures their cost.";
+        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
     }
     let absent: Vec<String> = findings
         .summary
@@ -56,8 +82,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         (1..3).contains(&rates) && cell.point.library != crate::NULL
     });
     if few {
-        let text = "Some points have fewer than three measurements: no interval says how sure they \
-                    are.";
+        let text = "Some points have fewer than three slices: no interval says how sure they are.";
         notes.push(Note::warning(
             Inline::new().text(text),
             Inline::marked("`wiretax stacks` measures longer than the quick scale."),

@@ -117,7 +117,7 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
 
 /// More threads than cores is not scaling, and the reader is told.
 fn beyond(findings: &Findings, groups: &[Group<'_>]) -> Option<Note> {
-    let cores = findings.summary.machine?.cores as usize;
+    let cores = findings.summary.machine.as_ref()?.cores as usize;
     let too_many = |group: &Group<'_>| group.threads.range(group.most_cores(cores) + 1..).count();
     let plural = if cores == 1 { "" } else { "s" };
     let text = format!(

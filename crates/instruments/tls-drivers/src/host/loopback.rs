@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
@@ -21,8 +22,12 @@ use crate::driver::Session;
 
 /// Connections that a client thread keeps going.
 const ABREAST: usize = 8;
-/// Sessions that a thread keeps.
-const MOST_SESSIONS: usize = 256;
+/// Rounds of connections that get tickets before the measured time: one for the first, one to use them;
+/// a chain's go on until no leg was a full handshake, so many times at most.
+const PRIMING: u32 = 2;
+const MOST_PRIMING: u32 = 8;
+/// Sessions that a thread keeps: of a chain's proxies a connection takes one a hop.
+const MOST_SESSIONS: usize = 1024;
 /// How long a thread waits for an event before it looks whether it is to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// A connection that takes longer has failed.
@@ -77,6 +82,8 @@ struct Server<'a> {
     sessions: VecDeque<Session>,
     tally: Tally,
     scratch: Vec<u8>,
+    /// Whether the measured time has begun.
+    counts: bool,
 }
 
 /// A server thread, until it is told that all clients have ended.
@@ -101,6 +108,7 @@ pub(crate) fn serve(
         sessions: VecDeque::new(),
         tally: Tally::default(),
         scratch: vec![0; 32 << 10],
+        counts: false,
     };
     let mut events = Events::with_capacity(256);
     if let Some(counter) = &setup.counter {
@@ -110,6 +118,7 @@ pub(crate) fn serve(
     while !over() {
         if began.is_none() && gate.has_begun() {
             began = Some((Instant::now(), thread_cpu()));
+            server.counts = true;
         }
         match poll.poll(&mut events, Some(PATIENCE)) {
             Ok(()) => {}
@@ -213,7 +222,11 @@ impl Server<'_> {
         let shown = back.party.conn.transport().first_bytes(proof::look).flatten();
         let said = back.party.negotiated()?;
         let verdict = self.setup.judge(shown, [said, said], back.resumes)?;
-        self.tally.resumed += u64::from(verdict.resumed);
+        self.setup.full_legs.fetch_add(u64::from(!verdict.resumed), Ordering::Relaxed);
+        if self.counts {
+            self.tally.resumed += u64::from(verdict.resumed);
+            self.tally.full_legs += u64::from(!verdict.resumed);
+        }
         self.tally.misreported += u64::from(verdict.misreported);
         let session = back.party.conn.take_session();
         keep(&mut self.sessions, self.setup.next_session(session, back.session.take()));
@@ -313,14 +326,20 @@ pub(crate) fn call(
 impl Client<'_> {
     /// A few connections that do not count.
     fn prime(&mut self, poll: &mut Poll) -> Result<(), DriverError> {
-        for _ in 0..2 {
+        let setup = self.setup;
+        let full_legs = || setup.full_legs.load(Ordering::Relaxed);
+        let mut round = 0;
+        loop {
+            let before = full_legs();
             let mut left = ABREAST;
-            self.run(poll, &mut |_| {
-                left = left.saturating_sub(1);
-                left > 0
-            })?;
+            self.run(poll, &mut |_| left.checked_sub(1).map(|less| left = less).is_some())?;
+            round += 1;
+            // A thread has tickets for as many legs at once as it has had.
+            let settled = full_legs() == before;
+            if round >= MOST_PRIMING || (round >= PRIMING && settled) {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Keeps connections going while `more` says so of the number begun, then lets them end.

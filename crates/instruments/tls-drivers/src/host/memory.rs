@@ -53,13 +53,13 @@ pub(crate) fn worker(setup: &Setup, contexts: &ThreadContexts, gate: &Gate) -> T
         idle.failed
     });
     let mut tally = Tally::default();
-    let began = gate.begin(setup);
+    let (began, cpu) = (gate.begin(setup), thread_cpu());
     while gate.goes_on(tally.done + tally.failed) && !tally.hopeless() {
         let left = gate.left(tally.done + tally.failed).min(ABREAST as u64) as usize;
         let Some(lanes) = lanes.get_mut(..left) else { break };
         batch(setup, contexts, lanes, &mut sessions, &mut scratch, setup.resumes(), &mut tally);
     }
-    tally.wall = began.elapsed();
+    tally.end(began, cpu);
     tally
 }
 

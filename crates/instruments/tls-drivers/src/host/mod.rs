@@ -14,7 +14,7 @@ mod tally;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -42,8 +42,18 @@ impl Worker for Describe {
     }
 }
 
-/// Measures with drivers.
-pub(crate) struct Measure;
+/// Measures with drivers. What it has loaded and made for one job serves the next that differs from it
+/// in its extent only: a slice of the same measurement.
+#[derive(Default)]
+pub(crate) struct Measure {
+    ready: Mutex<Option<Ready>>,
+}
+
+/// Libraries, and contexts of theirs with their certificates.
+struct Ready {
+    setup: Setup,
+    contexts: Vec<ThreadContexts>,
+}
 
 impl Worker for Measure {
     const KIND: &'static str = "measure-drivers";
@@ -51,7 +61,22 @@ impl Worker for Measure {
     type Answer = Reply;
 
     fn work(&self, job: Job, _: &mut Outlet<'_>) -> Result<Reply, Problem> {
-        Ok(match measure(job) {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let extent = job.extent;
+        let serves = |ready: &Ready| {
+            ready.setup.job == Job { extent: ready.setup.job.extent, ..job.clone() }
+        };
+        let made = match ready.take().filter(serves) {
+            Some(ready) => Ok(ready),
+            None => Ready::of(job),
+        };
+        let measured = made.and_then(|mut made| {
+            made.setup.job.extent = extent;
+            let outcome = made.measure();
+            *ready = Some(made);
+            outcome
+        });
+        Ok(match measured {
             Ok(outcome) => Reply::Done(Box::new(outcome)),
             Err(DriverError::Unsupported { what }) => Reply::Unsupported(what),
             Err(error) => Reply::Failed(error.to_string()),
@@ -62,7 +87,7 @@ impl Worker for Measure {
 /// Those who do what [`crate::Supervisor`] asks of a host.
 #[must_use]
 pub fn workers() -> Registry {
-    Registry::new().with(Describe).with(Measure)
+    Registry::new().with(Describe).with(Measure::default())
 }
 
 /// Measures.
@@ -70,30 +95,45 @@ pub fn workers() -> Registry {
 /// # Errors
 /// If the libraries cannot be loaded or will not do what was asked for.
 pub fn measure(job: Job) -> Result<Outcome, DriverError> {
-    let server = Library::load(&job.server)?;
-    let client =
-        if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
-    let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
-    let before = Mutex::new(None);
-    let setup = Setup { job, server, client, counter, before };
-    let mut footprints: Option<[Footprint; 2]> = None;
-    let tally = match (setup.job.workload, setup.job.wire) {
-        (Workload::Footprint { connections }, _) => {
-            let contexts = setup.contexts(1)?;
-            let Some(contexts) = contexts.first() else { return Err(DriverError::Stuck) };
-            footprints = Some(open::footprint(&setup, contexts, connections)?);
-            Tally { done: connections as u64, ..Tally::default() }
-        }
-        (Workload::Bulk { record }, _) => {
-            in_threads(&setup, |contexts, gate| open::bulk(&setup, contexts, gate, record))?
-        }
-        (Workload::Full | Workload::Resume, Wire::Memory) => {
-            in_threads(&setup, |contexts, gate| memory::worker(&setup, contexts, gate))?
-        }
-        (Workload::Full | Workload::Resume, Wire::Loopback) => over_loopback(&setup, 0)?,
-        (Workload::Chain { proxies }, _) => over_loopback(&setup, proxies)?,
-    };
-    outcome(&setup, tally, footprints)
+    Ready::of(job)?.measure()
+}
+
+impl Ready {
+    fn of(job: Job) -> Result<Ready, DriverError> {
+        let server = Library::load(&job.server)?;
+        let client =
+            if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
+        let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
+        let threads = job.threads.max(1);
+        let (before, full_legs) = (Mutex::new(None), AtomicU64::new(0));
+        let setup = Setup { job, server, client, counter, before, full_legs };
+        let contexts = setup.contexts(threads)?;
+        Ok(Ready { setup, contexts })
+    }
+
+    fn measure(&mut self) -> Result<Outcome, DriverError> {
+        let Ready { setup, contexts } = self;
+        *setup.full_legs.get_mut() = 0;
+        let mut footprints: Option<[Footprint; 2]> = None;
+        let tally = match (setup.job.workload, setup.job.wire) {
+            (Workload::Footprint { connections }, _) => {
+                let Some(contexts) = contexts.first() else { return Err(DriverError::Stuck) };
+                footprints = Some(open::footprint(setup, contexts, connections)?);
+                Tally { done: connections as u64, ..Tally::default() }
+            }
+            (Workload::Bulk { record }, _) => in_threads(setup, contexts, |contexts, gate| {
+                open::bulk(setup, contexts, gate, record)
+            }),
+            (Workload::Full | Workload::Resume, Wire::Memory) => {
+                in_threads(setup, contexts, |contexts, gate| memory::worker(setup, contexts, gate))
+            }
+            (Workload::Full | Workload::Resume, Wire::Loopback) => {
+                over_loopback(setup, contexts, 0)?
+            }
+            (Workload::Chain { proxies }, _) => over_loopback(setup, contexts, proxies)?,
+        };
+        outcome(setup, tally, footprints)
+    }
 }
 
 fn outcome(
@@ -120,7 +160,9 @@ fn outcome(
         failed: tally.failed,
         failure: tally.failure.map(|failure| failure.to_string()),
         wall_ns: tally.wall.as_nanos() as u64,
+        waited_ns: tally.waited.map(|waited| waited.as_nanos() as u64),
         resumed: tally.resumed,
+        full_legs: tally.full_legs,
         misreported: tally.misreported,
         bytes: tally.bytes,
         server: Side {
@@ -141,11 +183,10 @@ fn outcome(
 /// The same work in as many threads as the job asks for.
 fn in_threads(
     setup: &Setup,
+    contexts: &[ThreadContexts],
     work: impl Fn(&ThreadContexts, &Gate) -> Tally + Sync,
-) -> Result<Tally, DriverError> {
-    let threads = setup.job.threads.max(1);
-    let contexts = setup.contexts(threads)?;
-    let gate = Gate::new(setup.job.extent, threads);
+) -> Tally {
+    let gate = Gate::new(setup.job.extent, contexts.len());
     let mut total = Tally::default();
     thread::scope(|scope| {
         let (gate, work) = (&gate, &work);
@@ -167,13 +208,16 @@ fn in_threads(
             }
         }
     });
-    Ok(total)
+    total
 }
 
 /// Server threads and as many client threads, over TCP.
-fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
-    let threads = setup.job.threads.max(1);
-    let contexts = setup.contexts(threads)?;
+fn over_loopback(
+    setup: &Setup,
+    contexts: &[ThreadContexts],
+    proxies: usize,
+) -> Result<Tally, DriverError> {
+    let threads = contexts.len();
     let shared = setup.job.contexts == Contexts::Shared;
     let hops = proxies + 1;
     // A ticket is good for the context that made it: threads with contexts of their own have ports of
@@ -195,7 +239,7 @@ fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
         let over = move || running_clients.load(Ordering::Acquire) == 0;
         let servers: Vec<_> = opened
             .into_iter()
-            .zip(&contexts)
+            .zip(contexts)
             .map(|(hops, contexts)| {
                 scope.spawn(move || {
                     let served = loopback::serve(setup, contexts, hops, gate, &over);
@@ -207,7 +251,7 @@ fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
             .collect();
         let clients: Vec<_> = entries
             .iter()
-            .zip(&contexts)
+            .zip(contexts)
             .map(|(entry, contexts)| {
                 scope.spawn(move || {
                     let called = loopback::call(setup, contexts, *entry, gate);
@@ -233,6 +277,7 @@ fn over_loopback(setup: &Setup, proxies: usize) -> Result<Tally, DriverError> {
     // The clients count connections; of the servers only what nobody else knows.
     total.server_cpu = servers_tally.server_cpu;
     total.resumed += servers_tally.resumed;
+    total.full_legs = servers_tally.full_legs;
     total.misreported += servers_tally.misreported;
     if total.failure.is_none() && total.failed > 0 {
         total.failure = servers_tally.failure;

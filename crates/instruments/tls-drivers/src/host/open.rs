@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::clock::thread_cpu;
 use super::pipe::{End, Wires};
 use super::proof;
 use super::setup::{Gate, Setup, ThreadContexts};
@@ -66,7 +67,7 @@ pub(crate) fn bulk(setup: &Setup, contexts: &ThreadContexts, gate: &Gate, record
         burst(setup, &mut open, &bytes, records, &mut scratch, &mut Tally::default())
             .map_or(1, |()| 0)
     });
-    let began = gate.begin(setup);
+    let (began, cpu) = (gate.begin(setup), thread_cpu());
     while gate.goes_on(tally.done) {
         let records = records.min(gate.left(tally.done));
         if let Err(error) = burst(setup, &mut open, &bytes, records, &mut scratch, &mut tally) {
@@ -74,7 +75,7 @@ pub(crate) fn bulk(setup: &Setup, contexts: &ThreadContexts, gate: &Gate, record
             break;
         }
     }
-    tally.wall = began.elapsed();
+    tally.end(began, cpu);
     tally
 }
 

@@ -1,6 +1,6 @@
 //! What all threads of a measurement share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     pub(crate) counter: Option<locks::Counter>,
     /// Locks that were counted before the measured time, client first.
     pub(crate) before: Mutex<Option<[LockCounts; 2]>>,
+    /// Legs behind proxies that were full handshakes so far, those that prime tickets among them.
+    pub(crate) full_legs: AtomicU64,
 }
 
 /// The contexts that a thread uses: its own, or everybody's.

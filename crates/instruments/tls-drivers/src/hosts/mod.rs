@@ -2,6 +2,7 @@
 
 mod processes;
 mod programs;
+mod stolen;
 
 use std::path::Path;
 use std::time::Duration;
@@ -113,6 +114,23 @@ pub trait Hosts {
         stop: &dyn Fn() -> bool,
     ) -> Result<Reply, HostFailure>;
 
+    /// Runs a slice of a measurement: as [`Hosts::run`], in a process that stays for the next jobs that
+    /// differ in their extent only, until [`Hosts::end_kept`].
+    ///
+    /// # Errors
+    /// As [`Hosts::run`]. A process that failed so does not stay.
+    fn run_slice(
+        &self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostFailure> {
+        self.run(job, limit, stop)
+    }
+
+    /// Ends the processes that stay.
+    fn end_kept(&self) {}
+
     /// What a driver says of its library.
     ///
     /// # Errors
@@ -142,8 +160,17 @@ pub trait Hosts {
     /// [`HostFailure::Missing`] where there is no callgrind.
     fn count(&self, job: &Job, limit: Duration) -> Result<Counted, HostFailure>;
 
-    /// What locks cost that two cores fight over; `None` where it cannot be measured.
-    fn contended(&self) -> Option<Contended>;
+    /// What locks cost that two cores fight over.
+    ///
+    /// # Errors
+    /// Why it could not be measured: a machine of one core, or a busy one.
+    fn contended(&self) -> Result<Contended, String>;
+
+    /// Time that the hypervisor has taken from this machine's processors so far, all together; `None`
+    /// where the kernel does not say. It is counted in steps of 10 ms.
+    fn stolen(&self) -> Option<Duration> {
+        None
+    }
 
     /// Energy that the processor has used so far, in joules, where it can be read.
     fn joules(&self) -> Option<f64> {

@@ -1,17 +1,18 @@
 //! Hosts as processes of this program, and programs of runtimes.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callgrind::{Invocation, Options};
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use locks::Operation;
 use tempfile::TempDir;
 
 use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
-    Described, Extent, HostError, Identity, Job, Key, Locks, NULL, Reply, Supervisor,
+    Described, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Reply, Supervisor,
     SupervisorOptions,
 };
 
@@ -28,6 +29,8 @@ const FEW: u64 = 5;
 pub struct Processes {
     supervisor: Supervisor,
     programs: Programs,
+    /// Hosts that stay, each with its job but for the extent.
+    kept: RefCell<Vec<(Job, KeptDrivers)>>,
     null: PathBuf,
     /// What hosts load; it goes when they do.
     _scratch: TempDir,
@@ -49,7 +52,8 @@ impl Processes {
             scratch: scratch.path().to_path_buf(),
         };
         let supervisor = Supervisor::new(options).blame(Fault::Machine)?;
-        Ok(Processes { supervisor, programs: Programs::new(cache), null, _scratch: scratch })
+        let (programs, kept) = (Programs::new(cache), RefCell::default());
+        Ok(Processes { supervisor, programs, kept, null, _scratch: scratch })
     }
 
     /// The driver without cryptography, which comes with the program.
@@ -123,6 +127,30 @@ impl Hosts for Processes {
         self.supervisor.run_until(job, limit, stop).map_err(failure)
     }
 
+    fn run_slice(
+        &self,
+        job: &Job,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, HostFailure> {
+        let mut kept = self.kept.borrow_mut();
+        let same = |other: &Job| *other == Job { extent: other.extent, ..job.clone() };
+        kept.retain(|(_, host)| host.is_usable());
+        let at = match kept.iter().position(|(other, _)| same(other)) {
+            Some(at) => at,
+            None => {
+                kept.push((job.clone(), self.supervisor.keep(job).map_err(failure)?));
+                kept.len() - 1
+            }
+        };
+        let Some((_, host)) = kept.get_mut(at) else { return self.run(job, limit, stop) };
+        host.run_until(job, limit, stop).map_err(failure)
+    }
+
+    fn end_kept(&self) {
+        self.kept.borrow_mut().clear();
+    }
+
     fn describe(&self, driver: &Path) -> Result<Described, HostFailure> {
         self.supervisor.describe(driver).map_err(failure)
     }
@@ -146,16 +174,21 @@ impl Hosts for Processes {
         })
     }
 
-    fn contended(&self) -> Option<Contended> {
-        // However many cores share a lock, each acquisition by another core than the last takes at
-        // least as long as handing it over between two.
-        let cost = |operation| Some(locks::cost::measure(operation).ok()?.handed_over.value);
-        Some(Contended {
+    fn contended(&self) -> Result<Contended, String> {
+        let cost = |operation| {
+            let cost = locks::cost::measure(operation);
+            cost.map(|cost| cost.handed_over.value).map_err(|error| error.in_one_text())
+        };
+        Ok(Contended {
             read_ns: cost(Operation::Read)?,
             write_ns: cost(Operation::Write)?,
             mutex_ns: cost(Operation::Mutex)?,
             atomic_ns: cost(Operation::FetchAdd)?,
         })
+    }
+
+    fn stolen(&self) -> Option<Duration> {
+        super::stolen::stolen()
     }
 
     fn joules(&self) -> Option<f64> {

@@ -224,6 +224,8 @@ fn by_program(server: &Program, client: &Program, job: &ProgramJob) -> Result<Ou
         resumed: resumed(job, &served, made.resumed),
         misreported: made.misreported + served.misreported,
         bytes: 0,
+        waited_ns: None,
+        full_legs: 0,
         server: side(server, share(&served, made.done)),
         client: side(client, made.cpu_ns),
     })
@@ -341,6 +343,8 @@ fn outcome(
         resumed: resumed(job, served, handshakes.resumed),
         misreported: served.misreported,
         bytes: 0,
+        waited_ns: None,
+        full_legs: 0,
         server: side(server, share(served, done)),
         client: Side {
             described: client,

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Test::new("a_process_left_behind_is_ended", || with(leaves_a_process)),
         Test::new("a_wish_to_stop_ends_the_host", || with(stops)),
         Test::new("misreported_resumption_is_counted", || with(misreports)),
+        Test::new("a_host_that_stays_makes_its_contexts_once", || with(keeps)),
         Test::new("another_interface_is_refused", || with(other_interface)),
         Test::new("connections_weigh_something", || with(weights)),
     ])
@@ -153,6 +154,38 @@ fn misreports(supervisor: &Supervisor, folder: &Path) {
     let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
     let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
     assert!(outcome.misreported >= 5 && outcome.resumed == 0, "{outcome:?}");
+}
+
+/// The harness's own driver, which makes two contexts and no more: one for each side.
+fn keeps(supervisor: &Supervisor, folder: &Path) {
+    let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
+    let text = format!(
+        "#include <stdlib.h>\n#include \"{drivers}/shim/null.c\"\n\
+         static int made;\n\
+         static int twice(const struct wt_config *config, wt_context **out) {{\n\
+         if (++made > 2) abort(); return context_new(config, out); }}\n\
+         const struct wt_driver *wiretax_driver(void) {{\n\
+         static struct wt_driver few; few = driver; few.context_new = twice; return &few; }}"
+    );
+    let long = Duration::from_secs(60);
+    let first = job(&object(folder, "few", &text));
+    let mut kept = supervisor.keep(&first).expect("it starts");
+    for connections in [5, 7, 5] {
+        let job = tls_drivers::Job {
+            extent: tls_drivers::Extent::Connections(connections),
+            ..first.clone()
+        };
+        let reply = kept.run_until(&job, long, &|| false).expect("it answers");
+        let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+        assert_eq!((outcome.done, outcome.failed), (connections, 0), "{outcome:?}");
+        assert!(outcome.waited_ns.is_some_and(|waited| waited <= outcome.wall_ns), "{outcome:?}");
+    }
+    assert!(kept.is_usable());
+    // Another job takes contexts of its own.
+    let other = tls_drivers::Job { tickets: 2, ..first };
+    let error = kept.run_until(&other, long, &|| false).expect_err("it aborts");
+    assert!(error.to_string().contains("few.so: its host crashed (signal 6)"), "{error}");
+    assert!(!kept.is_usable());
 }
 
 fn other_interface(supervisor: &Supervisor, folder: &Path) {
