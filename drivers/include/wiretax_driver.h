@@ -28,13 +28,19 @@ extern "C" {
 /* Raised when anything below changes its meaning or its place. */
 #define WT_ABI 1u
 
-/* What a call returns. */
+/* What a call returns: a name, its number, what it means. The one table of these: names in texts and
+ * Wiretax's own list are held against it. */
+#define WT_STATUS_TABLE(STATUS)                                                                    \
+    STATUS(WT_OK, 0, "it is done")                                                                 \
+    STATUS(WT_AGAIN, 1, "the transport had no more bytes, or no more room: call again later")      \
+    STATUS(WT_CLOSED, 2, "the peer ended in order (close_notify)")                                 \
+    STATUS(WT_ERROR, -1, "it failed: wt_driver.error says why, on the same thread")                \
+    STATUS(WT_UNSUPPORTED, -2, "the library cannot do what the configuration asks")
+
 enum wt_status {
-    WT_OK = 0,
-    WT_AGAIN = 1,        /* the transport had no more bytes, or no more room: call again later */
-    WT_CLOSED = 2,       /* the peer ended in order (close_notify) */
-    WT_ERROR = -1,       /* wt_driver.error says why, on the same thread */
-    WT_UNSUPPORTED = -2, /* the library cannot do what the configuration asks */
+#define WT_STATUS_MEMBER(name, number, meaning) name = number,
+    WT_STATUS_TABLE(WT_STATUS_MEMBER)
+#undef WT_STATUS_MEMBER
 };
 
 /* What a transport returns beside a number of bytes. */

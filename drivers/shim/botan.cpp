@@ -25,6 +25,7 @@
 #include <botan/x509cert.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 namespace tls = Botan::TLS;
 
@@ -32,17 +33,12 @@ namespace {
 
 constexpr size_t record_bytes = 16384;
 
-// Why the last call on this thread failed.
-thread_local std::string last_error;
-
-int failed(const std::string &what) {
-    last_error = what;
-    return WT_ERROR;
+WT_CHECKED int failed(const std::string &what) {
+    return wt_fail(WT_ERROR, "%s", what.c_str());
 }
 
-int unsupported(const char *what) {
-    last_error = std::string("Botan has no ") + what;
-    return WT_UNSUPPORTED;
+WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "Botan has no %s", what);
 }
 
 // What a configuration pins, and nothing beside it.
@@ -285,7 +281,7 @@ namespace {
 
 // Runs what may throw; an exception is an error.
 template <typename Body> int guarded(const char *what, Body body) {
-    last_error.clear();
+    wt_forget();
     try {
         return body();
     } catch (const std::exception &error) {
@@ -319,12 +315,6 @@ uint64_t functions() {
     has |= WT_TLS_1_0 | WT_TLS_1_1;
 #endif
     return has;
-}
-
-void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error.empty() ? "no error" : last_error.c_str());
-    }
 }
 
 int init() {
@@ -423,9 +413,10 @@ int handshake(wt_conn *conn) {
         }
     });
     if (done == WT_ERROR) {
-        std::string why = last_error;
-        guarded("alert", [&] { return conn->flush(); });
-        last_error = why;
+        const std::string why = wt_reason;
+        // The alert is sent if it can be: why the handshake failed is what counts.
+        (void)guarded("alert", [&] { return conn->flush(); });
+        return failed(why);
     }
     return done;
 }
@@ -517,7 +508,7 @@ wt_driver make_driver() {
     made.cpu_features = cpu_features;
     made.functions = functions;
     made.init = init;
-    made.error = error;
+    made.error = wt_error;
     made.context_new = context_new;
     made.context_free = context_free;
     made.conn_new = conn_new;

@@ -8,6 +8,7 @@
 #include <gnutls/x509.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 struct wt_context {
     gnutls_certificate_credentials_t identity; /* and trust */
@@ -31,17 +32,12 @@ struct wt_session {
     gnutls_datum_t data;
 };
 
-/* Why the last call on this thread failed. */
-static _Thread_local char last_error[256];
-
-static int failed(const char *what, int code) {
-    snprintf(last_error, sizeof last_error, "%s: %s (%d)", what, gnutls_strerror(code), code);
-    return WT_ERROR;
+static WT_CHECKED int failed(const char *what, int code) {
+    return wt_fail(WT_ERROR, "%s: %s (%d)", what, gnutls_strerror(code), code);
 }
 
-static int unsupported(const char *what) {
-    snprintf(last_error, sizeof last_error, "GnuTLS has no %s", what);
-    return WT_UNSUPPORTED;
+static WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "GnuTLS has no %s", what);
 }
 
 /* ---- the transport ---- */
@@ -78,8 +74,12 @@ static const char *build_flags(void) {
     const gnutls_library_config_st *told = gnutls_get_library_config();
     int at = snprintf(text, sizeof text, "%s; as it tells:", WT_BUILD_FLAGS);
     for (; told != NULL && told->name != NULL && at > 0 && (size_t)at < sizeof text; told++) {
-        at += snprintf(text + at, sizeof text - (size_t)at, " %s=%s", told->name,
-                       told->value == NULL ? "" : told->value);
+        int len = snprintf(text + at, sizeof text - (size_t)at, " %s=%s", told->name,
+                           told->value == NULL ? "" : told->value);
+        if (len < 0) {
+            break;
+        }
+        at += len;
     }
     return text;
 }
@@ -128,12 +128,6 @@ static uint64_t functions(void) {
     return has;
 }
 
-static void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error[0] == 0 ? "no error" : last_error);
-    }
-}
-
 static int init(void) {
     int done = gnutls_global_init();
     return done == 0 ? WT_OK : failed("gnutls_global_init", done);
@@ -167,6 +161,7 @@ static const char *signature_priority(uint32_t signature) {
 
 static int set_priority(wt_context *context, const struct wt_config *config) {
     char names[512];
+    int len;
     const char *suite = suite_priority(config->cipher);
     const char *group = group_priority(config->group);
     const char *signature = signature_priority(config->signature);
@@ -184,10 +179,13 @@ static int set_priority(wt_context *context, const struct wt_config *config) {
     if (config->version == 0x0303 && config->group > 0xff) {
         return unsupported("such group in TLS 1.2");
     }
-    snprintf(names, sizeof names,
-             "NONE:%s:%s:+AEAD:%s%s:%s:+COMP-NULL:+CTYPE-X509:%%SERVER_PRECEDENCE",
-             config->version == 0x0303 ? "+VERS-TLS1.2" : "+VERS-TLS1.3", suite, group,
-             of_certificate, signature);
+    len = snprintf(names, sizeof names,
+                   "NONE:%s:%s:+AEAD:%s%s:%s:+COMP-NULL:+CTYPE-X509:%%SERVER_PRECEDENCE",
+                   config->version == 0x0303 ? "+VERS-TLS1.2" : "+VERS-TLS1.3", suite, group,
+                   of_certificate, signature);
+    if (len < 0 || (size_t)len >= sizeof names) {
+        return unsupported("priority string of this length");
+    }
     return gnutls_priority_init(&context->priority, names, NULL) == 0 ? WT_OK
                                                                       : unsupported("such suite or group");
 }
@@ -239,7 +237,7 @@ static void context_free(wt_context *context) {
 static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (config->size < sizeof *config ||
         config->tickets > 255 ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
@@ -251,11 +249,12 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     }
     context->server = config->server != 0;
     context->tickets = (int)config->tickets;
-    if (!context->server) {
-        snprintf(context->name, sizeof context->name, "%s", config->server_name);
-    }
     done = gnutls_certificate_allocate_credentials(&context->identity);
     done = done < 0 ? failed("context", done) : set_priority(context, config);
+    if (done == WT_OK && !context->server &&
+        wt_copy(context->name, sizeof context->name, config->server_name) != 0) {
+        done = unsupported("name of this length");
+    }
     if (done == WT_OK) {
         done = context->server ? set_identity(context, config) : set_trust(context, config);
     }
@@ -316,7 +315,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
                     const wt_session *session, wt_conn **made) {
     int done;
     wt_conn *conn = calloc(1, sizeof *conn);
-    last_error[0] = 0;
+    wt_forget();
     if (conn == NULL) {
         return failed("connection", GNUTLS_E_MEMORY_ERROR);
     }
@@ -332,19 +331,19 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
 
 /* Says why in more words where the library has them. */
 static int explain(wt_conn *conn, const char *what, int code) {
-    failed(what, code);
+    int done = failed(what, code);
     if (code == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR) {
         gnutls_datum_t text = {NULL, 0};
         unsigned status = gnutls_session_get_verify_cert_status(conn->tls);
         if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) == 0) {
-            snprintf(last_error, sizeof last_error, "%s: %s", what, (const char *)text.data);
+            done = wt_fail(WT_ERROR, "%s: %s", what, (const char *)text.data);
             gnutls_free(text.data);
         }
     } else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED) {
         const char *alert = gnutls_alert_get_name(gnutls_alert_get(conn->tls));
-        snprintf(last_error, sizeof last_error, "%s: alert: %s", what, alert == NULL ? "?" : alert);
+        done = wt_fail(WT_ERROR, "%s: alert: %s", what, alert == NULL ? "?" : alert);
     }
-    return WT_ERROR;
+    return done;
 }
 
 /* What a call's result below zero means. */
@@ -367,7 +366,7 @@ static int send_ticket(wt_conn *conn) {
 
 static int handshake(wt_conn *conn) {
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (conn->shaken) {
         return send_ticket(conn);
     }
@@ -385,7 +384,7 @@ static int handshake(wt_conn *conn) {
 
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     ssize_t got;
-    last_error[0] = 0;
+    wt_forget();
     /* Behind a ticket the library stops, as if nothing more were there. */
     do {
         conn->pulled = 0;
@@ -400,7 +399,7 @@ static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
 
 static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
     ssize_t sent;
-    last_error[0] = 0;
+    wt_forget();
     sent = gnutls_record_send(conn->tls, bytes, len);
     *done = sent > 0 ? (size_t)sent : 0;
     return sent >= 0 ? WT_OK : outcome(conn, "write", (int)sent);
@@ -408,7 +407,7 @@ static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done
 
 static int conn_shutdown(wt_conn *conn) {
     int done;
-    last_error[0] = 0;
+    wt_forget();
     done = gnutls_bye(conn->tls, GNUTLS_SHUT_WR);
     return done == 0 ? WT_OK : outcome(conn, "shutdown", done);
 }
@@ -418,11 +417,15 @@ static uint32_t suite_number(const char *name) {
     char plain[80] = "";
     unsigned char number[2];
     const char *with = name == NULL ? NULL : strstr(name, "_WITH");
+    int len;
     if (name == NULL) {
         return 0;
     }
-    snprintf(plain, sizeof plain, "%.*s%s", with == NULL ? 60 : (int)(with - name), name,
-             with == NULL ? "" : with + 5);
+    len = snprintf(plain, sizeof plain, "%.*s%s", with == NULL ? 60 : (int)(with - name), name,
+                   with == NULL ? "" : with + 5);
+    if (len < 0 || (size_t)len >= sizeof plain) {
+        return 0;
+    }
     for (size_t at = 0;; at++) {
         const char *known = gnutls_cipher_suite_info(at, number, NULL, NULL, NULL, NULL);
         if (known == NULL) {
@@ -489,7 +492,7 @@ static const struct wt_driver driver = {
     .cpu_features = cpu_features,
     .functions = functions,
     .init = init,
-    .error = error,
+    .error = wt_error,
     .context_new = context_new,
     .context_free = context_free,
     .conn_new = conn_new,

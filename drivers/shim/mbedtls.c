@@ -15,6 +15,7 @@
 #include <mbedtls/x509_crt.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 #define TICKET_SECONDS 86400
 
@@ -45,19 +46,14 @@ struct wt_session {
     mbedtls_ssl_session tls;
 };
 
-/* Why the last call on this thread failed. */
-static _Thread_local char last_error[256];
-
-static int failed(const char *what, int code) {
+static WT_CHECKED int failed(const char *what, int code) {
     char text[160] = "";
     mbedtls_strerror(code, text, sizeof text);
-    snprintf(last_error, sizeof last_error, "%s: %s (-0x%04x)", what, text, (unsigned)-code);
-    return WT_ERROR;
+    return wt_fail(WT_ERROR, "%s: %s (-0x%04x)", what, text, (unsigned)-code);
 }
 
-static int unsupported(const char *what) {
-    snprintf(last_error, sizeof last_error, "Mbed TLS has no %s", what);
-    return WT_UNSUPPORTED;
+static WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "Mbed TLS has no %s", what);
 }
 
 /* ---- the transport ---- */
@@ -98,7 +94,11 @@ static const char *build_flags(void) {
     int at = snprintf(text, sizeof text, "%s; as it tells:", WT_BUILD_FLAGS);
     for (size_t each = 0; each < sizeof asked / sizeof asked[0]; each++) {
         if (at > 0 && (size_t)at < sizeof text && mbedtls_version_check_feature(asked[each]) == 0) {
-            at += snprintf(text + at, sizeof text - (size_t)at, " %s", asked[each]);
+            int len = snprintf(text + at, sizeof text - (size_t)at, " %s", asked[each]);
+            if (len < 0) {
+                break;
+            }
+            at += len;
         }
     }
     return text;
@@ -106,11 +106,9 @@ static const char *build_flags(void) {
 
 static const char *cpu_features(void) {
 #if defined(MBEDTLS_AESNI_C) && defined(__x86_64__)
-    static char text[32];
-    snprintf(text, sizeof text, "%s%s",
-             mbedtls_aesni_has_support(MBEDTLS_AESNI_AES) ? "AES-NI " : "",
-             mbedtls_aesni_has_support(MBEDTLS_AESNI_CLMUL) ? "PCLMUL" : "");
-    return text;
+    int aes = mbedtls_aesni_has_support(MBEDTLS_AESNI_AES);
+    int clmul = mbedtls_aesni_has_support(MBEDTLS_AESNI_CLMUL);
+    return aes && clmul ? "AES-NI PCLMUL" : aes ? "AES-NI" : clmul ? "PCLMUL" : "";
 #else
     return "";
 #endif
@@ -122,12 +120,6 @@ static uint64_t functions(void) {
     has |= mbedtls_version_check_feature("MBEDTLS_SSL_PROTO_TLS1_1") == 0 ? WT_TLS_1_1 : 0;
     has |= mbedtls_version_check_feature("MBEDTLS_SSL_PROTO_TLS1_2") == 0 ? WT_TLS_1_2 : 0;
     return has;
-}
-
-static void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error[0] == 0 ? "no error" : last_error);
-    }
 }
 
 static int init(void) {
@@ -231,7 +223,9 @@ static int configure_client(wt_context *context, const struct wt_config *config)
     if (done != WT_OK) {
         return done;
     }
-    snprintf(context->name, sizeof context->name, "%s", config->server_name);
+    if (wt_copy(context->name, sizeof context->name, config->server_name) != 0) {
+        return unsupported("name of this length");
+    }
     mbedtls_ssl_conf_authmode(&context->tls, MBEDTLS_SSL_VERIFY_REQUIRED);
     mbedtls_ssl_conf_ca_chain(&context->tls, &context->certificates, NULL);
     mbedtls_ssl_conf_session_tickets(&context->tls, config->tickets
@@ -274,7 +268,7 @@ static void context_free(wt_context *context) {
 static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (config->size < sizeof *config ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
@@ -313,7 +307,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
                     const wt_session *session, wt_conn **made) {
     int done;
     wt_conn *conn = calloc(1, sizeof *conn);
-    last_error[0] = 0;
+    wt_forget();
     if (conn == NULL) {
         return failed("connection", MBEDTLS_ERR_SSL_ALLOC_FAILED);
     }
@@ -344,10 +338,11 @@ static int outcome(wt_conn *conn, const char *what, int code) {
     case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY: return WT_CLOSED;
     case MBEDTLS_ERR_X509_CERT_VERIFY_FAILED: {
         char text[160] = "";
-        mbedtls_x509_crt_verify_info(text, sizeof text, "",
-                                     mbedtls_ssl_get_verify_result(&conn->tls));
-        snprintf(last_error, sizeof last_error, "%s: %s", what, text);
-        return WT_ERROR;
+        uint32_t flags = mbedtls_ssl_get_verify_result(&conn->tls);
+        if (mbedtls_x509_crt_verify_info(text, sizeof text, "", flags) < 0) {
+            return failed(what, code);
+        }
+        return wt_fail(WT_ERROR, "%s: %s", what, text);
     }
     default: return failed(what, code);
     }
@@ -355,7 +350,7 @@ static int outcome(wt_conn *conn, const char *what, int code) {
 
 static int handshake(wt_conn *conn) {
     int done = 0;
-    last_error[0] = 0;
+    wt_forget();
     /* As mbedtls_ssl_handshake does; but the library does not tell afterwards whether it resumed. */
     while (done == 0 && conn->tls.state != MBEDTLS_SSL_HANDSHAKE_OVER) {
         done = mbedtls_ssl_handshake_step(&conn->tls);
@@ -366,7 +361,7 @@ static int handshake(wt_conn *conn) {
 
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     int got;
-    last_error[0] = 0;
+    wt_forget();
     got = mbedtls_ssl_read(&conn->tls, bytes, len);
     *done = got > 0 ? (size_t)got : 0;
     if (got > 0) {
@@ -377,7 +372,7 @@ static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
 
 static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
     int sent;
-    last_error[0] = 0;
+    wt_forget();
     sent = mbedtls_ssl_write(&conn->tls, bytes, len);
     *done = sent > 0 ? (size_t)sent : 0;
     return sent >= 0 ? WT_OK : outcome(conn, "write", sent);
@@ -385,7 +380,7 @@ static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done
 
 static int conn_shutdown(wt_conn *conn) {
     int done;
-    last_error[0] = 0;
+    wt_forget();
     done = mbedtls_ssl_close_notify(&conn->tls);
     return done == 0 ? WT_OK : outcome(conn, "shutdown", done);
 }
@@ -435,7 +430,7 @@ static const struct wt_driver driver = {
     .cpu_features = cpu_features,
     .functions = functions,
     .init = init,
-    .error = error,
+    .error = wt_error,
     .context_new = context_new,
     .context_free = context_free,
     .conn_new = conn_new,

@@ -24,9 +24,9 @@ static int has_hybrid(void) {
 static uint64_t functions(void) {
     uint64_t has = WT_EARLY_DATA;
     SSLVersionRange range = {0, 0};
-    SSL_VersionRangeGetSupported(ssl_variant_stream, &range);
+    int known = SSL_VersionRangeGetSupported(ssl_variant_stream, &range) == SECSuccess;
     for (PRUint16 number = 0x0301; number <= 0x0304; number++) {
-        if (range.min <= number && number <= range.max) {
+        if (known && range.min <= number && number <= range.max) {
             has |= (uint64_t)WT_TLS_1_0 << (number - 0x0301);
         }
     }
@@ -35,12 +35,6 @@ static uint64_t functions(void) {
     /* SSL_SecretCallback and SSL_RecordLayerWriteCallback; SSL_SetClientEchConfigs. */
     has |= WT_QUIC_TLS | WT_ECH;
     return has;
-}
-
-static void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error[0] == 0 ? "no error" : last_error);
-    }
 }
 
 static int init(void) {
@@ -93,7 +87,10 @@ static int set_suite(PRFileDesc *model, uint32_t suite) {
     const PRUint16 *known = SSL_GetImplementedCiphers();
     int found = 0;
     for (PRUint16 at = 0; at < SSL_GetNumImplementedCiphers(); at++) {
-        SSL_CipherPrefSet(model, known[at], known[at] == suite);
+        /* One that stayed on would be offered beside what is pinned. */
+        if (SSL_CipherPrefSet(model, known[at], known[at] == suite) != SECSuccess) {
+            return failed("cipher suites");
+        }
         found |= known[at] == suite;
     }
     return found ? WT_OK : unsupported("such cipher suite");
@@ -199,7 +196,9 @@ static int set_trust(wt_context *context, const struct wt_config *config) {
     if (done != WT_OK) {
         return done;
     }
-    snprintf(context->name, sizeof context->name, "%s", config->server_name);
+    if (wt_copy(context->name, sizeof context->name, config->server_name) != 0) {
+        return unsupported("name of this length");
+    }
     context->anchors = CERT_NewCertList();
     if (context->anchors == NULL) {
         return failed("roots");
@@ -219,7 +218,8 @@ static void context_free(wt_context *context) {
         return;
     }
     if (context->model != NULL) {
-        PR_Close(context->model);
+        /* Nothing was ever open below it. */
+        (void)PR_Close(context->model);
     }
     if (context->anchors != NULL) {
         CERT_DestroyCertList(context->anchors);
@@ -237,7 +237,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     PRFileDesc *lowest;
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (config->size < sizeof *config ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
@@ -255,8 +255,9 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     context->tickets = config->tickets != 0;
     context->model = SSL_ImportFD(NULL, lowest);
     if (context->model == NULL) {
-        PR_Close(lowest);
         done = failed("context");
+        /* Freed; the reason above is the one that counts. */
+        (void)PR_Close(lowest);
     } else {
         done = pin(context, config);
     }
@@ -345,7 +346,8 @@ static void session_free(wt_session *session) {
 static void conn_free(wt_conn *conn) {
     if (conn != NULL) {
         if (conn->tls != NULL) {
-            PR_Close(conn->tls);
+            /* The transport is the caller's: to close says nothing of it. */
+            (void)PR_Close(conn->tls);
         }
         session_free(conn->newest);
         free(conn);
@@ -382,7 +384,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
     PRFileDesc *lowest;
     int done;
     wt_conn *conn = calloc(1, sizeof *conn);
-    last_error[0] = 0;
+    wt_forget();
     if (conn == NULL) {
         return failed("connection");
     }
@@ -393,7 +395,8 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
     if (conn->tls == NULL) {
         done = failed("connection");
         if (lowest != NULL) {
-            PR_Close(lowest);
+            /* Freed; the reason above is the one that counts. */
+            (void)PR_Close(lowest);
         }
     } else {
         done = prepare(context, conn, session);
@@ -412,8 +415,7 @@ static int outcome(wt_conn *conn, const char *what) {
         return WT_AGAIN;
     }
     if (conn->ended && PR_GetError() == PR_END_OF_FILE_ERROR) {
-        snprintf(last_error, sizeof last_error, "%s: the transport ended without close_notify", what);
-        return WT_ERROR;
+        return wt_fail(WT_ERROR, "%s: the transport ended without close_notify", what);
     }
     return failed(what);
 }
@@ -424,7 +426,7 @@ static int flush(wt_conn *conn, const char *what) {
 }
 
 static int handshake(wt_conn *conn) {
-    last_error[0] = 0;
+    wt_forget();
     if (!conn->shaken) {
         if (SSL_ForceHandshake(conn->tls) != SECSuccess) {
             return outcome(conn, "handshake");
@@ -440,7 +442,7 @@ static PRInt32 clamp(size_t len) {
 
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     PRInt32 got;
-    last_error[0] = 0;
+    wt_forget();
     got = PR_Recv(conn->tls, bytes, clamp(len), 0, PR_INTERVAL_NO_TIMEOUT);
     *done = got > 0 ? (size_t)got : 0;
     if (got > 0) {
@@ -452,13 +454,12 @@ static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     if (conn->closed) {
         return WT_CLOSED;
     }
-    snprintf(last_error, sizeof last_error, "read: the transport ended without close_notify");
-    return WT_ERROR;
+    return wt_fail(WT_ERROR, "read: the transport ended without close_notify");
 }
 
 static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
     PRInt32 sent;
-    last_error[0] = 0;
+    wt_forget();
     sent = PR_Send(conn->tls, bytes, clamp(len), 0, PR_INTERVAL_NO_TIMEOUT);
     *done = sent > 0 ? (size_t)sent : 0;
     if (sent > 0) {
@@ -468,7 +469,7 @@ static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done
 }
 
 static int conn_shutdown(wt_conn *conn) {
-    last_error[0] = 0;
+    wt_forget();
     return PR_Shutdown(conn->tls, PR_SHUTDOWN_SEND) == PR_SUCCESS ? WT_OK
                                                                   : outcome(conn, "shutdown");
 }
@@ -501,7 +502,7 @@ static const struct wt_driver driver = {
     .cpu_features = cpu_features,
     .functions = functions,
     .init = init,
-    .error = error,
+    .error = wt_error,
     .context_new = context_new,
     .context_free = context_free,
     .conn_new = conn_new,

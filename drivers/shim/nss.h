@@ -17,6 +17,7 @@
 #include <sslproto.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 #define MOST_CERTIFICATES 8
 
@@ -46,22 +47,17 @@ struct wt_session {
     PRUint8 token[];
 };
 
-/* Why the last call on this thread failed. */
-static _Thread_local char last_error[256];
-
 static PRDescIdentity identity;
 static PRIOMethods methods;
 
-static int failed(const char *what) {
+static WT_CHECKED int failed(const char *what) {
     PRErrorCode code = PR_GetError();
     const char *name = PR_ErrorToName(code);
-    snprintf(last_error, sizeof last_error, "%s: %s (%d)", what, name == NULL ? "?" : name, code);
-    return WT_ERROR;
+    return wt_fail(WT_ERROR, "%s: %s (%d)", what, name == NULL ? "?" : name, code);
 }
 
-static int unsupported(const char *what) {
-    snprintf(last_error, sizeof last_error, "NSS has no %s", what);
-    return WT_UNSUPPORTED;
+static WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "NSS has no %s", what);
 }
 
 /* ---- the transport as the lowest layer of a PRFileDesc ---- */

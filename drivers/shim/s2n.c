@@ -23,6 +23,7 @@
 #include <openssl/rand.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 struct wt_context {
     struct s2n_config *config;
@@ -54,18 +55,13 @@ struct wt_session {
     uint8_t bytes[];
 };
 
-/* Why the last call on this thread failed. */
-static _Thread_local char last_error[256];
-
-static int failed(const char *what) {
-    snprintf(last_error, sizeof last_error, "%s: %s (%s)", what, s2n_strerror(s2n_errno, "EN"),
-             s2n_strerror_name(s2n_errno));
-    return WT_ERROR;
+static WT_CHECKED int failed(const char *what) {
+    return wt_fail(WT_ERROR, "%s: %s (%s)", what, s2n_strerror(s2n_errno, "EN"),
+                   s2n_strerror_name(s2n_errno));
 }
 
-static int unsupported(const char *what) {
-    snprintf(last_error, sizeof last_error, "s2n-tls has no %s", what);
-    return WT_UNSUPPORTED;
+static WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "s2n-tls has no %s", what);
 }
 
 /* ---- the transport ---- */
@@ -95,8 +91,10 @@ static int io_send(void *user, const uint8_t *bytes, uint32_t len) {
 /* The library has no string of its own: its crate's version, and its cryptography's. */
 static const char *version(void) {
     static char text[160];
-    snprintf(text, sizeof text, "%s with %s", WT_S2N_VERSION, OpenSSL_version(OPENSSL_VERSION));
-    return text;
+    int len = snprintf(text, sizeof text, "%s with %s", WT_S2N_VERSION,
+                       OpenSSL_version(OPENSSL_VERSION));
+    /* One that is too long is cut; without it the version alone is known. */
+    return len < 0 ? WT_S2N_VERSION : text;
 }
 
 static const char *build_flags(void) {
@@ -120,12 +118,6 @@ static uint64_t functions(void) {
     has |= WT_KTLS;
 #endif
     return has;
-}
-
-static void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error[0] == 0 ? "no error" : last_error);
-    }
 }
 
 /* Ordinary memory in place of locked pages, as the library's binding for Rust has it. */
@@ -269,7 +261,9 @@ static int set_trust(wt_context *context, const struct wt_config *config) {
     roots[config->roots.len] = 0;
     done = s2n_config_add_pem_to_trust_store(context->config, roots);
     free(roots);
-    snprintf(context->name, sizeof context->name, "%s", config->server_name);
+    if (wt_copy(context->name, sizeof context->name, config->server_name) != 0) {
+        return unsupported("name of this length");
+    }
     return done == S2N_SUCCESS ? WT_OK : failed("roots");
 }
 
@@ -338,7 +332,7 @@ static void context_free(wt_context *context) {
 static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (config->size < sizeof *config ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
@@ -391,7 +385,7 @@ static void conn_free(wt_conn *conn) {
 static int conn_new(wt_context *context, const struct wt_transport *transport,
                     const wt_session *session, wt_conn **made) {
     wt_conn *conn = calloc(1, sizeof *conn);
-    last_error[0] = 0;
+    wt_forget();
     if (conn == NULL) {
         return failed("connection");
     }
@@ -426,7 +420,7 @@ static int outcome(const char *what) {
 
 static int handshake(wt_conn *conn) {
     s2n_blocked_status blocked = S2N_NOT_BLOCKED;
-    last_error[0] = 0;
+    wt_forget();
     errno = 0;
     return s2n_negotiate(conn->tls, &blocked) == S2N_SUCCESS ? WT_OK : outcome("handshake");
 }
@@ -438,7 +432,7 @@ static ssize_t clamp(size_t len) {
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     s2n_blocked_status blocked = S2N_NOT_BLOCKED;
     ssize_t got;
-    last_error[0] = 0;
+    wt_forget();
     *done = 0;
     if (conn->shut) {
         /* In TLS 1.2 the library reads no more after its own close_notify, but for the peer's. */
@@ -455,7 +449,7 @@ static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
 static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
     s2n_blocked_status blocked = S2N_NOT_BLOCKED;
     ssize_t sent;
-    last_error[0] = 0;
+    wt_forget();
     sent = s2n_send(conn->tls, bytes, clamp(len), &blocked);
     *done = sent > 0 ? (size_t)sent : 0;
     return sent > 0 ? WT_OK : outcome("write");
@@ -463,7 +457,7 @@ static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done
 
 static int conn_shutdown(wt_conn *conn) {
     s2n_blocked_status blocked = S2N_NOT_BLOCKED;
-    last_error[0] = 0;
+    wt_forget();
     conn->shut = s2n_connection_get_actual_protocol_version(conn->tls) < S2N_TLS13;
     return s2n_shutdown_send(conn->tls, &blocked) == S2N_SUCCESS ? WT_OK : outcome("shutdown");
 }
@@ -507,7 +501,7 @@ static const struct wt_driver driver = {
     .cpu_features = cpu_features,
     .functions = functions,
     .init = init,
-    .error = error,
+    .error = wt_error,
     .context_new = context_new,
     .context_free = context_free,
     .conn_new = conn_new,

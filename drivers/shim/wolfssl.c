@@ -12,6 +12,7 @@
 #include <wolfssl/wolfcrypt/cpuid.h>
 
 #include "wiretax_driver.h"
+#include "wiretax_errors.h"
 
 struct wt_context {
     WOLFSSL_CTX *tls;
@@ -27,19 +28,14 @@ struct wt_conn {
     int ticketed; /* a ticket came that was not taken */
 };
 
-/* Why the last call on this thread failed. */
-static _Thread_local char last_error[256];
-
-static int failed(const char *what, int code) {
+static WT_CHECKED int failed(const char *what, int code) {
     char text[WOLFSSL_MAX_ERROR_SZ] = "";
     wolfSSL_ERR_error_string_n((unsigned long)code, text, sizeof text);
-    snprintf(last_error, sizeof last_error, "%s: %s (%d)", what, text, code);
-    return WT_ERROR;
+    return wt_fail(WT_ERROR, "%s: %s (%d)", what, text, code);
 }
 
-static int unsupported(const char *what) {
-    snprintf(last_error, sizeof last_error, "WolfSSL has no %s", what);
-    return WT_UNSUPPORTED;
+static WT_CHECKED int unsupported(const char *what) {
+    return wt_fail(WT_UNSUPPORTED, "WolfSSL has no %s", what);
 }
 
 /* ---- the transport ---- */
@@ -113,8 +109,12 @@ static const char *cpu_features(void) {
     size_t at = 0;
     for (size_t each = 0; each < sizeof known / sizeof known[0]; each++) {
         if (found & known[each].bit) {
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at == 0 ? "" : " ",
-                                   known[each].name);
+            int len = snprintf(text + at, sizeof text - at, "%s%s", at == 0 ? "" : " ",
+                               known[each].name);
+            if (len < 0 || (size_t)len >= sizeof text - at) {
+                break;
+            }
+            at += (size_t)len;
         }
     }
     return text;
@@ -168,12 +168,6 @@ static uint64_t functions(void) {
     return has;
 }
 
-static void error(char *text, size_t len) {
-    if (len > 0) {
-        snprintf(text, len, "%s", last_error[0] == 0 ? "no error" : last_error);
-    }
-}
-
 static int init(void) {
     int done = wolfSSL_Init();
     return done == WOLFSSL_SUCCESS ? WT_OK : failed("wolfSSL_Init", done);
@@ -218,12 +212,17 @@ static int set_groups(WOLFSSL_CTX *tls, const struct wt_config *config) {
         return wolfSSL_CTX_set_groups(tls, &group, 1) == WOLFSSL_SUCCESS ? WT_OK
                                                                          : unsupported("such group");
     }
-    snprintf(names, sizeof names, "%s", curve_name(config->group));
+    if (wt_copy(names, sizeof names, curve_name(config->group)) != 0) {
+        return unsupported("such group");
+    }
     /* In TLS 1.2 the list also says which curve a certificate may have (RFC 8422 §5.1). */
     if (config->version == 0x0303 && config->certificate_group != 0 &&
         config->certificate_group != config->group) {
-        snprintf(names, sizeof names, "%s:%s", curve_name(config->group),
-                 curve_name(config->certificate_group));
+        int len = snprintf(names, sizeof names, "%s:%s", curve_name(config->group),
+                           curve_name(config->certificate_group));
+        if (len < 0 || (size_t)len >= sizeof names) {
+            return unsupported("such groups");
+        }
     }
     /* This call, and not that for groups, also forbids a server every other curve. */
     return wolfSSL_CTX_set1_curves_list(tls, names) == WOLFSSL_SUCCESS ? WT_OK
@@ -274,7 +273,9 @@ static int set_tickets(WOLFSSL_CTX *tls, const struct wt_config *config) {
         return unsupported("more than one ticket a handshake");
     }
     /* Tickets hold the session: neither side remembers any. */
-    wolfSSL_CTX_set_session_cache_mode(tls, WOLFSSL_SESS_CACHE_OFF);
+    if (wolfSSL_CTX_set_session_cache_mode(tls, WOLFSSL_SESS_CACHE_OFF) != WOLFSSL_SUCCESS) {
+        return unsupported("way to keep no sessions");
+    }
     if (config->tickets) {
         /* The server's default callback encrypts with keys that the context makes. In TLS 1.3 one
          * ticket is its default; a client offers the extension of TLS 1.2 only if told to. */
@@ -284,8 +285,12 @@ static int set_tickets(WOLFSSL_CTX *tls, const struct wt_config *config) {
         return WT_OK;
     }
     if (config->server) {
-        wolfSSL_CTX_NoTicketTLSv12(tls);
-        wolfSSL_CTX_no_ticket_TLSv13(tls);
+        /* Each refuses a context of the other version. */
+        int done = config->version == 0x0304 ? wolfSSL_CTX_no_ticket_TLSv13(tls)
+                                             : wolfSSL_CTX_NoTicketTLSv12(tls);
+        if (done != 0) {
+            return failed("no tickets", done);
+        }
     }
     return WT_OK;
 }
@@ -298,7 +303,9 @@ static int configure(WOLFSSL_CTX *tls, const struct wt_config *config) {
         (done = set_signature(tls, config)) != WT_OK || (done = set_tickets(tls, config)) != WT_OK) {
         return done;
     }
-    wolfSSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    /* It returns the modes that are set, and has no failure. */
+    (void)wolfSSL_CTX_set_mode(tls,
+                               SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     return config->server ? set_identity(tls, config) : set_trust(tls, config);
 }
 
@@ -322,7 +329,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     WOLFSSL_METHOD *of_version;
     int done;
-    last_error[0] = 0;
+    wt_forget();
     if (config->size < sizeof *config ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
@@ -337,7 +344,10 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     }
     context->server = config->server != 0;
     if (!context->server) {
-        snprintf(context->name, sizeof context->name, "%s", config->server_name);
+        if (wt_copy(context->name, sizeof context->name, config->server_name) != 0) {
+            context_free(context);
+            return unsupported("name of this length");
+        }
     }
     context->tls = wolfSSL_CTX_new(of_version); /* takes the method, whatever comes of it */
     done = context->tls == NULL ? failed("context", MEMORY_E) : configure(context->tls, config);
@@ -377,7 +387,10 @@ static int prepare_client(wt_context *context, wt_conn *conn, const wt_session *
     if (done != WOLFSSL_SUCCESS) {
         return failed("name to verify", done);
     }
-    wolfSSL_set_SessionTicket_cb(conn->tls, note_ticket, conn);
+    done = wolfSSL_set_SessionTicket_cb(conn->tls, note_ticket, conn);
+    if (done != WOLFSSL_SUCCESS) {
+        return failed("ticket callback", done);
+    }
     if (session != NULL) {
         /* Copied by the library: the caller's stays as it is. */
         done = wolfSSL_set_session(conn->tls, (WOLFSSL_SESSION *)session);
@@ -392,7 +405,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
                     const wt_session *session, wt_conn **made) {
     int done = WT_OK;
     wt_conn *conn = calloc(1, sizeof *conn);
-    last_error[0] = 0;
+    wt_forget();
     if (conn == NULL) {
         return failed("connection", MEMORY_E);
     }
@@ -427,15 +440,14 @@ static int outcome(wt_conn *conn, const char *what, int result) {
         return WT_CLOSED;
     }
     if (conn->ended) {
-        snprintf(last_error, sizeof last_error, "%s: the transport ended without close_notify", what);
-        return WT_ERROR;
+        return wt_fail(WT_ERROR, "%s: the transport ended without close_notify", what);
     }
     return failed(what, code);
 }
 
 static int handshake(wt_conn *conn) {
     int result;
-    last_error[0] = 0;
+    wt_forget();
     result = conn->server ? wolfSSL_accept(conn->tls) : wolfSSL_connect(conn->tls);
     return result == WOLFSSL_SUCCESS ? WT_OK : outcome(conn, "handshake", result);
 }
@@ -446,7 +458,7 @@ static int clamp(size_t len) {
 
 static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
     int result;
-    last_error[0] = 0;
+    wt_forget();
     result = wolfSSL_read(conn->tls, bytes, clamp(len));
     *done = result > 0 ? (size_t)result : 0;
     return result > 0 ? WT_OK : outcome(conn, "read", result);
@@ -454,7 +466,7 @@ static int conn_read(wt_conn *conn, void *bytes, size_t len, size_t *done) {
 
 static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done) {
     int result;
-    last_error[0] = 0;
+    wt_forget();
     result = wolfSSL_write(conn->tls, bytes, clamp(len));
     *done = result > 0 ? (size_t)result : 0;
     return result > 0 ? WT_OK : outcome(conn, "write", result);
@@ -462,7 +474,7 @@ static int conn_write(wt_conn *conn, const void *bytes, size_t len, size_t *done
 
 static int conn_shutdown(wt_conn *conn) {
     int result;
-    last_error[0] = 0;
+    wt_forget();
     result = wolfSSL_shutdown(conn->tls);
     if (result == WOLFSSL_SUCCESS || result == WOLFSSL_SHUTDOWN_NOT_DONE) {
         return WT_OK;
@@ -526,7 +538,7 @@ static const struct wt_driver driver = {
     .cpu_features = cpu_features,
     .functions = functions,
     .init = init,
-    .error = error,
+    .error = wt_error,
     .context_new = context_new,
     .context_free = context_free,
     .conn_new = conn_new,

@@ -62,7 +62,7 @@ pub(crate) fn run(
             Next::Quiet => {}
             Next::Over(over) => {
                 stop.store(true, Ordering::Relaxed);
-                if over == Over::Stopped {
+                if over == Over::Stopped && !watch.grace.is_zero() {
                     let until = Instant::now() + watch.grace;
                     take_the_rest(&given, until, take);
                 }

@@ -93,6 +93,7 @@ pub fn shim(name: &str, sdk: &Sdk, definitions: &[(&str, &str)]) {
     let include = drivers_dir().join("include");
     println!("cargo:rerun-if-changed={}", file.display());
     println!("cargo:rerun-if-changed={}", include.join("wiretax_driver.h").display());
+    println!("cargo:rerun-if-changed={}", include.join("wiretax_errors.h").display());
     let mut build = cc::Build::new();
     build.file(&file).include(include).opt_level(2).pic(true).warnings(true).extra_warnings(true);
     build.cpp(name.ends_with(".cpp"));

@@ -156,13 +156,13 @@ impl Hosts for Play {
             Fault::ResumesInFront => (done, done * hops),
             _ => (done * (hops + 1), 0),
         };
-        let failed = u64::from(part.fault == Fault::Stumbles && self.calls.get() % 3 == 0);
+        let failed = u64::from(part.fault == Fault::Stumbles && self.calls.get().is_multiple_of(3));
         Ok(Reply::Done(Box::new(Outcome {
             done,
             failed,
             failure: None,
             wall_ns,
-            waited_ns: Some(if self.calls.get() % 4 == 0 { wall_ns / 10 } else { 0 }),
+            waited_ns: Some(if self.calls.get().is_multiple_of(4) { wall_ns / 10 } else { 0 }),
             resumed,
             full_legs,
             misreported: if part.fault == Fault::Misreports { 3 } else { 0 },

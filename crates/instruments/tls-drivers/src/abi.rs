@@ -8,7 +8,23 @@ pub(crate) const ABI: u32 = 1;
 pub(crate) const OK: c_int = 0;
 pub(crate) const AGAIN: c_int = 1;
 pub(crate) const CLOSED: c_int = 2;
+pub(crate) const ERROR: c_int = -1;
 pub(crate) const UNSUPPORTED: c_int = -2;
+
+/// What a call returns, by its name in the header (`WT_STATUS_TABLE`).
+const STATUSES: [(&str, c_int); 5] = [
+    ("WT_OK", OK),
+    ("WT_AGAIN", AGAIN),
+    ("WT_CLOSED", CLOSED),
+    ("WT_ERROR", ERROR),
+    ("WT_UNSUPPORTED", UNSUPPORTED),
+];
+
+/// A status for people: its name, or its number where that is none of the interface's.
+pub(crate) fn status_text(status: c_int) -> String {
+    let found = STATUSES.iter().find(|(_, number)| *number == status);
+    found.map_or_else(|| format!("{status}, which is no status"), |(name, _)| (*name).to_owned())
+}
 
 pub(crate) const IO_END: isize = 0;
 pub(crate) const IO_AGAIN: isize = -1;
@@ -98,4 +114,51 @@ pub(crate) struct Driver {
     pub(crate) session_free: Option<unsafe extern "C" fn(*mut RawSession)>,
     pub(crate) conn_free: Option<unsafe extern "C" fn(*mut RawConn)>,
     pub(crate) thread_end: Option<unsafe extern "C" fn()>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../../../drivers/include/wiretax_driver.h");
+    /// The same in Rust, for drivers of rustls.
+    const SHIM: &str = include_str!("../../../../drivers/rustls-shim/src/abi.rs");
+
+    /// The rows of the header's table: `STATUS(WT_OK, 0, "...")`.
+    fn in_the_header() -> Vec<(String, c_int)> {
+        let rows = HEADER.lines().filter_map(|line| line.trim().strip_prefix("STATUS("));
+        let row = |row: &str| {
+            let mut parts = row.split(", ");
+            (parts.next().unwrap().to_owned(), parts.next().unwrap().parse().unwrap())
+        };
+        rows.map(row).collect()
+    }
+
+    #[test]
+    fn statuses_are_those_of_the_headers_table() {
+        let own: Vec<(String, c_int)> =
+            STATUSES.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
+        assert_eq!(own, in_the_header());
+        for (name, number) in STATUSES {
+            let line = format!("pub const {}: c_int = {number};", name.trim_start_matches("WT_"));
+            assert!(SHIM.contains(&line), "{line}");
+            assert_eq!(status_text(number), name);
+        }
+        assert_eq!(status_text(77), "77, which is no status");
+    }
+
+    #[test]
+    fn ends_of_a_transport_and_the_version_are_the_headers() {
+        let define = |name: &str| {
+            let line =
+                HEADER.lines().find_map(|line| line.strip_prefix(&format!("#define {name} ")));
+            let word = line.unwrap().split_whitespace().next().unwrap();
+            word.trim_matches(['(', ')', 'u']).parse::<isize>().unwrap()
+        };
+        assert_eq!(define("WT_ABI"), ABI as isize);
+        let ends = [("WT_IO_END", IO_END), ("WT_IO_AGAIN", IO_AGAIN), ("WT_IO_BROKEN", IO_BROKEN)];
+        for (name, number) in ends {
+            assert_eq!(define(name), number, "{name}");
+        }
+    }
 }

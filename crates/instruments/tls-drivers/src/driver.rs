@@ -147,8 +147,8 @@ impl Calls {
         match status {
             abi::OK => Ok(()),
             abi::UNSUPPORTED => Err(DriverError::Unsupported { what: self.last_error() }),
-            abi::AGAIN | abi::CLOSED => Err(DriverError::OutOfTurn { doing, status }),
-            _ => Err(DriverError::Failed { doing, what: self.last_error() }),
+            abi::ERROR => Err(DriverError::Failed { doing, what: self.last_error() }),
+            _ => Err(DriverError::OutOfTurn { doing, status }),
         }
     }
 }

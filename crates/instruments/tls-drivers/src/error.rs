@@ -31,7 +31,7 @@ pub enum DriverError {
         what: String,
     },
     /// The driver answered what it may not answer here.
-    #[error("the driver broke its interface: {doing} answered {status}")]
+    #[error("the driver broke its interface: {doing} answered {}", crate::abi::status_text(*.status))]
     OutOfTurn {
         /// What was being done.
         doing: &'static str,
