@@ -18,6 +18,7 @@ mod observe;
 mod options;
 mod output;
 mod probe;
+mod remote;
 mod report;
 mod run;
 mod shell;

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
+    CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 
 use crate::Error;
@@ -31,17 +32,20 @@ pub struct Dropped {
 
 /// Gives up all rights that the process has beyond an ordinary user's, for good: root becomes the
 /// user who called sudo, else the real user, else `nobody`; all capabilities go, and no program
-/// started later can get any (`no_new_privs`). That it worked is read back from the kernel, for
-/// every thread.
+/// started later can get any (`no_new_privs`; the bounding set too, where that is allowed). That it
+/// worked is read back from the kernel, for every thread.
+///
+/// In a user namespace that lacks this user, as one with a single user does, root is an ordinary user
+/// outside of it, and stays so.
 ///
 /// Call it after everything that needs rights is open, and before any other thread is started:
 /// capabilities belong to threads.
 ///
 /// # Errors
-/// [`Error::System`] if the kernel refuses, as in a user namespace that has only one user;
-/// [`Error::RightsKept`] if some right is still there. The process should then end.
+/// [`Error::System`] if the kernel refuses; [`Error::RightsKept`] if some right is still there. The process should then end.
 pub fn drop_privileges() -> Result<Dropped, Error> {
     set_no_new_privs(true).map_err(system("setting no_new_privs"))?;
+    bound_capabilities();
     let identity = identity_after();
     if let Some(identity) = identity {
         become_user(identity)?;
@@ -58,6 +62,19 @@ pub fn drop_privileges() -> Result<Dropped, Error> {
     Ok(Dropped { identity })
 }
 
+/// Takes every capability from the bounding set. Without CAP_SETPCAP it stays; then it is
+/// `no_new_privs` alone that bounds what is started.
+fn bound_capabilities() {
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        // The kernel knows no more of them.
+        let Ok(held) = capability_is_in_bounding_set(capability) else { return };
+        if held && remove_capability_from_bounding_set(capability).is_err() {
+            return;
+        }
+    }
+}
+
 fn system(doing: &'static str) -> impl FnOnce(rustix::io::Errno) -> Error {
     move |errno| Error::System { doing, source: errno.into() }
 }
@@ -66,7 +83,22 @@ fn system(doing: &'static str) -> impl FnOnce(rustix::io::Errno) -> Error {
 /// later must be that user's.
 #[must_use]
 pub fn identity_after() -> Option<Identity> {
-    rustix::process::geteuid().is_root().then(choose)
+    let identity = rustix::process::geteuid().is_root().then(choose)?;
+    (has("uid_map", identity.user) && has("gid_map", identity.group)).then_some(identity)
+}
+
+/// Whether our user namespace has this number, by a map as user_namespaces(7) describes it. One that
+/// cannot be read has all.
+fn has(map: &str, number: u32) -> bool {
+    fs::read_to_string(format!("/proc/self/{map}")).map_or(true, |map| is_mapped(&map, number))
+}
+
+fn is_mapped(map: &str, number: u32) -> bool {
+    map.lines().any(|line| {
+        let mut fields = line.split_whitespace().map(str::parse::<u32>);
+        let (Some(Ok(first)), Some(Ok(len))) = (fields.next(), fields.nth(1)) else { return false };
+        number.checked_sub(first).is_some_and(|offset| offset < len)
+    })
 }
 
 /// Who root becomes.
@@ -163,6 +195,8 @@ fn kept(status: &str, identity: Option<Identity>) -> Option<&'static str> {
             }
             None
         }
+        // The only user there is.
+        None if rustix::process::geteuid().is_root() => None,
         // A saved root.
         None => field("Uid")?.split_whitespace().any(|number| number == "0").then_some("root"),
     }
@@ -196,6 +230,23 @@ mod tests {
         assert_eq!(with("Groups:\t ", "Groups:\t0 "), Some("root's groups"));
         assert!(with("NoNewPrivs:\t1", "NoNewPrivs:\t0").is_some());
         assert_eq!(kept("", identity), Some("capabilities"));
+    }
+
+    #[test]
+    fn a_namespace_has_the_users_of_its_map() {
+        let all = "         0          0 4294967295\n";
+        let one = "         0       1000          1\n";
+        let some = "0 1000 1\n1 100000 65536\n";
+        for (map, number, has) in [
+            (all, 65_534, true),
+            (one, 0, true),
+            (one, 65_534, false),
+            (some, 65_534, true),
+            (some, 65_537, false),
+            ("nonsense", 0, false),
+        ] {
+            assert_eq!(is_mapped(map, number), has, "{map} {number}");
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod admission;
 mod carrier;
 mod connect;
 mod destinations;
@@ -54,6 +55,7 @@ mod stream;
 pub mod testing;
 mod wakers;
 
+pub use admission::Source;
 pub use carrier::{Carrier, CarrierError, Plan, SEND_LIMIT};
 pub use connect::ConnectOptions;
 pub use destinations::Destinations;

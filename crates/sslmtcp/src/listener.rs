@@ -11,9 +11,10 @@ use packet::clock::{monotonic, thread_cpu};
 use tcp::{State, SynData, SynWithData};
 use tcpio::{Stack, TcpListener, TcpStream};
 use tls::EarlyData;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::admission::{Admission, Limit, PlaceId, Source};
 use crate::inner::Inner;
 use crate::meter::Metered;
 use crate::{Carried, Carrier, CarrierError, Embedding, Error, SslmTcpStream, Timeline, envelope};
@@ -25,10 +26,14 @@ pub struct ListenOptions {
     pub backlog: usize,
     /// Whether Fast Open cookies are given out and taken (RFC 7413).
     pub cookies: bool,
-    /// Handshakes under way at once with clients whose address is validated; beyond it connections
-    /// wait with TCP. As many more may be under way with those that sent a SYN with data and have not
-    /// been heard of since: forged ones do not keep the others waiting. Beyond that they are reset.
+    /// Handshakes under way at once with clients whose address is validated. A newcomer beyond it
+    /// displaces the handshake of which nothing was received for longest, which is reset. As many more
+    /// may be under way with those that sent a SYN with data and have not been heard of since; beyond
+    /// it their handshakes begin when the address is validated, so that forged ones neither displace
+    /// another nor cost a signature.
     pub max_handshakes: usize,
+    /// The same for those with one [`Source`]. A newcomer beyond it displaces one of its own source.
+    pub max_handshakes_per_source: usize,
     /// Connections whose handshake is over and that were not accepted yet. Beyond it their
     /// handshakes count as under way.
     pub max_ready: usize,
@@ -37,12 +42,13 @@ pub struct ListenOptions {
 }
 
 impl Default for ListenOptions {
-    /// 1024 of each, no cookies, 10 s.
+    /// 1024 of each, an eighth of the handshakes for one source, no cookies, 10 s.
     fn default() -> Self {
         Self {
             backlog: 1024,
             cookies: false,
             max_handshakes: 1024,
+            max_handshakes_per_source: 128,
             max_ready: 1024,
             timeout: Duration::from_secs(10),
         }
@@ -62,6 +68,12 @@ pub struct ListenerCounters {
     pub failed: u64,
     /// Handshakes that took too long.
     pub timed_out: u64,
+    /// Handshakes that were reset for a newcomer, as there were as many as may be in all.
+    pub displaced: u64,
+    /// The same, as there were as many as one source may have.
+    pub displaced_by_source: u64,
+    /// SYNs with data whose handshake began only when the client's address was validated.
+    pub deferred: u64,
     /// Handshakes under way.
     pub handshaking: usize,
 }
@@ -73,6 +85,9 @@ struct Shared {
     embedded: AtomicU64,
     failed: AtomicU64,
     timed_out: AtomicU64,
+    displaced: AtomicU64,
+    displaced_by_source: AtomicU64,
+    deferred: AtomicU64,
     handshaking: AtomicUsize,
 }
 
@@ -147,6 +162,9 @@ impl SslmTcpListener {
             embedded: shared.embedded.load(Ordering::Relaxed),
             failed: shared.failed.load(Ordering::Relaxed),
             timed_out: shared.timed_out.load(Ordering::Relaxed),
+            displaced: shared.displaced.load(Ordering::Relaxed),
+            displaced_by_source: shared.displaced_by_source.load(Ordering::Relaxed),
+            deferred: shared.deferred.load(Ordering::Relaxed),
             handshaking: shared.handshaking.load(Ordering::Relaxed),
         }
     }
@@ -166,54 +184,149 @@ async fn take_connections(
     shared: Arc<Shared>,
     ready: mpsc::Sender<SslmTcpStream>,
 ) {
-    let most = options.max_handshakes.max(1);
-    let (validated, unheard) = (Arc::new(Semaphore::new(most)), Arc::new(Semaphore::new(most)));
+    let places = Arc::new(Places {
+        validated: Table::new(&options),
+        unheard: Table::new(&options),
+        shared: Arc::clone(&shared),
+    });
     let mut handshakes = JoinSet::new();
     while let Ok(tcp) = listener.accept().await {
         while handshakes.try_join_next().is_some() {}
-        let half_open = tcp.info().is_some_and(|info| info.state == State::SynReceived);
-        let of = if half_open { &unheard } else { &validated };
-        let permit = match half_open {
-            true => Arc::clone(of).try_acquire_owned().ok(),
-            // The semaphore is never closed.
-            false => Arc::clone(of).acquire_owned().await.ok(),
-        };
         shared.begun.fetch_add(1, Ordering::Relaxed);
-        let Some(permit) = permit else {
-            shared.failed.fetch_add(1, Ordering::Relaxed);
-            tcp.abort();
-            continue;
+        let half_open = tcp.info().is_some_and(|info| info.state == State::SynReceived);
+        let source = tcp.peer_addr().ip().into();
+        let place = match half_open {
+            true => Place::unheard(&places, source),
+            false => Some(Place::validated(&places, source)),
         };
-        let place = Place { permit, validated: half_open.then(|| Arc::clone(&validated)) };
         let (server, shared, ready) = (server.clone(), Arc::clone(&shared), ready.clone());
+        let (places, patience) = (Arc::clone(&places), options.timeout);
         handshakes.spawn(async move {
-            let mut place = place;
             let _under_way = UnderWay::new(&shared);
-            if let Some(stream) = serve(tcp, &server, &mut place, options.timeout, &shared).await {
+            let mut place = match place {
+                Some(place) => place,
+                None => {
+                    shared.deferred.fetch_add(1, Ordering::Relaxed);
+                    // SYN+ACK without data, which costs no more than any.
+                    tcp.answer();
+                    match tokio::time::timeout(patience, tcp.established()).await {
+                        Ok(Ok(_)) => Place::validated(&places, source),
+                        _ => {
+                            shared.failed.fetch_add(1, Ordering::Relaxed);
+                            tcp.abort();
+                            return;
+                        }
+                    }
+                }
+            };
+            let served = serve(tcp, &server, &mut place, patience, &shared);
+            let Some(stream) = served.await else { return };
+            tokio::select! {
+                biased;
                 // Nobody accepts any more: it ends here.
-                let _ = ready.send(stream).await;
+                room = ready.reserve() => {
+                    if let Ok(room) = room {
+                        room.send(stream);
+                    }
+                }
+                () = place.lost.notified() => stream.abort(),
             }
         });
     }
 }
 
-/// A handshake's place among those that may be under way.
+/// Handshakes that may be under way, each with what is notified when it loses its place.
+struct Table(std::sync::Mutex<Admission<Arc<Notify>>>);
+
+impl Table {
+    fn new(options: &ListenOptions) -> Table {
+        let places = Admission::new(options.max_handshakes, options.max_handshakes_per_source);
+        Table(std::sync::Mutex::new(places))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Admission<Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The places of handshakes.
+struct Places {
+    /// With clients whose address is validated.
+    validated: Table,
+    /// With those that sent a SYN with data, and were not heard of since.
+    unheard: Table,
+    shared: Arc<Shared>,
+}
+
+impl Places {
+    fn of(&self, validated: bool) -> &Table {
+        if validated { &self.validated } else { &self.unheard }
+    }
+
+    /// A place among the validated; whoever held it is notified.
+    fn admit(&self, source: Source, lost: &Arc<Notify>) -> PlaceId {
+        let (id, displaced) = self.validated.lock().admit(source, Arc::clone(lost));
+        if let Some((other, limit)) = displaced {
+            let count = match limit {
+                Limit::All => &self.shared.displaced,
+                Limit::Source => &self.shared.displaced_by_source,
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+            other.notify_one();
+        }
+        id
+    }
+}
+
+/// A handshake's place among those that may be under way; given back when dropped.
 struct Place {
-    permit: OwnedSemaphorePermit,
-    /// Where to move once the client's address is validated.
-    validated: Option<Arc<Semaphore>>,
+    places: Arc<Places>,
+    id: PlaceId,
+    source: Source,
+    /// Whether the client's address is validated.
+    validated: bool,
+    /// Notified when a newcomer took the place.
+    lost: Arc<Notify>,
 }
 
 impl Place {
-    /// Waits until the client's address is validated, and for a place among such.
-    async fn validate(&mut self, tcp: &TcpStream) -> Result<(), Error> {
-        let Some(validated) = self.validated.take() else { return Ok(()) };
-        tcp.established().await.map_err(|error| Error::tcp("waiting for the client", &error))?;
-        // The semaphore is never closed.
-        if let Ok(permit) = validated.acquire_owned().await {
-            self.permit = permit;
+    /// One among those whose address is validated, from another if need be.
+    fn validated(places: &Arc<Places>, source: Source) -> Place {
+        let lost = Arc::new(Notify::new());
+        let id = places.admit(source, &lost);
+        Place { places: Arc::clone(places), id, source, validated: true, lost }
+    }
+
+    /// One among the others, if there is one.
+    fn unheard(places: &Arc<Places>, source: Source) -> Option<Place> {
+        let lost = Arc::new(Notify::new());
+        let id = places.unheard.lock().try_admit(source, Arc::clone(&lost))?;
+        Some(Place { places: Arc::clone(places), id, source, validated: false, lost })
+    }
+
+    /// Something was received from the client.
+    fn heard(&mut self) {
+        if let Some(id) = self.places.of(self.validated).lock().heard(self.id) {
+            self.id = id;
         }
+    }
+
+    /// Waits until the client's address is validated, and moves to the places of such.
+    async fn validate(&mut self, tcp: &TcpStream) -> Result<(), Error> {
+        if self.validated {
+            return Ok(());
+        }
+        tcp.established().await.map_err(|error| Error::tcp("waiting for the client", &error))?;
+        self.places.unheard.lock().remove(self.id);
+        self.validated = true;
+        self.id = self.places.admit(self.source, &self.lost);
         Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.of(self.validated).lock().remove(self.id);
     }
 }
 
@@ -250,7 +363,17 @@ async fn serve(
             return None;
         }
     };
-    match tokio::time::timeout(patience, handshake.drive(place)).await {
+    let lost = Arc::clone(&place.lost);
+    let driven = tokio::select! {
+        biased;
+        () = lost.notified() => {
+            tracing::debug!(%peer, "handshake displaced by a newcomer");
+            handshake.inner.tcp.abort();
+            return None;
+        }
+        driven = tokio::time::timeout(patience, handshake.drive(place)) => driven,
+    };
+    match driven {
         Ok(Ok(())) => {
             shared.completed.fetch_add(1, Ordering::Relaxed);
             let inner = handshake.over();
@@ -314,6 +437,7 @@ impl Handshake {
             if !poll_fn(|cx| inner.poll_fill(cx)).await? {
                 return Err(Error::Carrier(CarrierError::Truncated));
             }
+            place.heard();
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::value::{Refused, value};
 const MEANINGS: [(Exit, &str); 4] = [
     (Exit::Done, "ended as it was asked to"),
     (Exit::Usage, "the command line or a file is wrong"),
-    (Exit::Machine, "this machine cannot do it: rights, a port in use, nft missing or ended"),
+    (Exit::Machine, "this machine cannot do it: rights, a port in use, no packet filter"),
     (Exit::Interrupted, "ended at once, by a second signal"),
 ];
 
@@ -95,6 +95,19 @@ pub struct ServeArgs {
     /// Begin each connection to the server with a line that names the peer (PROXY protocol, v1)
     #[arg(long)]
     pub proxy_protocol: bool,
+    /// With --redirect: take packets from this network only, as 198.51.100.0/24; may be repeated
+    /// [default: from anywhere]
+    #[arg(
+        value_parser = value::<InterfaceAddress>, long,
+        value_name = "NET",
+        requires = "redirect",
+        help_heading = "Where our packets go"
+    )]
+    pub allow: Vec<InterfaceAddress>,
+    /// Connections at once from one IPv4 address, or one IPv6 /64, at most [default: a quarter of
+    /// --max-connections]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
+    pub max_per_source: Option<u32>,
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -139,7 +152,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["interface", "redirect"], help_heading = "Where our packets go")]
     pub tun: Option<String>,
     /// Share this machine's own address (IPv4): only the packets of this service are taken from
-    /// the kernel, by a rule of nft that goes with the gateway
+    /// the kernel, and pass by this machine's firewall
     #[arg(long, help_heading = "Where our packets go")]
     pub redirect: bool,
     /// The gateway's own address, as 192.0.2.77/24: one that no machine has

@@ -24,6 +24,7 @@ use self::args::{CommonArgs, ConnectArgs, ServeArgs, Side};
 use self::service::LogForm;
 use crate::certificates::roots_in;
 use crate::exit::{Exit, Outcome};
+use crate::remote::only_local;
 
 /// Early data that is taken on a connection, in bytes: a large request head.
 const EARLY_DATA: u32 = 16 << 10;
@@ -148,6 +149,9 @@ fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Problem> {
         common: common(&args.common)?,
         listen: args.listen,
         to,
+        allowed: args.allow.clone(),
+        max_per_source: args.max_per_source.unwrap_or(args.common.max_connections.div_ceil(4))
+            as usize,
         tls: tls::Server::new(&config).map_err(usage)?,
         proxy_protocol: args.proxy_protocol,
     })
@@ -155,7 +159,7 @@ fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Problem> {
 
 fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Problem> {
     let common = common(&args.common)?;
-    only_local("--listen", args.listen, &args.common)?;
+    only_local("--listen", args.listen, args.common.allow_remote)?;
     let (host, to) = resolve(&args.to)?;
     let name = args.name.clone().unwrap_or(host);
     let trust = match &args.ca {
@@ -189,7 +193,7 @@ fn connect_options(args: &ConnectArgs) -> Result<ConnectOptions, Problem> {
 
 fn common(args: &CommonArgs) -> Result<Common, Problem> {
     if let Some(metrics) = args.metrics {
-        only_local("--metrics", metrics, args)?;
+        only_local("--metrics", metrics, args.allow_remote)?;
     }
     let place = match (&args.tun, args.redirect) {
         (Some(name), _) => Place::Tun { name: name.clone() },
@@ -211,15 +215,6 @@ fn common(args: &CommonArgs) -> Result<Common, Problem> {
 /// What TLS cannot work with was given on the command line.
 fn usage(error: tls::Error) -> Problem {
     Problem::from(error).blaming(Fault::Caller)
-}
-
-/// Refuses an address that others can come to, unless that was asked for.
-fn only_local(option: &str, address: SocketAddr, args: &CommonArgs) -> Result<(), Problem> {
-    if address.ip().is_loopback() || args.allow_remote {
-        return Ok(());
-    }
-    let what = format!("{option} {address}: other machines could come there");
-    Err(Problem::new(Fault::Caller, what).with_remedy("write 127.0.0.1, or add --allow-remote"))
 }
 
 /// The host and the address of `HOST:PORT`.

@@ -6,10 +6,19 @@ mod peers;
 mod redirect;
 mod refusals;
 mod rounds;
+mod silent;
 mod world;
 
 use lab_test::Test;
 
 pub fn tests() -> Vec<Test> {
-    [refusals::tests(), carry::tests(), peers::tests(), redirect::tests(), ending::tests()].concat()
+    [
+        refusals::tests(),
+        carry::tests(),
+        peers::tests(),
+        redirect::tests(),
+        silent::tests(),
+        ending::tests(),
+    ]
+    .concat()
 }

@@ -1,12 +1,15 @@
 //! One address for the machine and the gateway: one port, or the answers of one server, are taken.
 
 use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use lab::Node;
 use tls::KeyType;
 
 use super::rounds::Watch;
-use super::world::{LOCAL, NAME, NGINX_TLS, World, wiretax};
+use super::world::{LARGE, LOCAL, NAME, NGINX_TLS, SERVE, World, wiretax};
 use super::world::{check, until};
 use lab_test::{Need, Test, TestResult, program, skip};
 
@@ -15,8 +18,9 @@ pub fn tests() -> Vec<Test> {
         Test::new("one_port_of_the_machine_s_address_is_enough", one_port),
         Test::new("both_sides_share_their_machine_s_address", both),
         Test::new("a_kill_leaves_no_redirect", kill),
-        Test::new("a_redirect_that_is_gone_ends_the_gateway", lost),
-        Test::new("without_nft_the_error_says_so", no_nft),
+        Test::new("a_smaller_mtu_on_the_path_is_learnt_through_the_redirect", path_mtu),
+        Test::new("only_allowed_networks_reach_the_redirect", allow),
+        Test::new("no_thread_keeps_a_capability", privileges),
     ]
 }
 
@@ -24,7 +28,11 @@ pub fn tests() -> Vec<Test> {
 const SHARED: &str = "10.77.1.2:443";
 
 fn world() -> TestResult<World> {
-    let world = World::new("10ms", KeyType::EcdsaP256)?;
+    skips(World::new("10ms", KeyType::EcdsaP256)?)
+}
+
+/// The world, unless the machine has no redirects.
+fn skips(world: World) -> TestResult<World> {
     if program("nft").is_none() {
         return skip(Need::Nft, "nft is not on this machine (Debian: apt-get install nftables)");
     }
@@ -33,8 +41,8 @@ fn world() -> TestResult<World> {
         return skip(Need::Tap, format!("/dev/net/tun may not be used: {error}"));
     }
     let tried = "nft add table netdev t '{ flags owner; }; add chain netdev t c { type filter hook \
-                 ingress device \"link1\" priority 0; }; add rule netdev t c fwd ip to 192.0.0.8 \
-                 device \"link1\"'";
+                 ingress device \"lo\" priority 0; }; add rule netdev t c fwd ip to 192.0.0.8 device \
+                 \"lo\"'";
     let output = world.command(&world.server, "sh", &["-c", tried])?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -143,40 +151,103 @@ fn kill() -> TestResult {
     Ok(())
 }
 
-fn lost() -> TestResult {
-    let world = world()?;
-    let mut serve = world.serve(SHARED, &["--redirect"])?;
-    // The lab has processes of its own only.
-    let killed = world.command(
-        &world.server,
-        "sh",
-        &["-c", &format!("kill -9 $(cat /proc/{0}/task/*/children)", serve.child.id())],
-    )?;
-    check(killed.status.success(), || String::from_utf8_lossy(&killed.stderr).into_owned())?;
-    check(serve.end()? == Some(3), || serve.log())?;
-    let log = serve.log();
-    check(log.contains("error: ") && log.contains("hint: start the gateway again"), || {
-        log.clone()
-    })?;
-    none_left(&world, &world.server)
+/// The small link of a longer path: ICMP must say so, since neither end's interface does.
+const SMALL: u32 = 1280;
+
+fn path_mtu() -> TestResult {
+    let world = skips(World::beyond("10ms", KeyType::EcdsaP256, SMALL)?)?;
+    let nginx = world.nginx()?;
+    let shared = format!("{}:443", world.server.addr4()?);
+    let serve = world.serve(&shared, &["--redirect"])?;
+    let large = |world: &World| {
+        let url = format!("https://{NAME}/large");
+        let resolve = format!("{NAME}:443:{}", world.server.addr4()?);
+        let roots = world.path("roots.pem");
+        world.get("large", &["--cacert", &roots, "--resolve", &resolve, &url])
+    };
+    large(&world).map_err(|error| format!("{error}\n{}", serve.log()))?;
+    drop((serve, nginx));
+    // The other side: the client's packets are too big.
+    let backend = world.server.run(|| TcpListener::bind("127.0.0.1:80"))??;
+    let _serve = world.serve(&shared, &["--redirect"])?;
+    let connect = world.connect_by(&shared, &["--redirect"])?;
+    let mut program = world.client.run(|| TcpStream::connect(LOCAL))??;
+    let sending = std::thread::spawn(move || {
+        program.write_all(&[7; LARGE])?;
+        std::io::Result::Ok(program)
+    });
+    let (mut server, _) = backend.accept()?;
+    server.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let mut got = vec![0; LARGE];
+    server.read_exact(&mut got).map_err(|error| format!("{error}\n{}", connect.log()))?;
+    check(got.iter().all(|byte| *byte == 7), || "other bytes".to_owned())?;
+    let _program = sending.join().map_err(|_| "the program panicked")??;
+    Ok(())
 }
 
-fn no_nft() -> TestResult {
-    let world = World::new("10ms", KeyType::EcdsaP256)?;
-    if OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_err() {
-        return skip(Need::Tap, "/dev/net/tun may not be used");
-    }
-    let (chain, key) = (world.path("chain.pem"), world.path("key.pem"));
-    // Hidden from it alone.
-    let hide =
-        "for nft in /usr/sbin/nft /sbin/nft; do [ -e $nft ] && mount --bind /dev/null $nft; done";
+fn allow() -> TestResult {
+    let world = world()?;
+    let _nginx = world.nginx()?;
+    let allowed = ["--redirect", "--allow", "198.51.100.0/24", "--allow", "10.77.1.101/32"];
+    let serve = world.serve(SHARED, &allowed)?;
+    let connect = world.connect(SHARED, &[])?;
+    world
+        .get("page", &[&format!("http://{LOCAL}/page")])
+        .map_err(|error| format!("{error}\n{}\n{}", serve.log(), connect.log()))?;
+    // Packets of others stay with the kernel, where nobody listens.
+    check(https(&world, 443).is_err(), || "the kernel's own address is not allowed".to_owned())?;
+    let said = serve.log();
+    check(
+        said.contains("--redirect: packets from the networks of --allow to 10.77.1.2:443 pass by")
+            && said.contains("hint"),
+        || said.clone(),
+    )
+}
+
+/// What the kernel says of every thread of a process, one line a thread and value.
+fn status(world: &World, node: &Node, pid: u32) -> TestResult<String> {
     let script = format!(
-        "{hide}; exec timeout 20 {} gateway serve --listen {SHARED} --to 127.0.0.1:80 \
-         --certificate {chain} --key {key} --redirect",
-        wiretax()
+        "grep -hE '^(Cap|Uid|Gid|Groups|NoNewPrivs)' /proc/{pid}/task/*/status; \
+         cat /proc/{pid}/task/*/children"
     );
-    let output = world.command(&world.server, "unshare", &["-m", "sh", "-c", &script])?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    check(output.status.code() == Some(3), || said.clone())?;
-    check(said.contains("hint: install it (Debian: apt-get install nftables)"), || said.clone())
+    let output = world.command(node, "sh", &["-c", &script])?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn privileges() -> TestResult {
+    let world = world()?;
+    let _nginx = world.nginx()?;
+    // The lab of an ordinary user has one user only, who is root there.
+    let users = std::fs::read_to_string("/proc/self/uid_map")?;
+    let one = users.split_whitespace().last().is_some_and(|count| count == "1");
+    {
+        let mut serve = world.serve(SHARED, &["--redirect"])?;
+        let mut connect = world.connect_by(SHARED, &["--redirect"])?;
+        let other = world.serve(SERVE, &[])?;
+        let page = format!("http://{LOCAL}/page");
+        world.get("page", &[&page]).map_err(|e| format!("{e}\n{}", connect.log()))?;
+        for (node, gateway) in
+            [(&world.server, &serve), (&world.client, &connect), (&world.server, &other)]
+        {
+            let found = status(&world, node, gateway.child.id())?;
+            check(found.contains("NoNewPrivs:\t1"), || found.clone())?;
+            for line in found.lines() {
+                let (name, value) = line.split_once(":\t").unwrap_or((line, ""));
+                let good = match name {
+                    "NoNewPrivs" => value == "1",
+                    "Uid" | "Gid" => one || !value.split('\t').any(|id| id == "0"),
+                    "Groups" => one || value.trim().is_empty(),
+                    // CapInh, CapPrm, CapEff, CapBnd, CapAmb; a child would have a line of its own.
+                    _ => value == "0000000000000000",
+                };
+                check(good, || format!("{line}\n{found}\n{}", gateway.log()))?;
+            }
+        }
+        serve.signal("-KILL")?;
+        connect.signal("-TERM")?;
+        check(serve.end()?.is_none() && connect.end()? == Some(0), || connect.log())?;
+        none_left(&world, &world.server)?;
+        none_left(&world, &world.client)?;
+    }
+    Ok(())
 }

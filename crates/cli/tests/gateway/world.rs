@@ -1,13 +1,14 @@
 //! Two machines, a link of 50 ms between them, nginx on one, and gateways on both.
 
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::{Backend, Lab, LabOptions, Node};
+use lab::{Backend, Lab, LabOptions, LinkOptions, Node};
 use tempfile::TempDir;
 use tls::{Identity, KeyType};
 
@@ -48,17 +49,31 @@ pub struct Running {
 impl World {
     /// Enters the lab: to be called first.
     pub fn new(rtt: &str, key: KeyType) -> TestResult<World> {
+        World::with(rtt, key, None)
+    }
+
+    /// With two routers in between, and a link of this MTU between those.
+    pub fn beyond(rtt: &str, key: KeyType, mtu: u32) -> TestResult<World> {
+        World::with(rtt, key, Some(mtu))
+    }
+
+    fn with(rtt: &str, key: KeyType, between: Option<u32>) -> TestResult<World> {
         lab_test::net::enter()?;
         let mut lab =
             Lab::new(LabOptions { seed: 7, backend: Backend::Veth, ..LabOptions::default() })?;
         let client = lab.add_node("client")?;
         let server = lab.add_node("server")?;
-        lab.connect(&client, &server, &linkmodel::Path::symmetric(rtt.parse()?))?;
+        let path = linkmodel::Path::symmetric(rtt.parse()?);
+        match between {
+            None => drop(lab.connect(&client, &server, &path)?),
+            Some(mtu) => route(&mut lab, &client, &server, &path, mtu)?,
+        }
         let folder = Arc::new(tempfile::tempdir()?);
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755))?;
         let world = World { folder, client, server, _lab: lab };
-        for node in [&world.client, &world.server] {
-            // The lab's links have no ARP; ours is to find the kernel, and the kernel us.
+        // The lab's links have no ARP; ours is to find the kernel, and the kernel us. Behind routers
+        // gateways have no address of their own.
+        for node in [&world.client, &world.server].into_iter().filter(|_| between.is_none()) {
             world.command(node, "ip", &["link", "set", "dev", "link1", "arp", "on"])?;
         }
         world.write_identity(key)?;
@@ -133,7 +148,13 @@ impl World {
 
     /// What the connecting gateway tells at [`METRICS`].
     pub fn metrics(&self) -> TestResult<String> {
-        let output = self.curl(&[&format!("http://{METRICS}/metrics")])?;
+        self.metrics_of(&self.client)
+    }
+
+    /// What the gateway on a node tells there.
+    pub fn metrics_of(&self, node: &Node) -> TestResult<String> {
+        let url = format!("http://{METRICS}/metrics");
+        let output = self.command(node, "curl", &["--silent", "--max-time", "30", &url])?;
         Ok(String::from_utf8(output.stdout)?)
     }
 
@@ -213,6 +234,39 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Client, router, small link, router, server.
+fn route(
+    lab: &mut Lab,
+    client: &Node,
+    server: &Node,
+    path: &linkmodel::Path,
+    mtu: u32,
+) -> TestResult<()> {
+    let (near, far) = (lab.add_node("near")?, lab.add_node("far")?);
+    let small = LinkOptions { mtu, ..LinkOptions::default() };
+    let plain = linkmodel::Path::default();
+    let first = lab.connect(client, &near, &plain)?;
+    let middle = lab.connect_with(&near, &far, path, &small)?;
+    let last = lab.connect(&far, server, &plain)?;
+    let networks = [&first, &last].map(|link| link.ends()[0].addr4());
+    for (node, to, by) in [
+        (client, &networks[1], &first.ends()[1]),
+        (&near, &networks[1], &middle.ends()[1]),
+        (&far, &networks[0], &middle.ends()[0]),
+        (server, &networks[0], &last.ends()[0]),
+    ] {
+        let [a, b, c, _] = to.as_ref().map_err(|error| error.to_string())?.octets();
+        node.add_route(Ipv4Addr::new(a, b, c, 0).into(), 24, by.addr4()?.into())?;
+    }
+    // ICMP comes from the routers' address on the small link.
+    client.add_route(Ipv4Addr::new(10, 77, 2, 0).into(), 24, first.ends()[1].addr4()?.into())?;
+    server.add_route(Ipv4Addr::new(10, 77, 2, 0).into(), 24, last.ends()[0].addr4()?.into())?;
+    for router in [&near, &far] {
+        router.sysctl("net.ipv4.ip_forward", "1")?;
+    }
+    Ok(())
 }
 
 impl Running {

@@ -22,7 +22,7 @@ use crate::figures;
 use crate::metrics::{Failure, Metrics};
 use crate::options::ConnectOptions;
 use crate::relay::{Carriage, relay};
-use crate::serve::{Local, broke, drain};
+use crate::serve::{Local, broke, drain, give_up_rights};
 use crate::shutdown::{Ended, Stage};
 use crate::tickets::Tickets;
 use crate::{Error, Summary};
@@ -57,7 +57,8 @@ pub async fn connect(
         }
         None => None,
     };
-    let mut device = Device::open(&options.common, Purpose::Connect(options.to)).await?;
+    let device = Device::open(&options.common, Purpose::Connect(options.to))?;
+    give_up_rights()?;
     let metrics_at = metrics_server.as_ref().and_then(MetricsServer::address);
     let shared = Arc::new(Shared {
         options,
@@ -84,11 +85,10 @@ pub async fn connect(
 
     let mut tasks = JoinSet::new();
     let permits = Arc::new(Semaphore::new(shared.options.common.max_connections));
-    let lost = loop {
+    loop {
         tokio::select! {
             biased;
-            () = ended.reached(Stage::Draining) => break None,
-            lost = device.lost() => break Some(lost),
+            () = ended.reached(Stage::Draining) => break,
             Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             (permit, accepted) = next(&permits, &listener) => match accepted {
                 Ok((local, _)) => {
@@ -103,9 +103,9 @@ pub async fn connect(
                 }
             },
         }
-    };
+    }
     drop(listener);
-    let left = drain(&mut tasks, &mut ended, shared.options.common.drain, lost.is_some()).await;
+    let left = drain(&mut tasks, &mut ended, shared.options.common.drain, false).await;
     for _ in 0..left {
         shared.metrics.failed(Failure::CutOff);
     }
@@ -113,7 +113,7 @@ pub async fn connect(
     if let Some(task) = metrics_task {
         task.abort();
     }
-    lost.map_or(Ok(Summary { cut_off: left }), Err)
+    Ok(Summary { cut_off: left })
 }
 
 type Accepted = std::io::Result<(TcpStream, SocketAddr)>;

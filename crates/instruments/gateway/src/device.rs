@@ -12,8 +12,6 @@ use crate::redirect::{Packets, Redirect};
 
 /// How long a port may be ours after our last segment from it: TIME-WAIT and more.
 const AFTERWARDS: Duration = Duration::from_secs(120);
-/// How often the redirect is looked at.
-const LOOK: Duration = Duration::from_millis(500);
 /// What the TUN device of a redirect needs, so that the kernel routes what comes in by it from an
 /// address that is its own.
 const TUN_SETTINGS: [(&str, &str); 3] =
@@ -28,41 +26,36 @@ pub(crate) struct Device {
     pub(crate) described: String,
     /// The MTU of the interface that packets leave by, in bytes.
     pub(crate) mtu: u16,
-    redirect: Option<Redirect>,
+    _redirect: Option<Redirect>,
     /// The port that no other program may take meanwhile.
     _reserved: Option<socket2::Socket>,
 }
 
 /// What the stack is for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Purpose {
-    /// Peers come to this address.
-    Listen(SocketAddr),
+pub(crate) enum Purpose<'a> {
+    /// Peers come to this address; with a redirect, from these networks only, if there are any.
+    Listen { at: SocketAddr, allowed: &'a [InterfaceAddress] },
     /// We go to this one.
     Connect(SocketAddr),
 }
 
 impl Device {
     /// Opens it. Within a tokio runtime.
-    pub(crate) async fn open(common: &Common, purpose: Purpose) -> Result<Device, Error> {
+    pub(crate) fn open(common: &Common, purpose: Purpose<'_>) -> Result<Device, Error> {
         match &common.place {
             Place::Interface { name } => on_interface(common, name.as_deref(), purpose),
             Place::Tun { name } => on_tun(common, name, purpose),
-            Place::Redirect { name } => by_redirect(common, name.as_deref(), purpose).await,
+            Place::Redirect { name } => by_redirect(common, name.as_deref(), purpose),
         }
-    }
-
-    /// Waits for what the gateway cannot go on without to be lost.
-    pub(crate) async fn lost(&mut self) -> Error {
-        let Some(redirect) = &mut self.redirect else { return std::future::pending().await };
-        while redirect.stands() {
-            tokio::time::sleep(LOOK).await;
-        }
-        Error::RedirectLost
     }
 }
 
-fn on_interface(common: &Common, name: Option<&str>, purpose: Purpose) -> Result<Device, Error> {
+fn on_interface(
+    common: &Common,
+    name: Option<&str>,
+    purpose: Purpose<'_>,
+) -> Result<Device, Error> {
     let routes = Routes::read();
     let own = own_address(common, purpose, name, &routes)?;
     let interface = match name {
@@ -87,7 +80,7 @@ fn on_interface(common: &Common, name: Option<&str>, purpose: Purpose) -> Result
     open(common, options, described, mtu_of(&interface))
 }
 
-fn on_tun(common: &Common, name: &str, purpose: Purpose) -> Result<Device, Error> {
+fn on_tun(common: &Common, name: &str, purpose: Purpose<'_>) -> Result<Device, Error> {
     let own = own_address(common, purpose, None, &Routes::default())?;
     let kernel = other_end(own).ok_or_else(|| {
         Error::options(
@@ -105,11 +98,7 @@ fn on_tun(common: &Common, name: &str, purpose: Purpose) -> Result<Device, Error
     open(common, options, format!("{own} behind {kernel} on {name}"), u16::MAX)
 }
 
-async fn by_redirect(
-    common: &Common,
-    name: Option<&str>,
-    purpose: Purpose,
-) -> Result<Device, Error> {
+fn by_redirect(common: &Common, name: Option<&str>, purpose: Purpose<'_>) -> Result<Device, Error> {
     if common.address.is_some() {
         return Err(Error::options(
             "--redirect takes the machine's own address",
@@ -128,7 +117,7 @@ async fn by_redirect(
         }
     };
     let reserved = match purpose {
-        Purpose::Listen(listen) => Some(reserve(listen)?),
+        Purpose::Listen { at, .. } => Some(reserve(at)?),
         Purpose::Connect(_) => None,
     };
     let tun = format!("wiretax{}", std::process::id() % 1_000_000);
@@ -146,18 +135,20 @@ async fn by_redirect(
     for (setting, value) in TUN_SETTINGS {
         set(&format!("net.ipv4.conf.{tun}.{setting}"), value)?;
     }
+    if let Purpose::Listen { at, allowed } = purpose {
+        let from = if allowed.is_empty() { "anywhere" } else { "the networks of --allow" };
+        tracing::warn!(
+            hint = "limit who may come by --allow, or filter before this machine",
+            "--redirect: packets from {from} to {at} pass by this machine's firewall"
+        );
+    }
     let described = format!("{own} by way of {interface} and {tun}");
-    // nft may take a moment, and the signals are to be heard meanwhile.
-    let starting = tokio::task::spawn_blocking(move || Redirect::start(&interface, &tun, packets));
-    let redirect = starting.await.map_err(|source| Error::System {
-        doing: "starting the redirect",
-        source: std::io::Error::other(source),
-    })??;
-    Ok(Device { stack, described, mtu, redirect: Some(redirect), _reserved: reserved })
+    let redirect = Redirect::start(&interface, &tun, index_of(&tun)?, &packets)?;
+    Ok(Device { stack, described, mtu, _redirect: Some(redirect), _reserved: reserved })
 }
 
 /// The machine's own address, and which packets of it are ours.
-fn redirected(purpose: Purpose, remembered: Duration) -> Result<(Ipv4Addr, Packets), Error> {
+fn redirected(purpose: Purpose<'_>, remembered: Duration) -> Result<(Ipv4Addr, Packets), Error> {
     let not_v4 = |address: IpAddr| {
         Error::options(
             format!("--redirect is for IPv4, and {address} is IPv6"),
@@ -165,7 +156,7 @@ fn redirected(purpose: Purpose, remembered: Duration) -> Result<(Ipv4Addr, Packe
         )
     };
     match purpose {
-        Purpose::Listen(SocketAddr::V4(listen)) => {
+        Purpose::Listen { at: SocketAddr::V4(listen), allowed } => {
             if !machine::is_kernels((*listen.ip()).into()) || listen.ip().is_unspecified() {
                 return Err(Error::options(
                     format!(
@@ -175,7 +166,11 @@ fn redirected(purpose: Purpose, remembered: Duration) -> Result<(Ipv4Addr, Packe
                     "name the machine's own address in --listen, or leave out --redirect",
                 ));
             }
-            Ok((*listen.ip(), Packets::To(listen)))
+            if let Some(v6) = allowed.iter().find(|network| network.address().is_ipv6()) {
+                return Err(not_v4(v6.address()));
+            }
+            let packets = Packets::To { listener: listen, allowed: allowed.to_vec() };
+            Ok((*listen.ip(), packets))
         }
         Purpose::Connect(to @ SocketAddr::V4(from)) => {
             let IpAddr::V4(own) = machine::source_towards(to)? else {
@@ -183,7 +178,9 @@ fn redirected(purpose: Purpose, remembered: Duration) -> Result<(Ipv4Addr, Packe
             };
             Ok((own, Packets::Answers { from, to: own, remembered }))
         }
-        Purpose::Listen(address) | Purpose::Connect(address) => Err(not_v4(address.ip())),
+        Purpose::Listen { at: address, .. } | Purpose::Connect(address) => {
+            Err(not_v4(address.ip()))
+        }
     }
 }
 
@@ -204,11 +201,11 @@ fn reserve(address: SocketAddr) -> Result<socket2::Socket, Error> {
 /// The stack's own address: as given, or that of the listener in its network.
 fn own_address(
     common: &Common,
-    purpose: Purpose,
+    purpose: Purpose<'_>,
     interface: Option<&str>,
     routes: &Routes,
 ) -> Result<InterfaceAddress, Error> {
-    let Purpose::Listen(listen) = purpose else {
+    let Purpose::Listen { at: listen, .. } = purpose else {
         return common.address.ok_or_else(|| {
             Error::options(
                 "the gateway has no address to connect from",
@@ -261,6 +258,14 @@ fn other_end(own: InterfaceAddress) -> Option<InterfaceAddress> {
     InterfaceAddress::new(other, prefix_len).ok()
 }
 
+fn index_of(interface: &str) -> Result<u32, Error> {
+    let failed = |source| Error::System { doing: "asking for a device's index", source };
+    // Any socket knows the devices of its network.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
+    rustix::net::netdevice::name_to_index(socket.map_err(failed)?, interface)
+        .map_err(|error| failed(error.into()))
+}
+
 fn mtu_of(interface: &str) -> u16 {
     const ETHERNET: u16 = 1500;
     let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/mtu"));
@@ -285,7 +290,7 @@ fn open(
     options.tcp = common.tcp();
     let mtu = options.tcp.mtu.min(mtu);
     let stack = Stack::open(options)?;
-    Ok(Device { stack, described, mtu, redirect: None, _reserved: None })
+    Ok(Device { stack, described, mtu, _redirect: None, _reserved: None })
 }
 
 #[cfg(test)]
@@ -313,7 +318,7 @@ mod tests {
         let redirect = common(Place::Redirect { name: None });
         let own = common(Place::Interface { name: None });
         let own = Common { address: Some("192.0.2.9/24".parse().unwrap()), ..own };
-        let listen = |text: &str| Purpose::Listen(text.parse().unwrap());
+        let listen = |text: &str| Purpose::Listen { at: text.parse().unwrap(), allowed: &[] };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for (common, purpose, part) in [
             (&interface, listen("127.0.0.1:443"), "peers can come to"),
@@ -323,7 +328,7 @@ mod tests {
             (&redirect, listen("192.0.2.77:443"), "is none"),
             (&redirect, listen("[2001:db8::1]:443"), "IPv4"),
         ] {
-            let error = runtime.block_on(Device::open(common, purpose)).unwrap_err();
+            let error = runtime.block_on(async { Device::open(common, purpose) }).unwrap_err();
             assert_eq!(error.fault(), Fault::Caller, "{error}");
             assert!(error.remedy().is_some() && error.in_one_text().contains(part), "{error}");
         }

@@ -47,23 +47,15 @@ pub enum Error {
     /// The listener on our TCP was refused.
     #[error(transparent)]
     SslmTcp(#[from] sslmtcp::Error),
-    /// The program `nft` cannot be started.
-    #[error(
-        "the program nft, by which one port is given to the gateway, cannot be started: {source}"
-    )]
-    NoNft {
+    /// The kernel took no such rule.
+    #[error("the kernel's packet filter refused the redirect: {source}")]
+    Redirect {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The kernel took no such rule.
-    #[error("the kernel's packet filter refused the redirect: {said}")]
-    Nft {
-        /// What nft said.
-        said: String,
-    },
-    /// The redirect is gone while the gateway runs.
-    #[error("the redirect of the port is gone, since nft ended")]
-    RedirectLost,
+    /// Rights that are no longer needed cannot be given up.
+    #[error("rights that are no longer needed could not be given up: {0}")]
+    Privileges(#[source] packet::Error),
     /// A setting of the network cannot be written.
     #[error("{name} cannot be set to {value}: {source}")]
     Setting {
@@ -111,9 +103,8 @@ impl Explain for Error {
             | Error::Listen { .. }
             | Error::Stack(_)
             | Error::SslmTcp(_)
-            | Error::NoNft { .. }
-            | Error::Nft { .. }
-            | Error::RedirectLost
+            | Error::Redirect { .. }
+            | Error::Privileges(_)
             | Error::Setting { .. }
             | Error::System { .. } => Fault::Machine,
         }
@@ -135,15 +126,11 @@ impl Explain for Error {
                 }
                 _ => return None,
             },
-            Error::NoNft { .. } => {
-                "install it (Debian: apt-get install nftables), or give the gateway an address of \
-                 its own (--interface)"
-            }
-            Error::Nft { .. } => {
+            Error::Privileges(error) => return error.remedy(),
+            Error::Redirect { .. } => {
                 "see that it has CAP_NET_ADMIN, and the kernel nf_tables with fwd in the netdev \
                  family (Linux 5.12 or later)"
             }
-            Error::RedirectLost => "start the gateway again",
             Error::Setting { .. } => "see that it has CAP_NET_ADMIN, and /proc/sys is writable",
             Error::NoInterface { .. } => "name one with --interface",
             Error::System { .. } => return None,

@@ -7,6 +7,9 @@
 //!
 //! Both keep a bounded number of connections, count what they do ([`metrics`]), and end in stages
 //! ([`ending()`]): no new connections, then a bounded time for the open ones.
+//!
+//! Both give up every right of the process beyond an ordinary user's once they are set up
+//! ([`packet::privileges::drop_privileges`]): the process must have no other thread until then.
 #![forbid(unsafe_code)]
 
 mod complaints;
@@ -18,6 +21,7 @@ mod figures;
 mod machine;
 pub mod metrics;
 mod options;
+mod places;
 mod redirect;
 mod relay;
 mod serve;

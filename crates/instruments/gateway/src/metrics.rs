@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Exposition, Histogram};
-use sslmtcp::Carried;
+use sslmtcp::{Carried, ListenerCounters};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -131,6 +131,11 @@ pub struct Metrics {
     failed: [Counter; FAILURES.len()],
     /// Connections that were turned away since there were as many as may be.
     pub refused_limit: Counter,
+    /// The same, as there were as many of their source as may be.
+    pub refused_source: Counter,
+    displaced: Counter,
+    displaced_by_source: Counter,
+    deferred: Counter,
     /// From the first segment until application data could be sent.
     pub handshake: Histogram,
     /// Application bytes from the local program (connect) or server (serve) to the other gateway.
@@ -172,12 +177,16 @@ impl Metrics {
         }
     }
 
-    /// Takes over the listener's count of handshakes that failed.
-    pub fn set_handshakes_failed(&self, count: u64) {
+    /// Takes over what the listener counts.
+    pub fn take_over(&self, listener: &ListenerCounters) {
         let at = FAILURES.iter().position(|(kind, _)| *kind == Failure::Handshake);
         if let Some(counter) = at.and_then(|at| self.failed.get(at)) {
-            counter.raise_to(count);
+            counter.raise_to(listener.failed + listener.timed_out);
         }
+        self.handshaking.set(listener.handshaking as u64);
+        self.displaced.raise_to(listener.displaced);
+        self.displaced_by_source.raise_to(listener.displaced_by_source);
+        self.deferred.raise_to(listener.deferred);
     }
 
     /// The page for Prometheus.
@@ -199,6 +208,14 @@ impl Metrics {
         }
         let limit = self.refused_limit.get();
         page.counter("refused_limit_total", "Connections turned away at the limit.", limit);
+        let help = "Connections turned away at the limit of one source.";
+        page.counter("refused_source_limit_total", help, self.refused_source.get());
+        let help = "Silent handshakes reset for a newcomer, by the limit that was met.";
+        let mut family = page.counters("handshakes_displaced_total", help);
+        family.line(&[("limit", "all")], self.displaced.get());
+        family.line(&[("limit", "source")], self.displaced_by_source.get());
+        let help = "Handshakes put off until the client's address was validated, for lack of room.";
+        page.counter("handshakes_deferred_total", help, self.deferred.get());
         let help = "Time until application data could be sent.";
         page.histograms("handshake_seconds", help).histogram(&[], &self.handshake);
         let help = "Application bytes, by direction as seen from the unmodified program.";

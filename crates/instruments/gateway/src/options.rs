@@ -66,8 +66,10 @@ impl Common {
     }
 
     pub(crate) fn tcp(&self) -> tcp::Config {
-        // Those at the limit are accepted and closed, so that the peer knows.
-        let spare = self.max_connections / 8 + 64;
+        // Those at the limit are accepted and closed, so that the peer knows; handshakes under way,
+        // of both kinds, are not yet connections.
+        let handshakes = sslmtcp::ListenOptions::default().max_handshakes;
+        let spare = self.max_connections / 8 + 64 + 2 * handshakes;
         tcp::Config {
             max_connections: self.max_connections.saturating_add(spare),
             ..tcp::Config::default()
@@ -84,6 +86,10 @@ pub struct ServeOptions {
     pub listen: SocketAddr,
     /// The unmodified server.
     pub to: SocketAddr,
+    /// With [`Place::Redirect`], the networks whose packets are taken from the kernel; all, if empty.
+    pub allowed: Vec<InterfaceAddress>,
+    /// Connections at once with one IPv4 address, or one IPv6 network of 64 bits, at most.
+    pub max_per_source: usize,
     /// TLS.
     pub tls: tls::Server,
     /// Whether each connection to the server begins with a line that names the peer: the PROXY

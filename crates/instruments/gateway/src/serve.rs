@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{MetricsServer, Page};
+use packet::privileges::Identity;
 use sslmtcp::{SslmTcpListener, SslmTcpStream};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -18,6 +18,7 @@ use crate::device::{Device, Purpose};
 use crate::figures;
 use crate::metrics::{Failure, Metrics};
 use crate::options::ServeOptions;
+use crate::places::{Limit, Places};
 use crate::relay::{Broken, Carriage, Side, relay};
 use crate::shutdown::{Ended, Stage};
 use crate::{Error, Summary};
@@ -48,13 +49,15 @@ pub async fn serve(
         }
         None => None,
     };
-    let mut device = Device::open(&options.common, Purpose::Listen(options.listen)).await?;
+    let purpose = Purpose::Listen { at: options.listen, allowed: &options.allowed };
+    let device = Device::open(&options.common, purpose)?;
     let listen_options = sslmtcp::ListenOptions {
         timeout: options.common.handshake,
         ..sslmtcp::ListenOptions::default()
     };
     let tls = options.tls.clone();
     let listener = SslmTcpListener::bind(&device.stack, options.listen, tls, listen_options)?;
+    give_up_rights()?;
     let listener = Arc::new(listener);
     let metrics_at = metrics_server.as_ref().and_then(MetricsServer::address);
     let to = options.to;
@@ -65,7 +68,7 @@ pub async fn serve(
         let listener = Arc::downgrade(&listener);
         let page: Page = Arc::new(move || {
             if let Some(counters) = listener.upgrade().map(|listener| listener.counters()) {
-                shared.metrics.set_handshakes_failed(counters.failed + counters.timed_out);
+                shared.metrics.take_over(&counters);
             }
             shared.metrics.page("serve", &figures::of(&stack))
         });
@@ -78,23 +81,25 @@ pub async fn serve(
     ready();
 
     let mut tasks = JoinSet::new();
-    let permits = Arc::new(Semaphore::new(shared.options.common.max_connections));
+    let places = Places::new(shared.options.common.max_connections, shared.options.max_per_source);
     let lost = loop {
         tokio::select! {
             biased;
             () = ended.reached(Stage::Draining) => break None,
-            lost = device.lost() => break Some(lost),
             Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok(stream) => match Arc::clone(&permits).try_acquire_owned() {
-                    Ok(permit) => {
+                Ok(stream) => match places.hold(stream.peer_addr().ip().into()) {
+                    Ok(place) => {
                         // What is still to be sent when the relay ends counts too.
-                        stream.keep(permit);
+                        stream.keep(place);
                         let shared = Arc::clone(&shared);
                         tasks.spawn(async move { carry(&shared, stream).await });
                     }
-                    Err(_) => {
-                        shared.metrics.refused_limit.increment();
+                    Err(limit) => {
+                        match limit {
+                            Limit::All => shared.metrics.refused_limit.increment(),
+                            Limit::Source => shared.metrics.refused_source.increment(),
+                        }
                         stream.abort();
                     }
                 },
@@ -113,6 +118,16 @@ pub async fn serve(
         task.abort();
     }
     lost.map_or(Ok(Summary { cut_off: left }), Err)
+}
+
+/// Packet sockets, TUN devices and the netlink socket that owns a redirect's rules need no right once
+/// they are open.
+pub(crate) fn give_up_rights() -> Result<(), Error> {
+    let dropped = packet::privileges::drop_privileges().map_err(Error::Privileges)?;
+    if let Some(Identity { user, group }) = dropped.identity {
+        tracing::info!("continues as user {user} of group {group}");
+    }
+    Ok(())
 }
 
 /// Lets open connections end; how many had to be cut off.

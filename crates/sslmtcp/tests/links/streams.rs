@@ -20,6 +20,7 @@ pub fn tests() -> Vec<Test> {
         Test::new("a_reader_that_waits_holds_the_writer_back", back_pressure),
         Test::new("a_cut_stream_is_an_error", cut),
         Test::new("slow_peers_are_cut_off_and_others_served", slow_peers),
+        Test::new("a_silent_host_displaces_its_own_handshakes", silent_peers),
         Test::new("finished_leaves_though_the_caller_does_nothing", idle_caller),
     ]
 }
@@ -137,34 +138,75 @@ fn cut() -> TestResult {
     )
 }
 
-fn slow_peers() -> TestResult {
-    let site = Site::new(RTT)?;
-    let ends = ends();
-    let to = site.address(Family::V4, PORT)?;
-    let options = ListenOptions {
-        max_handshakes: 2,
-        timeout: Duration::from_millis(300),
-        ..ListenOptions::default()
-    };
-    let listener = site.listen(to, ends.server.clone(), options)?;
-    // They connect and say nothing, or nonsense.
-    let silent = site.pair.client.spawn(move || async move {
+/// Streams of the client's kernel that say these and nothing more.
+fn say(
+    site: &Site,
+    to: std::net::SocketAddr,
+    said: &'static [&'static [u8]],
+) -> TestResult<Vec<TcpStream>> {
+    let saying = site.pair.client.spawn(move || async move {
         let mut streams = Vec::new();
-        for said in [&b""[..], b"\x16\x03\x01\x02", b"GET / HTTP/1.0\r\n\r\n"] {
+        for said in said {
             let mut stream = TcpStream::connect(to).await?;
             stream.write_all(said).await?;
             streams.push(stream);
         }
         Ok::<_, Failure>(streams)
     });
-    let streams = silent.join_within(WAIT)??;
+    saying.join_within(WAIT)?
+}
+
+fn slow_peers() -> TestResult {
+    let site = Site::new(RTT)?;
+    let ends = ends();
+    let to = site.address(Family::V4, PORT)?;
+    let options = ListenOptions { timeout: Duration::from_millis(300), ..ListenOptions::default() };
+    let listener = site.listen(to, ends.server.clone(), options)?;
+    // They connect and say nothing, or nonsense.
+    let streams = say(&site, to, &[b"", b"\x16\x03\x01\x02", b"GET / HTTP/1.0\r\n\r\n"])?;
     let served = site.pair.server.spawn(move || async move {
         answer(listener.accept().await?).await?;
+        while listener.counters().timed_out < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         Ok::<_, Failure>(listener.counters())
     });
     site.ask(to, &ends.client, Ask::new(Embedding::Tls13))?;
     let counters = served.join_within(WAIT)??;
     assert_eq!((counters.timed_out, counters.failed, counters.completed), (2, 1, 1));
+    drop(streams);
+    Ok(())
+}
+
+fn silent_peers() -> TestResult {
+    let site = Site::new(RTT)?;
+    let ends = ends();
+    let to = site.address(Family::V4, PORT)?;
+    // Longer than anyone here waits.
+    let options = ListenOptions {
+        max_handshakes: 4,
+        max_handshakes_per_source: 2,
+        timeout: 3 * WAIT,
+        ..ListenOptions::default()
+    };
+    let listener = site.listen(to, ends.server.clone(), options)?;
+    // The third and the fourth take the places of the first and the second.
+    let mut streams = say(&site, to, &[b"", b"\x16\x03", b"", b""])?;
+    let first = streams.remove(0);
+    let cut = site.pair.client.spawn(move || async move {
+        let mut first = first;
+        Ok::<_, Failure>(first.read(&mut [0]).await.map_err(|error| error.kind()))
+    });
+    assert_eq!(cut.join_within(WAIT)??, Err(io::ErrorKind::ConnectionReset));
+    let served = site.pair.server.spawn(move || async move {
+        answer(listener.accept().await?).await?;
+        Ok::<_, Failure>(listener.counters())
+    });
+    // Another source: nobody's place is taken.
+    site.ask(to, &ends.client, Ask::new(Embedding::Tls13))?;
+    let counters = served.join_within(WAIT)??;
+    assert_eq!((counters.displaced, counters.displaced_by_source), (0, 2));
+    assert_eq!((counters.timed_out, counters.failed, counters.completed), (0, 0, 1));
     drop(streams);
     Ok(())
 }
