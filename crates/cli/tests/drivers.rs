@@ -222,3 +222,34 @@ fn an_interrupt_keeps_what_was_built_and_leaves_no_half() {
     assert!(talk(&output).contains("a-good: was built before"), "{}", talk(&output));
     assert_eq!(built(folder.path()).len(), 3);
 }
+
+#[test]
+fn the_folder_of_sources_that_was_found_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    sources(folder.path(), &[("one", "1.0", GOOD)]);
+    fs::rename(folder.path().join("sources"), folder.path().join("drivers")).unwrap();
+    let list = |arguments: &[&str]| {
+        let mut command = wiretax(folder.path());
+        command.args(["drivers", "list"]).args(arguments).env("XDG_CACHE_HOME", folder.path());
+        command.output().unwrap()
+    };
+    let output = list(&[]);
+    assert!(output.status.success(), "{}", talk(&output));
+    let found = folder.path().canonicalize().unwrap().join("drivers");
+    assert_eq!(talk(&output), format!("drivers of {}\n", found.display()));
+    // Whoever names it knows.
+    let output = list(&["--drivers", "drivers"]);
+    assert!(output.status.success() && talk(&output).is_empty(), "{}", talk(&output));
+}
+
+#[test]
+fn without_a_folder_of_the_user_s_own_nothing_is_built_or_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = wiretax(folder.path());
+    command.args(["drivers", "list"]).env_remove("HOME").env_remove("XDG_CACHE_HOME");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
+    let text = talk(&output);
+    assert!(text.contains("error: neither HOME nor XDG_CACHE_HOME is set"), "{text}");
+    assert!(text.contains("hint: set one of them"), "{text}");
+}

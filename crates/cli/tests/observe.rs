@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -91,6 +92,55 @@ fn addresses_are_hidden_everywhere() {
 }
 
 #[test]
+fn the_report_s_command_can_be_given_to_a_shell() {
+    let folder = folder();
+    std::fs::copy(capture("tls1.2.pcap"), folder.path().join("of today; $HOME.pcap")).unwrap();
+    let output = run(folder.path(), &["observe", "of today; $HOME.pcap", "--html", "r.html"]);
+    assert!(output.status.success(), "{}", talk(&output));
+    let report = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    let report = report.replace("&#39;", "'").replace("&#x27;", "'");
+    assert!(report.contains("observe 'of today; $HOME.pcap' --html r.html"));
+}
+
+#[test]
+fn without_rights_the_hint_is_printed_once() {
+    let folder = folder();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let program = folder.path().join("wiretax");
+    std::fs::copy(wiretax(folder.path()).get_program(), &program).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(&program)
+        .args(["observe", "--interface", "lo"])
+        .env("NO_COLOR", "1")
+        .output();
+    let Ok(output) = output else {
+        lab_test::skip!(lab_test::Need::UtilLinux, "setpriv is not on this machine");
+    };
+    let text = talk(&output);
+    if text.contains("setpriv: ") {
+        lab_test::skip!(lab_test::Need::Root, "this user may not become another: {text}");
+    }
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert_eq!(text.matches("setcap").count(), 1, "{text}");
+    assert_eq!(text.matches("CAP_NET_RAW").count(), 0, "{text}");
+    assert!(text.lines().any(|line| line.starts_with("hint: ")), "{text}");
+}
+
+#[test]
+fn metrics_are_for_this_machine_unless_others_are_allowed() {
+    let folder = folder();
+    let arguments = ["observe", &capture("tls1.2.pcap"), "--prometheus", "0.0.0.0:0"];
+    let output = run(folder.path(), &arguments);
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--prometheus 0.0.0.0:0: other machines could come there"), "{text}");
+    assert!(text.contains("hint: write 127.0.0.1, or add --allow-remote"), "{text}");
+    let output = run(folder.path(), &[&arguments[..], &["--allow-remote"]].concat());
+    assert!(output.status.success(), "{}", talk(&output));
+}
+
+#[test]
 fn the_clients_round_trips_are_weights_for_the_handshake_study() {
     let folder = folder();
     let output = run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--rtt-out", "c.json"]);
@@ -108,6 +158,11 @@ fn parquet_is_partitioned_by_the_hour_of_the_capture() {
     let output = run(folder.path(), &["observe", &capture("tls1.2.pcap"), "--parquet", "rows"]);
     assert!(output.status.success(), "{}", talk(&output));
     let files = crate::support::files_below(&folder.path().join("rows"));
+    for file in files.iter().filter(|file| file.ends_with(".parquet")) {
+        // Addresses are in them.
+        let file = folder.path().join("rows").join(file);
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600, "{}", file.display());
+    }
     let of = |table: &str| {
         files.iter().filter(|file| file.starts_with(table) && file.ends_with(".parquet")).count()
     };

@@ -4,6 +4,7 @@
 mod args;
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
@@ -22,12 +23,23 @@ const USUAL: Duration = Duration::from_secs(150);
 
 /// Lists or builds drivers.
 pub fn drivers(args: &DriversArgs, diagnostics: &Diagnostics) -> Outcome {
+    say_sources(args.drivers.as_deref(), diagnostics)?;
     let folders = Folders::find(args.drivers.as_deref())?;
     let catalog = Catalog::read(&folders)?;
     match &args.command {
         DriversCommand::List(json) => list(&catalog, json.json),
         DriversCommand::Build { names } => build(&catalog, names, diagnostics),
     }
+}
+
+/// Says which folder the drivers' sources are taken from, unless it was given: what is there is built
+/// and loaded, and one of the current folder is found first.
+pub fn say_sources(given: Option<&Path>, diagnostics: &Diagnostics) -> Result<(), Problem> {
+    if let (None, Some(sources)) = (given, Folders::find(given)?.sources) {
+        let shown = sources.canonicalize().unwrap_or(sources);
+        diagnostics.note(format!("drivers of {}", shown.display()));
+    }
+    Ok(())
 }
 
 /// Does one job that comes on standard input: the host process of a measurement.

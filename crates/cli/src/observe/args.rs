@@ -122,17 +122,22 @@ pub struct ResultArgs {
     /// Serve histograms to Prometheus at this address, as 127.0.0.1:9464
     #[arg(long, value_name = "ADDR")]
     pub prometheus: Option<SocketAddr>,
+    /// Let other machines come to --prometheus
+    #[arg(long, requires = "prometheus")]
+    pub allow_remote: bool,
     /// Write the clients' round-trip times, for `wiretax handshake --clients`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub rtt_out: Option<PathBuf>,
     /// Hide addresses in everything that is written: none, truncate, truncate:24/48, or hash (under
-    /// a key, common prefixes stay common)
+    /// a key, common prefixes stay common). Records of one client can still be linked: by ports,
+    /// times, JA3 and JA4, host names unless --anonymise-names, and by its hash
     #[arg(value_parser = value::<Addresses>, long, value_name = "HOW", default_value = "none", num_args = 0..=1, default_missing_value = "truncate", require_equals = true)]
     pub anonymise: Addresses,
     /// Hide host names too, as tokens under the key
     #[arg(long)]
     pub anonymise_names: bool,
-    /// The key: 64 hexadecimal digits; without it a new one is drawn, and forgotten
+    /// The key: 64 hexadecimal digits; without it a new one is drawn, and forgotten. Runs with one
+    /// key can be linked with each other
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub anonymise_key: Option<PathBuf>,
 }

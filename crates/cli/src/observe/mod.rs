@@ -106,6 +106,7 @@ fn serve_metrics(
     diagnostics: &Diagnostics,
 ) -> Result<(), Problem> {
     let Some(address) = args.results.prometheus else { return Ok(()) };
+    crate::remote::only_local("--prometheus", address, args.results.allow_remote)?;
     let page = reading.count_for_metrics();
     let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()));
     let listening = listening.map_err(|error| {

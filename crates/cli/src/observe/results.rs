@@ -52,7 +52,7 @@ pub fn publish(
     }
     if let (Some(file), Some(findings)) = (files.html, &found) {
         let mut report = findings.report()?;
-        report.command = std::env::args().collect::<Vec<_>>().join(" ");
+        report.command = record::command_line(std::env::args());
         diagnostics.note(format!("report: {}", file.path().display()));
         file.write(&report::render(&report))?;
     }

@@ -10,6 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
 use crate::studies::{
     Measurement, Part, Questions, STUDIES, at_scale, measure, recorded_in, recorded_parts,
+    say_sources,
 };
 
 /// Measures each study's plan of the scale, or continues with those that a folder was measured by.
@@ -24,6 +25,7 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
             for study in STUDIES.iter().filter(|study| study.in_run()) {
                 let matches =
                     at_scale(*study, &args.scale, seed.unwrap_or(1)).blame(Fault::Caller)?;
+                say_sources(&matches, diagnostics)?;
                 let plan = study.plan(&Options::new(&matches))?;
                 recorded.insert(study.name().to_owned(), plan.value());
                 parts.push(Part { study: *study, plan });

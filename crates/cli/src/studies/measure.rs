@@ -49,6 +49,7 @@ pub fn one_study(
     diagnostics: &Diagnostics,
 ) -> Outcome {
     let options = Options::new(matches);
+    say_sources(matches, diagnostics)?;
     let out = OutArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let shaped = command::plan_options(study).iter().any(|name| options.given(name));
     // The options of the first session may be given again; the recorder holds them against its plan.
@@ -81,6 +82,14 @@ pub fn one_study(
         keep_captures: options.flag("keep_captures"),
     };
     measure(measurement, diagnostics)
+}
+
+/// Says which drivers' sources are used, where a study has an option for them.
+pub fn say_sources(matches: &ArgMatches, diagnostics: &Diagnostics) -> Result<(), Problem> {
+    match matches.try_get_one::<PathBuf>("drivers") {
+        Ok(given) => crate::drivers::say_sources(given.map(PathBuf::as_path), diagnostics),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The plan by which the results in a folder were measured.

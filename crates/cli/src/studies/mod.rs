@@ -9,7 +9,9 @@ mod results;
 use study::Study;
 
 pub use command::{at_scale, attach, find};
-pub use measure::{Measurement, Part, measure, one_study, recorded_in, recorded_parts};
+pub use measure::{
+    Measurement, Part, measure, one_study, recorded_in, recorded_parts, say_sources,
+};
 pub use results::{Questions, Results};
 
 /// The studies, in the order in which `wiretax run` measures and reports them.

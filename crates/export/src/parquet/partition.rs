@@ -1,8 +1,9 @@
 //! One table of a data set: its hours and their files.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::marker::PhantomData;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::Options;
@@ -96,8 +97,12 @@ impl<R: Table> TableWriter<R> {
     }
 }
 
+/// Rows say who spoke with whom: only their owner reads them, whatever the umask.
+const MODE: u32 = 0o600;
+
 fn write_synced(path: &Path, batch: Batch) -> Result<(), Error> {
-    let file = File::create(path).map_err(Error::io(path))?;
+    let new = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    let file = new.map_err(Error::io(path))?;
     let file = batch.write(file).map_err(Error::parquet(path))?;
     file.sync_all().map_err(Error::io(path))
 }

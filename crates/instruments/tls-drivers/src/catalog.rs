@@ -1,5 +1,6 @@
 //! Which drivers there are, and which of them are built.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ impl Folders {
     /// user's (`XDG_CACHE_HOME`, else `~/.cache`).
     ///
     /// # Errors
-    /// If the folder given holds no drivers.
+    /// If the folder given holds no drivers; if neither variable is set, since a place that others
+    /// can guess and write to is none for what is loaded.
     pub fn find(given: Option<&Path>) -> Result<Self, Error> {
         let is_there = |folder: &Path| folder.join("include/wiretax_driver.h").is_file();
         let sources = match given {
@@ -36,12 +38,7 @@ impl Folders {
                     .find(|folder| is_there(folder))
             }
         };
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let cache = variable("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")));
-        let cache = cache.unwrap_or_else(std::env::temp_dir).join("wiretax");
-        Ok(Self { sources, cache })
+        Ok(Self { sources, cache: cache(|name| std::env::var_os(name))? })
     }
 
     /// Built drivers, a folder each.
@@ -49,6 +46,14 @@ impl Folders {
     pub fn built(&self) -> PathBuf {
         self.cache.join("drivers")
     }
+}
+
+/// The user's cache, by the variables that say where it is (XDG Base Directory Specification).
+fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
+    // A relative path is to be ignored; so would be one below whatever folder is the current one.
+    let folder = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    Ok(cache.ok_or(Error::NoCache)?.join("wiretax"))
 }
 
 /// A fact about a library that no test can show.
@@ -348,6 +353,24 @@ mod tests {
         }
         let folders = Folders { sources: Some(sources), cache: folder.path().join("cache") };
         (folder, folders)
+    }
+
+    #[test]
+    fn the_cache_is_the_users_or_none() {
+        let cache = |xdg: Option<&str>, home: Option<&str>| {
+            let found = super::cache(|name| match name {
+                "XDG_CACHE_HOME" => xdg.map(OsString::from),
+                _ => home.map(OsString::from),
+            });
+            found.ok().map(|path| path.display().to_string())
+        };
+        assert_eq!(cache(Some("/c"), Some("/h")).as_deref(), Some("/c/wiretax"));
+        assert_eq!(cache(None, Some("/h")).as_deref(), Some("/h/.cache/wiretax"));
+        assert_eq!(cache(Some(""), Some("/h")).as_deref(), Some("/h/.cache/wiretax"));
+        assert_eq!(cache(Some("c"), Some("/h")).as_deref(), Some("/h/.cache/wiretax"));
+        for (xdg, home) in [(None, None), (None, Some("")), (Some("c"), Some("h"))] {
+            assert_eq!(cache(xdg, home), None, "{xdg:?} {home:?}");
+        }
     }
 
     #[test]

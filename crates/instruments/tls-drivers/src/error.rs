@@ -120,6 +120,9 @@ pub enum Error {
     /// There is no folder with the drivers' sources.
     #[error("no drivers are found at {}", .0.display())]
     NoSources(PathBuf),
+    /// The user has no folder for what is built, and loaded later.
+    #[error("neither HOME nor XDG_CACHE_HOME is set to a folder for what is built")]
+    NoCache,
 }
 
 impl Explain for DriverError {
@@ -151,6 +154,7 @@ impl Explain for Error {
             Error::NoSources(_) => {
                 Some("run `make drivers` in a checkout, or give --drivers".into())
             }
+            Error::NoCache => Some("set one of them to a folder that only you can write to".into()),
             Error::Description { .. } | Error::File { .. } => None,
         }
     }

@@ -44,7 +44,7 @@ pub use error::{Error, LineProblem, Problem};
 pub use export::export_csv;
 pub use finished::Finished;
 pub use line::{MAX_LINE, parse_line};
-pub use manifest::{Manifest, Schema, Session, Tool, parse_manifest};
+pub use manifest::{Manifest, Schema, Session, Tool, command_line, parse_manifest};
 pub use plan::{Difference, plan_hash};
 pub use recorder::{Recorder, Resumed};
 pub use run::{Run, Samples, TornLine};

@@ -110,7 +110,8 @@ impl Session {
 }
 
 /// Arguments as one line for a POSIX shell.
-fn command_line(arguments: impl Iterator<Item = String>) -> String {
+#[must_use]
+pub fn command_line(arguments: impl Iterator<Item = String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c);
     let quoted: Vec<String> = arguments
         .map(|argument| {

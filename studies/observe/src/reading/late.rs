@@ -1,8 +1,8 @@
 //! Files that are written at the end.
 
 use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use capture::Identity;
@@ -23,7 +23,10 @@ impl Late {
     /// It cannot be.
     pub fn claim(path: &Path, keep_open: bool) -> Result<Late, Problem> {
         let was_there = path.exists();
-        let opened = File::options().write(true).create(true).truncate(keep_open).open(path);
+        let opened = match capture::identity_after().filter(|_| keep_open) {
+            Some(identity) => open_as_root(path, identity),
+            None => File::options().write(true).create(true).truncate(keep_open).open(path),
+        };
         let file = opened.map_err(|error| {
             let what = format!("{} cannot be written", path.display());
             Problem::of(Fault::Results, error).while_doing(what).with_remedy("name another file")
@@ -55,6 +58,25 @@ impl Late {
     }
 }
 
+/// Opens an output while the process is root, whoever can write to its folder: what is there must be a
+/// regular file by one name, not a link to another. A new one is given to whom the process will run as.
+fn open_as_root(path: &Path, Identity { user, group }: Identity) -> io::Result<File> {
+    let mut options = File::options();
+    let options = options.write(true).custom_flags(libc::O_NOFOLLOW);
+    match options.clone().create_new(true).open(path) {
+        Ok(new) => fchown(&new, Some(user), Some(group)).map(|()| new),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let file = options.open(path)?;
+            let found = file.metadata()?;
+            if !found.is_file() || found.nlink() != 1 {
+                return Err(io::Error::other("root writes to regular files of one name only"));
+            }
+            file.set_len(0).map(|()| file)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut new = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
@@ -70,20 +92,61 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 /// It belongs to root and was there before, or cannot be given.
 pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Problem> {
     let failed = || format!("{} cannot be given to the user who called", folder.display());
-    let owner = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.uid());
+    // By descriptor: a name may stand for something else by the time that it is given away.
+    let folder_at = |path: &Path| {
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        File::options().read(true).custom_flags(flags).open(path)
+    };
     let Some(Identity { user, group }) = capture::identity_after() else { return Ok(()) };
-    if !is_new && owner(folder).blame(Fault::Results).while_doing(failed)? == 0 {
+    let owner = std::fs::metadata(folder).map(|metadata| metadata.uid());
+    if !is_new && owner.blame(Fault::Results).while_doing(failed)? == 0 {
         let shown = folder.display();
         let what = format!("{shown} belongs to root, and a capture continues as user {user}");
         let remedy = format!("name a new folder, or `chown -R {user} {shown}`");
         return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
     }
     for entry in ["", "connections", "endings"] {
-        let path = folder.join(entry);
-        if owner(&path).is_ok_and(|owner| owner == 0) {
-            let given = chown(&path, Some(user), Some(group));
+        let opened = match folder_at(&folder.join(entry)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.blame(Fault::Results).while_doing(failed)?,
+        };
+        let owner = opened.metadata().map(|metadata| metadata.uid());
+        if owner.is_ok_and(|owner| owner == 0) {
+            let given = fchown(&opened, Some(user), Some(group));
             given.blame(Fault::Results).while_doing(failed)?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn root_follows_no_link_to_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let own = fs::metadata(folder.path()).unwrap();
+        // Giving a file to oneself needs no right.
+        let identity = Identity { user: own.uid(), group: own.gid() };
+        fs::write(at("theirs"), "text").unwrap();
+        symlink(at("theirs"), at("link")).unwrap();
+        symlink(at("nowhere"), at("dangling")).unwrap();
+        fs::hard_link(at("theirs"), at("second")).unwrap();
+        for name in ["link", "dangling", "second", "theirs"] {
+            assert!(open_as_root(&at(name), identity).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("theirs")).unwrap(), "text");
+        assert!(!at("nowhere").exists());
+        fs::remove_file(at("second")).unwrap();
+        for name in ["theirs", "new"] {
+            let mut file = open_as_root(&at(name), identity).unwrap();
+            file.write_all(b"new").unwrap();
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), "new");
+        }
+    }
 }
