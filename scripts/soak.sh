@@ -20,23 +20,9 @@ out=target/soak
 rm -rf "$out"
 mkdir -p "$out"
 
-# Lines `crate:program path`: those named `lab`, and those that start processes, watch the clock or
-# listen on loopback.
-programs() {
-    cargo test --workspace --locked --no-run --message-format=json 2>"$out/build.log" |
-        sed -n 's/.*"package_id":"[^"]*[/#]\([a-z0-9-]*\)[#@][^"]*".*"target":{"kind":\["\(test\|lib\)"\].*"name":"\([a-z0-9_-]*\)".*"executable":"\([^"]*\)".*/\1 \2 \3 \4/p' |
-        while read -r crate kind name path; do
-            case $crate:$kind:$name in
-                *:test:lab | *:test:hosts | *:test:peers | *:test:preload | *:test:counts | \
-                    cli:test:it | conn:test:it | load:test:it | tls-drivers:test:measure | \
-                    gateway:lib:* | load:lib:* | pump:lib:* | runtimes:lib:* | metrics:lib:*)
-                    echo "$crate:$name $path" ;;
-            esac
-        done
-}
 echo "soak: building" >&2
-programs >"$out/programs" || { tail -n 20 "$out/build.log" >&2; exit 1; }
-[ -s "$out/programs" ] || { echo "soak: there is no test program" >&2; tail -n 20 "$out/build.log" >&2; exit 1; }
+scripts/test-programs.sh | sed -n 's/^timed \([^ ]*\) [^ ]* \([^ ]*\) [^ ]* \(.*\)/\1:\2 \3/p' >"$out/programs"
+[ -s "$out/programs" ] || { echo "soak: there is no test program" >&2; exit 1; }
 
 # Every test as a line `program path test`.
 while read -r program path; do

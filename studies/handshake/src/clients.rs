@@ -33,7 +33,7 @@ impl Explain for ClientsError {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            ClientsError::Observed(_) => None,
+            ClientsError::Observed(error) => error.remedy(),
             ClientsError::Lines(error) => error.remedy(),
         }
     }

@@ -1,8 +1,10 @@
 //! The ways to set up a secure connection that the study compares.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -66,14 +68,22 @@ pub struct Mode {
 
 /// A name that no mode has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no mode is called `{name}`; there are: all, {}", known_names())]
+#[error("no mode is called `{name}`")]
 pub struct UnknownMode {
     /// The name as given.
     pub name: String,
 }
 
-fn known_names() -> String {
-    Mode::known().iter().map(Mode::to_string).collect::<Vec<_>>().join(", ")
+impl Explain for UnknownMode {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let known = Mode::known();
+        let names: Vec<String> = known.iter().map(Mode::to_string).collect();
+        Some(format!("choose from all, {}", names.join(", ")).into())
+    }
 }
 
 const TCP_TRANSPORTS: [Transport; 3] =

@@ -133,7 +133,7 @@ impl Library {
 
 /// A name that matches nothing. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no library is called `{name}`; there are: {known}")]
+#[error("no library is called `{name}`")]
 pub struct UnknownLibrary {
     /// The name as given.
     pub name: String,
@@ -147,7 +147,10 @@ impl Explain for UnknownLibrary {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("name one, or default, built, all, or a pattern such as openssl-*".into())
+        let Self { known, .. } = self;
+        Some(
+            format!("choose from default, built, all, a pattern such as openssl-*, {known}").into(),
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// The caller's fault: a name that stands for nothing here.
-    #[error("there is no {what} `{given}`; there are: {}", .known.join(", "))]
+    #[error("there is no {what} `{given}`")]
     Unknown {
         /// What was to be named.
         what: &'static str,
@@ -81,7 +81,7 @@ pub enum Error {
         reason: String,
     },
     /// A step of a build failed.
-    #[error("{what} failed: {reason}; its log: {}", .log.display())]
+    #[error("{what} failed: {reason} ({})", .log.display())]
     Build {
         /// The step.
         what: String,
@@ -151,6 +151,7 @@ impl Explain for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
+            Error::Unknown { known, .. } => format!("choose from {}", known.join(", ")).into(),
             Error::NoLightLocks { .. } => "--locks pthread".into(),
             Error::Folder(_) => "set TMPDIR to a short path without spaces".into(),
             Error::NoSdk { library, .. } => format!(

@@ -1,19 +1,32 @@
 //! A workload's name as people write it: `full`, `chain:10`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use fault::{Explain, Fault};
 use thiserror::Error;
 
 use crate::Workload;
 
 /// A text that names no workload. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "no workload is called `{0}`; there are: full, resume, chain[:PROXIES up to {MOST_PROXIES}], \
-     bulk[:BYTES up to {RECORD}], footprint[:CONNECTIONS up to {MOST_CONNECTIONS}]"
-)]
+#[error("no workload is called `{0}`")]
 pub struct UnknownWorkload(pub String);
+
+impl Explain for UnknownWorkload {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let names = format!(
+            "choose from full, resume, chain[:PROXIES up to {MOST_PROXIES}], bulk[:BYTES up to {RECORD}], \
+             footprint[:CONNECTIONS up to {MOST_CONNECTIONS}]"
+        );
+        Some(names.into())
+    }
+}
 
 /// Proxies of a chain, as the document has them, and at most.
 const PROXIES: usize = 10;

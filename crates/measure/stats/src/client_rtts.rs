@@ -12,6 +12,9 @@
 //!
 //! A round trip is that of the TCP handshake: from the SYN until the SYN+ACK's acknowledgment.
 
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -61,18 +64,16 @@ pub struct RttQuantile {
 #[non_exhaustive]
 pub enum RttError {
     /// It is longer than is read.
-    #[error(
-        "it is {0} bytes long, and no file of round-trip times is; give what `--rtt-out` wrote"
-    )]
+    #[error("it is {0} bytes long, and no file of round-trip times is")]
     TooLong(usize),
     /// It is no JSON, or members are missing.
     #[error("it is not what `--rtt-out` writes: {0}")]
     Json(#[from] serde_json::Error),
     /// It is another format.
-    #[error("its format is `{0}`, not `{FORMAT}`; give what `--rtt-out` wrote")]
+    #[error("its format is `{0}`, not `{FORMAT}`")]
     Format(String),
     /// It is of another version.
-    #[error("it is of version {0}; this program reads version {VERSION}: write it again")]
+    #[error("it is of version {0}, and this program reads version {VERSION}")]
     Version(u32),
     /// A time is none.
     #[error("point {index}: {ms} is not a time of 0 ms or more")]
@@ -93,8 +94,22 @@ pub enum RttError {
         connections: u64,
     },
     /// There are no round-trip times.
-    #[error("no round-trip time is in it; capture where the TCP handshakes pass")]
+    #[error("no round-trip time is in it")]
     Empty,
+}
+
+impl Explain for RttError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            RttError::Empty => "capture where the TCP handshakes pass".into(),
+            RttError::Version(_) => "write it again with `wiretax observe --rtt-out FILE`".into(),
+            _ => "give what `wiretax observe --rtt-out FILE` wrote".into(),
+        })
+    }
 }
 
 impl ClientRtts {

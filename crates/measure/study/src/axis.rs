@@ -2,10 +2,8 @@
 //! crossing, command-line option, the sample's field and the command that measures a row again all
 //! come from there.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::str::FromStr;
 
 use clap::{Arg, Command};
@@ -43,17 +41,15 @@ impl Explain for UnknownValue {
 ///
 /// # Errors
 /// [`UnknownValue`].
-pub fn read_value<T: FromStr<Err: Display + 'static>>(
+pub fn read_value<T: FromStr<Err: Explain>>(
     axis: &'static str,
     word: &str,
 ) -> Result<T, UnknownValue> {
-    word.parse().map_err(|error: T::Err| {
-        // What quantities and choices say of themselves; other errors have no remedy of their own.
-        let any: &dyn Any = &error;
-        let quantity = any.downcast_ref::<units::ParseError>().and_then(Explain::remedy);
-        let choice = || any.downcast_ref::<units::UnknownName>().and_then(Explain::remedy);
-        let (word, why) = (word.to_owned(), error.to_string());
-        UnknownValue { axis, word, why, remedy: quantity.or_else(choice) }
+    word.parse().map_err(|error: T::Err| UnknownValue {
+        axis,
+        word: word.to_owned(),
+        why: error.to_string(),
+        remedy: error.remedy(),
     })
 }
 

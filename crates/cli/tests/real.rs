@@ -1,0 +1,81 @@
+//! Real TLS libraries and a real HAProxy: built from their sources and measured, as a user does. They are
+//! built for minutes, so `make test` leaves these tests out and `.ci/run` runs them:
+//! `cargo test -p cli --test it real -- --ignored`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use record::{Outcome, Run};
+
+use crate::support::{data, talk, wiretax};
+
+const LIBRARIES: [&str; 2] = ["rustls-ring", "openssl-3.5.5"];
+
+/// The program with a cache that stays between the tests of a build folder.
+fn cached(folder: &Path) -> Command {
+    let mut command = wiretax(folder);
+    command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+    command
+}
+
+fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
+    let output = cached(folder).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}\n{}{}", data(&output), talk(&output));
+    output
+}
+
+fn build(folder: &Path) {
+    succeeds(folder, &[&["drivers", "build"], &LIBRARIES[..]].concat());
+}
+
+/// Every sample is complete, each library has some, and the values are what they can be.
+fn measured(folder: &Path, libraries: &[&str], values: &[&str]) {
+    let run = Run::open(folder).unwrap();
+    assert!(!run.samples.is_empty());
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}: {:?}", sample.command, sample.labels);
+        for value in values {
+            let found = sample.values.get(*value).copied();
+            assert!(found.is_some_and(|found| found > 0.0), "{value}: {:?}", sample.values);
+        }
+    }
+    for library in libraries {
+        let of_it = |sample: &&record::Sample| sample.point["library"] == *library;
+        assert!(run.samples.iter().find(of_it).is_some(), "no sample of {library}");
+    }
+}
+
+#[test]
+#[ignore = "builds TLS libraries for minutes: .ci/run runs it"]
+fn real_libraries_are_built_measured_and_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let list = data(&succeeds(folder.path(), &["drivers", "list"]));
+    for library in LIBRARIES {
+        let line = list.lines().find(|line| line.starts_with(library)).unwrap();
+        assert!(!line.contains("not built"), "{line}");
+    }
+    let libraries = LIBRARIES.join(",");
+    let sweep =
+        ["stacks", "--libraries", &libraries, "--workload", "full,resume", "--threads", "1"];
+    let rest =
+        ["--wire", "memory", "--version", "tls1.3", "--key", "ecdsa-p256", "--client", "same"];
+    let few = ["--repeat", "4", "--ms", "50", "--out", "r"];
+    let output = succeeds(folder.path(), &[&sweep[..], &rest, &few].concat());
+    measured(&folder.path().join("r"), &LIBRARIES, &["server_cpu_us"]);
+    for library in LIBRARIES {
+        assert!(data(&output).contains(library), "{library} is printed: {}", data(&output));
+    }
+}
+
+#[test]
+#[ignore = "builds HAProxy for minutes: .ci/run runs it"]
+fn a_real_haproxy_is_built_and_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let places = ["--scenario", "full,chain", "--proxies", "2", "--threads", "1"];
+    let few = ["--duration", "300ms", "--repeat", "1", "--library", "openssl-3.5.5", "--out", "r"];
+    let output = succeeds(folder.path(), &[&["stacks", "haproxy"], &places[..], &few].concat());
+    measured(&folder.path().join("r"), &["openssl-3.5.5"], &["connections_per_second"]);
+    assert!(data(&output).contains("openssl-3.5.5"), "{}", data(&output));
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds the workspace's test programs and prints a line for each: `timed` if it uses the lab, a clock or
+# other programs, else `pure`; its crate, kind (lib, bin or test), name, package folder and path.
+# usage: scripts/test-programs.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+"${CARGO:-cargo}" test --workspace --locked --no-run --message-format=json-render-diagnostics |
+    sed -n 's/.*"package_id":"[^"#]*#\([^"]*\)","manifest_path":"\([^"]*\)\/Cargo\.toml".*"target":{"kind":\["\([a-z]*\)"\].*"name":"\([a-z0-9_-]*\)".*"test":true.*"executable":"\([^"]*\)".*/\1 \2 \3 \4 \5/p' |
+    while read -r id folder kind name path; do
+        # A package that is called as its folder is has its version only.
+        crate=${id%@*}
+        [ "$crate" != "$id" ] || crate=${folder##*/}
+        case $crate:$kind:$name in
+            *:test:lab | *:test:hosts | *:test:peers | *:test:preload | *:test:counts | \
+                host:test:places | cli:test:* | conn:test:it | load:test:it | tls-drivers:test:measure | \
+                gateway:lib:* | load:lib:* | pump:* | runtimes:lib:* | metrics:lib:*) lane=timed ;;
+            *) lane=pure ;;
+        esac
+        echo "$lane $crate $kind $name $folder $path"
+    done
