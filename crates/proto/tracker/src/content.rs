@@ -1,8 +1,6 @@
 //! What a TCP connection's streams hold: TLS from the first byte, TLS after another protocol, as
 //! STARTTLS and HTTP's CONNECT have it, or another protocol alone.
 
-use std::sync::Arc;
-
 use crate::keylog::KeyLog;
 use crate::side::{Pair, Sender};
 use crate::tls::{Handshake, Mark};
@@ -53,24 +51,18 @@ pub(crate) struct Content {
     state: State,
     /// Bytes of each stream that were no TLS.
     plain: Pair<u64>,
-    key_log: Option<Arc<KeyLog>>,
 }
 
 impl Content {
     /// Nothing is known.
     pub(crate) fn new() -> Self {
-        Content { state: State::Unknown, plain: Pair::default(), key_log: None }
-    }
-
-    /// Gives it keys.
-    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
-        self.key_log = key_log;
+        Content { state: State::Unknown, plain: Pair::default() }
     }
 
     /// Takes it to be TLS from here on, whatever the bytes are.
     pub(crate) fn begin_tls(&mut self) {
         if !matches!(self.state, State::Tls(_)) {
-            let handshake = Handshake::new(self.plain, self.key_log.clone());
+            let handshake = Handshake::new(self.plain);
             self.state = State::Tls(Box::new(handshake));
         }
     }
@@ -94,6 +86,22 @@ impl Content {
         matches!(self.state, State::Watched(_) | State::Tls(_))
     }
 
+    /// Bytes held beside its own.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Tls(handshake) => handshake.held_bytes(),
+            State::Unknown | State::Watched(_) | State::Plain => 0,
+        }
+    }
+
+    /// Gives up what is not whole, to save memory. Whether a hello was.
+    pub(crate) fn give_up(&mut self) -> bool {
+        match &mut self.state {
+            State::Tls(handshake) => handshake.give_up(),
+            State::Unknown | State::Watched(_) | State::Plain => false,
+        }
+    }
+
     /// Lets go of what is held for joining.
     pub(crate) fn release(&mut self) {
         if let State::Tls(handshake) = &mut self.state {
@@ -109,21 +117,22 @@ impl Content {
         }
     }
 
-    /// Takes bytes in order: a piece begins where a segment does.
-    pub(crate) fn deliver(&mut self, side: Sender, bytes: &[u8], mark: Mark) {
+    /// Takes bytes in order: a piece begins where a segment does. In `keys` those of its session are
+    /// looked for.
+    pub(crate) fn deliver(&mut self, side: Sender, bytes: &[u8], mark: Mark, keys: &KeyLog) {
         match &mut self.state {
             State::Plain => {}
-            State::Tls(handshake) => handshake.deliver(side, bytes, mark),
+            State::Tls(handshake) => handshake.deliver(side, bytes, mark, keys),
             State::Unknown | State::Watched(_) if side == Sender::Server => {
                 if begins_server_hello(bytes) {
                     // The client's hello was captured later, or not at all.
-                    self.hand_on(side, bytes, mark);
+                    self.hand_on(side, bytes, mark, keys);
                 } else {
                     self.passed(side, bytes.len());
                 }
             }
-            State::Unknown => self.client_begins(bytes, mark),
-            State::Watched(_) => self.watch(bytes, mark),
+            State::Unknown => self.client_begins(bytes, mark, keys),
+            State::Watched(_) => self.watch(bytes, mark, keys),
         }
         if matches!(&self.state, State::Tls(handshake) if handshake.is_not_tls()) {
             self.state = State::Plain;
@@ -131,11 +140,11 @@ impl Content {
     }
 
     /// The client's first byte tells most protocols apart.
-    fn client_begins(&mut self, bytes: &[u8], mark: Mark) {
+    fn client_begins(&mut self, bytes: &[u8], mark: Mark, keys: &KeyLog) {
         let Some(first) = bytes.first() else { return };
         if *first == HANDSHAKE_RECORD || first & 0x80 != 0 {
             // A byte with the highest bit may begin a hello of SSL 2.0.
-            self.hand_on(Sender::Client, bytes, mark);
+            self.hand_on(Sender::Client, bytes, mark, keys);
         } else if matches!(bytes, [20..=24, 3, 0..=4, ..])
             || NEVER_TLS.iter().any(|never| bytes.starts_with(never))
         {
@@ -143,12 +152,12 @@ impl Content {
             self.state = State::Plain;
         } else {
             self.state = State::Watched(Probe::default());
-            self.watch(bytes, mark);
+            self.watch(bytes, mark, keys);
         }
     }
 
     /// Looks for a ClientHello in a piece of the client's: at its front, or behind the end of a line.
-    fn watch(&mut self, bytes: &[u8], mark: Mark) {
+    fn watch(&mut self, bytes: &[u8], mark: Mark, keys: &KeyLog) {
         let State::Watched(probe) = &mut self.state else { return };
         let held = probe.have;
         if held > 0 && probe.extend(bytes) {
@@ -158,8 +167,8 @@ impl Content {
             }
             let kept = probe.bytes;
             self.plain.client = self.plain.client.saturating_sub(held as u64);
-            self.hand_on(Sender::Client, kept.get(..held).unwrap_or(&[]), mark);
-            self.hand_on(Sender::Client, bytes, mark);
+            self.hand_on(Sender::Client, kept.get(..held).unwrap_or(&[]), mark, keys);
+            self.hand_on(Sender::Client, bytes, mark, keys);
             return;
         }
         let mut line_begins = true;
@@ -169,7 +178,7 @@ impl Content {
                 let mut found = Probe::default();
                 if found.extend(rest) {
                     self.passed(Sender::Client, at);
-                    self.hello_at(found, rest, mark);
+                    self.hello_at(found, rest, mark, keys);
                     return;
                 }
             }
@@ -182,9 +191,9 @@ impl Content {
     }
 
     /// What may be a ClientHello begins with `rest`, which ends the piece.
-    fn hello_at(&mut self, found: Probe, rest: &[u8], mark: Mark) {
+    fn hello_at(&mut self, found: Probe, rest: &[u8], mark: Mark, keys: &KeyLog) {
         if found.is_whole() {
-            self.hand_on(Sender::Client, rest, mark);
+            self.hand_on(Sender::Client, rest, mark, keys);
         } else if let State::Watched(probe) = &mut self.state {
             *probe = found;
             self.passed(Sender::Client, rest.len());
@@ -201,10 +210,10 @@ impl Content {
     }
 
     /// Hands TLS on, which begins here if it has not yet.
-    fn hand_on(&mut self, side: Sender, bytes: &[u8], mark: Mark) {
+    fn hand_on(&mut self, side: Sender, bytes: &[u8], mark: Mark, keys: &KeyLog) {
         self.begin_tls();
         if let State::Tls(handshake) = &mut self.state {
-            handshake.deliver(side, bytes, mark);
+            handshake.deliver(side, bytes, mark, keys);
         }
     }
 }
@@ -292,7 +301,7 @@ mod tests {
     fn first_bytes_tell_what_needs_no_watching() {
         let done = |bytes: &[u8]| {
             let mut content = Content::new();
-            content.deliver(Sender::Client, bytes, Mark::default());
+            content.deliver(Sender::Client, bytes, Mark::default(), &KeyLog::new(0));
             content.is_done()
         };
         for never in

@@ -37,7 +37,7 @@ pub struct Counters {
     pub followed: u64,
     /// Connections begun.
     pub connections: u64,
-    /// Connections dropped because there were too many.
+    /// Connections dropped because there were too many, or they held too much.
     pub dropped: u64,
 }
 

@@ -1,7 +1,6 @@
 //! One connection in the table: two cache lines, and what its handshake needs while it lasts.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use units::Time;
 use wire::tcp::{Flags, Segment};
@@ -110,13 +109,6 @@ impl Flow {
         })
     }
 
-    /// Gives it keys, before its first packet is read.
-    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
-        if let FlowContent::Tcp(tcp) = &mut self.content {
-            tcp.set_key_log(key_log);
-        }
-    }
-
     /// Who sent a packet; `from_low` says that the low end of the key did.
     pub(crate) const fn sender(&self, from_low: bool) -> Sender {
         if from_low == (self.flags & CLIENT_IS_LOW != 0) { Sender::Client } else { Sender::Server }
@@ -152,7 +144,7 @@ impl Flow {
         }
     }
 
-    /// Bytes held behind holes.
+    /// Bytes held until its record is out, beside what every connection takes.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.content {
             FlowContent::Tcp(tcp) => tcp.held_bytes(),
@@ -171,20 +163,20 @@ impl Flow {
     }
 
     /// The record of a connection that goes on; `None` if it is out already.
-    pub(crate) fn tell(&mut self) -> Option<Output> {
+    pub(crate) fn tell(&mut self, keys: &KeyLog) -> Option<Output> {
         let rest = match &self.content {
             FlowContent::Tcp(tcp) => FlowContent::ToldTcp(tcp.told()),
             FlowContent::Quic(_) => FlowContent::ToldQuic,
             FlowContent::ToldTcp(_) | FlowContent::ToldQuic => return None,
         };
         let content = std::mem::replace(&mut self.content, rest);
-        let mut connection = self.connection(content);
+        let mut connection = self.connection(content, keys);
         connection.goes_on = true;
         Some(Output::Connection(Box::new(connection)))
     }
 
     /// What is to be given out when it leaves the table.
-    pub(crate) fn leave(mut self, dropped: bool) -> Output {
+    pub(crate) fn leave(mut self, dropped: bool, keys: &KeyLog) -> Output {
         if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic = self.content {
             let Pair { client: up, server: down } = self.traffic;
             let (number, last_frame) = (self.number, self.last_frame);
@@ -192,12 +184,12 @@ impl Flow {
             return Output::Ending(Ending { number, last_frame, up, down, end, dropped });
         }
         let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic);
-        let mut connection = self.connection(content);
+        let mut connection = self.connection(content, keys);
         connection.dropped = dropped;
         Output::Connection(Box::new(connection))
     }
 
-    fn connection(&self, content: FlowContent) -> Connection {
+    fn connection(&self, content: FlowContent, keys: &KeyLog) -> Connection {
         let [low, high] = self.key.ends();
         let client_is_low = self.flags & CLIENT_IS_LOW != 0;
         let (client, server): (SocketAddr, SocketAddr) =
@@ -226,7 +218,7 @@ impl Flow {
             uncertain: Vec::new(),
         };
         match content {
-            FlowContent::Tcp(tcp) => tcp.close(&mut connection),
+            FlowContent::Tcp(tcp) => tcp.close(&mut connection, keys),
             FlowContent::Quic(quic) => quic.close(&mut connection),
             FlowContent::ToldTcp(_) | FlowContent::ToldQuic => {}
         }

@@ -60,9 +60,11 @@
 //! packets at once. `benches/established.rs` measures it.
 //!
 //! # Bounds
-//! Connections are bounded by [`Limits::connections`]. What came out of order is bounded by
-//! [`Limits::stream_bytes`] a direction and [`Limits::held_bytes`] in all; a hello that is cut in
-//! pieces by 32 KiB a direction. In order, nothing is copied or allocated per packet.
+//! Connections are bounded by [`Limits::connections`]; each takes less than 4 KiB until its record is
+//! out, beside what counts for [`Limits::held_bytes`]: what came out of order (at most
+//! [`Limits::stream_bytes`] a direction), hellos that are not whole (32 KiB a direction), names and
+//! lists of hellos. Of a host name 255 bytes are kept. There is one key log for all connections. In
+//! order, nothing is copied or allocated per packet.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -3,6 +3,9 @@
 
 /// Pieces held at most: a hostile sender can leave a hole between any two.
 const MAX_PIECES: usize = 64;
+/// What a held piece takes beside its bytes, about: its place in the list, which doubles as it
+/// grows, and the allocator's header.
+const PIECE_OVERHEAD: usize = 2 * size_of::<Piece>() + 16;
 
 /// A stream of which the bytes below `next` have been handed on.
 #[derive(Debug)]
@@ -127,9 +130,9 @@ impl Reassembler {
         Kind::New
     }
 
-    /// Bytes held behind holes.
+    /// Bytes held behind holes, with what holding them takes.
     pub(crate) const fn held_bytes(&self) -> usize {
-        self.held_bytes
+        self.held_bytes.saturating_add(self.held.len().saturating_mul(PIECE_OVERHEAD))
     }
 
     /// Gives up what is held, to save memory.

@@ -98,7 +98,8 @@ impl SynDataState {
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         let refused = self.refused.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        let waiting: usize = self.waiting.iter().map(|data| data.bytes.len()).sum();
+        let each = |data: &SynData| data.bytes.len().saturating_add(size_of::<SynData>());
+        let waiting: usize = self.waiting.iter().map(each).sum();
         waiting.saturating_add(refused)
     }
 

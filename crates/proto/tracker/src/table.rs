@@ -221,8 +221,10 @@ struct List {
 /// Which list an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
-    /// Open connections.
+    /// Open connections whose record is not out: they may hold much.
     Open,
+    /// Open connections whose record is out.
+    Told,
     /// Those that are through and wait for stragglers.
     Closed,
 }
@@ -257,7 +259,7 @@ const CHUNK: usize = 256;
 /// Entries that [`Table::stalest`] looks at most.
 const LOOK: usize = 64;
 
-/// A map from keys to entries with two lists by activity: open and closed.
+/// A map from keys to entries, with a list by activity for each [`Activity`].
 pub(crate) struct Table<T> {
     keyed: Keyed,
     index: Index,
@@ -266,6 +268,7 @@ pub(crate) struct Table<T> {
     unused: usize,
     free: Vec<u32>,
     open: List,
+    told: List,
     closed: List,
     /// How long an entry keeps its place in the order, nanoseconds, however active it is.
     period: u64,
@@ -283,6 +286,7 @@ impl<T: Entry> Table<T> {
             unused: 0,
             free: Vec::new(),
             open: list,
+            told: list,
             closed: list,
             period,
         }
@@ -321,6 +325,7 @@ impl<T: Entry> Table<T> {
     fn list(&mut self, list: Activity) -> &mut List {
         match list {
             Activity::Open => &mut self.open,
+            Activity::Told => &mut self.told,
             Activity::Closed => &mut self.closed,
         }
     }
@@ -375,6 +380,7 @@ impl<T: Entry> Table<T> {
     pub(crate) fn oldest(&self, list: Activity) -> Option<u32> {
         let list = match list {
             Activity::Open => self.open,
+            Activity::Told => self.told,
             Activity::Closed => self.closed,
         };
         Some(list.front).filter(|at| *at != NONE)

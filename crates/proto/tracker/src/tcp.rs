@@ -2,8 +2,6 @@
 
 pub(crate) mod told;
 
-use std::sync::Arc;
-
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};
 
@@ -80,6 +78,8 @@ pub(crate) struct Input<'a> {
     /// Who sent it.
     pub(crate) side: Sender,
     pub(crate) mark: Mark,
+    /// Where the keys of its session may be.
+    pub(crate) keys: &'a KeyLog,
 }
 
 impl TcpFlow {
@@ -103,11 +103,6 @@ impl TcpFlow {
         }
     }
 
-    /// Gives it keys, before its first segment.
-    pub(crate) fn set_key_log(&mut self, key_log: Option<Arc<KeyLog>>) {
-        self.content.set_key_log(key_log);
-    }
-
     /// Whether both sides are through.
     pub(crate) fn is_closed(&self) -> bool {
         self.reset || (self.sides.client.fin && self.sides.server.fin)
@@ -115,7 +110,7 @@ impl TcpFlow {
 
     /// Takes a segment.
     pub(crate) fn handle(&mut self, input: &Input<'_>) {
-        let at = input.mark.at;
+        let (at, keys) = (input.mark.at, input.keys);
         let (flags, side) = (input.segment.flags(), input.side);
         let sequence = SeqNumber(input.segment.sequence());
         if flags.has(Flags::SYN) {
@@ -126,7 +121,7 @@ impl TcpFlow {
         if side == Sender::Client && !flags.has(Flags::SYN) {
             // It knows the SYN+ACK, captured or not.
             self.client_goes_on = true;
-            self.take_held();
+            self.take_held(keys);
         }
         let mut mark = input.mark;
         if let Some(ack) = input.segment.acknowledgment() {
@@ -135,7 +130,7 @@ impl TcpFlow {
                 self.facts.handshake_ack.get_or_insert(at);
             }
             if side == Sender::Server && !flags.has(Flags::RST) && !self.syn.is_settled() {
-                self.server_acknowledged(mark.acked, flags.has(Flags::SYN));
+                self.server_acknowledged(mark.acked, flags.has(Flags::SYN), keys);
             }
         }
         let data = if flags.has(Flags::SYN) { sequence + 1 } else { sequence };
@@ -144,11 +139,11 @@ impl TcpFlow {
             (true, true, Sender::Client) => self.syn_payload(input, mark),
             (true, false, _) if self.sides[side].base.is_none() => self.hold(input, sequence, mark),
             (true, _, _) => {
-                self.segment_payload(side, data, input.payload, input.payload_len, mark)
+                self.segment_payload(side, data, (input.payload, input.payload_len), mark, keys)
             }
         }
         if side == Sender::Server && flags.has(Flags::SYN) {
-            self.take_held();
+            self.take_held(keys);
         }
         if flags.has(Flags::FIN) && !self.reset {
             self.sides[side].fin = true;
@@ -178,7 +173,7 @@ impl TcpFlow {
 
     /// Puts what was held into the server's stream, which begins with the SYN+ACK's data, or with
     /// the first of these where there was none.
-    fn take_held(&mut self) {
+    fn take_held(&mut self, keys: &KeyLog) {
         if self.held.is_empty() {
             return;
         }
@@ -192,7 +187,7 @@ impl TcpFlow {
         }
         for held in held {
             let Held { sequence, payload, len, mark } = held;
-            self.segment_payload(Sender::Server, sequence, &payload, len, mark);
+            self.segment_payload(Sender::Server, sequence, (&payload, len), mark, keys);
         }
     }
 
@@ -253,12 +248,12 @@ impl TcpFlow {
 
     /// The server's word on the data of the SYN: its SYN+ACK, or where that was not captured the
     /// first segment that acknowledges what a SYN+ACK could.
-    fn server_acknowledged(&mut self, acked: u64, syn_ack: bool) {
+    fn server_acknowledged(&mut self, acked: u64, syn_ack: bool, keys: &KeyLog) {
         let waiting = self.syn.waiting();
         if !syn_ack && waiting.is_some_and(|(_, longest)| acked > longest) {
             return;
         }
-        let taken = self.settle_syn_data(acked);
+        let taken = self.settle_syn_data(acked, keys);
         if waiting.is_some() {
             self.facts.syn_data_taken = Some(taken > 0);
             self.facts.fast_open.syn_data_acked = taken as u32;
@@ -266,13 +261,13 @@ impl TcpFlow {
     }
 
     /// Puts the data of the SYN into the stream, as far as they were taken. Gives their number.
-    fn settle_syn_data(&mut self, acked: u64) -> u64 {
+    fn settle_syn_data(&mut self, acked: u64, keys: &KeyLog) -> u64 {
         let Some(data) = self.syn.settle(acked) else { return 0 };
         if envelope::begins(data.segment_len, &data.bytes) {
             let (client, server) = (Unwrapper::new(2), Unwrapper::new(1));
             self.envelopes = Some(Box::new(Pair { client, server }));
         }
-        self.payload(Sender::Client, 0, &data.bytes, data.len, data.mark);
+        self.payload(Sender::Client, 0, (&data.bytes, data.len), data.mark, keys);
         data.len as u64
     }
 
@@ -280,9 +275,9 @@ impl TcpFlow {
         &mut self,
         side: Sender,
         sequence: SeqNumber,
-        payload: &[u8],
-        len: usize,
+        payload: (&[u8], usize),
         mark: Mark,
+        keys: &KeyLog,
     ) {
         let start = self.sides[side].offset(sequence);
         if side == Sender::Server
@@ -295,13 +290,20 @@ impl TcpFlow {
             && let Some((_, longest)) = self.syn.waiting()
         {
             // No word of the server was captured: the client knew it.
-            self.settle_syn_data(longest.min(start.max(0) as u64));
+            self.settle_syn_data(longest.min(start.max(0) as u64), keys);
         }
-        self.payload(side, start, payload, len, mark);
+        self.payload(side, start, payload, mark, keys);
     }
 
-    /// Takes `payload`, of which `len` bytes were sent, at an offset of the stream.
-    fn payload(&mut self, side: Sender, start: i64, payload: &[u8], len: usize, mark: Mark) {
+    /// Takes a payload, of which `len` bytes were sent, at an offset of the stream.
+    fn payload(
+        &mut self,
+        side: Sender,
+        start: i64,
+        (payload, len): (&[u8], usize),
+        mark: Mark,
+        keys: &KeyLog,
+    ) {
         let end = start.saturating_add(len as i64).max(0) as u64;
         self.first[side].get_or_insert(mark);
         if payload.len() < len && !self.done {
@@ -316,7 +318,7 @@ impl TcpFlow {
         let duplicate = if self.done {
             end <= self.sides[side].highest
         } else {
-            self.deliver(side, start, payload, mark) == Kind::Duplicate
+            self.deliver(side, start, payload, mark, keys) == Kind::Duplicate
         };
         let facts = &mut self.facts;
         let (again, late, bytes) = if side == Sender::Client {
@@ -336,13 +338,20 @@ impl TcpFlow {
         *bytes = side.highest;
     }
 
-    fn deliver(&mut self, side: Sender, start: u64, payload: &[u8], mark: Mark) -> Kind {
+    fn deliver(
+        &mut self,
+        side: Sender,
+        start: u64,
+        payload: &[u8],
+        mark: Mark,
+        keys: &KeyLog,
+    ) -> Kind {
         let (content, envelopes) = (&mut self.content, &mut self.envelopes);
         let kind = self.sides[side].stream.insert(start, payload, |bytes| match envelopes {
-            None => content.deliver(side, bytes, mark),
+            None => content.deliver(side, bytes, mark, keys),
             Some(envelopes) => {
                 content.begin_tls();
-                unwrap(envelopes, content, side, bytes, mark);
+                unwrap(envelopes, content, side, (bytes, mark), keys);
             }
         });
         if self.content.is_done() {
@@ -360,29 +369,33 @@ impl TcpFlow {
         self.content.release();
     }
 
-    /// Bytes held behind holes in both directions, and data of SYNs.
+    /// Bytes held beside its own: behind holes in both directions, data of SYNs, what the handshake
+    /// holds.
     pub(crate) fn held_bytes(&self) -> usize {
         let streams = self.sides.client.stream.held_bytes() + self.sides.server.stream.held_bytes();
         let held: usize = self.held.iter().map(|held| held.payload.len()).sum();
-        streams + self.syn.held_bytes() + held
+        let places = self.held.capacity() * size_of::<Held>();
+        streams + self.syn.held_bytes() + held + places + self.content.held_bytes()
     }
 
     /// Gives up what is held, to save memory.
     pub(crate) fn give_up(&mut self) {
         self.sides.client.stream.give_up();
         self.sides.server.stream.give_up();
-        self.facts.bytes_missing |= self.syn.waiting().is_some() || !self.held.is_empty();
+        let hello = self.content.give_up();
+        let waiting = self.syn.waiting().is_some() || !self.held.is_empty();
+        self.facts.bytes_missing |= hello || waiting;
         self.held = Vec::new();
         self.syn.release();
     }
 
     /// Completes the record.
-    pub(crate) fn close(mut self: Box<Self>, connection: &mut Connection) {
+    pub(crate) fn close(mut self: Box<Self>, connection: &mut Connection, keys: &KeyLog) {
         if let Some((first, _)) = self.syn.waiting() {
             // Nobody answered: what was sent first is what there is.
-            self.settle_syn_data(first);
+            self.settle_syn_data(first, keys);
         }
-        self.take_held();
+        self.take_held(keys);
         let Pair { client, server } = &self.sides;
         let incomplete = client.stream.is_incomplete() || server.stream.is_incomplete();
         self.facts.bytes_missing |= incomplete && !self.done;
@@ -438,12 +451,12 @@ fn unwrap(
     envelopes: &mut Pair<Unwrapper>,
     content: &mut Content,
     side: Sender,
-    mut bytes: &[u8],
-    mut mark: Mark,
+    (mut bytes, mut mark): (&[u8], Mark),
+    keys: &KeyLog,
 ) {
     mark.acked = mark.acked.saturating_sub(envelopes[side.peer()].overhead());
     while let Some(payload) = envelopes[side].next(&mut bytes) {
-        content.deliver(side, payload, mark);
+        content.deliver(side, payload, mark, keys);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Frames in, connections out.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -29,8 +28,10 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of each direction of a TCP connection that are put in order.
     pub stream_bytes: u64,
-    /// Bytes of segments that came out of order, held in all connections together; a connection
-    /// that would exceed it loses what it holds.
+    /// Bytes held in all connections together whose records are not out: segments and CRYPTO frames
+    /// that came out of order with what keeping them takes, hellos that are not whole, names and
+    /// lists of hellos. A connection that would exceed it loses what is not whole; where that is not
+    /// enough, the ones silent for longest are dropped and counted.
     pub held_bytes: usize,
     /// Silence after which an open connection is given out.
     pub idle: Duration,
@@ -60,7 +61,7 @@ impl Default for Limits {
         Limits {
             connections: 100_000,
             stream_bytes: 64 * 1024,
-            held_bytes: 64 * 1024 * 1024,
+            held_bytes: 256 * 1024 * 1024,
             idle: Duration::from_secs(300),
             linger: Duration::from_secs(5),
             seed: 0,
@@ -122,7 +123,7 @@ pub struct Tracker {
     held: usize,
     /// Where Initial packets are opened.
     scratch: Vec<u8>,
-    key_log: Option<Arc<KeyLog>>,
+    key_log: KeyLog,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -143,21 +144,28 @@ impl Tracker {
         Tracker {
             table: Table::new(limits.seed, laziness.as_nanos() as u64),
             fragments: Fragments::new(limits.seed),
-            limits,
             ready: VecDeque::new(),
             counters: Counters::default(),
             now: Time::ZERO,
             next_expiry: Time::ZERO,
             held: 0,
             scratch: Vec::new(),
-            key_log: None,
+            key_log: KeyLog::new(limits.connections),
+            limits,
         }
     }
 
-    /// Gives it the secrets of TLS 1.3 connections over TCP; they serve connections that begin from
-    /// now on. A longer log may take the place of one given before.
-    pub fn set_key_log(&mut self, key_log: Arc<KeyLog>) {
-        self.key_log = Some(key_log);
+    /// Adds secrets of TLS 1.3 connections over TCP: lines as programs write them to the file that
+    /// `SSLKEYLOGFILE` names. They serve connections whose ServerHello is still to come. There is one
+    /// log, of the secrets of [`Limits::connections`] sessions at most.
+    pub fn add_keys(&mut self, lines: &[u8]) {
+        self.key_log.read(lines);
+    }
+
+    /// The secrets that it was given.
+    #[must_use]
+    pub const fn key_log(&self) -> &KeyLog {
+        &self.key_log
     }
 
     /// Takes a frame captured at `at`: `bytes` of it were kept, `original_len` it had on the link.
@@ -234,6 +242,12 @@ impl Tracker {
         &self.counters
     }
 
+    /// Bytes that count for [`Limits::held_bytes`].
+    #[must_use]
+    pub const fn held_bytes(&self) -> usize {
+        self.held
+    }
+
     /// Connections being followed.
     #[must_use]
     pub fn active(&self) -> usize {
@@ -257,7 +271,7 @@ impl Tracker {
     /// dropped and counted. Connections come in the order in which they began.
     pub fn close(&mut self) {
         let before = self.ready.len();
-        for list in [Activity::Closed, Activity::Open] {
+        for list in [Activity::Closed, Activity::Told, Activity::Open] {
             while let Some(oldest) = self.table.oldest(list) {
                 self.give_out(oldest, false);
             }
@@ -342,12 +356,14 @@ impl Tracker {
         let list = match (&mut flow.content, packet.transport) {
             (FlowContent::ToldTcp(told), Transport::Tcp { segment, .. }) => {
                 told.handle(&segment, side);
-                if told.is_closed() { Activity::Closed } else { Activity::Open }
+                if told.is_closed() { Activity::Closed } else { Activity::Told }
             }
-            (FlowContent::ToldQuic, _) => Activity::Open,
+            (FlowContent::ToldQuic, _) => Activity::Told,
             _ => self.read(place, at, side, packet.transport),
         };
         self.table.touch(place, list, self.now);
+        const MAY_HOLD: [Activity; 2] = [Activity::Closed, Activity::Open];
+        while self.held > self.limits.held_bytes && self.drop_one(&MAY_HOLD) {}
     }
 
     /// Hands a packet to a connection whose record is not out, and its record out if it can go.
@@ -358,7 +374,8 @@ impl Tracker {
         let before = flow.held_bytes();
         match (&mut flow.content, transport) {
             (FlowContent::Tcp(tcp), Transport::Tcp { segment, payload, payload_len }) => {
-                tcp.handle(&Input { segment, payload, payload_len, side, mark });
+                let keys = &self.key_log;
+                tcp.handle(&Input { segment, payload, payload_len, side, mark, keys });
                 list = if tcp.is_closed() { Activity::Closed } else { Activity::Open };
             }
             (FlowContent::Quic(quic), Transport::Udp { payload, .. }) => {
@@ -370,10 +387,14 @@ impl Tracker {
         if self.held > self.limits.held_bytes {
             self.held = self.held.saturating_sub(flow.held_bytes());
             flow.give_up();
+            self.held = self.held.saturating_add(flow.held_bytes());
         }
         if self.limits.hand_out == HandOut::AfterHandshake && flow.is_told() {
             self.held = self.held.saturating_sub(flow.held_bytes());
-            self.ready.extend(flow.tell());
+            self.ready.extend(flow.tell(&self.key_log));
+            if list == Activity::Open {
+                list = Activity::Told;
+            }
         }
         list
     }
@@ -393,29 +414,36 @@ impl Tracker {
     }
 
     fn add(&mut self, flow: Flow) -> u32 {
-        while self.table.len() >= self.limits.connections.max(1) {
-            let closed = self.table.stalest(Activity::Closed);
-            match closed.or_else(|| self.table.stalest(Activity::Open)) {
-                Some(stalest) => {
-                    self.counters.dropped += 1;
-                    self.give_out(stalest, true);
-                }
-                None => break,
-            }
-        }
+        let most = self.limits.connections.max(1);
+        while self.table.len() >= most
+            && (self.drop_one(&[Activity::Closed])
+                || self.drop_one(&[Activity::Told, Activity::Open]))
+        {}
         self.counters.connections += 1;
         self.table.insert(flow, self.now)
+    }
+
+    /// Drops the connection in these lists that was silent for longest. False if there is none.
+    fn drop_one(&mut self, lists: &[Activity]) -> bool {
+        let mut best: Option<(Time, u32)> = None;
+        for list in lists {
+            let Some(place) = self.table.stalest(*list) else { continue };
+            let Some(last) = self.table.get(place).map(|flow| flow.last_frame) else { continue };
+            if best.is_none_or(|(earliest, _)| last < earliest) {
+                best = Some((last, place));
+            }
+        }
+        let Some((_, stalest)) = best else { return false };
+        self.counters.dropped += 1;
+        self.give_out(stalest, true);
+        true
     }
 
     /// The connection that a packet begins, if it does.
     fn begin(&mut self, at: Time, packet: &Decoded<'_>) -> Option<Flow> {
         let number = self.counters.connections;
         let stream_bytes = self.limits.stream_bytes;
-        let mut flow = Flow::begin(number, at, packet, stream_bytes, &mut self.scratch)?;
-        if self.key_log.is_some() {
-            flow.set_key_log(self.key_log.clone());
-        }
-        Some(flow)
+        Flow::begin(number, at, packet, stream_bytes, &mut self.scratch)
     }
 
     /// Gives out what has been silent for long enough: looked at once a millisecond of the
@@ -425,8 +453,9 @@ impl Tracker {
             return;
         }
         self.next_expiry = self.now + EXPIRY_PERIOD;
+        let Limits { linger, idle, .. } = self.limits;
         for (list, silence) in
-            [(Activity::Closed, self.limits.linger), (Activity::Open, self.limits.idle)]
+            [(Activity::Closed, linger), (Activity::Told, idle), (Activity::Open, idle)]
         {
             while let Some(oldest) = self.table.oldest(list) {
                 let now = self.now;
@@ -446,7 +475,7 @@ impl Tracker {
     fn give_out(&mut self, place: u32, dropped: bool) {
         let Some(flow) = self.table.remove(place) else { return };
         self.held = self.held.saturating_sub(flow.held_bytes());
-        self.ready.push_back(flow.leave(dropped));
+        self.ready.push_back(flow.leave(dropped, &self.key_log));
     }
 }
 

@@ -1,10 +1,8 @@
 //! OpenSSL 3.0 with itself, captured with its key log: padding, client certificates, KeyUpdate, no
 //! tickets, a suite that is not decrypted. Every time was read off with tshark and the same keys.
 
-use std::sync::Arc;
-
 use crate::common::{Frame, frames};
-use tracker::{Connection, KeyLog, KeyUse, Limits, LinkType, Tracker, Uncertain};
+use tracker::{Connection, KeyUse, Limits, LinkType, Tracker, Uncertain};
 use units::Time;
 
 const LOG: &str = include_str!("data/openssl-3.0-keys.txt");
@@ -12,10 +10,9 @@ const LOG: &str = include_str!("data/openssl-3.0-keys.txt");
 fn observe(frames: &[Frame], log: Option<&str>) -> Vec<Connection> {
     let mut tracker = Tracker::new(Limits::default());
     if let Some(text) = log {
-        let mut log = KeyLog::new(100);
-        log.read(text.as_bytes());
+        tracker.add_keys(text.as_bytes());
+        let log = tracker.key_log();
         assert_eq!((log.connections(), log.counters().malformed), (8, 0));
-        tracker.set_key_log(Arc::new(log));
     }
     for (at, bytes, len) in frames {
         tracker.handle_packet(*at, LinkType::Ethernet, bytes, *len);

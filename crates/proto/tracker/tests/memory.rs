@@ -1,8 +1,10 @@
 //! What a tracked connection takes once its record is out, by a counting allocator: the entry, its
-//! share of the index, of the chunk and of the tracker, everything.
+//! share of the index, of the chunk and of the tracker, everything. And what hostile captures can
+//! make a tracker hold.
 #![allow(missing_docs)]
 
 mod common;
+mod talk;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -83,4 +85,107 @@ fn below_300_bytes_a_connection_at_any_number_and_at_any_time() {
         println!("{connections} connections: {held} bytes each, never more than {most}");
         assert!((128..200).contains(&held) && most < 300, "{connections}: {held}, {most}");
     }
+}
+
+/// What a connection takes at most until its record is out, beside what [`Limits::held_bytes`] counts.
+const UNFINISHED: isize = 4096;
+
+/// What the tracker takes now, and what it counts of that.
+fn taken(before: isize, tracker: &Tracker) -> (isize, isize) {
+    (HELD.with(Cell::get) - before, tracker.held_bytes() as isize)
+}
+
+/// A capture of 110 KB may have a Decryption Secrets Block before each of its connections.
+#[test]
+fn many_blocks_of_keys_and_many_connections_have_one_log() {
+    const BOTH: isize = 1000;
+    let before = HELD.with(Cell::get);
+    let mut t = talk::talk_with(Tracker::new(Limits::default()));
+    for number in 0..BOTH {
+        let secret = "ab".repeat(32);
+        let line = format!("CLIENT_TRAFFIC_SECRET_0 {number:064x} {secret}\n");
+        t.tracker.add_keys(line.as_bytes());
+        t.port = 2000 + number as u16;
+        t.next = [0, 0];
+        t.syn().send(0, &[22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]);
+        t.frames.clear();
+    }
+    let (taken, counted) = taken(before, &t.tracker);
+    println!("{BOTH} blocks and connections: {taken} bytes, {counted} of them counted");
+    assert_eq!(t.tracker.key_log().connections(), BOTH as usize);
+    // A secret's entry with the room that a tree leaves free takes less than 1 KiB.
+    assert!(taken < BOTH * (UNFINISHED + 1024), "{taken}");
+}
+
+/// Hellos that never end, hellos full of names, and single bytes behind holes.
+#[test]
+fn what_unfinished_connections_hold_is_counted_and_bounded() {
+    const LIMIT: isize = 4 << 20;
+    const CONNECTIONS: isize = 600;
+    let endless = [&[22, 3, 1, 0x40, 0, 1, 0, 0x7f, 0xf0, 3, 3][..], &[7; 12_000]].concat();
+    let named = hello_of_names();
+    for (what, bytes) in [("endless", Some(&endless)), ("names", Some(&named)), ("holes", None)] {
+        let before = HELD.with(Cell::get);
+        let limits = Limits { held_bytes: LIMIT as usize, ..Limits::default() };
+        let mut t = talk::talk_with(Tracker::new(limits));
+        let mut most = 0;
+        for number in 0..CONNECTIONS {
+            t.port = 2000 + number as u16;
+            t.next = [0, 0];
+            t.at(number as u64).open();
+            if let Some(bytes) = bytes {
+                for part in bytes.chunks(1400) {
+                    t.send(0, part);
+                }
+            } else {
+                for hole in 1..=60 {
+                    t.next = [2 * hole, 2 * hole];
+                    t.send(0, &[1]).send(1, &[1]);
+                }
+            }
+            t.frames.clear();
+            let (taken, counted) = taken(before, &t.tracker);
+            most = most.max(taken);
+            assert!(counted <= LIMIT, "{what}: {counted} are counted");
+            // Records of those that gave way wait to be polled.
+            let mut given_out = 0;
+            while let Some(output) = t.tracker.poll_output() {
+                assert!(matches!(output, Output::Connection(one) if one.dropped));
+                given_out += 1;
+            }
+            assert!(given_out <= 8, "{what}: {given_out} at once");
+        }
+        let counters = *t.tracker.counters();
+        println!("{what}: {most} bytes at most, {} gave way", counters.dropped);
+        assert!(most < LIMIT + CONNECTIONS * UNFINISHED + (1 << 19), "{what}: {most}");
+        assert!(counters.add_up());
+    }
+}
+
+/// A hello with a host name of 12,000 bytes and 60 protocols of 255.
+fn hello_of_names() -> Vec<u8> {
+    use wire::tls::{ClientHelloRepr, Extension, ExtensionKind, body};
+    let protocols = [[b'p'; 255]; 60];
+    let protocols: Vec<&[u8]> = protocols.iter().map(|name| &name[..]).collect();
+    let bodies = [(0, body::server_name(&"n".repeat(12_000))), (16, body::alpn(&protocols))];
+    let extension = |(kind, data)| Extension { kind: ExtensionKind(kind), data };
+    let repr = ClientHelloRepr {
+        legacy_version: 0x0303,
+        random: [1; 32],
+        session_id: &[2; 32],
+        cipher_suites: (0..250).map(|n| 0xc000 + n).collect(),
+        extensions: bodies.iter().map(|(kind, data)| extension((*kind, &data[..]))).collect(),
+    };
+    let mut message = vec![0; repr.buffer_len()];
+    repr.emit(&mut message).unwrap();
+    let records = message.chunks(16_000).flat_map(|part| talk::record(22, part));
+    records.collect()
+}
+
+#[test]
+fn of_a_host_name_255_bytes_are_kept() {
+    let mut t = talk::talk();
+    t.open().send(0, &hello_of_names());
+    let tls = t.finish().tls.unwrap();
+    assert_eq!(tls.server_name.map(|name| name.len()), Some(255));
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use capture::{Batch, Frame, Live, Merge};
 use fault::Problem;
 use study::Watcher;
-use tracker::{Counters, HandOut, KeyLog, Limits, LinkType, Packet, Tracker};
+use tracker::{Counters, HandOut, Limits, LinkType, Packet, Tracker};
 use units::Time;
 
 pub use gauges::Gauges;
@@ -25,8 +25,6 @@ use now::Now;
 const BETWEEN_LOOKS: usize = 4096;
 /// Frames that the tracker takes together.
 const GROUP: usize = 16;
-/// Connections whose keys are kept at most.
-const KEYS: usize = 1_000_000;
 /// The longest wait for a frame of a live capture.
 const WAIT: Duration = Duration::from_millis(200);
 /// Time between two Parquet files of a live capture at most.
@@ -51,7 +49,6 @@ pub struct Reading {
     unread_links: BTreeMap<u32, u64>,
     /// Frames that the kernel lost.
     lost: u64,
-    key_log: KeyLog,
 }
 
 /// What is left when all is read.
@@ -78,15 +75,13 @@ impl Reading {
             sinks: Sinks::open(options, &format!("{:016x}", seed_of_run()))?,
             unread_links: BTreeMap::new(),
             lost: 0,
-            key_log: KeyLog::new(KEYS),
         })
     }
 
     /// Adds keys as programs write them to SSLKEYLOGFILE. Connections whose keys are known.
     pub fn add_keys(&mut self, text: &[u8]) -> usize {
-        self.key_log.read(text);
-        self.tracker.set_key_log(Arc::new(self.key_log.clone()));
-        self.key_log.connections()
+        self.tracker.add_keys(text);
+        self.tracker.key_log().connections()
     }
 
     /// Begins to count for Prometheus.

@@ -264,15 +264,19 @@ impl QuicFlow {
         });
     }
 
-    /// Bytes held behind holes in both directions.
-    pub(crate) const fn held_bytes(&self) -> usize {
-        self.sides.client.crypto.held_bytes() + self.sides.server.crypto.held_bytes()
+    /// Bytes held beside its own: behind holes in both directions, hellos that are not whole, lists
+    /// and texts of the facts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let side = |side: &Side| side.crypto.held_bytes() + side.messages.held_bytes();
+        side(&self.sides.client) + side(&self.sides.server) + self.tls.heap_bytes()
     }
 
     /// Gives up what is held, to save memory.
     pub(crate) fn give_up(&mut self) {
-        self.sides.client.crypto.give_up();
-        self.sides.server.crypto.give_up();
+        for side in [Sender::Client, Sender::Server] {
+            self.sides[side].crypto.give_up();
+            self.sides[side].messages.give_up();
+        }
     }
 
     /// Completes the record.

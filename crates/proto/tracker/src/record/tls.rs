@@ -113,6 +113,24 @@ pub struct TlsFacts {
     pub alerts: Vec<AlertFacts>,
 }
 
+impl TlsFacts {
+    /// Bytes of its lists and texts.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
+        let texts = [&self.server_name, &self.alpn, &self.ja3, &self.ja4];
+        let texts: usize = texts.into_iter().map(text).sum();
+        let protocols: usize = self.alpn_offered.iter().map(String::capacity).sum();
+        texts
+            .saturating_add(protocols)
+            .saturating_add(self.alpn_offered.capacity().saturating_mul(size_of::<String>()))
+            .saturating_add(self.cipher_suites.capacity().saturating_mul(2))
+            .saturating_add(self.versions_offered.capacity().saturating_mul(2))
+            .saturating_add(self.groups.capacity().saturating_mul(2))
+            .saturating_add(self.key_shares.capacity().saturating_mul(2))
+            .saturating_add(self.alerts.capacity().saturating_mul(size_of::<AlertFacts>()))
+    }
+}
+
 /// Whether the keys of a session were of use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

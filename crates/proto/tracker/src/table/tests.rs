@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const LISTS: [Activity; 2] = [Activity::Open, Activity::Closed];
+const LISTS: [Activity; 3] = [Activity::Open, Activity::Closed, Activity::Told];
 
 struct One {
     key: Key,
@@ -65,9 +65,9 @@ fn both_directions_have_one_key_which_gives_its_ends() {
 proptest! {
     /// Against a plain list of the keys in order of activity.
     #[test]
-    fn order_of_activity_is_kept(steps in proptest::collection::vec((0u16..12, 0u8..4), 0..200)) {
+    fn order_of_activity_is_kept(steps in proptest::collection::vec((0u16..12, 0u8..5), 0..200)) {
         let mut table = Table::new(7, 0);
-        let mut model: [Vec<u16>; 2] = [Vec::new(), Vec::new()];
+        let mut model: [Vec<u16>; 3] = [Vec::new(), Vec::new(), Vec::new()];
         for (port, action) in steps {
             match (table.find(table.hash(&key(port)), &key(port)), action) {
                 (None, _) => {
@@ -79,13 +79,13 @@ proptest! {
                     model.iter_mut().for_each(|list| list.retain(|p| *p != port));
                 }
                 (Some(at), action) => {
-                    let list = usize::from(action == 1);
+                    let list = usize::from(action.min(3) - 1);
                     table.touch(at, LISTS[list], Time::ZERO);
                     model.iter_mut().for_each(|list| list.retain(|p| *p != port));
                     model[list].push(port);
                 }
             }
-            prop_assert_eq!(table.len(), model[0].len() + model[1].len());
+            prop_assert_eq!(table.len(), model.iter().map(Vec::len).sum::<usize>());
         }
         for (list, expected) in LISTS.into_iter().zip(&model) {
             let mut left = Vec::new();

@@ -228,6 +228,18 @@ impl Decryption {
                 && (self.truth.client_data.is_some() || self.truth.early_accepted))
     }
 
+    /// Bytes held of messages that are not whole.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        self.sides.client.messages.held_bytes() + self.sides.server.messages.held_bytes()
+    }
+
+    /// Gives up what is held, to save memory: the rest cannot be opened without it.
+    pub(crate) fn give_up(&mut self) {
+        self.failed = true;
+        self.sides.client.messages.release();
+        self.sides.server.messages.release();
+    }
+
     /// Whether this side's records are wanted.
     pub(crate) fn wants(&self, side: Sender) -> bool {
         !self.failed

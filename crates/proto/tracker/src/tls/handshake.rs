@@ -1,7 +1,5 @@
 //! TLS over TCP: records of both directions in, facts out.
 
-use std::sync::Arc;
-
 use wire::tls::{
     Alert, ContentType, HandshakeType, MessageHeader, RecordHeader, Version, ssl2_server_version,
 };
@@ -74,13 +72,16 @@ pub(crate) struct Handshake {
     sides: Pair<Side>,
     /// The client greeted in SSL 2.0's format.
     ssl2_greeting: bool,
-    key_log: Option<Arc<KeyLog>>,
+    /// Records of early data before the ServerHello.
+    early_records: u32,
+    /// The hellos are read: keys may be looked for.
+    keys_wanted: bool,
     pub(super) decryption: Option<Box<Decryption>>,
 }
 
 impl Handshake {
     /// A handshake that begins in streams of which so many bytes have passed.
-    pub(crate) fn new(passed: Pair<u64>, key_log: Option<Arc<KeyLog>>) -> Self {
+    pub(crate) fn new(passed: Pair<u64>) -> Self {
         let side = |offset| Side { offset, ..Side::default() };
         Handshake {
             facts: TlsFacts::default(),
@@ -91,7 +92,8 @@ impl Handshake {
             stage: Stage::Hellos(Box::default()),
             sides: Pair { client: side(passed.client), server: side(passed.server) },
             ssl2_greeting: false,
-            key_log,
+            early_records: 0,
+            keys_wanted: false,
             decryption: None,
         }
     }
@@ -122,8 +124,8 @@ impl Handshake {
         }
     }
 
-    /// Takes bytes in order from one side.
-    pub(crate) fn deliver(&mut self, side: Sender, bytes: &[u8], mark: Mark) {
+    /// Takes bytes in order from one side; `keys` are looked in once the hellos are read.
+    pub(crate) fn deliver(&mut self, side: Sender, bytes: &[u8], mark: Mark, keys: &KeyLog) {
         if !self.sides[side].begun && !self.begins(side, bytes) {
             let s = &mut self.sides[side];
             s.offset = s.offset.saturating_add(bytes.len() as u64);
@@ -154,6 +156,9 @@ impl Handshake {
                 }
                 RecordEvent::Payload(header, payload) => {
                     self.payload(side, header, payload, mark);
+                    if std::mem::take(&mut self.keys_wanted) {
+                        self.find_keys(keys);
+                    }
                 }
                 RecordEvent::End(header) => self.record_ends(side, header, mark),
                 RecordEvent::NotTls => s.broken = true,
@@ -361,18 +366,25 @@ impl Handshake {
             return;
         };
         let Stage::Hellos(found) = &mut self.stage else { return };
-        let (early_offered, early_records) = (self.work.early_data, found.early_records);
+        self.early_records = found.early_records;
         let settled = Settled {
             version,
             suite,
             server_hello_end,
             psk_accepted: self.facts.psk_accepted,
-            early_offered,
+            early_offered: self.work.early_data,
             tickets_useful: self.work.tickets_useful,
         };
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
-        let secrets = self.key_log.as_ref().and_then(|log| log.find(&self.work.random));
+        self.keys_wanted = true;
+    }
+
+    /// Looks for the keys of a TLS 1.3 connection whose hellos are read.
+    fn find_keys(&mut self, keys: &KeyLog) {
+        let secrets = keys.find(&self.work.random);
         let (Some(secrets), Some(suite)) = (secrets, self.facts.cipher_suite) else { return };
+        let version = self.facts.version.unwrap_or(Version::TLS12);
+        let (early_offered, early_records) = (self.work.early_data, self.early_records);
         match Decryption::begin(secrets, Start { suite, version, early_offered, early_records }) {
             decrypt::Found::Keys(keys) => self.decryption = Some(keys),
             decrypt::Found::NotSupported => self.facts.keys = KeyUse::NotSupported,
@@ -466,6 +478,27 @@ impl Handshake {
             Stage::Rule(rule) => rule.server(record),
             _ => {}
         }
+    }
+
+    /// Bytes that it holds beside its own: hellos and records that are not whole, lists and texts of
+    /// the facts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let side = |side: &Side| side.messages.held_bytes() + side.ciphertext.capacity();
+        let keys = self.decryption.as_ref().map_or(0, |keys| keys.held_bytes());
+        side(&self.sides.client) + side(&self.sides.server) + keys + self.facts.heap_bytes()
+    }
+
+    /// Gives up what is not whole, to save memory. Whether a hello was.
+    pub(crate) fn give_up(&mut self) -> bool {
+        let mut hello = false;
+        for side in [Sender::Client, Sender::Server] {
+            hello |= self.sides[side].messages.give_up();
+            self.sides[side].ciphertext = Vec::new();
+        }
+        if let Some(keys) = &mut self.decryption {
+            keys.give_up();
+        }
+        hello
     }
 
     /// Lets go of what is held for joining.

@@ -10,6 +10,8 @@ use crate::record::{EarlyData, Resumption, TlsFacts, Transport};
 
 /// Entries of a list that a record keeps at most: a hostile hello can list thousands.
 const MAX_LIST: usize = 64;
+/// Bytes of a host name that a record keeps at most: no name is longer (RFC 1035 §2.3.4).
+const MAX_NAME: usize = 255;
 /// Cipher suites that a record keeps at most: old libraries list more than a hundred.
 const MAX_SUITES: usize = 256;
 
@@ -49,7 +51,9 @@ pub(crate) fn read_client_hello(
     facts.session_id_offered = hello.session_id().len() as u8;
     facts.ja3 = Some(ja3(&hello));
     facts.ja4 = Some(ja4(&hello, transport));
-    facts.server_name = hello.server_name().map(str::to_owned);
+    // It is ASCII: no character is cut.
+    let name = hello.server_name().map(|name| name.get(..MAX_NAME).unwrap_or(name));
+    facts.server_name = name.map(str::to_owned);
     facts.alpn_offered = hello.alpn().take(MAX_LIST).map(protocol).collect();
     facts.versions_offered = hello.versions().take(MAX_LIST).collect();
     facts.groups = hello.groups().take(MAX_LIST).map(Group).collect();

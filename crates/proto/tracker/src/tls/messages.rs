@@ -15,6 +15,8 @@ pub(crate) struct MessageReader {
     /// The message being read and what is left of it.
     current: Option<(MessageHeader, usize)>,
     body: Vec<u8>,
+    /// The body of the current message was given up.
+    given_up: bool,
 }
 
 /// A step through the messages.
@@ -46,6 +48,10 @@ impl MessageReader {
     /// The next event in `input`, from whose front it takes bytes; `None` when it wants more.
     pub(crate) fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<MessageEvent<'s>> {
         let Some((header, left)) = self.current else {
+            // What was joined has been read: a long hello's room is not kept.
+            if self.body.capacity() > 0 {
+                self.body = Vec::new();
+            }
             while let Some(to) = self.header.get_mut(self.have) {
                 let (first, rest) = input.split_first()?;
                 *to = *first;
@@ -55,7 +61,7 @@ impl MessageReader {
             let header = MessageHeader::parse(&self.header);
             self.have = 0;
             self.current = Some((header, header.length as usize));
-            self.body.clear();
+            self.given_up = false;
             return Some(MessageEvent::Begin(header));
         };
         let (taken, rest) = input.split_at(left.min(input.len()));
@@ -63,13 +69,13 @@ impl MessageReader {
         let left = left - taken.len();
         if left > 0 {
             self.current = Some((header, left));
-            if is_kept(header) {
+            if is_kept(header) && !self.given_up {
                 self.body.extend_from_slice(taken);
             }
             return None;
         }
         self.current = None;
-        if !is_kept(header) {
+        if !is_kept(header) || self.given_up {
             return Some(MessageEvent::End(header, None));
         }
         if self.body.is_empty() {
@@ -77,6 +83,19 @@ impl MessageReader {
         }
         self.body.extend_from_slice(taken);
         Some(MessageEvent::End(header, Some(&self.body)))
+    }
+
+    /// Bytes held of a message that is not whole.
+    pub(crate) const fn held_bytes(&self) -> usize {
+        self.body.capacity()
+    }
+
+    /// Gives up the message that is not whole, to save memory: it is not read. Whether there was one.
+    pub(crate) fn give_up(&mut self) -> bool {
+        let any = self.body.capacity() > 0 && self.current.is_some();
+        self.given_up |= any;
+        self.release();
+        any
     }
 
     /// Lets go of what is held.
@@ -120,6 +139,21 @@ mod tests {
                 .collect();
             prop_assert_eq!(read(&bytes, step), expected);
         }
+    }
+
+    #[test]
+    fn a_hello_that_was_given_up_is_not_read_and_the_next_one_is() {
+        let mut reader = MessageReader::default();
+        let mut input = &[1, 0, 0, 4, 9, 9][..];
+        assert!(matches!(reader.next(&mut input), Some(MessageEvent::Begin(_))));
+        assert_eq!(reader.next(&mut input), None);
+        assert!(reader.held_bytes() > 0 && reader.give_up());
+        assert_eq!(reader.held_bytes(), 0);
+        let mut input = &[9, 9, 1, 0, 0, 1, 7][..];
+        assert!(matches!(reader.next(&mut input), Some(MessageEvent::End(_, None))));
+        assert!(matches!(reader.next(&mut input), Some(MessageEvent::Begin(_))));
+        assert!(matches!(reader.next(&mut input), Some(MessageEvent::End(_, Some([7])))));
+        assert!(!reader.give_up());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
-use tracker::{Connection, KeyLog, Limits, Tracker};
+use tracker::{Connection, Limits, Tracker};
 
 use crate::talk::{Talk, talk_with};
 
@@ -161,10 +161,8 @@ pub fn replay(wire: &Wire, segment: usize, lines: Option<&str>) -> Connection {
 pub fn captured(wire: &Wire, segment: usize, lines: Option<&str>) -> Talk {
     let mut tracker = Tracker::new(Limits::default());
     if let Some(lines) = lines {
-        let mut log = KeyLog::new(100);
-        log.read(lines.as_bytes());
-        assert_eq!(log.counters().malformed, 0);
-        tracker.set_key_log(Arc::new(log));
+        tracker.add_keys(lines.as_bytes());
+        assert_eq!(tracker.key_log().counters().malformed, 0);
     }
     let mut t = talk_with(tracker);
     t.syn().at(5).syn_ack().ack();
