@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
-    arp, cooked, dtls, ethernet, gre, icmpv4, icmpv6, ipv4, ipv6, mpls, pppoe, quic, tcp, tls, udp,
-    vlan, vxlan,
+    arp, capwap, cooked, dtls, ethernet, geneve, gre, gtpu, icmpv4, icmpv6, ipv4, ipv6, mpls, ppp,
+    pppoe, quic, tcp, tls, udp, vlan, vxlan,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -53,6 +53,35 @@ pub fn vxlan(bytes: &[u8]) {
     if let Ok(packet) = vxlan::Packet::new_checked(bytes) {
         black_box((vxlan::Repr::parse(&packet), packet.payload()));
     }
+}
+
+/// Any bytes as a Geneve packet.
+pub fn geneve(bytes: &[u8]) {
+    if let Ok(packet) = geneve::Packet::new_checked(bytes) {
+        black_box((packet.protocol(), packet.network(), packet.payload()));
+    }
+}
+
+/// Any bytes as a GTP-U message.
+pub fn gtpu(bytes: &[u8]) {
+    if let Ok(packet) = gtpu::Packet::new_captured(bytes) {
+        black_box((packet.tunnel(), packet.payload()));
+    }
+}
+
+/// Any bytes as a PPP packet.
+pub fn ppp(bytes: &[u8]) {
+    if let Ok(packet) = ppp::Packet::new_checked(bytes) {
+        black_box((packet.ether_type(), packet.payload()));
+    }
+}
+
+/// Any bytes as a CAPWAP data packet, and as an IEEE 802.11 frame.
+pub fn capwap(bytes: &[u8]) {
+    if let Ok(capwap::Payload::Ieee80211(frame)) = capwap::strip(bytes) {
+        black_box(capwap::strip_80211(frame).is_ok());
+    }
+    black_box(capwap::strip_80211(bytes).is_ok());
 }
 
 /// Any bytes as headers of Linux cooked captures and of BSD loopback.

@@ -9,9 +9,13 @@
 //! | [`ethernet`] | Ethernet II and LLC frames | IEEE 802.3 §3 |
 //! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
 //! | [`mpls`] | MPLS label stacks, and what they carry | RFC 3032, 4385 |
+//! | [`ppp`] | PPP | RFC 1661, 1662 |
 //! | [`pppoe`] | PPPoE sessions | RFC 2516 |
 //! | [`gre`] | GRE | RFC 2784, 2890 |
 //! | [`vxlan`] | VXLAN | RFC 7348 |
+//! | [`geneve`] | Geneve | RFC 8926 |
+//! | [`gtpu`] | GTP-U's packets of subscribers | 3GPP TS 29.281 |
+//! | [`capwap`] | CAPWAP's data channel, IEEE 802.11 data frames | RFC 5415 |
 //! | [`cooked`] | Linux cooked captures, BSD loopback | libpcap's LINKTYPE_ 113, 276, 0, 108 |
 //! | [`ipv4`] | IPv4 | RFC 791 |
 //! | [`ipv6`] | IPv6 and its extension headers | RFC 8200 |
@@ -29,19 +33,23 @@
 )]
 
 pub mod arp;
+pub mod capwap;
 pub mod checksum;
 pub mod cooked;
 pub mod dtls;
 mod error;
 pub mod ethernet;
 pub mod fuzz;
+pub mod geneve;
 pub mod gre;
+pub mod gtpu;
 pub mod icmp;
 pub mod icmpv4;
 pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 pub mod mpls;
+pub mod ppp;
 pub mod pppoe;
 pub mod quic;
 mod reader;

@@ -6,7 +6,7 @@ use crate::fragments::FragmentDrops;
 
 /// What a [`crate::Tracker`] has seen.
 ///
-/// Every frame is counted once: `frames` is the sum of `other`, `stray`, `dtls`, `followed`,
+/// Every frame is counted once: `frames` is the sum of `other`, `stray`, `dtls`, `quic_unread`, `followed`,
 /// `fragments_waiting` and [`FragmentDrops::total`]. The frames of a datagram that was put together
 /// from fragments are all counted as what the datagram is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -30,6 +30,8 @@ pub struct Counters {
     /// DTLS handshakes that began: datagrams with the first ClientHello of one. One that was sent
     /// again counts again, for nothing is remembered.
     pub dtls_handshakes: u64,
+    /// Frames with the first datagrams of QUIC connections in a version that is not read.
+    pub quic_unread: u64,
     /// Frames with TCP segments of no connection followed, which do not begin one, or with UDP
     /// datagrams of no QUIC connection.
     pub stray: u64,
@@ -49,6 +51,7 @@ impl Counters {
             .other
             .saturating_add(self.stray)
             .saturating_add(self.dtls)
+            .saturating_add(self.quic_unread)
             .saturating_add(self.followed)
             .saturating_add(self.fragments_waiting)
             .saturating_add(self.fragments_dropped.total());

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use wire::ethernet::{EtherType, Frame};
 use wire::tcp::Segment;
 use wire::udp::Datagram;
-use wire::{cooked, gre, ipv4, ipv6, mpls, pppoe, tcp, udp, vlan, vxlan};
+use wire::{
+    capwap, cooked, geneve, gre, gtpu, ipv4, ipv6, mpls, ppp, pppoe, tcp, udp, vlan, vxlan,
+};
 
 use crate::table::Key;
 
@@ -32,16 +34,19 @@ pub enum LinkType {
     LinuxCooked2,
     /// BSD loopback: LINKTYPE_NULL, 0, and LINKTYPE_LOOP, 108.
     Loopback,
+    /// PPP: LINKTYPE_PPP, 9, and LINKTYPE_PPP_HDLC, 50.
+    Ppp,
 }
 
 impl LinkType {
     /// All of them.
-    pub const ALL: [LinkType; 5] = [
+    pub const ALL: [LinkType; 6] = [
         LinkType::Ethernet,
         LinkType::RawIp,
         LinkType::LinuxCooked,
         LinkType::LinuxCooked2,
         LinkType::Loopback,
+        LinkType::Ppp,
     ];
 
     /// The link type with this number in a pcap or pcapng file, if Wiretax reads it.
@@ -53,6 +58,7 @@ impl LinkType {
             113 => Some(LinkType::LinuxCooked),
             276 => Some(LinkType::LinuxCooked2),
             0 | 108 => Some(LinkType::Loopback),
+            9 | 50 => Some(LinkType::Ppp),
             _ => None,
         }
     }
@@ -129,11 +135,11 @@ impl<'a> Layer<'a> {
     pub(crate) fn of_frame(link: LinkType, bytes: &'a [u8]) -> Option<Self> {
         let (ether_type, payload) = match link {
             LinkType::Ethernet => return Some(Layer::Ethernet(bytes)),
-            LinkType::RawIp => match bytes.first()? >> 4 {
-                4 => (EtherType::IPV4, bytes),
-                6 => (EtherType::IPV6, bytes),
-                _ => return None,
-            },
+            LinkType::RawIp => return Layer::of_ip(bytes),
+            LinkType::Ppp => {
+                let packet = ppp::Packet::new_checked(bytes).ok()?;
+                (packet.ether_type()?, packet.payload())
+            }
             LinkType::LinuxCooked => {
                 let (header, payload) = cooked::Repr::parse_v1(bytes).ok()?;
                 (header.ether_type, payload)
@@ -145,6 +151,15 @@ impl<'a> Layer<'a> {
             LinkType::Loopback => cooked::strip_loopback(bytes).ok()?,
         };
         Layer::of_ether_type(ether_type, payload)
+    }
+
+    /// An IP packet of either version, by its first four bits.
+    fn of_ip(packet: &'a [u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Some(Layer::Ipv4(packet)),
+            6 => Some(Layer::Ipv6(packet)),
+            _ => None,
+        }
     }
 
     /// What an EtherType announces, behind the VLAN tags.
@@ -218,7 +233,7 @@ pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<
             udp::PROTOCOL => {
                 let datagram = Datagram::new_captured(upper.payload).ok()?;
                 match tunnelled(&datagram) {
-                    Some(frame) => Layer::Ethernet(frame),
+                    Some(inside) => inside,
                     None => return Some(upper.read_udp(&datagram)),
                 }
             }
@@ -260,12 +275,27 @@ fn fragment_v6<'a>(packet: &ipv6::Packet<'a>, inner: &ipv6::Upper<'a>) -> Option
     })
 }
 
-/// The Ethernet frame in a datagram, if it is of VXLAN.
-fn tunnelled<'a>(datagram: &Datagram<'a>) -> Option<&'a [u8]> {
-    if datagram.destination_port() != vxlan::PORT {
-        return None;
+/// What is in a datagram, if it is a tunnel's: known by the port, and by a header that fits.
+fn tunnelled<'a>(datagram: &Datagram<'a>) -> Option<Layer<'a>> {
+    let payload = datagram.payload();
+    match (datagram.source_port(), datagram.destination_port()) {
+        (_, vxlan::PORT) => {
+            Some(Layer::Ethernet(vxlan::Packet::new_checked(payload).ok()?.payload()))
+        }
+        (_, geneve::PORT) => {
+            let packet = geneve::Packet::new_checked(payload).ok()?;
+            Layer::of_ether_type(packet.protocol(), packet.payload())
+        }
+        (_, gtpu::PORT) => Layer::of_ip(gtpu::Packet::new_captured(payload).ok()?.payload()),
+        (capwap::PORT, _) | (_, capwap::PORT) => match capwap::strip(payload).ok()? {
+            capwap::Payload::Ethernet(frame) => Some(Layer::Ethernet(frame)),
+            capwap::Payload::Ieee80211(frame) => {
+                let (ether_type, packet) = capwap::strip_80211(frame).ok()?;
+                Layer::of_ether_type(ether_type, packet)
+            }
+        },
+        _ => None,
     }
-    Some(vxlan::Packet::new_checked(datagram.payload()).ok()?.payload())
 }
 
 impl<'a> Upper<'a> {

@@ -8,7 +8,7 @@ use wire::tcp::{Flags, Segment};
 use crate::decode::{Decoded, Transport};
 use crate::keylog::KeyLog;
 use crate::quic::{self, QuicFlow};
-use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind};
+use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind, Uncertain};
 use crate::side::{Pair, Sender};
 use crate::table::{Activity, Entry, Key, Links};
 use crate::tcp::TcpFlow;
@@ -18,6 +18,17 @@ use crate::tcp::told::Told;
 const CLIENT_IS_LOW: u8 = 1;
 /// Client and server are known, not guessed.
 const ROLES_KNOWN: u8 = 2;
+
+/// Why a connection leaves the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It ended, fell silent, or another began between the same ports.
+    Over,
+    /// The table or what may be held is full.
+    Dropped,
+    /// There are no more frames.
+    CaptureEnded,
+}
 
 /// A connection.
 #[derive(Debug)]
@@ -176,7 +187,8 @@ impl Flow {
     }
 
     /// What is to be given out when it leaves the table.
-    pub(crate) fn leave(mut self, dropped: bool, keys: &KeyLog) -> Output {
+    pub(crate) fn leave(mut self, why: Leave, keys: &KeyLog) -> Output {
+        let dropped = why == Leave::Dropped;
         if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic = self.content {
             let Pair { client: up, server: down } = self.traffic;
             let (number, last_frame) = (self.number, self.last_frame);
@@ -186,6 +198,10 @@ impl Flow {
         let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic);
         let mut connection = self.connection(content, keys);
         connection.dropped = dropped;
+        let told = connection.class().is_some();
+        if why == Leave::CaptureEnded && told && connection.is_unfinished() {
+            connection.uncertain.push(Uncertain::CaptureEnded);
+        }
         Output::Connection(Box::new(connection))
     }
 

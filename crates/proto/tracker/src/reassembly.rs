@@ -45,7 +45,6 @@ impl Reassembler {
     }
 
     /// The next byte to be handed on.
-    #[cfg(test)]
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }

@@ -253,10 +253,16 @@ pub struct QuicFacts {
 pub enum Uncertain {
     /// The capture began in the middle of the connection.
     MidStream,
+    /// The capture ended in the middle of the handshake.
+    CaptureEnded,
     /// Only one direction was captured.
     OneDirection,
-    /// The handshake lies beyond [`crate::Limits::stream_bytes`], or bytes were missing.
+    /// The handshake lies beyond [`crate::Limits::stream_bytes`], or bytes were missing: behind a
+    /// hole, or acknowledged and never captured.
     BytesMissing,
+    /// No ServerHello was read: it is malformed or too long, or over QUIC could not be opened or was
+    /// not captured.
+    ServerHello,
     /// No record of the client has the size of its Finished; the first of its flight was taken.
     ClientFinished,
     /// The server's Finished could be another record.
@@ -281,8 +287,10 @@ impl Uncertain {
     pub const fn name(self) -> &'static str {
         match self {
             Uncertain::MidStream => "mid_stream",
+            Uncertain::CaptureEnded => "capture_ended",
             Uncertain::OneDirection => "one_direction",
             Uncertain::BytesMissing => "bytes_missing",
+            Uncertain::ServerHello => "server_hello",
             Uncertain::ClientFinished => "client_finished",
             Uncertain::ServerFinished => "server_finished",
             Uncertain::EndOfEarlyData => "end_of_early_data",
@@ -320,8 +328,10 @@ mod tests {
     fn a_reason_has_one_name_in_all_results() {
         let all = [
             Uncertain::MidStream,
+            Uncertain::CaptureEnded,
             Uncertain::OneDirection,
             Uncertain::BytesMissing,
+            Uncertain::ServerHello,
             Uncertain::ClientFinished,
             Uncertain::ServerFinished,
             Uncertain::EndOfEarlyData,

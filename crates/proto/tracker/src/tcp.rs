@@ -1,10 +1,12 @@
 //! One TCP connection: sequence numbers, both streams, Fast Open, how it ends.
 
+mod sequence;
 pub(crate) mod told;
 
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};
 
+use self::sequence::SynAck;
 use crate::content::Content;
 use crate::envelope::{self, Unwrapper};
 use crate::keylog::KeyLog;
@@ -35,6 +37,8 @@ struct Side {
     stream: Reassembler,
     /// The furthest byte seen, relative to `base`.
     highest: u64,
+    /// How far the peer acknowledged it, relative to `base`.
+    acked: u64,
     fin: bool,
 }
 
@@ -57,6 +61,8 @@ pub(crate) struct TcpFlow {
     syn: SynDataState,
     /// Data of the server that wait for its SYN+ACK.
     held: Vec<Held>,
+    /// SYN+ACKs with different initial sequence numbers, until the client acknowledges one.
+    syn_acks: Option<Box<[SynAck; 2]>>,
     /// The client has sent more than SYNs.
     client_goes_on: bool,
     /// What takes off SSLmTCP's envelopes, where there are any.
@@ -84,14 +90,20 @@ pub(crate) struct Input<'a> {
 
 impl TcpFlow {
     pub(crate) fn new(stream_bytes: u64, mid_stream: bool) -> Self {
-        let side =
-            || Side { base: None, stream: Reassembler::new(stream_bytes), highest: 0, fin: false };
+        let side = || Side {
+            base: None,
+            stream: Reassembler::new(stream_bytes),
+            highest: 0,
+            acked: 0,
+            fin: false,
+        };
         TcpFlow {
             facts: TcpFacts::default(),
             sides: Pair { client: side(), server: side() },
             content: Content::new(),
             syn: SynDataState::default(),
             held: Vec::new(),
+            syn_acks: None,
             client_goes_on: false,
             envelopes: None,
             stream_bytes,
@@ -113,6 +125,9 @@ impl TcpFlow {
         let (at, keys) = (input.mark.at, input.keys);
         let (flags, side) = (input.segment.flags(), input.side);
         let sequence = SeqNumber(input.segment.sequence());
+        if flags.has(Flags::RST) && !self.is_own_reset(&input.segment, side) {
+            return;
+        }
         if flags.has(Flags::SYN) {
             self.synchronise(input, sequence);
         } else if self.sides[side].base.is_none() && !self.awaits_syn_ack(side) {
@@ -121,11 +136,13 @@ impl TcpFlow {
         if side == Sender::Client && !flags.has(Flags::SYN) {
             // It knows the SYN+ACK, captured or not.
             self.client_goes_on = true;
+            self.choose_syn_ack(input.segment.acknowledgment().map(SeqNumber));
             self.take_held(keys);
         }
         let mut mark = input.mark;
         if let Some(ack) = input.segment.acknowledgment() {
             mark.acked = self.sides[side.peer()].offset(SeqNumber(ack)).max(0) as u64;
+            self.note_acknowledged(side.peer(), mark.acked);
             if side == Sender::Client && !flags.has(Flags::SYN) && self.facts.syn_ack.is_some() {
                 self.facts.handshake_ack.get_or_insert(at);
             }
@@ -137,12 +154,12 @@ impl TcpFlow {
         match (input.payload_len > 0, flags.has(Flags::SYN), side) {
             (false, _, _) => {}
             (true, true, Sender::Client) => self.syn_payload(input, mark),
-            (true, false, _) if self.sides[side].base.is_none() => self.hold(input, sequence, mark),
+            (true, ..) if self.sides[side].base.is_none() => self.hold(input, data, mark),
             (true, _, _) => {
                 self.segment_payload(side, data, (input.payload, input.payload_len), mark, keys)
             }
         }
-        if side == Sender::Server && flags.has(Flags::SYN) {
+        if side == Sender::Server && flags.has(Flags::SYN) && self.syn_acks.is_none() {
             self.take_held(keys);
         }
         if flags.has(Flags::FIN) && !self.reset {
@@ -193,6 +210,9 @@ impl TcpFlow {
 
     fn synchronise(&mut self, input: &Input<'_>, sequence: SeqNumber) {
         let (side, at) = (input.side, input.mark.at);
+        if side == Sender::Server && self.differing_syn_ack(input, sequence + 1) {
+            return;
+        }
         if self.sides[side].base.is_some() {
             let again = if side == Sender::Client {
                 &mut self.facts.client_retransmitted
@@ -395,9 +415,12 @@ impl TcpFlow {
             // Nobody answered: what was sent first is what there is.
             self.settle_syn_data(first, keys);
         }
+        self.choose_syn_ack(None);
         self.take_held(keys);
         let Pair { client, server } = &self.sides;
-        let incomplete = client.stream.is_incomplete() || server.stream.is_incomplete();
+        let lacks =
+            |side: &Side| side.stream.is_incomplete() || side.lacks_acknowledged(self.stream_bytes);
+        let incomplete = lacks(client) || lacks(server);
         self.facts.bytes_missing |= incomplete && !self.done;
         if self.mid_stream {
             connection.uncertain.push(Uncertain::MidStream);

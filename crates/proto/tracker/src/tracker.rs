@@ -1,16 +1,16 @@
 //! Frames in, connections out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use units::Time;
-use wire::dtls;
 use wire::tcp::Flags;
+use wire::{dtls, quic};
 
 use crate::counters::Counters;
 use crate::decode::{Content, Decoded, Fragment, Layer, LinkType, MAX_HEADERS, Transport, decode};
-use crate::flow::{Flow, FlowContent};
+use crate::flow::{Flow, FlowContent, Leave};
 use crate::fragments::Fragments;
 use crate::keylog::KeyLog;
 use crate::record::{Connection, Output, Traffic};
@@ -96,6 +96,9 @@ struct Read<'a> {
     left: u8,
 }
 
+/// QUIC versions that are counted one by one at most.
+const UNREAD_VERSIONS: usize = 16;
+
 /// How often connections are looked through for silent ones, in the capture's time.
 const EXPIRY_PERIOD: Duration = Duration::from_millis(1);
 
@@ -124,6 +127,8 @@ pub struct Tracker {
     /// Where Initial packets are opened.
     scratch: Vec<u8>,
     key_log: KeyLog,
+    /// First datagrams of QUIC versions that are not read.
+    unread_quic: BTreeMap<u32, u64>,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -151,6 +156,7 @@ impl Tracker {
             held: 0,
             scratch: Vec::new(),
             key_log: KeyLog::new(limits.connections),
+            unread_quic: BTreeMap::new(),
             limits,
         }
     }
@@ -242,6 +248,13 @@ impl Tracker {
         &self.counters
     }
 
+    /// First datagrams of QUIC connections whose version is not read, by version; those of versions
+    /// that clients make up to exercise negotiation, and of further ones, under 0.
+    #[must_use]
+    pub const fn unread_quic(&self) -> &BTreeMap<u32, u64> {
+        &self.unread_quic
+    }
+
     /// Bytes that count for [`Limits::held_bytes`].
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
@@ -273,7 +286,7 @@ impl Tracker {
         let before = self.ready.len();
         for list in [Activity::Closed, Activity::Told, Activity::Open] {
             while let Some(oldest) = self.table.oldest(list) {
-                self.give_out(oldest, false);
+                self.give_out(oldest, Leave::CaptureEnded);
             }
         }
         let number = |output: &Output| match output {
@@ -344,7 +357,7 @@ impl Tracker {
             None => match self.begin(at, packet) {
                 Some(flow) => self.add(flow),
                 None => {
-                    add(&mut self.counters.stray, frames);
+                    self.pass_over(packet, frames);
                     return;
                 }
             },
@@ -354,8 +367,8 @@ impl Tracker {
         let side = flow.sender(from_low);
         flow.count(at, side, frames);
         let list = match (&mut flow.content, packet.transport) {
-            (FlowContent::ToldTcp(told), Transport::Tcp { segment, .. }) => {
-                told.handle(&segment, side);
+            (FlowContent::ToldTcp(told), Transport::Tcp { segment, payload_len, .. }) => {
+                told.handle(&segment, payload_len, side);
                 if told.is_closed() { Activity::Closed } else { Activity::Told }
             }
             (FlowContent::ToldQuic, _) => Activity::Told,
@@ -364,6 +377,24 @@ impl Tracker {
         self.table.touch(place, list, self.now);
         const MAY_HOLD: [Activity; 2] = [Activity::Closed, Activity::Open];
         while self.held > self.limits.held_bytes && self.drop_one(&MAY_HOLD) {}
+    }
+
+    /// Counts a packet of no connection.
+    fn pass_over(&mut self, packet: &Decoded<'_>, frames: Traffic) {
+        if let Transport::Udp { payload, payload_len } = packet.transport
+            && let Some(version) = quic::unread_version(payload, payload_len)
+        {
+            add(&mut self.counters.quic_unread, frames);
+            let known = self.unread_quic.contains_key(&version.0);
+            let room = self.unread_quic.len() < UNREAD_VERSIONS;
+            // Those that clients make up are one (RFC 9000 §15), and so are those beyond the limit.
+            let reserved = version.is_reserved() || !(known || room);
+            let version = if reserved { quic::Version::NEGOTIATION.0 } else { version.0 };
+            let count = self.unread_quic.entry(version).or_default();
+            *count = count.saturating_add(1);
+        } else {
+            add(&mut self.counters.stray, frames);
+        }
     }
 
     /// Hands a packet to a connection whose record is not out, and its record out if it can go.
@@ -408,7 +439,7 @@ impl Tracker {
         let flow = self.table.get(place);
         let superseded = flow.is_some_and(|flow| flow.is_superseded_by(segment, packet.from_low));
         if superseded {
-            self.give_out(place, false);
+            self.give_out(place, Leave::Over);
         }
         superseded
     }
@@ -435,7 +466,7 @@ impl Tracker {
         }
         let Some((_, stalest)) = best else { return false };
         self.counters.dropped += 1;
-        self.give_out(stalest, true);
+        self.give_out(stalest, Leave::Dropped);
         true
     }
 
@@ -463,7 +494,7 @@ impl Tracker {
                 if !self.table.get(oldest).is_some_and(due) {
                     break;
                 }
-                self.give_out(oldest, false);
+                self.give_out(oldest, Leave::Over);
             }
         }
         if self.fragments.waiting() > 0 {
@@ -472,10 +503,10 @@ impl Tracker {
         }
     }
 
-    fn give_out(&mut self, place: u32, dropped: bool) {
+    fn give_out(&mut self, place: u32, why: Leave) {
         let Some(flow) = self.table.remove(place) else { return };
         self.held = self.held.saturating_sub(flow.held_bytes());
-        self.ready.push_back(flow.leave(dropped, &self.key_log));
+        self.ready.push_back(flow.leave(why, &self.key_log));
     }
 }
 

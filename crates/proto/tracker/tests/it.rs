@@ -1,6 +1,7 @@
 //! The tracker from outside: vectors, transcripts, hostile bytes, outside judges.
 
 mod common;
+mod doubts;
 mod dtls;
 mod failed;
 mod fuzz_entries;

@@ -206,7 +206,7 @@ fn a_retry_without_a_server_hello_has_no_group() {
         0x1301,
         &[(43, &[3, 4]), (51, &[0, 0x17])],
     );
-    t.at(20).send(1, &retry);
+    t.at(20).send(1, &retry).flagged(0, wire::tcp::Flags::FIN);
     let c = t.finish();
     assert_eq!(c.class(), Some(Class::Failed));
     let tls = c.tls.unwrap();

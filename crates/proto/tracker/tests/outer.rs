@@ -57,7 +57,8 @@ fn same_as_bare(link: LinkType, what: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
 #[test]
 fn each_encapsulation_gives_the_same_records() {
     use crate::common::wrap::{
-        datagram, ethernet, gre, ipv4, ipv6, labelled, pppoe, tagged, vxlan,
+        capwap, datagram, ethernet, geneve, gre, gtpu, ieee_80211, ipv4, ipv6, labelled, pppoe,
+        tagged, vxlan,
     };
     let (v4, v6) = (EtherType::IPV4, EtherType::IPV6);
     type Wrap = Box<dyn Fn(&[u8]) -> Vec<u8>>;
@@ -82,6 +83,14 @@ fn each_encapsulation_gives_the_same_records() {
         (
             "VXLAN with a tag",
             Box::new(move |f| ethernet(v6, &ipv6(17, &vxlan(&tagged(f, &[EtherType::VLAN]))))),
+        ),
+        ("Geneve", Box::new(move |f| ethernet(v4, &ipv4(17, &geneve(EtherType::BRIDGED, f))))),
+        ("IPv4 in Geneve", Box::new(move |f| ethernet(v6, &ipv6(17, &geneve(v4, packet(f)))))),
+        ("GTP-U", Box::new(move |f| ethernet(v4, &ipv4(17, &gtpu(packet(f)))))),
+        ("CAPWAP", Box::new(move |f| ethernet(v4, &ipv4(17, &capwap(false, f))))),
+        (
+            "CAPWAP with 802.11",
+            Box::new(move |f| ethernet(v4, &ipv4(17, &capwap(true, &ieee_80211(packet(f)))))),
         ),
         ("IPv4 in IPv4", Box::new(move |f| ethernet(v4, &ipv4(4, packet(f))))),
         ("IPv4 in IPv6 in IPv4", Box::new(move |f| ethernet(v4, &ipv4(41, &ipv6(4, packet(f)))))),
@@ -115,6 +124,12 @@ fn each_link_type_gives_the_same_records() {
         assert_eq!(LinkType::from_number(number), Some(link));
     }
     assert_eq!(LinkType::from_number(105), None);
+    for number in [9, 50] {
+        assert_eq!(LinkType::from_number(number), Some(LinkType::Ppp));
+    }
+    for framing in [&[0xff, 3, 0, 0x21][..], &[0, 0x21], &[0x21]] {
+        same_as_bare(LinkType::Ppp, "PPP", |f| [framing, packet(f)].concat());
+    }
     let v4 = EtherType::IPV4;
     same_as_bare(LinkType::RawIp, "raw", |f| packet(f).to_vec());
     same_as_bare(LinkType::LinuxCooked, "cooked", |f| {

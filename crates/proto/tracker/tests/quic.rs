@@ -5,7 +5,9 @@ use std::net::Ipv4Addr;
 use rustls::Side;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{DirectionalKeys, Keys};
-use tracker::{Connection, EarlyData, Limits, LinkType, Resumption, Tracker, Transport, Uncertain};
+use tracker::{
+    Class, Connection, EarlyData, Limits, LinkType, Resumption, Tracker, Transport, Uncertain,
+};
 use units::Time;
 use wire::quic::frame::put_crypto;
 use wire::quic::{LongRepr, PacketType, Version};
@@ -31,6 +33,7 @@ fn hex(text: &str) -> Vec<u8> {
 fn keys(version: Version, dcid: &[u8]) -> Keys {
     let version = match version {
         Version::V2 => rustls::quic::Version::V2,
+        version if matches!(version.draft(), Some(29..=32)) => rustls::quic::Version::V1Draft,
         _ => rustls::quic::Version::V1,
     };
     TLS13_AES_128_GCM_SHA256.tls13().unwrap().quic_suite().unwrap().keys(
@@ -256,7 +259,7 @@ fn conversation(version: Version, early: bool, psk_accepted: bool) -> Connection
 
 #[test]
 fn a_full_handshake_in_both_versions() {
-    for version in [Version::V1, Version::V2] {
+    for version in [Version::V1, Version::V2, Version(0xff00_001d), Version(0xff00_0022)] {
         let c = conversation(version, false, false);
         let (quic, tls) = (c.quic.unwrap(), c.tls.unwrap());
         assert_eq!((quic.version, quic.undecryptable), (version.0, 0));
@@ -301,6 +304,10 @@ fn after_a_retry_the_keys_come_from_the_new_identifier() {
     retry.extend(b"token");
     retry.extend([0; 16]);
     t.send(20, 1, &retry);
+    // RFC 9000 §17.2.5.2: another one changes nothing; neither does the first Initial, late.
+    let other = [&[0xf0, 0, 0, 0, 1, 0, 8][..], &[7; 8], b"other", &[0; 16]].concat();
+    t.send(20, 1, &other);
+    t.send(20, 0, &seal(&first.local, repr, 0, &crypto(0, &hello)));
     let repr = LongRepr { token: b"token", ..long(PacketType::Initial, Version::V1, &SCID, &[]) };
     t.send(21, 0, &seal(&again.local, repr, 1, &crypto(0, &hello)));
     let repr = long(PacketType::Initial, Version::V1, &[], &[9; 8]);
@@ -360,4 +367,87 @@ fn datagrams_that_only_look_like_quic_begin_nothing() {
     let mut t = talk();
     t.send(0, 0, &forged).send(1, 0, &short(80)).send(2, 0, b"dns").send(3, 1, &hex(RFC_SERVER));
     assert_eq!((t.tracker.active(), t.tracker.counters().stray), (0, 4));
+}
+
+/// draft-ietf-quic-tls-27 §A.3: the server's Initial, under the salt of drafts 23 to 28.
+const DRAFT_27_SERVER: &str = "
+    c9ff00001b0008f067a5502a4262b5004074168bf22b7002596f99ae67abf65a
+    5852f54f58c37c808682e2e40492d8a3899fb04fc0afe9aabc8767b18a0aa493
+    537426373b48d502214dd856d63b78cee37bc664b3fe86d487ac7a77c53038a3
+    cd32f0b5004d9f5754c4f7f2d1f35cf3f7116351c92bd8c3a9528d2b6aca20f0
+    8047d9f017f0";
+
+/// draft-ietf-quic-tls-29 §A.3.
+const DRAFT_29_SERVER: &str = "
+    caff00001d0008f067a5502a4262b5004074aaf2f007823a5d3a1207c86ee491
+    32824f0465243d082d868b107a38092bc80528664cbf9456ebf27673fb5fa506
+    1ab573c9f001b81da028a00d52ab00b15bebaa70640e106cf2acd043e9c6b441
+    1c0a79637134d8993701fe779e58c2fe753d14b0564021565ea92e57bc6faf56
+    dfc7a40870e6";
+
+/// The hello comes in draft 29, whose keys rustls has; the server chooses the vector's version.
+#[test]
+fn the_servers_packets_of_the_drafts() {
+    let draft_29 = Version(0xff00_001d);
+    for (draft, server) in [(27, DRAFT_27_SERVER), (29, DRAFT_29_SERVER)] {
+        let repr = long(PacketType::Initial, draft_29, &DCID, &[]);
+        let keys = keys(draft_29, &DCID);
+        let mut t = talk();
+        t.send(0, 0, &seal(&keys.local, repr, 0, &crypto(0, &client_hello(false))));
+        // The drafts' texts kept frames of older numbers in it: that it opens is all it shows.
+        let mut server = hex(server);
+        t.send(20, 1, &server);
+        *server.last_mut().unwrap() ^= 1;
+        t.send(21, 1, &server);
+        let quic = t.finish().quic.unwrap();
+        assert_eq!((quic.server_initial, quic.undecryptable), (ms(20), 1), "draft {draft}");
+    }
+}
+
+#[test]
+fn without_a_server_hello_there_is_a_doubt_and_no_class() {
+    let keys = keys(Version::V1, &DCID);
+    let repr = long(PacketType::Initial, Version::V1, &DCID, &[]);
+    let mut t = talk();
+    t.send(0, 0, &seal(&keys.local, repr, 0, &crypto(0, &client_hello(false))));
+    // The server's Initial was lost by the capture: what follows looks like a whole handshake.
+    t.send(20, 1, &opaque(PacketType::Handshake, Version::V1, 700));
+    let finished = opaque(PacketType::Handshake, Version::V1, 60);
+    t.send(22, 0, &[finished, short(45)].concat()).send(42, 1, &short(90));
+    let c = t.finish();
+    assert_eq!(c.class(), None);
+    assert!(c.uncertain.contains(&Uncertain::ServerHello), "{:?}", c.uncertain);
+    // A close in an Initial is a failure, whatever its code.
+    let mut t = talk();
+    t.send(0, 0, &seal(&keys.local, repr, 0, &crypto(0, &client_hello(false))));
+    let repr = long(PacketType::Initial, Version::V1, &[], &SCID);
+    t.send(20, 1, &seal(&keys.remote, repr, 0, &[0x1c, 0x02, 0x06, 0, 0, 0, 0, 0]));
+    assert_eq!(t.finish().class(), Some(Class::Failed));
+}
+
+#[test]
+fn versions_that_are_not_read_are_counted() {
+    let initial = |version: u32, len: usize| {
+        let mut bytes = vec![0xc3; len];
+        bytes[1..5].copy_from_slice(&version.to_be_bytes());
+        (bytes[5], bytes[14]) = (8, 0);
+        bytes
+    };
+    let mut t = talk();
+    for version in [0xff00_0015, 0xff00_0015, 0x5130_3436, 0x1a2a_3a4a] {
+        t.send(0, 0, &initial(version, 1250));
+    }
+    // Too short for a first datagram, and one of a known version that does not open.
+    t.send(0, 0, &initial(0xff00_0015, 1199)).send(0, 0, &initial(1, 1250));
+    let counted: Vec<(String, u64)> = t
+        .tracker
+        .unread_quic()
+        .iter()
+        .map(|(version, count)| (Version(*version).to_string(), *count))
+        .collect();
+    let expected = [("negotiation", 1), ("Q046", 1), ("draft 21", 2)];
+    assert_eq!(counted, expected.map(|(name, count)| (name.to_owned(), count)));
+    let counters = t.tracker.counters();
+    assert_eq!((counters.quic_unread, counters.stray), (4, 2));
+    assert!(counters.add_up());
 }

@@ -1,8 +1,10 @@
-//! QUIC: what every version shares (RFC 8999), packets of versions 1 (RFC 9000) and 2 (RFC 9369),
-//! and the frames of their Initial packets. Nothing here decrypts; header protection is undone by
+//! QUIC: what every version shares (RFC 8999), packets of versions 1 (RFC 9000) and 2 (RFC 9369)
+//! and of drafts 23 to 34, and the frames of their Initial packets. Nothing here decrypts; header protection is undone by
 //! whoever has the keys, with [`LongPacket::packet_number_offset`] and [`LongPacket::protected_len`].
 
 pub mod frame;
+
+use std::fmt;
 
 use crate::error::room;
 use crate::{Error, Reader};
@@ -48,11 +50,61 @@ impl Version {
     /// Version 2 (RFC 9369 §3.1).
     pub const V2: Version = Version(0x6b33_43cf);
 
-    /// Whether the packets after the common part of the header can be read here.
+    /// The number of a draft of version 1: versions 0xff000000 + number (draft-ietf-quic-transport
+    /// §15).
+    #[must_use]
+    pub const fn draft(self) -> Option<u8> {
+        if self.0 >> 8 == 0x00ff_0000 { Some(self.0 as u8) } else { None }
+    }
+
+    /// Whether the packets after the common part of the header can be read here: versions 1 and 2, and
+    /// drafts 23 to 34, whose long headers are those of version 1.
     #[must_use]
     pub const fn is_known(self) -> bool {
-        matches!(self, Version::V1 | Version::V2)
+        matches!(self, Version::V1 | Version::V2) || matches!(self.draft(), Some(23..=34))
     }
+
+    /// Whether it is reserved to exercise version negotiation (RFC 9000 §15).
+    #[must_use]
+    pub const fn is_reserved(self) -> bool {
+        self.0 & 0x0f0f_0f0f == 0x0a0a_0a0a
+    }
+}
+
+/// The version's name: "1", "draft 29", Google's as "Q046", or the number.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(draft) = self.draft() {
+            return write!(f, "draft {draft}");
+        }
+        match (*self, self.0.to_be_bytes()) {
+            (Version::NEGOTIATION, _) => f.write_str("negotiation"),
+            (Version::V1, _) => f.write_str("1"),
+            (Version::V2, _) => f.write_str("2"),
+            (_, [letter @ (b'Q' | b'T'), a, b, c]) if [a, b, c].iter().all(u8::is_ascii_digit) => {
+                let [letter, a, b, c] = [letter, a, b, c].map(char::from);
+                write!(f, "{letter}{a}{b}{c}")
+            }
+            _ => write!(f, "0x{:08x}", self.0),
+        }
+    }
+}
+
+/// A client's first datagram has at least this many bytes (RFC 9000 §14.1).
+pub const MIN_FIRST_DATAGRAM: usize = 1200;
+
+/// The version of a datagram that looks like a client's first one, if packets of it cannot be read
+/// here: a long header with plausible identifiers, in a datagram of `len` bytes of which `bytes` were
+/// captured. RFC 9443 §3 gives QUIC the first bytes that have both high bits set.
+#[must_use]
+pub fn unread_version(bytes: &[u8], len: usize) -> Option<Version> {
+    let common = Invariants::new_checked(bytes).ok()?;
+    let plausible = common.first & 0xc0 == 0xc0
+        && len >= MIN_FIRST_DATAGRAM
+        && (8..=MAX_CID_LEN).contains(&common.destination.len())
+        && common.source.len() <= MAX_CID_LEN;
+    let version = common.version;
+    (plausible && version != Version::NEGOTIATION && !version.is_known()).then_some(version)
 }
 
 /// A long header packet's type.
@@ -130,7 +182,7 @@ impl<'a> Invariants<'a> {
 /// The bit that tells QUIC from other protocols on a port (RFC 9000 §17.2, RFC 9287).
 const FIXED_BIT: u8 = 0x40;
 
-/// A view of a long header packet of version 1 or 2, protected as it was captured.
+/// A view of a long header packet of a known version, protected as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongPacket<'a> {
     kind: PacketType,
@@ -160,7 +212,7 @@ impl<'a> LongPacket<'a> {
         let common = Invariants::new_checked(bytes)?;
         let version = common.version;
         if !version.is_known() {
-            return Err(Error::malformed(FORMAT, "its version is neither 1 nor 2"));
+            return Err(Error::malformed(FORMAT, "its version is not read"));
         }
         if common.destination.len() > MAX_CID_LEN || common.source.len() > MAX_CID_LEN {
             return Err(Error::malformed(FORMAT, "a connection identifier is above 20 bytes"));
@@ -320,7 +372,7 @@ impl<'a> Iterator for Packets<'a> {
 pub struct LongRepr<'a> {
     /// The packet's type, not Retry.
     pub kind: PacketType,
-    /// Version 1 or 2.
+    /// A known version.
     pub version: Version,
     /// The receiver's connection identifier, at most 20 bytes.
     pub destination: &'a [u8],

@@ -153,6 +153,13 @@ impl<'a> ClientHello<'a> {
         self.extensions.find(ExtensionKind::SESSION_TICKET)
     }
 
+    /// Whether the client offers application settings (ALPS), under the old number or the new one.
+    #[must_use]
+    pub fn application_settings(&self) -> bool {
+        let kinds = [ExtensionKind::APPLICATION_SETTINGS, ExtensionKind::APPLICATION_SETTINGS_OLD];
+        kinds.into_iter().any(|kind| self.extensions.find(kind).is_some())
+    }
+
     /// Whether encrypted_client_hello is there, genuine or GREASE: they look the same.
     #[must_use]
     pub fn encrypted_client_hello(&self) -> bool {

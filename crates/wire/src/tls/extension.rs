@@ -39,6 +39,10 @@ impl ExtensionKind {
     pub const KEY_SHARE: ExtensionKind = ExtensionKind(51);
     /// quic_transport_parameters (RFC 9001 §8.2).
     pub const QUIC_TRANSPORT_PARAMETERS: ExtensionKind = ExtensionKind(57);
+    /// application_settings, as Chrome sent it until 2023 (draft-vvv-tls-alps).
+    pub const APPLICATION_SETTINGS_OLD: ExtensionKind = ExtensionKind(17513);
+    /// application_settings, as browsers send it since.
+    pub const APPLICATION_SETTINGS: ExtensionKind = ExtensionKind(17613);
     /// encrypted_client_hello (RFC 9849).
     pub const ENCRYPTED_CLIENT_HELLO: ExtensionKind = ExtensionKind(0xfe0d);
 

@@ -125,8 +125,9 @@ impl QuicFlow {
         match (packet.kind(), side) {
             (PacketType::Initial, Sender::Client) => {
                 self.facts.client_initial.get_or_insert(at);
-                if std::mem::take(&mut self.retried) {
-                    // RFC 9001 §5.2: after a Retry the keys come from the new identifier.
+                // RFC 9001 §5.2: after a Retry the keys come from the new identifier.
+                if self.retried && !self.is_keyed_by(packet.destination()) {
+                    self.retried = false;
                     self.rekey(packet.version(), Some(packet.destination()));
                 }
                 self.initial(side, packet, at, scratch);
@@ -153,7 +154,8 @@ impl QuicFlow {
                 }
             }
             (PacketType::Retry, Sender::Server) if self.facts.server_initial.is_none() => {
-                self.retried = self.facts.retry.is_none();
+                // RFC 9000 §17.2.5.2: a client takes one Retry, and passes over those that follow.
+                self.retried |= self.facts.retry.is_none();
                 self.facts.retry.get_or_insert(at);
             }
             _ => {}
@@ -187,6 +189,10 @@ impl QuicFlow {
         if self.request.is_some() {
             self.response.get_or_insert(mark);
         }
+    }
+
+    fn is_keyed_by(&self, destination: &[u8]) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.destination() == destination)
     }
 
     fn rekey(&mut self, version: Version, destination: Option<&[u8]>) {
@@ -308,6 +314,9 @@ impl QuicFlow {
         }
         if connection.down.frames == 0 {
             connection.uncertain.push(Uncertain::OneDirection);
+        }
+        if self.work.client_hello_seen && !self.work.server_hello_seen {
+            connection.uncertain.push(Uncertain::ServerHello);
         }
         if self.work.client_hello_seen {
             connection.tls = Some(self.tls);

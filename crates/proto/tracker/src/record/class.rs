@@ -108,8 +108,8 @@ impl Connection {
     }
 
     /// What kind of handshake it was; `None` without TLS, and where too little was captured to tell
-    /// whether it went well: one direction, with bytes missing, without the ClientHello, or of an
-    /// unknown suite.
+    /// whether it went well: one direction, with bytes missing, without the ClientHello or a
+    /// ServerHello that can be read, of an unknown suite, or not to its end.
     #[must_use]
     pub fn class(&self) -> Option<Class> {
         let tls = self.tls.as_ref()?;
@@ -128,23 +128,47 @@ impl Connection {
 
     /// Whether the handshake failed, if that can be told.
     fn has_failed(&self, tls: &TlsFacts) -> Option<bool> {
-        // close_notify (0) ends a connection in order, whatever level it is sent with.
-        let mut alerts = tls.alerts.iter();
-        let fatal = alerts.any(|alert| alert.level == Some(2) && alert.description != Some(0));
-        if fatal && self.server_data.is_none() {
+        if self.is_refused(tls) {
             return Some(true);
         }
+        let doubt = |wanted: &[Uncertain]| self.uncertain.iter().any(|one| wanted.contains(one));
         let blind = tls.client_hello.is_none()
-            || self.uncertain.iter().any(|reason| {
-                use Uncertain::{BytesMissing, OneDirection, UnknownSuite};
-                matches!(reason, BytesMissing | OneDirection | UnknownSuite)
-            });
-        if tls.client_finished.is_none() {
-            return (!blind).then_some(true);
+            || self.dropped
+            || doubt(&[
+                Uncertain::BytesMissing,
+                Uncertain::OneDirection,
+                Uncertain::UnknownSuite,
+                Uncertain::CaptureEnded,
+            ]);
+        // Without a ServerHello the version is not known, and of QUIC not even who finished.
+        if doubt(&[Uncertain::ServerHello]) || (blind && self.is_half(tls)) {
+            return None;
         }
-        // RFC 5246 §7.3: both Finished make the handshake; the server's comes last in a full one.
+        Some(self.is_half(tls) && (tls.client_finished.is_none() || self.end != End::Open))
+    }
+
+    /// Whether an end refused the handshake: close_notify (0) ends a connection in order, whatever
+    /// level it is sent with; a QUIC connection that is closed by an Initial packet never was one.
+    fn is_refused(&self, tls: &TlsFacts) -> bool {
+        let mut alerts = tls.alerts.iter();
+        let fatal = alerts.any(|alert| alert.level == Some(2) && alert.description != Some(0));
+        let closed = self.quic.as_ref().is_some_and(|quic| quic.close.is_some());
+        self.server_data.is_none() && (fatal || (closed && tls.client_finished.is_none()))
+    }
+
+    /// Whether a Finished that makes the handshake is not there. RFC 5246 §7.3: below TLS 1.3 the
+    /// server's comes last in a full one.
+    fn is_half(&self, tls: &TlsFacts) -> bool {
         let legacy = tls.version.is_some_and(|version| !version.is_tls13());
         let unanswered = tls.server_finished.is_none() && self.server_data.is_none();
-        Some(legacy && unanswered && !blind && self.end != End::Open)
+        tls.client_finished.is_none() || (legacy && unanswered)
+    }
+
+    /// Whether its handshake began, and neither ended nor was given up.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        let Some(tls) = &self.tls else { return false };
+        // Of an encrypted alert the level is hidden: none but a fatal one comes so early.
+        let alerted = tls.client_finished.is_none() && tls.alerts.iter().any(|a| a.level.is_none());
+        self.end == End::Open && !self.is_refused(tls) && !alerted && self.is_half(tls)
     }
 }

@@ -4,6 +4,7 @@ use units::SeqNumber;
 use wire::tcp::{Flags, Segment};
 
 use super::TcpFlow;
+use super::sequence::{end_of, is_near};
 use crate::record::End;
 use crate::side::Sender;
 
@@ -12,57 +13,88 @@ use crate::side::Sender;
 const SILENT_PEER: u64 = 16 * 1024;
 
 /// What is kept of a TCP connection once its record is out: how it ends.
+///
+/// Twelve bytes, so that a connection fits in two cache lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told {
-    client_base: Option<SeqNumber>,
-    end: End,
-    reset: bool,
-    client_fin: bool,
-    server_fin: bool,
+    /// The next bytes of the client's stream and of the server's.
+    next: [SeqNumber; 2],
+    /// The low 24 bits of the number with which the client's stream begins; above them the flags.
+    base_and_flags: u32,
 }
 
+/// Which bits of [`Told::base_and_flags`] are of the number.
+const BASE: u32 = 0x00ff_ffff;
+/// The number is known.
+const BASE_KNOWN: u32 = 1 << 24;
+const CLIENT_FIN: u32 = 1 << 25;
+const SERVER_FIN: u32 = 1 << 26;
+const RESET: u32 = 1 << 27;
+/// The connection ended by a FIN, or by an RST before any.
+const ENDED_BY_FIN: u32 = 1 << 28;
+const ENDED_BY_RESET: u32 = 1 << 29;
+
 impl Told {
+    const fn has(&self, flag: u32) -> bool {
+        self.base_and_flags & flag != 0
+    }
+
     /// How it ended, as far as seen.
     pub(crate) const fn end(&self) -> End {
-        self.end
+        if self.has(ENDED_BY_FIN) {
+            End::Fin
+        } else if self.has(ENDED_BY_RESET) {
+            End::Reset
+        } else {
+            End::Open
+        }
     }
 
     /// Whether both sides are through.
     pub(crate) const fn is_closed(&self) -> bool {
-        self.reset || (self.client_fin && self.server_fin)
+        self.has(RESET) || (self.has(CLIENT_FIN) && self.has(SERVER_FIN))
     }
 
-    /// Takes a segment.
-    pub(crate) fn handle(&mut self, segment: &Segment<'_>, side: Sender) {
+    /// Takes a segment with so many bytes of payload.
+    pub(crate) fn handle(&mut self, segment: &Segment<'_>, payload_len: usize, side: Sender) {
         let flags = segment.flags();
-        if flags.has(Flags::FIN) && !self.reset {
-            match side {
-                Sender::Client => self.client_fin = true,
-                Sender::Server => self.server_fin = true,
-            }
-            self.end = End::Fin;
-        }
+        let [client, server] = &mut self.next;
+        let (next, fin) = match side {
+            Sender::Client => (client, CLIENT_FIN),
+            Sender::Server => (server, SERVER_FIN),
+        };
         if flags.has(Flags::RST) {
-            self.reset = true;
-            if self.end == End::Open {
-                self.end = End::Reset;
+            // RFC 9293 §3.10.7.4: one whose number is not of the stream changes nothing.
+            if is_near(*next, segment) {
+                let ended = self.has(ENDED_BY_FIN | ENDED_BY_RESET);
+                self.base_and_flags |= if ended { RESET } else { RESET | ENDED_BY_RESET };
             }
+            return;
+        }
+        let end = end_of(segment, payload_len);
+        if end.distance(*next) > 0 {
+            *next = end;
+        }
+        if flags.has(Flags::FIN) && !self.has(RESET) {
+            self.base_and_flags |= fin | ENDED_BY_FIN;
         }
     }
 
-    /// Whether a segment begins another connection between the same ports.
+    /// Whether a segment begins another connection between the same ports. One whose first number has
+    /// the same 24 bits is taken for the same.
     pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
-        begins_another(self.client_base, segment, side)
+        let base = self.base_and_flags & BASE;
+        begins(segment).is_some_and(|first| {
+            side == Sender::Server || (self.has(BASE_KNOWN) && first.0 & BASE != base)
+        })
     }
 }
 
-/// Whether a segment is the SYN of another connection than the one whose client's stream begins at
-/// `client_base`.
-fn begins_another(client_base: Option<SeqNumber>, segment: &Segment<'_>, side: Sender) -> bool {
+/// The first number of the stream that a segment begins, if it is a SYN.
+fn begins(segment: &Segment<'_>) -> Option<SeqNumber> {
     let flags = segment.flags();
     let starts = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
-    let first = SeqNumber(segment.sequence()) + 1;
-    starts && (side == Sender::Server || client_base.is_some_and(|base| base != first))
+    starts.then(|| SeqNumber(segment.sequence()) + 1)
 }
 
 impl TcpFlow {
@@ -84,17 +116,34 @@ impl TcpFlow {
 
     /// What is kept.
     pub(crate) fn told(&self) -> Told {
-        Told {
-            client_base: self.sides.client.base,
-            end: self.end,
-            reset: self.reset,
-            client_fin: self.sides.client.fin,
-            server_fin: self.sides.server.fin,
+        let mut base_and_flags = match self.sides.client.base {
+            Some(base) => base.0 & BASE | BASE_KNOWN,
+            None => 0,
+        };
+        let ended = match self.end {
+            End::Open => 0,
+            End::Fin => ENDED_BY_FIN,
+            End::Reset => ENDED_BY_RESET,
+        };
+        let flags = [
+            (self.reset, RESET),
+            (self.sides.client.fin, CLIENT_FIN),
+            (self.sides.server.fin, SERVER_FIN),
+        ];
+        for (is_set, flag) in flags {
+            base_and_flags |= if is_set { flag } else { 0 };
         }
+        let next = [Sender::Client, Sender::Server].map(|side| {
+            let side = &self.sides[side];
+            side.base.unwrap_or(SeqNumber(0)) + side.highest as u32
+        });
+        Told { next, base_and_flags: base_and_flags | ended }
     }
 
     /// Whether a segment begins another connection between the same ports.
     pub(crate) fn is_superseded_by(&self, segment: &Segment<'_>, side: Sender) -> bool {
-        begins_another(self.sides.client.base, segment, side)
+        let base = self.sides.client.base;
+        begins(segment)
+            .is_some_and(|first| side == Sender::Server || base.is_some_and(|base| base != first))
     }
 }

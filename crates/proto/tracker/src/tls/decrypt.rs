@@ -6,15 +6,16 @@ use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce,
     UnboundKey,
 };
-use aws_lc_rs::hkdf::{self, HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
+use aws_lc_rs::hkdf::{self, HKDF_SHA256, HKDF_SHA384, Prk};
 use units::Time;
 use wire::tls::{
     Alert, CipherSuite, ContentType, ExtensionKind, Extensions, HandshakeType, RECORD_HEADER_LEN,
     RecordHeader, Version,
 };
 
-use super::{Encrypted, Mark, MessageEvent, MessageReader};
+use super::{Encrypted, Mark, MessageEvent, MessageReader, protocol};
 use crate::keylog::{Secret, Secrets};
+use crate::label::expand_label;
 use crate::record::AlertFacts;
 use crate::side::{Pair, Sender};
 
@@ -43,19 +44,8 @@ impl Suite {
         Some(Suite { aead, hash, hash_len })
     }
 
-    /// HKDF-Expand-Label without a context (RFC 8446 §7.1).
     fn expand(&self, secret: &Secret, label: &str, out: &mut [u8]) -> Option<()> {
-        struct Length(usize);
-        impl KeyType for Length {
-            fn len(&self) -> usize {
-                self.0
-            }
-        }
-        let prk = Prk::new_less_safe(self.hash, secret.bytes());
-        let len = (out.len() as u16).to_be_bytes();
-        let label_len = [("tls13 ".len() + label.len()) as u8];
-        let info = [&len[..], &label_len, b"tls13 ", label.as_bytes(), &[0]];
-        prk.expand(&info, Length(out.len())).ok()?.fill(out).ok()
+        expand_label(&Prk::new_less_safe(self.hash, secret.bytes()), label, out)
     }
 }
 
@@ -389,6 +379,6 @@ fn encrypted_extensions(truth: &mut Truth, body: &[u8]) {
     truth.alpn = extensions.find(ExtensionKind::ALPN).and_then(|data| {
         let list = wire::Reader::new("TLS ALPN", data).vec16().ok()?;
         let name = wire::Reader::new("TLS ALPN", list).vec8().ok()?;
-        Some(String::from_utf8_lossy(name).into_owned())
+        Some(protocol(name))
     });
 }

@@ -313,6 +313,8 @@ impl Handshake {
                 kind @ (HandshakeType::SERVER_HELLO | HandshakeType::HELLO_RETRY_REQUEST_DRAFT),
                 Some(body),
             ) => self.server_hello(kind, record, body, mark),
+            // Too long to be one, or given up.
+            (Sender::Server, HandshakeType::SERVER_HELLO, None) => self.doubt_server_hello(),
             (Sender::Server, HandshakeType::CERTIFICATE, _) => {
                 if let Stage::Legacy { certificate } = &mut self.stage {
                     *certificate = true;
@@ -334,12 +336,20 @@ impl Handshake {
         }
     }
 
+    /// A ServerHello cannot be read.
+    fn doubt_server_hello(&mut self) {
+        let before = matches!(self.stage, Stage::Hellos(_));
+        if before && !self.uncertain.contains(&Uncertain::ServerHello) {
+            self.uncertain.push(Uncertain::ServerHello);
+        }
+    }
+
     fn server_hello(&mut self, kind: HandshakeType, record: RecordHeader, body: &[u8], mark: Mark) {
         if !matches!(self.stage, Stage::Hellos(_)) {
             return;
         }
         match read_server_hello(&mut self.facts, &mut self.work, kind, body) {
-            ServerSaid::Nothing => {}
+            ServerSaid::Nothing => self.doubt_server_hello(),
             ServerSaid::HelloRetryRequest => {
                 self.facts.hello_retry_request.get_or_insert(mark.at);
             }
@@ -374,6 +384,7 @@ impl Handshake {
             psk_accepted: self.facts.psk_accepted,
             early_offered: self.work.early_data,
             tickets_useful: self.work.tickets_useful,
+            alps_offered: self.work.alps,
         };
         self.stage = Stage::Rule(Box::new(Rule13::new(settled, std::mem::take(&mut **found))));
         self.keys_wanted = true;

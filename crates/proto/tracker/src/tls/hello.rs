@@ -20,6 +20,8 @@ const MAX_SUITES: usize = 256;
 pub(crate) struct HelloWork {
     /// The client named PSK modes: tickets are of use to it (RFC 8446 §4.2.9).
     pub(crate) tickets_useful: bool,
+    /// The client offered application settings (ALPS).
+    pub(crate) alps: bool,
     /// The client announced early data.
     pub(crate) early_data: bool,
     /// A ClientHello has been read.
@@ -45,6 +47,7 @@ pub(crate) fn read_client_hello(
     work.client_hello_seen = true;
     work.random = *hello.random();
     work.early_data = hello.early_data();
+    work.alps = hello.application_settings();
     work.tickets_useful = hello.psk_key_exchange_modes().is_some_and(|modes| !modes.is_empty());
     facts.legacy_version = Some(Version(hello.legacy_version()));
     facts.cipher_suites = suites(hello.cipher_suites());
@@ -87,8 +90,16 @@ fn suites(codes: impl Iterator<Item = u16>) -> Vec<CipherSuite> {
     codes.filter(|code| !is_grease(*code)).take(MAX_SUITES).map(CipherSuite).collect()
 }
 
-fn protocol(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
+/// An application protocol's name; in hexadecimal behind 0x where it is not UTF-8, as GREASE's is not
+/// (RFC 8701 §2).
+pub(crate) fn protocol(name: &[u8]) -> String {
+    match std::str::from_utf8(name) {
+        Ok(name) => name.to_owned(),
+        Err(_) => {
+            let digits = name.iter().map(|byte| format!("{byte:02x}"));
+            std::iter::once("0x".to_owned()).chain(digits).collect()
+        }
+    }
 }
 
 /// What a message of the server turned out to be.

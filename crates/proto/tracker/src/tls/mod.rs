@@ -12,7 +12,7 @@ mod ssl2;
 
 pub use fingerprint::{ja3, ja3_text, ja4};
 pub(crate) use handshake::Handshake;
-pub(crate) use hello::{HelloWork, ServerSaid, read_client_hello, read_server_hello};
+pub(crate) use hello::{HelloWork, ServerSaid, protocol, read_client_hello, read_server_hello};
 pub(crate) use messages::{MessageEvent, MessageReader};
 pub(crate) use rule13::Rule13;
 

@@ -5,6 +5,8 @@
 //! * A record is 1 + tag bytes longer than its content. A Finished is 4 + hash bytes (§4.4.4), so
 //!   its record has 53 bytes after its header under SHA-256, 69 under SHA-384. The client's first
 //!   record of that length after the ServerHello is its Finished.
+//! * Where the client offered application settings (ALPS) and the server took them, the client's
+//!   EncryptedExtensions come before its Finished, mostly in the same record, and are 10 bytes.
 //! * Some libraries put the client's certificate, its proof and its Finished into one record. Where
 //!   the server goes on after a single such record, this was it. Where it goes on after several, or
 //!   not at all, the first is taken, and the connection counts as uncertain, unless all came at the
@@ -55,6 +57,9 @@ const TICKET_MIN: usize = 4 + 4 + 4 + 1 + (2 + 1) + 2;
 const TICKET_MAX: usize = 1200;
 /// The longest content of a record (RFC 8446 §5.1).
 const RECORD_MAX: usize = 1 << 14;
+/// The client's EncryptedExtensions with empty application settings, as browsers send it where the
+/// server accepts them: message header, length of the list, type, length (draft-vvv-tls-alps §4).
+const CLIENT_SETTINGS: usize = 4 + 2 + 2 + 2;
 /// Records of the server's flight that are kept until the client's Finished.
 const FLIGHT: usize = 8;
 /// Records of the client's flight in which its Finished is looked for: certificate, its proof and
@@ -71,6 +76,7 @@ pub(crate) struct Rule13 {
     psk_accepted: bool,
     early_offered: bool,
     tickets_useful: bool,
+    alps_offered: bool,
     /// The server's records until the client's Finished.
     flight: [Option<Encrypted>; FLIGHT],
     flight_overflow: bool,
@@ -141,6 +147,7 @@ pub(crate) struct Settled {
     pub(crate) psk_accepted: bool,
     pub(crate) early_offered: bool,
     pub(crate) tickets_useful: bool,
+    pub(crate) alps_offered: bool,
 }
 
 impl Rule13 {
@@ -156,6 +163,7 @@ impl Rule13 {
             psk_accepted: settled.psk_accepted,
             early_offered: settled.early_offered,
             tickets_useful: settled.tickets_useful,
+            alps_offered: settled.alps_offered,
             flight: [None; FLIGHT],
             flight_overflow: false,
             end_of_early_data: None,
@@ -181,7 +189,7 @@ impl Rule13 {
             self.client_after_finished(record);
         } else if self.early_offered && record.begin.acked < self.server_hello_end {
             self.found.early(record);
-        } else if record.len == self.finished_len {
+        } else if self.is_client_finished(record) {
             self.client_finished(record);
         } else if self.early_offered && self.psk_accepted {
             // RFC 8446 §4.5: the last record before the Finished, if it has the length.
@@ -196,6 +204,13 @@ impl Rule13 {
         } else if !self.may_be_alert(record) {
             self.client_certificate(record);
         }
+    }
+
+    /// Whether a record of the client has the size of its Finished, or where application settings were
+    /// offered of these and the Finished: libraries put both into one record.
+    const fn is_client_finished(&self, record: Encrypted) -> bool {
+        record.len == self.finished_len
+            || (self.alps_offered && record.len == self.finished_len + CLIENT_SETTINGS)
     }
 
     /// Whether a record before the client's Finished may be an alert: if no other follows.

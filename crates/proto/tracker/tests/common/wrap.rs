@@ -106,6 +106,31 @@ pub fn vxlan(frame: &[u8]) -> Vec<u8> {
     datagram(50_000, vxlan::PORT, &[&header, frame].concat())
 }
 
+/// A UDP datagram to Geneve's port around what an EtherType announces, with an option of four bytes.
+pub fn geneve(ether_type: EtherType, payload: &[u8]) -> Vec<u8> {
+    let [high, low] = ether_type.0.to_be_bytes();
+    let header = [2, 0, high, low, 0, 0, 7, 0, 1, 2, 3, 1, 9, 9, 9, 9];
+    datagram(50_000, 6081, &[&header, payload].concat())
+}
+
+/// A UDP datagram to GTP-U's port around an IP packet, with a sequence number and an extension header.
+pub fn gtpu(packet: &[u8]) -> Vec<u8> {
+    let [high, low] = ((packet.len() + 8) as u16).to_be_bytes();
+    let header = [0x36, 255, high, low, 0, 0, 0, 7, 0, 1, 0, 0x85, 1, 0x10, 9, 0];
+    datagram(50_000, 2152, &[&header, packet].concat())
+}
+
+/// A UDP datagram from CAPWAP's data port around an Ethernet frame, or one of IEEE 802.11.
+pub fn capwap(native: bool, frame: &[u8]) -> Vec<u8> {
+    let header = [0, 0x10, if native { 3 } else { 2 }, 0, 0, 0, 0, 0];
+    datagram(5247, 50_000, &[&header, frame].concat())
+}
+
+/// An IEEE 802.11 data frame with QoS around an IPv4 packet.
+pub fn ieee_80211(packet: &[u8]) -> Vec<u8> {
+    [&[0x88, 1][..], &[4; 24], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], packet].concat()
+}
+
 /// A UDP datagram.
 pub fn datagram(source_port: u16, destination_port: u16, payload: &[u8]) -> Vec<u8> {
     let udp = udp::Repr { source_port, destination_port };

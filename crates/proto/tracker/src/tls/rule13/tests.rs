@@ -19,6 +19,7 @@ fn case(psk_accepted: bool, early_offered: bool) -> Case {
         psk_accepted,
         early_offered,
         tickets_useful: true,
+        alps_offered: false,
     };
     Case { rule: Rule13::new(settled, Found::default()), at: 0, sent: [517, 127] }
 }
