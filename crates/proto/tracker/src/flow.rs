@@ -7,7 +7,7 @@ use wire::tcp::{Flags, Segment};
 
 use crate::decode::{Decoded, Transport};
 use crate::keylog::KeyLog;
-use crate::quic::{self, QuicFlow};
+use crate::quic::{self, Origins, QuicFlow};
 use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind, Uncertain};
 use crate::side::{Pair, Sender};
 use crate::table::{Activity, Entry, Key, Links};
@@ -58,7 +58,7 @@ pub(crate) enum FlowContent {
     /// A TCP connection whose record is out.
     ToldTcp(Told),
     /// A QUIC connection whose record is out.
-    ToldQuic,
+    ToldQuic(Origins),
 }
 
 impl FlowContent {
@@ -141,7 +141,7 @@ impl Flow {
                 let Pair { client, server } = &self.traffic;
                 quic.is_told(client.frames.saturating_add(server.frames))
             }
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => false,
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => false,
         }
     }
 
@@ -151,7 +151,24 @@ impl Flow {
         match &self.content {
             FlowContent::Tcp(tcp) => tcp.is_superseded_by(segment, side),
             FlowContent::ToldTcp(told) => told.is_superseded_by(segment, side),
-            FlowContent::Quic(_) | FlowContent::ToldQuic => false,
+            FlowContent::Quic(_) | FlowContent::ToldQuic(_) => false,
+        }
+    }
+
+    /// Whether a datagram begins another QUIC connection between the same ports.
+    pub(crate) fn is_superseded_by_datagram(
+        &self,
+        datagram: &[u8],
+        from_low: bool,
+        scratch: &mut Vec<u8>,
+    ) -> bool {
+        if self.sender(from_low) == Sender::Server {
+            return false;
+        }
+        match &self.content {
+            FlowContent::Quic(quic) => quic.is_superseded_by(datagram, scratch),
+            FlowContent::ToldQuic(origins) => origins.are_superseded_by(datagram, scratch),
+            FlowContent::Tcp(_) | FlowContent::ToldTcp(_) => false,
         }
     }
 
@@ -160,7 +177,7 @@ impl Flow {
         match &self.content {
             FlowContent::Tcp(tcp) => tcp.held_bytes(),
             FlowContent::Quic(quic) => quic.held_bytes(),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => 0,
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => 0,
         }
     }
 
@@ -169,7 +186,7 @@ impl Flow {
         match &mut self.content {
             FlowContent::Tcp(tcp) => tcp.give_up(),
             FlowContent::Quic(quic) => quic.give_up(),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => {}
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => {}
         }
     }
 
@@ -177,8 +194,8 @@ impl Flow {
     pub(crate) fn tell(&mut self, keys: &KeyLog) -> Option<Output> {
         let rest = match &self.content {
             FlowContent::Tcp(tcp) => FlowContent::ToldTcp(tcp.told()),
-            FlowContent::Quic(_) => FlowContent::ToldQuic,
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => return None,
+            FlowContent::Quic(quic) => FlowContent::ToldQuic(quic.told()),
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => return None,
         };
         let content = std::mem::replace(&mut self.content, rest);
         let mut connection = self.connection(content, keys);
@@ -189,13 +206,13 @@ impl Flow {
     /// What is to be given out when it leaves the table.
     pub(crate) fn leave(mut self, why: Leave, keys: &KeyLog) -> Output {
         let dropped = why == Leave::Dropped;
-        if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic = self.content {
+        if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) = self.content {
             let Pair { client: up, server: down } = self.traffic;
             let (number, last_frame) = (self.number, self.last_frame);
             let end = self.content.end();
             return Output::Ending(Ending { number, last_frame, up, down, end, dropped });
         }
-        let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic);
+        let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic(Origins::none()));
         let mut connection = self.connection(content, keys);
         connection.dropped = dropped;
         let told = connection.class().is_some();
@@ -236,7 +253,7 @@ impl Flow {
         match content {
             FlowContent::Tcp(tcp) => tcp.close(&mut connection, keys),
             FlowContent::Quic(quic) => quic.close(&mut connection),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic => {}
+            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => {}
         }
         connection
     }

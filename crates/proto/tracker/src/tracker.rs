@@ -334,9 +334,8 @@ impl Tracker {
     }
 
     fn handle_transport(&mut self, at: Time, packet: &Decoded<'_>, hash: u32, frames: Traffic) {
-        let mut tcp = false;
         match packet.transport {
-            Transport::Tcp { .. } => tcp = true,
+            Transport::Tcp { .. } => {}
             // Before all else: a record of DTLS begins with no bits of a QUIC connection's first
             // packet, and is too particular to be one of the later ones (RFC 9443 §2).
             Transport::Udp { payload, payload_len } => {
@@ -348,10 +347,8 @@ impl Tracker {
             }
         }
         let from_low = packet.from_low;
-        let found = self
-            .table
-            .find(hash, &packet.key)
-            .filter(|place| !(tcp && self.superseded(*place, packet)));
+        let found =
+            self.table.find(hash, &packet.key).filter(|place| !self.superseded(*place, packet));
         let place = match found {
             Some(place) => place,
             None => match self.begin(at, packet) {
@@ -371,7 +368,7 @@ impl Tracker {
                 told.handle(&segment, payload_len, side);
                 if told.is_closed() { Activity::Closed } else { Activity::Told }
             }
-            (FlowContent::ToldQuic, _) => Activity::Told,
+            (FlowContent::ToldQuic(_), _) => Activity::Told,
             _ => self.read(place, at, side, packet.transport),
         };
         self.table.touch(place, list, self.now);
@@ -430,14 +427,25 @@ impl Tracker {
         list
     }
 
-    /// Gives out the connection at a place if the segment begins another between the same ports.
+    /// Gives out the connection at a place if the packet begins another between the same ports.
     fn superseded(&mut self, place: u32, packet: &Decoded<'_>) -> bool {
-        let Transport::Tcp { segment, .. } = &packet.transport else { return false };
-        if !segment.flags().has(Flags::SYN) {
-            return false;
-        }
-        let flow = self.table.get(place);
-        let superseded = flow.is_some_and(|flow| flow.is_superseded_by(segment, packet.from_low));
+        let from_low = packet.from_low;
+        let superseded = match &packet.transport {
+            Transport::Tcp { segment, .. } => {
+                segment.flags().has(Flags::SYN)
+                    && self
+                        .table
+                        .get(place)
+                        .is_some_and(|flow| flow.is_superseded_by(segment, from_low))
+            }
+            // A first Initial has a long header.
+            Transport::Udp { payload, .. } => {
+                payload.first().is_some_and(|first| first & 0x80 != 0)
+                    && self.table.get(place).is_some_and(|flow| {
+                        flow.is_superseded_by_datagram(payload, from_low, &mut self.scratch)
+                    })
+            }
+        };
         if superseded {
             self.give_out(place, Leave::Over);
         }

@@ -6,7 +6,8 @@ use rustls::Side;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{DirectionalKeys, Keys};
 use tracker::{
-    Class, Connection, EarlyData, Limits, LinkType, Resumption, Tracker, Transport, Uncertain,
+    Class, Connection, EarlyData, HandOut, Limits, LinkType, Resumption, Tracker, Transport,
+    Uncertain,
 };
 use units::Time;
 use wire::quic::frame::put_crypto;
@@ -450,4 +451,33 @@ fn versions_that_are_not_read_are_counted() {
     let counters = t.tracker.counters();
     assert_eq!((counters.quic_unread, counters.stray), (4, 2));
     assert!(counters.add_up());
+}
+
+/// Clients draw their ports: of some hundred connections two have the same one.
+#[test]
+fn ports_used_again_make_another_connection() {
+    for hand_out in [HandOut::AtEnd, HandOut::AfterHandshake] {
+        let limits = Limits { hand_out, ..Limits::default() };
+        let mut t = Talk { tracker: Tracker::new(limits), at: Time::ZERO };
+        for (begin, dcid) in [(0, DCID), (100, [7; 8])] {
+            let keys = keys(Version::V1, &dcid);
+            let repr = long(PacketType::Initial, Version::V1, &dcid, &[]);
+            let first = seal(&keys.local, repr, 0, &crypto(0, &client_hello(false)));
+            // Sent again before an answer came.
+            t.send(begin, 0, &first).send(begin + 1, 0, &first);
+            let repr = long(PacketType::Initial, Version::V1, &[], &SCID);
+            let hello = seal(&keys.remote, repr, 0, &crypto(0, &server_hello(false, [5; 32])));
+            t.send(begin + 20, 1, &hello);
+            // The client's acknowledgment goes to the server's identifier.
+            let repr = long(PacketType::Initial, Version::V1, &SCID, &[]);
+            t.send(begin + 21, 0, &seal(&keys.local, repr, 1, &[1; 20]));
+            let finished = opaque(PacketType::Handshake, Version::V1, 60);
+            t.send(begin + 22, 0, &[finished, short(45)].concat());
+            t.send(begin + 42, 1, &short(90)).send(begin + 43, 0, &first);
+        }
+        t.tracker.close();
+        let records: Vec<_> = std::iter::from_fn(|| t.tracker.poll_connection()).collect();
+        let seen: Vec<_> = records.iter().map(|c| (Some(c.first_frame), c.class())).collect();
+        assert_eq!(seen, [(ms(0), Some(Class::Full)), (ms(100), Some(Class::Full))]);
+    }
 }

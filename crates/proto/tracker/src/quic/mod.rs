@@ -3,6 +3,8 @@
 mod initial;
 mod told;
 
+pub(crate) use told::Origins;
+
 use units::Time;
 use wire::quic::frame::{Frame, Frames};
 use wire::quic::{LongPacket, Packet, PacketType, Packets, Version};
@@ -35,6 +37,7 @@ pub(crate) struct QuicFlow {
     work: HelloWork,
     keys: Option<InitialKeys>,
     keys_made: u32,
+    origins: Origins,
     retried: bool,
     sides: Pair<Side>,
     server_hello_read: bool,
@@ -79,6 +82,7 @@ impl QuicFlow {
             message_begin: Time::ZERO,
         };
         QuicFlow {
+            origins: Origins::new(keys.destination()),
             facts: QuicFacts { version: version.0, ..QuicFacts::default() },
             tls: TlsFacts::default(),
             work: HelloWork::default(),
@@ -128,6 +132,7 @@ impl QuicFlow {
                 // RFC 9001 §5.2: after a Retry the keys come from the new identifier.
                 if self.retried && !self.is_keyed_by(packet.destination()) {
                     self.retried = false;
+                    self.origins.then(packet.destination());
                     self.rekey(packet.version(), Some(packet.destination()));
                 }
                 self.initial(side, packet, at, scratch);

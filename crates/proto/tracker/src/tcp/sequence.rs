@@ -79,7 +79,8 @@ impl TcpFlow {
                 let known = both.iter().any(|other| other.base == first);
                 self.facts.handshake_retransmitted |= known;
                 if !known {
-                    both[1] = one;
+                    let [_, second] = both.as_mut();
+                    *second = one;
                 }
                 true
             }
