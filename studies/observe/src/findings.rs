@@ -1,5 +1,7 @@
 //! What the records say, as plain data: for the report, for a terminal, for programs.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tracker::Class;
 use units::Time;
@@ -32,7 +34,7 @@ pub struct Findings {
     pub modes: Vec<ModesOf>,
     /// The modes of the clients' round-trip times, over TCP.
     pub round_trip_modes: Option<Modes>,
-    /// TLS 1.2 against TLS 1.3, full handshakes over TCP.
+    /// TLS 1.2 against TLS 1.3 and its drafts, full handshakes over TCP.
     pub difference: Difference,
     /// What to change.
     pub changes: Vec<Change>,
@@ -70,6 +72,20 @@ pub struct Findings {
     pub doubtful_records: u64,
     /// What the capture passed over.
     pub frames: Frames,
+    /// QUIC connections of versions that are not read, by version.
+    pub unread_quic: BTreeMap<String, u64>,
+    /// The lab's populations of clients, each by itself: a median of several would lie between them.
+    /// Empty of captures, in which nobody knows who belongs together.
+    pub populations: Vec<PopulationRows>,
+}
+
+/// What a population's records say.
+#[derive(Debug, Clone, Serialize)]
+pub struct PopulationRows {
+    /// Its name.
+    pub name: String,
+    /// Each version's classes.
+    pub classes: Vec<ClassRow>,
 }
 
 /// How one version's handshakes are spread.
@@ -227,8 +243,6 @@ pub fn findings(digest: &Digest) -> Findings {
     kinds.dedup();
     let agreed = || kinds.iter().copied().filter(|kind| kind.version.is_some());
     let (difference, round_trip_modes) = difference(digest, seed);
-    let in_all = |kind| of_kind(kind).map(|(_, cell)| cell.count).sum();
-    let classes = digest.cells.iter().map(|(key, cell)| class_row(*key, cell, in_all(key.0)));
     let curve = |kind| Curve {
         kind,
         to_data: binned(of_kind(kind).map(|(_, cell)| &cell.to_data)),
@@ -251,7 +265,7 @@ pub fn findings(digest: &Digest) -> Findings {
         handshakes: digest.cells.values().map(|cell| cell.count).sum(),
         bin_ms: digest.options().bin.as_secs_f64() * 1e3,
         curves: agreed().map(curve).filter(|curve| curve.handshake.count > 0).collect(),
-        classes: classes.collect(),
+        classes: class_rows(digest),
         modes: agreed().filter_map(|kind| modes_of(digest, kind, seed)).collect(),
         round_trip_modes,
         difference,
@@ -277,7 +291,16 @@ pub fn findings(digest: &Digest) -> Findings {
         uncertain_records: digest.uncertain_records,
         doubtful_records: digest.doubtful_records,
         frames: digest.frames,
+        unread_quic: digest.unread_quic.clone(),
+        populations: Vec::new(),
     }
+}
+
+/// Each version's classes.
+pub(crate) fn class_rows(digest: &Digest) -> Vec<ClassRow> {
+    let of_kind = |kind: Kind| digest.cells.iter().filter(move |((own, _), _)| *own == kind);
+    let in_all = |kind| of_kind(kind).map(|(_, cell)| cell.count).sum();
+    digest.cells.iter().map(|(key, cell)| class_row(*key, cell, in_all(key.0))).collect()
 }
 
 /// A share in percent; zero of nothing.
@@ -332,16 +355,22 @@ fn modes_of(digest: &Digest, kind: Kind, seed: u64) -> Option<ModesOf> {
 }
 
 fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
-    let of = |kind: Kind| -> Vec<Handshake> {
-        let cell = digest.cells.get(&(kind, CLASS));
-        let kept = cell.map(|cell| cell.kept.times()).unwrap_or_default();
-        let whole = kept.into_iter().filter_map(|times| {
+    let of = |is_it: &dyn Fn(Version) -> bool| -> Vec<Handshake> {
+        let own = |(kind, class): &(Kind, Class)| {
+            *class == CLASS && !kind.quic && kind.version.is_some_and(is_it)
+        };
+        let cells = digest.cells.iter().filter(|(key, _)| own(key));
+        let kept = cells.flat_map(|(_, cell)| cell.kept.times());
+        let whole = kept.filter_map(|times| {
             Some(Handshake { to_data: times.to_data?, round_trip: times.round_trip })
         });
         whole.collect()
     };
     let (from, to) = (Kind::TLS12, Kind::TLS13);
-    let (all, by_mode, round_trip_modes) = compare(&of(from), &of(to), seed);
+    // A draft takes as many round trips as what became of it; the document's own traffic was one.
+    let (before, after) =
+        (of(&|version| version == Version::TLS12), of(&|version| version.is_tls13()));
+    let (all, by_mode, round_trip_modes) = compare(&before, &after, seed);
     (Difference { from, to, class: CLASS, all, by_mode }, round_trip_modes)
 }
 

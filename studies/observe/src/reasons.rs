@@ -6,6 +6,13 @@ pub(crate) fn meaning(name: &str) -> &'static str {
         "mid_stream" => {
             "the capture began in the middle of the connection, so that its beginning is not known"
         }
+        "capture_ended" => {
+            "the capture ended in the middle of the handshake: whether it went well is not known"
+        }
+        "server_hello" => {
+            "no ServerHello could be read: it is malformed, or over QUIC was not captured or could not \
+             be opened"
+        }
         "one_direction" => {
             "only one direction was captured: what the other side chose, and when, is not known"
         }

@@ -11,7 +11,7 @@ use capture::{Filter, Live, LiveOptions, Merge};
 use export::Names;
 use fault::{Fault, Problem, WhileDoing};
 use observe::Options;
-use observe::reading::{Hidden, Reading, SinkOptions, View, hand_over};
+use observe::reading::{Hidden, Read, Reading, SinkOptions, View, hand_over};
 use study::Watcher;
 
 pub use self::args::ObserveArgs;
@@ -88,16 +88,48 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let left = reading.finish()?;
     for (link, frames) in &left.unread_links {
         diagnostics.warning(format!(
-            "{frames} frames of link type {link} were passed over: it is not read"
+            "{frames} frames of {} were passed over: it is not read",
+            link_type(*link)
         ));
     }
+    note_unread_quic(args, &left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     read?;
+    if left.counters.frames == 0
+        && let Some((link, _)) = left.unread_links.first_key_value()
+    {
+        let what = format!(
+            "nothing was read: no frame is of a link type that is, as {}",
+            link_type(*link)
+        );
+        let remedy = "capture where the frames are Ethernet, IP, PPP or Linux cooked";
+        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+    }
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::Done)
+}
+
+/// A link type by number and name.
+fn link_type(number: u32) -> String {
+    match capture::link_type_name(number) {
+        Some(name) => format!("link type {number} ({name})"),
+        None => format!("link type {number}"),
+    }
+}
+
+/// Says which versions of QUIC were passed over: in JSON no line counts them.
+fn note_unread_quic(args: &ObserveArgs, left: &Read, diagnostics: &Diagnostics) {
+    if args.json.json && !left.unread_quic.is_empty() {
+        let each = left.unread_quic.iter().map(|(version, count)| format!("{version}: {count}"));
+        let each: Vec<String> = each.collect();
+        diagnostics.note(format!(
+            "QUIC connections of versions that are not read were passed over: {}",
+            each.join(", ")
+        ));
+    }
 }
 
 fn serve_metrics(
@@ -148,6 +180,7 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let captured = reading.live(&mut source, duration, &mut following);
     following.finish();
     let left = reading.finish()?;
+    note_unread_quic(args, &left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     captured?;
     Ok(Exit::Done)

@@ -61,6 +61,8 @@ pub struct Digest {
     options: Options,
     mould: Mould,
     pub(crate) frames: Frames,
+    /// QUIC versions that were not read; the tracker bounds how many.
+    pub(crate) unread_quic: BTreeMap<String, u64>,
     pub(crate) connections: u64,
     pub(crate) without_tls: u64,
     /// TLS of which too little was captured to tell how it went.
@@ -164,6 +166,7 @@ impl Digest {
         let names = options.names;
         Ok(Digest {
             frames: Frames::default(),
+            unread_quic: BTreeMap::new(),
             connections: 0,
             without_tls: 0,
             untold: 0,
@@ -207,10 +210,18 @@ impl Digest {
             frames: counters.frames,
             other: counters.other,
             fragments: counters.fragments,
+            quic_unread: counters.quic_unread,
             stray: counters.stray,
             dropped_connections: counters.dropped,
             lost: 0,
         });
+    }
+
+    /// Adds QUIC connections of versions that were not read, by the versions' names.
+    pub fn name_unread_quic(&mut self, versions: &[(String, u64)]) {
+        for (version, count) in versions {
+            *self.unread_quic.entry(version.clone()).or_default() += count;
+        }
     }
 
     /// Adds frames that the capture lost before anyone looked at them.
@@ -289,6 +300,9 @@ impl Digest {
             });
         }
         self.frames.add(&other.frames);
+        for (version, count) in other.unread_quic {
+            *self.unread_quic.entry(version).or_default() += count;
+        }
         self.connections += other.connections;
         self.without_tls += other.without_tls;
         self.untold += other.untold;

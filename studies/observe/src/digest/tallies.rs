@@ -141,6 +141,8 @@ pub struct Frames {
     pub other: u64,
     /// IP fragments that were not put together.
     pub fragments: u64,
+    /// First datagrams of QUIC connections in a version that is not read.
+    pub quic_unread: u64,
     /// Of no connection that was followed.
     pub stray: u64,
     /// Connections dropped because there were too many.
@@ -154,6 +156,7 @@ impl Add for Frames {
         self.frames += other.frames;
         self.other += other.other;
         self.fragments += other.fragments;
+        self.quic_unread += other.quic_unread;
         self.stray += other.stray;
         self.dropped_connections += other.dropped_connections;
         self.lost += other.lost;

@@ -259,3 +259,21 @@ fn the_text_answers_first_and_has_no_gaps() {
         assert!(page.contains(part), "{part}");
     }
 }
+
+/// The document's own traffic was draft 23.
+#[test]
+fn drafts_of_tls_1_3_are_compared_with_tls_1_2() {
+    let (tls12, tls13) = (full(Version::Tls12), full(Version::Tls13));
+    let mut connections = replay(&[(&tls12, populations(60)), (&tls13, populations(60))]);
+    for tls in connections.iter_mut().filter_map(|connection| connection.tls.as_mut()) {
+        if tls.version == Some(WireVersion::TLS13) {
+            tls.version = Some(WireVersion(0x7f17));
+        }
+    }
+    let found = findings(&digest(&connections, &Options::default()));
+    assert_eq!(found.difference.all.handshakes, (60, 60));
+    let saved = found.difference.all.found.unwrap().saved_round_trips.unwrap();
+    assert!(saved.contains(1.0), "{saved:?}");
+    // The table of classes still has the draft's own name.
+    assert!(found.classes.iter().any(|row| row.kind.to_string() == "TLS 1.3 draft 23"));
+}

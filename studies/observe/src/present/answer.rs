@@ -1,10 +1,11 @@
 //! The answer, its figures, and what may be wrong with them.
 
 use report::{Inline, KeyFigure, Note};
+use tracker::Class;
 
 use crate::change::Change;
 use crate::difference::{Compared, FEWEST, Found, ModeCompared};
-use crate::findings::{Curve, Findings, percent};
+use crate::findings::{ClassRow, Curve, Findings, PopulationRows, percent};
 
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     if findings.handshakes == 0 {
@@ -15,7 +16,10 @@ pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
         return vec![Inline::new().text(text)];
     }
     let mut lines = vec![Inline::new().text(difference(findings))];
-    let curves: Vec<String> = findings.curves.iter().filter_map(curve_text).collect();
+    let curves: Vec<String> = match &findings.populations[..] {
+        [] => findings.curves.iter().filter_map(curve_text).collect(),
+        populations => populations.iter().flat_map(population_texts).collect(),
+    };
     if !curves.is_empty() {
         let text = format!("From the ClientHello to the first data: {}.", curves.join("; "));
         lines.push(Inline::new().text(text));
@@ -81,6 +85,16 @@ fn curve_text(curve: &Curve) -> Option<String> {
     Some(format!("{} median {median:.1} ms of {}", curve.kind, curve.to_data.count))
 }
 
+/// The medians of a population's full handshakes.
+fn population_texts(population: &PopulationRows) -> Vec<String> {
+    let full = population.classes.iter().filter(|row| row.class == Class::Full);
+    let text = |row: &ClassRow| {
+        let (name, kind, count) = (&population.name, row.kind, row.count);
+        Some(format!("{name}, {kind} median {:.1} ms of {count} full", row.to_data_ms?))
+    };
+    full.filter_map(text).collect()
+}
+
 fn is_worth(change: &Change) -> bool {
     change.by_the_server && change.saved_over_all_ms.is_some_and(|saved| saved > 0.0)
 }
@@ -89,15 +103,25 @@ fn first_change(change: &Change) -> String {
     let most = if change.at_most { "at most " } else { "" };
     format!(
         "First to change: {} \u{2014} {most}{:.1} ms for each of {} handshakes ({:.1} %).",
-        change.what.to_lowercase(),
+        within_a_sentence(&change.what),
         change.saved_ms.unwrap_or_default(),
         change.handshakes,
         change.percent
     )
 }
 
+/// A text without its capital; the names in it keep theirs.
+fn within_a_sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_lowercase);
+    first.chain(letters).collect()
+}
+
 pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
-    let mut figures: Vec<KeyFigure> = findings.curves.iter().filter_map(median_figure).collect();
+    let mut figures: Vec<KeyFigure> = match &findings.populations[..] {
+        [] => findings.curves.iter().filter_map(median_figure).collect(),
+        populations => populations.iter().flat_map(population_figures).collect(),
+    };
     figures.truncate(4);
     if let Some(saved) =
         findings.difference.all.found.as_ref().and_then(|found| found.saved_round_trips)
@@ -129,6 +153,20 @@ fn median_figure(curve: &Curve) -> Option<KeyFigure> {
         label: format!("{}: ClientHello to first data", curve.kind),
         detail: format!("median of {} handshakes, all classes", curve.to_data.count),
     })
+}
+
+/// The medians of a population's full handshakes over TCP.
+fn population_figures(population: &PopulationRows) -> Vec<KeyFigure> {
+    let full = |row: &&ClassRow| row.class == Class::Full && !row.kind.quic;
+    let figure = |row: &ClassRow| {
+        Some(KeyFigure {
+            value: format!("{:.1}", row.to_data_ms?),
+            unit: "ms".to_owned(),
+            label: format!("{}, {}: ClientHello to first data", population.name, row.kind),
+            detail: format!("median of {} full handshakes", row.count),
+        })
+    };
+    population.classes.iter().filter(full).filter_map(figure).collect()
 }
 
 pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
@@ -166,4 +204,15 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within_a_sentence;
+
+    #[test]
+    fn names_keep_their_capitals_within_a_sentence() {
+        let text = "Honour tickets and session ids of TLS 1.2";
+        assert_eq!(within_a_sentence(text), "honour tickets and session ids of TLS 1.2");
+    }
 }

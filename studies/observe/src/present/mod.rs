@@ -42,13 +42,22 @@ impl Findings {
             tables::difference_section(self),
             tables::change_section(self),
             tables::classes_section(self),
-            tables::offers_section(self),
-            tables::who_section(self),
-            tables::time_section(self),
-            tables::failures_section(self),
-            tables::doubt_section(self),
         ]);
+        // The lab's samples do not have what clients offered, nor alerts.
+        if !self.is_of_samples() {
+            sections.push(tables::offers_section(self));
+        }
+        sections.extend([tables::who_section(self), tables::time_section(self)]);
+        if !self.is_of_samples() {
+            sections.push(tables::failures_section(self));
+        }
+        sections.push(tables::doubt_section(self));
         Ok(sections)
+    }
+
+    /// Whether these are of the lab's samples, not of a capture.
+    pub(crate) fn is_of_samples(&self) -> bool {
+        !self.populations.is_empty()
     }
 
     /// A report of its own, without a manifest, date or command: the caller knows these.

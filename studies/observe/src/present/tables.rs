@@ -4,7 +4,7 @@ use report::{Cell, Column, Inline, Note, Row, Section, Table};
 use stats::Estimate;
 
 use crate::difference::{Compared, FEWEST};
-use crate::findings::{Findings, Groups, Names, Reported, percent};
+use crate::findings::{ClassRow, Findings, Groups, Names, Reported, percent};
 use crate::modes::Modes;
 
 /// Rows of a table in the report.
@@ -23,7 +23,7 @@ fn estimate(estimate: Estimate, decimals: usize) -> Cell {
 }
 
 pub(super) fn classes(findings: &Findings) -> Table {
-    let heads = [
+    let mut heads = vec![
         ("Version", ""),
         ("class", ""),
         ("handshakes", ""),
@@ -36,22 +36,37 @@ pub(super) fn classes(findings: &Findings) -> Table {
         ("left out", ""),
     ];
     let caption = "Handshakes by version and class (medians; from the ClientHello)";
+    if findings.is_of_samples() {
+        heads.insert(0, ("Clients", ""));
+        let mut table = Table::new(caption, columns(&heads));
+        for population in &findings.populations {
+            for row in &population.classes {
+                let cells = [vec![Cell::text(population.name.clone())], class_cells(row)].concat();
+                table.push(Row::new(cells));
+            }
+        }
+        return table;
+    }
     let mut table = Table::new(caption, columns(&heads));
     for row in &findings.classes {
-        table.push(Row::new(vec![
-            Cell::text(row.kind.to_string()),
-            Cell::text(row.class.name()),
-            Cell::count(row.count),
-            Cell::number(row.percent, 1),
-            number(row.handshake_ms, 1),
-            number(row.think_ms, 1),
-            number(row.to_data_ms, 1),
-            number(row.round_trip_ms, 1),
-            number(row.round_trips, 2),
-            Cell::count(row.doubtful),
-        ]));
+        table.push(Row::new(class_cells(row)));
     }
     table
+}
+
+fn class_cells(row: &ClassRow) -> Vec<Cell> {
+    vec![
+        Cell::text(row.kind.to_string()),
+        Cell::text(row.class.name()),
+        Cell::count(row.count),
+        Cell::number(row.percent, 1),
+        number(row.handshake_ms, 1),
+        number(row.think_ms, 1),
+        number(row.to_data_ms, 1),
+        number(row.round_trip_ms, 1),
+        number(row.round_trips, 2),
+        Cell::count(row.doubtful),
+    ]
 }
 
 pub(super) fn classes_section(findings: &Findings) -> Section {
@@ -191,6 +206,9 @@ pub(super) fn changes(findings: &Findings) -> Table {
 
 pub(super) fn change_section(findings: &Findings) -> Section {
     let section = Section::new("save", "What to change, by these records");
+    if findings.is_of_samples() {
+        return section.with(Inline::new().text("The lab's clients do what they are set to."));
+    }
     if findings.changes.is_empty() {
         return section
             .with(Inline::new().text("Every handshake took the fewest round trips it can."));
@@ -357,6 +375,9 @@ pub(super) fn doubt(findings: &Findings) -> Table {
 
 pub(super) fn frames(findings: &Findings) -> Table {
     let frames = &findings.frames;
+    if findings.is_of_samples() {
+        return Table::new("What was seen", Vec::new());
+    }
     let counts = [
         ("frames", frames.frames),
         ("lost by the capture", frames.lost),
@@ -370,6 +391,10 @@ pub(super) fn frames(findings: &Findings) -> Table {
     let mut table = Table::new("What was seen", columns(&[("What", ""), ("count", "")]));
     for (name, count) in counts {
         table.push(Row::new(vec![Cell::text(name), Cell::count(count)]));
+    }
+    for (version, count) in &findings.unread_quic {
+        let name = format!("QUIC, {version}: not read");
+        table.push(Row::new(vec![Cell::text(name), Cell::count(*count)]));
     }
     table
 }
@@ -388,5 +413,6 @@ pub(super) fn doubt_section(findings: &Findings) -> Section {
     if !findings.uncertain.is_empty() {
         section = section.with(doubt(findings));
     }
-    section.with(frames(findings))
+    let seen = frames(findings);
+    if seen.rows.is_empty() { section } else { section.with(seen) }
 }

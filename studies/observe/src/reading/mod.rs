@@ -14,6 +14,7 @@ use fault::Problem;
 use study::Watcher;
 use tracker::{Counters, HandOut, Limits, LinkType, Packet, Tracker};
 use units::Time;
+use wire::quic::Version;
 
 pub use gauges::Gauges;
 pub use late::{Late, hand_over};
@@ -59,6 +60,8 @@ pub struct Read {
     pub counters: Counters,
     /// Frames of link types that are not read, by number.
     pub unread_links: BTreeMap<u32, u64>,
+    /// Connections of QUIC versions that are not read: a version's name, and how many first datagrams.
+    pub unread_quic: Vec<(String, u64)>,
 }
 
 impl Reading {
@@ -232,10 +235,21 @@ impl Reading {
         self.hand_out()?;
         let counters = *self.tracker.counters();
         self.sinks.digest.count_frames(&counters);
+        let unread_quic = unread_quic(&self.tracker);
+        self.sinks.digest.name_unread_quic(&unread_quic);
         self.sinks.digest.count_lost(self.lost);
         self.sinks.finish()?;
-        Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links })
+        Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links, unread_quic })
     }
+}
+
+/// The QUIC versions that were not read by name, and how many first datagrams each had.
+fn unread_quic(tracker: &Tracker) -> Vec<(String, u64)> {
+    let name = |version: u32| match version {
+        0 => "other versions".to_owned(),
+        version => Version(version).to_string(),
+    };
+    tracker.unread_quic().iter().map(|(version, count)| (name(*version), *count)).collect()
 }
 
 /// Differs from run to run: keys hash tables, names the run in rows.

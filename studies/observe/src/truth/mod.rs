@@ -16,7 +16,7 @@ mod site;
 use record::Sample;
 
 use crate::digest::{Digest, Options, OptionsError};
-use crate::findings::{Findings, findings};
+use crate::findings::{Findings, PopulationRows, class_rows, findings};
 
 pub use agreement::{Agreement, Misclassified, RoundTripAgreement, TimeAgreement};
 pub use plan::{Lab, LabPlan};
@@ -41,9 +41,17 @@ pub fn again(
     if !samples.iter().any(|sample| sample.study == STUDY) {
         return Ok(None);
     }
-    let mut digest = Digest::new(options)?;
-    sample::digest_again(samples, &mut digest);
-    let findings = findings(&digest);
+    let mut digest = Digest::new(options.clone())?;
+    sample::digest_again(samples, &mut digest, |_| true);
+    let mut findings = findings(&digest);
+    for population in Population::ALL.iter().map(|population| population.name()) {
+        let mut digest = Digest::new(options.clone())?;
+        sample::digest_again(samples, &mut digest, |own| own == population);
+        let classes = class_rows(&digest);
+        if !classes.is_empty() {
+            findings.populations.push(PopulationRows { name: population.to_owned(), classes });
+        }
+    }
     let agreement = Agreement::of(samples, &findings);
     Ok(Some((findings, agreement)))
 }

@@ -11,6 +11,22 @@ use crate::digest::Options;
 use crate::findings::{ClassRow, Findings};
 use crate::published;
 
+/// Findings of which samples have nothing.
+const NOT_IN_SAMPLES: [&str; 12] = [
+    "offers",
+    "offered_versions",
+    "offered_sets",
+    "suites",
+    "groups",
+    "key_shares",
+    "alpn",
+    "alerts",
+    "failures",
+    "frames",
+    "unread_quic",
+    "without_tls",
+];
+
 /// What the samples say.
 #[derive(Debug)]
 pub struct Said {
@@ -41,10 +57,12 @@ impl Said {
             "{}. Clients of whom all is known, captured at the server; medians, from the ClientHello.\n\n",
             self.provenance
         );
-        text += "| version | class | handshakes | to the client's Finished | in round trips | to its first data |\n";
-        text += "|---|---|---|---|---|---|\n";
-        for row in &self.findings.classes {
-            text += &class_line(row);
+        text += "| clients | version | class | handshakes | to the client's Finished | in round trips | to its first data |\n";
+        text += "|---|---|---|---|---|---|---|\n";
+        for population in &self.findings.populations {
+            for row in &population.classes {
+                text += &class_line(&population.name, row);
+            }
         }
         text.push('\n');
         text += &difference_lines(&self.findings);
@@ -95,7 +113,13 @@ impl study::Findings for Said {
     }
 
     fn json(&self) -> Result<Value, Problem> {
-        let findings = serde_json::to_value(&self.findings).blame(Fault::Results)?;
+        let mut findings = serde_json::to_value(&self.findings).blame(Fault::Results)?;
+        // Samples do not have these: not known is not none.
+        for name in NOT_IN_SAMPLES {
+            if let Some(field) = findings.get_mut(name) {
+                *field = Value::Null;
+            }
+        }
         let agreement = serde_json::to_value(&self.agreement).blame(Fault::Results)?;
         Ok(json!({ STUDY: { "findings": findings, "agreement": agreement } }))
     }
@@ -114,10 +138,10 @@ fn ms(time: Option<f64>) -> String {
     time.map_or_else(String::new, |ms| format!("{ms:.1} ms"))
 }
 
-fn class_line(row: &ClassRow) -> String {
+fn class_line(clients: &str, row: &ClassRow) -> String {
     let trips = row.round_trips.map_or_else(String::new, |trips| format!("{trips:.2}"));
     format!(
-        "| {} | {} | {} | {} | {trips} | {} |\n",
+        "| {clients} | {} | {} | {} | {} | {trips} | {} |\n",
         row.kind,
         row.class,
         row.count,

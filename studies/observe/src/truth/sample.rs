@@ -253,10 +253,11 @@ fn unplanned(dialled: &Dialled) -> Option<String> {
     }
 }
 
-/// Puts samples into a digest again, as far as they tell: times, versions, classes, names. What
-/// clients offered is not among it.
-pub(super) fn digest_again(samples: &[Sample], digest: &mut Digest) {
-    for sample in samples.iter().filter(|sample| sample.study == STUDY) {
+/// Puts samples of some populations into a digest again, as far as they tell: times, versions, classes,
+/// names. What clients offered is not among it.
+pub(super) fn digest_again(samples: &[Sample], digest: &mut Digest, of: impl Fn(&str) -> bool) {
+    let population = |sample: &Sample| sample.point.get("population").cloned().unwrap_or_default();
+    for sample in samples.iter().filter(|sample| sample.study == STUDY && of(&population(sample))) {
         let text = |name: &str| sample.labels.get(name).map_or("", String::as_str);
         if text(label::STATE) != label::RECORDED {
             continue;
