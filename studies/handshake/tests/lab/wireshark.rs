@@ -49,6 +49,10 @@ fn read(file: &Path) -> TestResult<Vec<Frame>> {
     // Where our own TCP listens, from port 20000: DNP3 is registered there, and tshark's guess by
     // content falls on other protocols now and then.
     command.args(["-d", "tcp.port==20000-20099,tls"]);
+    // Our own TCP answers a frame on one processor before the capture's socket has it on another: an
+    // acknowledgment then stands in the capture some microseconds before the data. tshark takes such
+    // data for a spurious retransmission, and reads none of it unless it is to put segments in order.
+    command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     FIELDS.iter().for_each(|field| {
         command.args(["-e", field]);
     });
@@ -110,7 +114,6 @@ fn tshark_agrees() -> TestResult {
     }
     // Each mode was primed by one connection.
     assert_eq!(connections.len(), 2 * samples.len());
-    let mut unread = 0;
     for sample in &samples {
         let protocol = if intended(sample).starts_with("quic") { "udp" } else { "tcp" };
         let of = |end| text(sample, end).rsplit(':').next().map(|p| format!("{protocol} {p}"));
@@ -122,24 +125,9 @@ fn tshark_agrees() -> TestResult {
         };
         let of_connection =
             Frames { from_client: sent(&client, &server), from_server: sent(&server, &client) };
-        if is_unread(sample, &of_connection) {
-            eprintln!("tshark left the server's flight unread: {}", name(sample));
-            unread += 1;
-        } else {
-            judge(sample, &of_connection);
-        }
+        judge(sample, &of_connection);
     }
-    // Not explained: with our own TCP it happens to about one connection in fifty, and the judges of
-    // crate sslmtcp, which hand tshark the keys, have not seen it.
-    assert!(unread <= 2, "{unread} connections over our TCP were not read");
     Ok(())
-}
-
-/// Whether tshark shows no record at all in the server's first flight over our own TCP.
-fn is_unread(sample: &Sample, frames: &Frames) -> bool {
-    let mode = intended(sample);
-    let ours = mode.starts_with("usertcp") || mode.starts_with("sslmtcp");
-    ours && mode != "sslmtcp-paper" && Frames::hello(&frames.from_server, "2").is_none()
 }
 
 /// Protocol and port of a frame's source (`src`) or destination (`dst`).
