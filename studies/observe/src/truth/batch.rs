@@ -73,6 +73,7 @@ impl Batch {
         maker: &mut Maker,
     ) -> Result<Vec<Sample>, Error> {
         self.made = made;
+        reopen(&mut self.settled, self.made.iter().filter_map(ends));
         let until = Instant::now() + LOG_PATIENCE;
         loop {
             for logged in site.logs() {
@@ -120,7 +121,7 @@ impl Batch {
             self.settled.insert(ends);
         }
         for own in std::mem::take(&mut self.made) {
-            let ends = own.dialled.local.map(|local| (local, own.dialled.server.port()));
+            let ends = ends(&own);
             let logged = ends.and_then(|ends| self.logs.remove(&ends));
             self.settled.extend(ends);
             let seen = if logged.is_some() { Seen::LogAlone } else { Seen::Neither };
@@ -142,6 +143,19 @@ impl Batch {
     }
 }
 
+/// The ends of a connection, if its client knows them.
+fn ends(made: &Made) -> Option<Ends> {
+    Some((made.dialled.local?, made.dialled.server.port()))
+}
+
+/// Ends that are in use again are those of a connection without a sample: clients over UDP draw their
+/// ports, so that of some hundred connections two have the same one.
+fn reopen(settled: &mut BTreeSet<Ends>, in_use: impl Iterator<Item = Ends>) {
+    for ends in in_use {
+        settled.remove(&ends);
+    }
+}
+
 /// Waits until no frames of connections come any more.
 fn await_quiet(site: &Site) {
     let until = Instant::now() + QUIET_PATIENCE;
@@ -152,5 +166,18 @@ fn await_quiet(site: &Site) {
         if now != frames {
             (frames, since) = (now, Instant::now());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_in_use_again_are_not_settled() {
+        let ends = |port: u16| (SocketAddr::from(([10, 77, 0, 1], port)), 443);
+        let mut settled: BTreeSet<Ends> = [ends(40_000), ends(40_001)].into();
+        reopen(&mut settled, [ends(40_001), ends(40_002)].into_iter());
+        assert_eq!(settled, [ends(40_000)].into());
     }
 }
