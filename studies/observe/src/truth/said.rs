@@ -181,3 +181,36 @@ fn agreement_lines(agreement: &Agreement) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use study::Findings as _;
+
+    use super::*;
+
+    /// The committed results: clients at 25 ms and at 55 ms, whose common median would be of neither.
+    #[test]
+    fn each_population_has_rows_of_its_own_and_nothing_is_zero_for_want_of_samples() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/observe");
+        let run = record::Run::open(&folder).unwrap();
+        let said = Said::of(&run.samples, &run.manifest).unwrap().unwrap();
+        let markdown = said.markdown_text();
+        println!("{markdown}");
+        for population in ["| wifi | TLS 1.2 | full |", "| cellular | TLS 1.2 | full |"] {
+            assert!(markdown.contains(population), "{markdown}");
+        }
+        let full = |name: &str| {
+            let own = said.findings.populations.iter().find(|own| own.name == name).unwrap();
+            let is_it = |row: &&ClassRow| row.class == tracker::Class::Full && !row.kind.quic;
+            own.classes.iter().find(is_it).unwrap().handshake_ms.unwrap()
+        };
+        assert!((20.0..40.0).contains(&full("wifi")) && (50.0..80.0).contains(&full("cellular")));
+        let json = said.json().unwrap();
+        assert!(json[STUDY]["findings"]["frames"].is_null());
+        let headings: Vec<_> = said.sections().unwrap().into_iter().map(|own| own.id).collect();
+        assert!(!headings.iter().any(|id| id == "offers" || id == "failures"), "{headings:?}");
+        assert!(said.tables().iter().all(|table| table.caption != "What was seen"));
+    }
+}
