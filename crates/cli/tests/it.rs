@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod drivers;
+mod figures;
 mod haproxy;
 mod lifecycle;
 mod load;

@@ -11,6 +11,7 @@ mod clients;
 mod embedded;
 mod handshake;
 mod job;
+mod lab_delay;
 mod measure;
 mod mode;
 mod plan;
@@ -29,6 +30,7 @@ pub use handshake::Handshake;
 #[doc(hidden)]
 pub use job::Fault;
 pub use job::workers;
+pub use lab_delay::LabDelay;
 pub use measure::Bench;
 pub use mode::{Mode, Security, Transport, UnknownMode};
 pub use plan::{Cell as PlanCell, Plan};

@@ -124,15 +124,15 @@ fn savings(today: &Row, row: &Row, seed: u64) -> Result<Vec<Saving>, stats::Erro
     let mut savings = Vec::new();
     for cell in &row.cells {
         let Some(base) = today.at_rtt(cell.rtt_ms) else { continue };
-        let (a, b) = (base.samples(value::RESPONSE), cell.samples(value::RESPONSE));
+        let (a, b) = (base.observed(value::RESPONSE), cell.observed(value::RESPONSE));
         if a.len() < 3 || b.len() < 3 {
             continue;
         }
         let bootstrap = Bootstrap { seed, ..Bootstrap::default() };
-        let saved_ms = stats::bootstrap_medians(&[a, b], bootstrap, Confidence::C95, |m| {
+        let saved_ms = stats::bootstrap_medians(&[&a, &b], bootstrap, Confidence::C95, |m| {
             m.first().copied().unwrap_or_default() - m.get(1).copied().unwrap_or_default()
         })?;
-        let today_ms = stats::Sample::new(a)?.median();
+        let today_ms = stats::Sample::new(&a)?.median();
         savings.push(Saving { rtt_ms: cell.rtt_ms, today_ms, saved_ms });
     }
     Ok(savings)

@@ -1,10 +1,11 @@
 //! Samples in, what they say out: a row for each mode with its cells and its line.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use record::{Outcome, Sample};
 use serde::Serialize;
-use stats::{Bootstrap, Confidence, Estimate, LineFit};
+use stats::{Bootstrap, Confidence, Estimate, Holds, LineFit};
 use units::{Delay, Probability};
 
 use crate::mode::Mode;
@@ -209,10 +210,25 @@ impl Cell {
         repeats.iter().copied().zip(self.samples(name).iter().copied()).collect()
     }
 
-    /// The median of one value with its exact interval; `None` without samples.
+    /// All samples of one value, for medians. Among times until the client is ready or has its
+    /// response are those of connections that were given up: each took longer than its limit, which
+    /// stands for it. Empty where half of them or more were given up: that median is beyond the limit.
+    #[must_use]
+    pub fn observed(&self, name: &str) -> Cow<'_, [f64]> {
+        let completed = self.samples(name);
+        let is_cut_short = matches!(name, value::READY | value::RESPONSE);
+        match self.given_up_ms.len() {
+            0 => Cow::Borrowed(completed),
+            _ if !is_cut_short => Cow::Borrowed(completed),
+            given_up if given_up >= completed.len() => Cow::Borrowed(&[]),
+            _ => [completed, &self.given_up_ms].concat().into(),
+        }
+    }
+
+    /// The median of one value with its exact interval, by [`Cell::observed`]; `None` without samples.
     #[must_use]
     pub fn median(&self, name: &str) -> Option<Estimate> {
-        let sample = stats::Sample::new(self.samples(name)).ok()?;
+        let sample = stats::Sample::new(&self.observed(name)).ok()?;
         Some(sample.median_estimate(Confidence::C95))
     }
 }
@@ -232,10 +248,17 @@ pub struct Row {
     pub ready: Option<LineFit>,
     /// The same of the first response byte.
     pub response: Option<LineFit>,
+    /// Whether both fitted n are what the specification says; `None` without a fit.
+    pub holds: Option<Holds>,
 }
 
-/// How far a fitted n may lie from its specification.
+/// How far n may lie from its specification.
 pub const N_TOLERANCE: f64 = 0.05;
+
+/// Whether an n is what the specification says.
+pub(crate) fn as_specified(n: &Estimate, spec: u32) -> Holds {
+    n.is_within(N_TOLERANCE, f64::from(spec))
+}
 
 impl Row {
     /// Fitted n minus the specification's, for ready and response; `None` without a fit.
@@ -246,13 +269,6 @@ impl Row {
             ready.slope.value - f64::from(spec.ready),
             response.slope.value - f64::from(spec.response),
         ))
-    }
-
-    /// Whether both fitted n are what the specification says; `None` without a fit.
-    #[must_use]
-    pub fn as_specified(&self) -> Option<bool> {
-        let (ready, response) = self.off_spec()?;
-        Some(ready.abs() <= N_TOLERANCE && response.abs() <= N_TOLERANCE)
     }
 
     /// The cell without loss at this RTT.
@@ -282,6 +298,8 @@ pub struct Summary {
     pub contradictions: BTreeMap<String, u64>,
     /// Samples read.
     pub samples: u64,
+    /// Samples of this study left out because their mode, RTT or loss cannot be read.
+    pub unread: u64,
 }
 
 /// What the samples of a run say. Deterministic: `seed` is that of the bootstrap.
@@ -305,6 +323,7 @@ struct Gathered {
     fell_back: BTreeMap<FellBack, u64>,
     contradictions: BTreeMap<String, u64>,
     samples: u64,
+    unread: u64,
 }
 
 /// Nanoseconds of RTT and the loss' bits: a total order for map keys.
@@ -322,6 +341,7 @@ impl Gathered {
             axis("rtt").and_then(|rtt| rtt.parse::<Delay>().ok()),
             axis("loss").and_then(|loss| loss.parse::<Probability>().ok()),
         ) else {
+            self.unread += 1;
             return;
         };
         self.samples += 1;
@@ -376,6 +396,7 @@ impl Gathered {
             fell_back: self.fell_back.into_iter().collect(),
             contradictions: self.contradictions,
             samples: self.samples,
+            unread: self.unread,
         })
     }
 }
@@ -413,14 +434,22 @@ fn row(key: RowKey, cells: BTreeMap<PathKey, Cell>, seed: u64) -> Result<Row, st
     };
     let ready = fit(&cells, value::READY, seed)?;
     let response = fit(&cells, value::RESPONSE, seed)?;
-    Ok(Row { key, cells, lossy, spec, ready, response })
+    let holds = match (&ready, &response, spec) {
+        (Some(ready), Some(response), Some(spec)) => {
+            let response = as_specified(&response.slope, spec.response);
+            Some(as_specified(&ready.slope, spec.ready).and(response))
+        }
+        _ => None,
+    };
+    Ok(Row { key, cells, lossy, spec, ready, response, holds })
 }
 
 /// The line through the medians of the cells; `None` with fewer than two RTTs of three samples each.
 fn fit(cells: &[Cell], name: &str, seed: u64) -> Result<Option<LineFit>, stats::Error> {
-    let points: Vec<stats::Cell<'_>> = cells
+    let observed: Vec<_> = cells.iter().map(|cell| (cell.rtt_ms, cell.observed(name))).collect();
+    let points: Vec<stats::Cell<'_>> = observed
         .iter()
-        .map(|cell| stats::Cell { x: cell.rtt_ms, samples: cell.samples(name) })
+        .map(|(rtt_ms, samples)| stats::Cell { x: *rtt_ms, samples })
         .filter(|cell| cell.samples.len() >= FIT_SAMPLES)
         .collect();
     if points.len() < 2 {

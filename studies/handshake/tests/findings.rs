@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use handshake::{Findings, Summary, changes, label, summarise, value};
+use handshake::{Findings, LabDelay, Summary, changes, label, summarise, value};
 use record::{Outcome, Sample};
 use report::{Report, render};
-use stats::Distribution;
+use stats::{Distribution, Holds};
 use study::Findings as _;
 
 const SEED: u64 = 1;
@@ -117,7 +117,7 @@ fn the_fit_recovers_n_and_c() {
         assert!(close(response.slope.value, expected.1), "{:?}", row.key);
         assert!(close(ready.intercept.value, expected.2), "{:?}", row.key);
         assert!(ready.slope.contains(expected.0) && ready.intercept.contains(expected.2));
-        assert_eq!(row.as_specified(), Some(true));
+        assert_eq!(row.holds, Some(Holds::Yes));
     }
 }
 
@@ -131,7 +131,102 @@ fn an_n_off_its_specification_shows() {
     let summary = summary(samples);
     let (ready, response) = summary.rows[0].off_spec().unwrap();
     assert!(close(ready, 0.0) && close(response, 0.06));
-    assert_eq!(summary.rows[0].as_specified(), Some(false));
+    assert_eq!(summary.rows[0].holds, Some(Holds::No));
+}
+
+/// Two RTTs, five connections at each, and times that scatter by more than a round trip.
+fn scattered() -> Vec<Sample> {
+    let scatter = [0.0, 60.0, 5.0, 110.0, 20.0];
+    let repeats =
+        |rtt: f64| (0..5).map(move |repeat| sample("tcp+tls13", rtt, repeat, (2, 3), 1.0));
+    let mut samples: Vec<Sample> = repeats(5.0).chain(repeats(50.0)).collect();
+    for sample in &mut samples {
+        for name in [value::READY, value::RESPONSE] {
+            *sample.values.get_mut(name).unwrap() += scatter[sample.repeat as usize];
+        }
+    }
+    samples
+}
+
+#[test]
+fn an_interval_wider_than_a_round_trip_cannot_tell() {
+    let summary = summary(scattered());
+    let row = &summary.rows[0];
+    let n = row.ready.as_ref().unwrap().slope;
+    assert!(n.high - n.low > 1.0, "{n:?}");
+    assert_eq!(row.holds, Some(Holds::CannotTell));
+    let page = page(&summary, "tcp+tls12", None);
+    assert!(page.contains("cannot tell") && page.contains("RTTs farther apart would tell"));
+}
+
+#[test]
+fn c_is_printed_without_the_labs_own_delay_and_each_rtt_with_its_residual() {
+    let mut samples = mode("tcp+tls13", &RTTS, (2, 3), 1.0);
+    for sample in samples.iter_mut().filter(|sample| sample.point["rtt"] == "20ms") {
+        *sample.values.get_mut(value::READY).unwrap() += 0.7;
+    }
+    let summary = summary(samples);
+    let mut findings = Findings::new(summary, "tcp+tls12".parse().unwrap(), None, SEED).unwrap();
+    let text = |findings: &Findings| findings.tables()[0].to_text(120);
+    assert!(text(&findings).contains("the lab was not calibrated"), "{}", text(&findings));
+    findings.lab_delay = Some(LabDelay { one_way_ms: 0.07, least_ms: 0.06, greatest_ms: 0.08 });
+    // 1.00 ms less four ways of 70 us.
+    assert!(text(&findings).contains("0.72 [0.67, 0.77]"), "{}", text(&findings));
+    let sections = findings.sections().unwrap();
+    let section = sections.iter().find(|section| section.id == "n-and-c").unwrap();
+    let tables: Vec<String> = section
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            report::Block::Table(table) => Some(table.to_text(400)),
+            _ => None,
+        })
+        .collect();
+    let [_, c, ready, _] = tables.as_slice() else { panic!("{tables:?}") };
+    for part in ["1.00 [0.99, 1.01]", "0.28 [0.24, 0.32]", "0.72 [0.67, 0.77]"] {
+        assert!(c.contains(part), "{part}: {c}");
+    }
+    // The line passes through two RTTs; the third has all that does not fit.
+    assert!(ready.contains("Residuals") && ready.contains("0.70 [0.69, 0.71]"), "{ready}");
+    let json = findings.json().unwrap();
+    assert_eq!(json["handshake"]["lab_delay"]["one_way_ms"], 0.07);
+    assert_eq!(json["handshake"]["rows"][0]["holds"], "yes");
+}
+
+#[test]
+fn what_was_given_up_without_loss_is_in_the_median_and_what_failed_is_named() {
+    let mut samples: Vec<Sample> =
+        (0..5).map(|repeat| sample("tcp+tls13", 20.0, repeat, (2, 3), 1.0)).collect();
+    for (at, sample) in samples.iter_mut().enumerate() {
+        sample.values.insert(value::RESPONSE.to_owned(), 61.0 + at as f64);
+    }
+    let end = |sample: &mut Sample, outcome| {
+        sample.values.clear();
+        sample.labels.clear();
+        sample.outcome = outcome;
+    };
+    end(&mut samples[0], Outcome::TimedOut { after_ms: 60_000.0 });
+    end(&mut samples[1], Outcome::Failed { reason: "reset".to_owned() });
+    let mut unread = sample("tcp+tls13", 20.0, 9, (2, 3), 1.0);
+    unread.point.insert("rtt".to_owned(), "soon".to_owned());
+    samples.push(unread);
+    let findings = |samples: &[Sample]| {
+        Findings::new(summary(samples.to_vec()), "tcp".parse().unwrap(), None, SEED).unwrap()
+    };
+    let said = findings(&samples);
+    let cell = &said.summary.rows[0].cells[0];
+    // Of 63, 64, 65 and one that took longer than a minute.
+    let median = cell.median(value::RESPONSE).unwrap();
+    assert_eq!((median.value, median.high), (64.5, 60_000.0));
+    let notes: Vec<String> = said.cautions().iter().map(|note| note.text.to_plain()).collect();
+    for part in ["1 given up at the time limit", "failed (1 reset)", "1 samples are left out"] {
+        assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
+    }
+    for sample in &mut samples[2..4] {
+        end(sample, Outcome::TimedOut { after_ms: 60_000.0 });
+    }
+    // Most of them were given up: the median is beyond the limit.
+    assert!(findings(&samples).summary.rows[0].cells[0].median(value::RESPONSE).is_none());
 }
 
 #[test]
@@ -146,7 +241,7 @@ fn contradictions_are_left_out_and_counted() {
     let plain = summary.rows.iter().find(|row| row.key.mode.to_string() == "tcp").unwrap();
     assert!(plain.cells.iter().all(|cell| cell.completed() == 2));
     // Two a cell say nothing about how sure their median is.
-    assert!(plain.ready.is_none() && plain.as_specified().is_none());
+    assert!(plain.ready.is_none() && plain.holds.is_none());
     assert!(page(&summary, "tcp+tls12", None).contains("not in the capture"));
 }
 

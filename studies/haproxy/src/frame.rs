@@ -121,6 +121,10 @@ continues. docs/haproxy.md says what is built and how it is run."
         Ok(Box::new(Ready::new(plan, sources(options)?, options)?))
     }
 
+    fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
+        Plan::recorded(plan).map(|_| ()).map_err(|problem| problem.blaming(Fault::Results))
+    }
+
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
         Ok(Box::new(Question))
     }

@@ -113,6 +113,10 @@ hangs or misreports resumption is reported by name, and the others go on."
         Ok(Box::new(Ready::new(plan, roster, Box::new(hosts), options)?))
     }
 
+    fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
+        Plan::recorded(plan).map(|_| ()).map_err(|problem| problem.blaming(Fault::Results))
+    }
+
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
         let load = options.get::<f64>("load").unwrap_or(LOAD);
         Ok(Box::new(Question { load, seed: options.get::<u64>("seed").unwrap_or(1) }))

@@ -1,13 +1,15 @@
 //! `wiretax figures`: the figures in the project's Markdown, generated from committed results.
 
 mod args;
+mod conditions;
 
 use std::fs;
 
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use study::Options;
 
 pub use self::args::FiguresArgs;
+use self::conditions::conditions;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::studies::{Questions, Results};
@@ -15,13 +17,31 @@ use crate::studies::{Questions, Results};
 const END: &str = "<!-- /figures -->";
 
 /// Rewrites the parts between the marks that these results are for; with `--check` says whether any
-/// would change.
+/// would change. Results that cannot be traced to one commit are not written: a check reports them, and
+/// compares the texts all the same.
 pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
     let results = Results::read(&args.results, &Questions::of(&Options::none())?, diagnostics)?;
+    let (manifest, folder) = (&results.manifest, args.results.display());
+    for (at, session) in manifest.sessions.iter().enumerate() {
+        let commit = session.tool.commit.as_deref().unwrap_or("an unknown commit");
+        diagnostics.note(format!("{folder}: session {} is of {commit}", at + 1));
+    }
+    for warning in &manifest.warnings {
+        let what = format!("{folder}: {}", warning.what);
+        diagnostics.warning_with_remedy(what, Some(&warning.remedy));
+    }
+    if let Err(untraceable) = manifest.commit() {
+        if !args.check {
+            return Err(Problem::from(untraceable).while_doing(folder));
+        }
+        let remedy = untraceable.remedy();
+        diagnostics.warning_with_remedy(format!("{folder}: {untraceable}"), remedy.as_deref());
+    }
     let text = Options::none().text_of(&args.markdown, "Markdown file")?;
     let mut new = text.clone();
     for found in &results.found {
         for (name, markdown) in found.findings.markdown()? {
+            let markdown = format!("{markdown}\n{}", conditions(manifest));
             new = replaced(&new, &name, &markdown)?;
         }
     }

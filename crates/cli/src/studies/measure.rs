@@ -11,7 +11,7 @@ use record::{Finished, Manifest, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 
-use super::results::{Questions, Results};
+use super::results::{OTHER_VERSION, Questions, Results};
 use super::{STUDIES, calibration, command, words};
 use crate::diagnostics::{Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
@@ -314,10 +314,22 @@ impl Watcher for Following<'_> {
 }
 
 /// The parts of a plan in a manifest, with the studies that they are of.
+///
+/// # Errors
+/// It has a plan of no study, or of one that this program does not have, or one that cannot be read.
 pub fn recorded_parts(recorded: &Value) -> Result<Vec<Part>, Problem> {
+    let of = |what: String| Problem::new(Fault::Results, what).with_remedy(OTHER_VERSION);
+    let plans = recorded.as_object().filter(|plans| !plans.is_empty());
+    let plans = plans.ok_or_else(|| of("the manifest has no plan of a study".to_owned()))?;
+    if let Some(name) = plans.keys().find(|name| !STUDIES.iter().any(|it| it.name() == *name)) {
+        return Err(of(format!("the manifest has a plan of `{name}`, which is no study here")));
+    }
     let found = STUDIES.iter().filter_map(|study| Some((*study, recorded.get(study.name())?)));
     let part = |(study, value): (&'static dyn Study, &Value)| {
-        Ok(Part { study, plan: study.recorded_plan(value, &Options::none())? })
+        let plan = study.recorded_plan(value, &Options::none());
+        let plan =
+            plan.while_doing(|| format!("the plan of `{}` in the manifest", study.name()))?;
+        Ok(Part { study, plan })
     };
     found.map(part).collect()
 }

@@ -38,6 +38,27 @@ pub struct Results {
     pub manifest: Manifest,
     /// What each study says whose samples are there.
     pub found: Vec<Found>,
+    /// What of the results could not be read.
+    unread: Vec<String>,
+}
+
+/// What to do about results of which this program cannot read everything.
+pub const OTHER_VERSION: &str =
+    "read them with the version of wiretax that the manifest names, or restore them from a copy";
+
+/// What a manifest's plan has that cannot be read; empty where all of it can.
+fn unread_plans(plan: &Value) -> Vec<String> {
+    let Some(plans) = plan.as_object() else {
+        return vec!["the plan in the manifest is no list of studies".to_owned()];
+    };
+    let unread = plans.iter().filter_map(|(name, plan)| {
+        let Some(study) = STUDIES.iter().find(|study| study.name() == name) else {
+            return Some(format!("the manifest has a plan of `{name}`, which is no study here"));
+        };
+        let problem = study.check_plan(plan).err()?;
+        Some(format!("the plan of `{name}` in the manifest cannot be read: {problem}"))
+    });
+    unread.collect()
 }
 
 impl Results {
@@ -58,21 +79,31 @@ impl Results {
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
         let (mut found, mut others) = (Vec::new(), run.samples);
+        let mut unread = unread_plans(&run.manifest.plan);
         for (study, question) in &questions.0 {
             let own: Vec<Sample>;
             (own, others) = others.into_iter().partition(|sample| sample.study == study.name());
-            if let Some(findings) = question.findings(own, &run.manifest)? {
-                found.push(Found { study: *study, findings });
+            let count = own.len();
+            match question.findings(own, &run.manifest)? {
+                Some(findings) => found.push(Found { study: *study, findings }),
+                None if count > 0 => {
+                    let name = study.name();
+                    unread.push(format!("none of the {count} samples of `{name}` can be read"));
+                }
+                None => {}
             }
         }
         progress.finish();
         if let Some(stranger) = others.first() {
             let (count, study) = (others.len(), &stranger.study);
-            diagnostics.warning(format!(
+            unread.push(format!(
                 "{count} samples of `{study}` and the like are left out: this program has no such study"
             ));
         }
-        Ok(Results { manifest: run.manifest, found })
+        for what in &unread {
+            diagnostics.warning_with_remedy(what, Some(OTHER_VERSION));
+        }
+        Ok(Results { manifest: run.manifest, found, unread })
     }
 
     /// Why nothing was found, if the samples of the only study say nothing.
@@ -129,6 +160,11 @@ impl Results {
             report.sections.extend(found.findings.sections()?);
             report.sections.extend(found.published()?);
         }
+        let unread = self
+            .unread
+            .iter()
+            .map(|what| Note::warning(Inline::new().text(what), Inline::new().text(OTHER_VERSION)));
+        report.notes.extend(unread);
         let manifest = &self.manifest;
         report.notes.extend(manifest.warnings.iter().map(|warning| {
             let line = |text: &str| Inline::new().text(text);

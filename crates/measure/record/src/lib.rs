@@ -36,6 +36,7 @@ mod plan;
 mod recorder;
 mod run;
 mod sample;
+mod source;
 mod value;
 
 pub use attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT};
@@ -49,4 +50,5 @@ pub use plan::{Difference, plan_hash};
 pub use recorder::{Recorder, Resumed};
 pub use run::{Run, Samples, TornLine};
 pub use sample::{Outcome, Sample};
+pub use source::{Untraceable, short_commit};
 pub use value::{Better, Clock, ValueKind};

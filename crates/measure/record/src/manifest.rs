@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::line::without_place;
-use crate::{Environment, Problem, ValueKind, Warning, plan_hash};
+use crate::{Environment, Problem, ValueKind, Warning, plan_hash, short_commit};
 
 /// The version of the files' schema, written `1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,7 +203,10 @@ impl Manifest {
                 }
             };
             change("version", first.tool.version.clone(), session.tool.version.clone());
-            change("commit", text(&first.tool.commit), text(&session.tool.commit));
+            let commit = |commit: &Option<String>| {
+                commit.as_deref().map_or("unknown".into(), |text| short_commit(text).into_owned())
+            };
+            change("commit", commit(&first.tool.commit), commit(&session.tool.commit));
             change("kernel", text(&was.kernel), text(&is.kernel));
             change("processor", text(&was.cpu_model), text(&is.cpu_model));
             change("set of processors", text(&was.cpus_online), text(&is.cpus_online));

@@ -74,6 +74,45 @@ impl Estimate {
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
+
+    /// Whether the true value is within `tolerance` of `value`, as an equivalence test has it: yes
+    /// where all of the interval is, no where none of it is (Schuirmann 1987).
+    #[must_use]
+    pub fn is_within(&self, tolerance: f64, value: f64) -> Holds {
+        let (from, to) = (value - tolerance, value + tolerance);
+        if from <= self.low && self.high <= to {
+            Holds::Yes
+        } else if self.high < from || to < self.low {
+            Holds::No
+        } else {
+            // An interval that is not finite, too.
+            Holds::CannotTell
+        }
+    }
+}
+
+/// Whether something holds, as far as samples can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// It holds, at the interval's confidence.
+    Yes,
+    /// It does not hold, at the interval's confidence.
+    No,
+    /// The interval has both what holds and what does not.
+    CannotTell,
+}
+
+impl Holds {
+    /// Whether both hold: one that does not decides, then one that cannot be told.
+    #[must_use]
+    pub fn and(self, other: Holds) -> Holds {
+        match (self, other) {
+            (Holds::No, _) | (_, Holds::No) => Holds::No,
+            (Holds::Yes, Holds::Yes) => Holds::Yes,
+            _ => Holds::CannotTell,
+        }
+    }
 }
 
 /// A quantile of which the value or an end may lie beyond what was observed.
@@ -104,5 +143,31 @@ impl std::fmt::Display for BoundedEstimate {
             (Some(low), None) => write!(f, " [{low}, > {horizon}]"),
             (None, _) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_tells_yes_or_no_only_where_it_has_one_of_them() {
+        let within = |low, high| {
+            let value = (low + high) / 2.0;
+            Estimate { value, low, high, confidence: 0.95 }.is_within(0.05, 1.0)
+        };
+        assert_eq!(within(0.98, 1.03), Holds::Yes);
+        assert_eq!(within(0.95, 1.05), Holds::Yes);
+        assert_eq!(within(1.1, 1.2), Holds::No);
+        assert_eq!(within(-1.2, 0.9), Holds::No);
+        assert_eq!(within(-1.2, 2.4), Holds::CannotTell);
+        assert_eq!(within(0.98, 1.08), Holds::CannotTell);
+        assert_eq!(within(f64::NAN, f64::NAN), Holds::CannotTell);
+    }
+
+    #[test]
+    fn of_two_answers_the_worse_stands() {
+        use Holds::{CannotTell, No, Yes};
+        assert_eq!([Yes.and(Yes), Yes.and(CannotTell), CannotTell.and(No)], [Yes, CannotTell, No]);
     }
 }

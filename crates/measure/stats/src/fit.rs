@@ -5,6 +5,9 @@
 //! but one cell that something else disturbed, a background job during one RTT, tilts it; under
 //! absolute residuals the other cells outvote it, and it shows as a large residual instead.
 //!
+//! Such a line passes through two of the cells: of three, the third alone has a residual, however
+//! the error is spread over them. Read the residuals beside the line.
+//!
 //! A cell weighs 1 unless its median is less sure than that of the usual cell; then it weighs less
 //! in proportion. None weighs more than 1: what keeps an exact cell off the line is the emulator's
 //! error, which more repeats do not reduce. Weights are taken once, from the samples as measured.
@@ -64,7 +67,7 @@ pub struct Residual {
 pub struct LineFit {
     /// y per x: round trips, where x is the RTT and y a time in the same unit.
     pub slope: Estimate,
-    /// y at x = 0: what does not depend on the RTT, the compute.
+    /// y at x = 0: what does not grow with x.
     pub intercept: Estimate,
     /// The cells in the order given.
     pub residuals: Vec<Residual>,

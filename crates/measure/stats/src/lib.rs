@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | where do the samples lie? | [`Sample`] | median, quantiles (type 7), MAD; [`Sample::median_estimate`] with the exact order-statistic interval |
 //! | how does time grow with RTT? | [`fit_medians`] | least absolute deviations over cell medians, seeded bootstrap inside each cell |
+//! | is it what was specified? | [`Estimate::is_within`] | the whole interval inside the tolerance, or outside; else it cannot be told |
 //! | how long when some never finished? | [`Survival`] | Kaplan-Meier quantiles, "not reached" where the samples end |
 //! | A or B, measured A B A B? | [`compare_paired`] | median difference, ratio, Wilcoxon signed-rank |
 //! | yesterday's run or today's? | [`compare_cells`] | Mann-Whitney, Hodges-Lehmann shift, Benjamini-Hochberg over the cells |
@@ -52,7 +53,7 @@ pub use cells::{
 pub use client_rtts::{ClientRtts, RttError, RttPoint, RttQuantile};
 pub use distribution::{Distribution, DistributionError};
 pub use error::Error;
-pub use estimate::{BoundedEstimate, Confidence, Estimate};
+pub use estimate::{BoundedEstimate, Confidence, Estimate, Holds};
 pub use exact::fisher_exact;
 pub use fit::{Cell, Line, LineFit, Residual, fit_line, fit_medians};
 pub use paired::{PairedComparison, compare_paired, wilcoxon_signed_rank};

@@ -93,6 +93,14 @@ pub trait Study: Sync {
     /// It cannot be read, or this machine lacks what it needs.
     fn recorded_plan(&self, plan: &Value, options: &Options<'_>) -> Result<Box<dyn Plan>, Problem>;
 
+    /// Whether the plan in a manifest can be read, whatever this machine lacks to measure it.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
+        self.recorded_plan(plan, &Options::none()).map(|_| ())
+    }
+
     /// What is asked of the samples.
     ///
     /// # Errors

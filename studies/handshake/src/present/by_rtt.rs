@@ -124,7 +124,7 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
         Column::new("response").unit("ms"),
     ];
     let caption = "Medians: until the client may send its first request byte (ready), and until the \
-                   first response byte (response); round trips and compute need two RTTs";
+                   first response byte (response); round trips and what does not grow with the RTT need two RTTs";
     let mut table = Table::new(caption, columns);
     for row in findings.main_rows().into_iter().filter(|row| row.ready.is_none()) {
         for cell in &row.cells {

@@ -1,7 +1,11 @@
 //! What was counted as what, what was left out, and what a reader must know before believing.
 
-use report::{Cell, Column, Inline, Note, Row as TableRow, Section, Table};
+use std::collections::BTreeMap;
 
+use report::{Cell, Column, Inline, Note, Row as TableRow, Section, Table};
+use stats::Holds;
+
+use super::lineup::listed;
 use super::{Findings, fits};
 
 /// Fewer connections a point make an interval that means little.
@@ -21,9 +25,24 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         let remedy = "measure more with `--repeat 20`, or `--scale full`";
         notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
     }
-    if let Some(missed) = fits::missed(findings) {
+    if let Some(missed) = fits::modes_that(findings, Holds::No) {
         let text = format!("The round trips of {missed} are not what the specifications give.");
         let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
+        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+    }
+    if let Some(open) = fits::modes_that(findings, Holds::CannotTell) {
+        let text = format!(
+            "Whether the round trips of {open} are what the specifications give cannot be told."
+        );
+        let remedy = "measure more with `--repeat`, or at RTTs farther apart";
+        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+    }
+    notes.extend(unfinished(findings));
+    let unread = findings.summary.unread;
+    if unread > 0 {
+        let text =
+            format!("{unread} samples are left out: their mode, RTT or loss cannot be read.");
+        let remedy = "read them with the version of wiretax that the manifest names";
         notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
     }
     let missing = findings.planned.unwrap_or(0).saturating_sub(findings.summary.samples);
@@ -45,6 +64,36 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
     }
     notes
+}
+
+/// Connections without a response on paths without loss, where none should be; under loss the tables
+/// have them. `None` if there are none.
+fn unfinished(findings: &Findings) -> Option<Note> {
+    let cells = findings.summary.rows.iter().flat_map(|row| &row.cells);
+    let (mut given_up, mut failed) = (0, BTreeMap::<&str, u64>::new());
+    for cell in cells {
+        given_up += cell.given_up_ms.len();
+        for (reason, count) in &cell.failed {
+            *failed.entry(reason).or_default() += count;
+        }
+    }
+    let mut parts = Vec::new();
+    if given_up > 0 {
+        parts.push(format!(
+            "{given_up} given up at the time limit, which count as longer than it in every median"
+        ));
+    }
+    if !failed.is_empty() {
+        let reasons = failed.iter().map(|(reason, count)| format!("{count} {reason}"));
+        let reasons = listed(&reasons.collect::<Vec<_>>());
+        parts.push(format!("failed ({reasons}), which have no time and are in no median"));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let text = format!("Connections without a response on paths without loss: {}.", listed(&parts));
+    let remedy = "look at them in `samples.jsonl`: the label `failure` says what happened";
+    Some(Note::warning(Inline::new().text(text), Inline::marked(remedy)))
 }
 
 /// What was counted as what, and what was left out.

@@ -60,11 +60,11 @@ impl Hindered<'_> {
     /// What it takes more than ordinary TCP and TLS until the first response byte, in milliseconds.
     fn cost(&self) -> Option<Estimate> {
         let (_, ordinary) = self.ordinary?;
-        let (a, b) = (self.cell.samples(value::RESPONSE), ordinary.samples(value::RESPONSE));
+        let (a, b) = (self.cell.observed(value::RESPONSE), ordinary.observed(value::RESPONSE));
         if a.len() < 3 || b.len() < 3 {
             return None;
         }
-        stats::bootstrap_medians(&[a, b], Bootstrap::default(), Confidence::C95, |medians| {
+        stats::bootstrap_medians(&[&a, &b], Bootstrap::default(), Confidence::C95, |medians| {
             let at = |n: usize| medians.get(n).copied().unwrap_or_default();
             at(0) - at(1)
         })

@@ -1,30 +1,37 @@
-//! Round trips and compute of every mode, held against the specifications.
+//! Round trips of every mode, held against the specifications, and what does not grow with the RTT.
 
 use report::{Block, Cell, Column, Inline, Row as TableRow, Section, Status, Table};
-use stats::Estimate;
+use stats::{Estimate, Holds};
 
 use super::lineup::listed;
-use super::{Findings, estimate};
-use crate::summary::{N_TOLERANCE, Row};
+use super::{Findings, compute, estimate};
+use crate::summary::{N_TOLERANCE, Row, as_specified};
 
-const CAPTION: &str = "median = n × RTT + c: until the client may send its first request byte \
-                       (ready), and until the first response byte arrives (response)";
-
-/// n and c of every mode with a fit, beside the specification.
+/// n of every mode with a fit, beside the specification.
 fn table(findings: &Findings) -> Option<Table> {
     let mut columns = heads();
-    columns.insert(6, Column::new("c response").unit("ms"));
-    fill(findings, columns, |row| {
-        let mut cells = cells(row)?;
-        cells.insert(6, estimate(&row.response.as_ref()?.intercept, 2));
+    columns.remove(C_READY);
+    let caption = "median = n × RTT + c: until the client may send its first request byte (ready), and \
+                   until the first response byte arrives (response)";
+    fill(findings, caption, columns, |row| {
+        let mut cells = cells(findings, row)?;
+        cells.remove(C_READY);
         Some(cells)
     })
 }
 
-/// The same for a terminal: it fits 120 columns, and 80 without the intervals.
+/// The same with c for a terminal: it fits 120 columns, and 80 without the intervals.
 pub(super) fn summary(findings: &Findings) -> Option<Table> {
-    fill(findings, heads(), cells)
+    let caption = format!(
+        "median = n × RTT + c, until the client may send (ready) and until the first response byte; \
+         of c {}",
+        compute::lab_words(findings)
+    );
+    fill(findings, &caption, heads(), |row| cells(findings, row))
 }
+
+/// Where c stands in a row.
+const C_READY: usize = 3;
 
 fn heads() -> Vec<Column> {
     vec![
@@ -40,10 +47,11 @@ fn heads() -> Vec<Column> {
 
 fn fill(
     findings: &Findings,
+    caption: &str,
     columns: Vec<Column>,
     cells: impl Fn(&Row) -> Option<Vec<Cell>>,
 ) -> Option<Table> {
-    let mut table = Table::new(CAPTION, columns);
+    let mut table = Table::new(caption, columns);
     for row in findings.main_rows() {
         let Some(cells) = cells(row) else { continue };
         let line = TableRow::new(cells);
@@ -55,26 +63,27 @@ fn fill(
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn cells(row: &Row) -> Option<Vec<Cell>> {
+fn cells(findings: &Findings, row: &Row) -> Option<Vec<Cell>> {
     let (ready, response, spec) = (row.ready.as_ref()?, row.response.as_ref()?, row.spec?);
     Some(vec![
         Cell::text(row.key.mode.to_string()),
         estimate(&ready.slope, 3),
         Cell::count(spec.ready.into()),
-        estimate(&ready.intercept, 2),
+        estimate(&compute::own(findings, ready, spec.ready), 2),
         estimate(&response.slope, 3),
         Cell::count(spec.response.into()),
-        holds(row),
+        row.holds.map_or(Cell::Empty, answer),
     ])
 }
 
-/// Whether both fitted n are what the specification says.
-pub(super) fn holds(row: &Row) -> Cell {
-    match row.as_specified() {
-        Some(true) => Cell::Status(Status::Good, "yes".to_owned()),
-        Some(false) => Cell::Status(Status::Bad, "no".to_owned()),
-        None => Cell::Empty,
-    }
+/// Whether something holds, in a cell.
+pub(super) fn answer(holds: Holds) -> Cell {
+    let (status, text) = match holds {
+        Holds::Yes => (Status::Good, "yes"),
+        Holds::No => (Status::Bad, "no"),
+        Holds::CannotTell => (Status::Neutral, "cannot tell"),
+    };
+    Cell::Status(status, text.to_owned())
 }
 
 /// A cell's command with the RTTs of the whole row, and the connections of its fullest cell.
@@ -95,90 +104,115 @@ fn command(of_cell: &str, row: &Row) -> String {
 pub(super) fn section(findings: &Findings) -> Option<Section> {
     let table = table(findings)?;
     let text = "A handshake costs whole round trips (n) and what does not grow with the RTT (c): \
-                compute, scheduling and what the lab adds. n is held against the specifications, as \
-                the sizes on the wire make them count; c is what a faster machine, another key or \
-                another library changes.";
+                compute, scheduling, and the lab's own delay, which its calibration gives and which \
+                is taken off below. n is held against the specifications, as the sizes on the wire \
+                make them count; what is left of c is what a faster machine, another key or another \
+                library changes.";
     let mut section = Section::new("n-and-c", "Round trips and compute")
         .with(Inline::new().text(text))
         .with(verdict(findings));
-    let misses: Vec<Inline> =
-        findings.main_rows().into_iter().flat_map(misses).map(|miss| miss.line()).collect();
-    if !misses.is_empty() {
-        section = section.with(Block::List(misses));
+    let doubts: Vec<Inline> =
+        findings.main_rows().into_iter().flat_map(doubts).map(|doubt| doubt.line()).collect();
+    if !doubts.is_empty() {
+        section = section.with(Block::List(doubts));
     }
-    Some(section.with(table))
+    section = section.with(table);
+    section.blocks.extend(compute::blocks(findings));
+    Some(section)
 }
 
 /// How many modes hold their specification.
 fn verdict(findings: &Findings) -> Inline {
     let rows = findings.main_rows();
-    let all = rows.iter().filter(|row| row.as_specified().is_some()).count();
-    let held = rows.iter().filter(|row| row.as_specified() == Some(true)).count();
+    let count = |holds| rows.iter().filter(|row| row.holds == Some(holds)).count();
+    let (yes, no, open) = (count(Holds::Yes), count(Holds::No), count(Holds::CannotTell));
+    let all = yes + no + open;
     let line = Inline::new();
-    if held == all {
-        line.text(format!(
+    if yes == all {
+        return line.text(format!(
             "All {all} modes with a fit take the round trips of their specification, within \
              {N_TOLERANCE}."
-        ))
-    } else {
-        line.strong(format!("{} of {all} modes", all - held)).text(format!(
-            " with a fit miss the round trips of their specification by more than {N_TOLERANCE}:"
-        ))
+        ));
     }
+    line.text(format!(
+        "Of {all} modes with a fit {yes} take the round trips of their specification, \
+                       within {N_TOLERANCE}; "
+    ))
+    .strong(format!("{no} do not"))
+    .text(format!(", and of {open} these connections cannot tell:"))
 }
 
-/// A fitted n that is not what the specification says.
-struct Miss {
+/// A fitted n that is not what the specification says, or may not be.
+struct Doubt {
     mode: String,
     what: &'static str,
     n: Estimate,
     spec: u32,
     connections: usize,
+    holds: Holds,
 }
 
-impl Miss {
-    /// Whether chance in the samples can explain it.
-    fn may_be_chance(&self) -> bool {
-        let spec = f64::from(self.spec);
-        self.n.low <= spec + N_TOLERANCE && self.n.high >= spec - N_TOLERANCE
+/// More connections a point than this are no advice.
+const MOST_REPEATS: f64 = 10_000.0;
+
+impl Doubt {
+    /// What would tell: an interval half as wide as the tolerance. It narrows with the square root of
+    /// the connections, and with the distance of the RTTs.
+    fn remedy(&self) -> String {
+        let half = (self.n.high - self.n.low) / 2.0;
+        let times = (half / (N_TOLERANCE / 2.0)).max(1.5);
+        let repeats = (self.connections as f64 * times * times / 10.0).ceil() * 10.0;
+        let apart = format!("RTTs {:.0} times as far apart", times.ceil());
+        if repeats <= MOST_REPEATS {
+            format!("About `--repeat {repeats:.0}` or {apart} would tell.")
+        } else {
+            format!(
+                "More connections and RTTs farther apart would tell: the interval has to be {:.0} \
+                 times narrower.",
+                times.ceil()
+            )
+        }
     }
 
     fn line(&self) -> Inline {
-        let Miss { n, spec, connections, .. } = self;
-        let why = if self.may_be_chance() {
-            format!(
-                "With {connections} connections a point chance can explain it: measure more \
-                 (--repeat 20)."
-            )
-        } else {
-            "More than chance in the samples: the machine was disturbed for a whole cell, or the \
-             handshake took other round trips; compare the medians by RTT."
-                .to_owned()
+        let Doubt { n, spec, connections, .. } = self;
+        let value = format!("n {} is {:.3} [{:.3}, {:.3}]", self.what, n.value, n.low, n.high);
+        let text = match self.holds {
+            Holds::No => format!(
+                ": {value}, not {spec}: more than chance in the samples. The machine was disturbed \
+                 for a whole cell, or the handshake took other round trips; compare the medians by \
+                 RTT."
+            ),
+            _ => format!(
+                ": {value}; with {connections} connections a point at these RTTs it cannot be told \
+                 whether it is {spec} ± {N_TOLERANCE}. {}",
+                self.remedy()
+            ),
         };
-        Inline::new().code(self.mode.clone()).text(format!(
-            ": n {} is {:.3} [{:.3}, {:.3}], not {spec}. {why}",
-            self.what, n.value, n.low, n.high
-        ))
+        Inline::marked(&format!("`{}`{text}", self.mode))
     }
 }
 
-fn misses(row: &Row) -> Vec<Miss> {
+fn doubts(row: &Row) -> Vec<Doubt> {
     let (Some(ready), Some(response), Some(spec)) = (&row.ready, &row.response, row.spec) else {
         return Vec::new();
     };
     let connections = row.cells.iter().map(crate::summary::Cell::completed).min().unwrap_or(0);
     [("ready", ready.slope, spec.ready), ("response", response.slope, spec.response)]
         .into_iter()
-        .filter(|(_, n, spec)| (n.value - f64::from(*spec)).abs() > N_TOLERANCE)
-        .map(|(what, n, spec)| Miss { mode: row.key.mode.to_string(), what, n, spec, connections })
+        .map(|(what, n, spec)| {
+            let (mode, holds) = (row.key.mode.to_string(), as_specified(&n, spec));
+            Doubt { mode, what, n, spec, connections, holds }
+        })
+        .filter(|doubt| doubt.holds != Holds::Yes)
         .collect()
 }
 
-/// The modes that miss their specification, in words; `None` if none does.
-pub(super) fn missed(findings: &Findings) -> Option<String> {
+/// The modes of which the round trips are `holds`, in words; `None` if none is.
+pub(super) fn modes_that(findings: &Findings, holds: Holds) -> Option<String> {
     let rows = findings.main_rows();
-    let missed = rows.iter().filter(|row| row.as_specified() == Some(false));
-    let names: Vec<String> = missed.map(|row| row.key.mode.to_string()).collect();
+    let own = rows.iter().filter(|row| row.holds == Some(holds));
+    let names: Vec<String> = own.map(|row| row.key.mode.to_string()).collect();
     (!names.is_empty()).then(|| listed(&names))
 }
 
@@ -186,16 +220,23 @@ pub(super) fn missed(findings: &Findings) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn miss(low: f64, value: f64, high: f64) -> Miss {
+    fn line(low: f64, value: f64, high: f64) -> String {
         let n = Estimate { value, low, high, confidence: 0.95 };
-        Miss { mode: "tcp".to_owned(), what: "ready", n, spec: 2, connections: 4 }
+        let holds = as_specified(&n, 2);
+        let mode = "tcp".to_owned();
+        let doubt = Doubt { mode, what: "ready", n, spec: 2, connections: 5, holds };
+        doubt.line().to_plain()
     }
 
     #[test]
     fn a_wide_interval_is_not_taken_for_a_wrong_handshake() {
-        assert!(miss(2.04, 2.075, 2.106).may_be_chance());
-        assert!(miss(2.04, 2.075, 2.106).line().to_plain().contains("4 connections"));
-        assert!(!miss(2.9, 3.0, 3.1).may_be_chance());
-        assert!(miss(2.9, 3.0, 3.1).line().to_plain().contains("3.000 [2.900, 3.100], not 2"));
+        let said = line(2.04, 2.075, 2.106);
+        assert!(said.contains("with 5 connections") && said.contains("cannot be told"), "{said}");
+        assert!(said.contains("--repeat 20 or RTTs 2 times as far apart would tell"), "{said}");
+        let said = line(-1.2, 0.6, 2.4);
+        assert!(said.contains("cannot be told whether it is 2 ± 0.05. More conn"), "{said}");
+        assert!(said.contains("72 times narrower"), "{said}");
+        let said = line(2.9, 3.0, 3.1);
+        assert!(said.contains("3.000 [2.900, 3.100], not 2: more than chance"), "{said}");
     }
 }

@@ -4,6 +4,7 @@ use record::Manifest;
 use study::{provenance, version_number};
 
 use super::Findings;
+use super::compute::{lab_words, own};
 use crate::summary::{Row, value};
 
 /// Where the samples come from: date, machine, command and libraries.
@@ -17,6 +18,7 @@ pub(super) fn modes(findings: &Findings) -> String {
         "{}. Medians; saved: against `{}`; bytes: Ethernet, until the first response byte.\n",
         findings.origin, findings.from
     );
+    text += &format!("c: what does not grow with the RTT; {}.\n", lab_words(findings));
     text += "\n| mode | n ready (spec) | c ready | n response (spec) | response at 11.6 ms | at 85.5 ms | saved at 85.5 ms | bytes up / down |\n";
     text += "|---|---|---|---|---|---|---|---|\n";
     for row in findings.main_rows() {
@@ -53,7 +55,11 @@ fn line(row: &Row, findings: &Findings) -> String {
         }
         _ => String::new(),
     };
-    let compute = row.ready.as_ref().map(|fit| format!("{:.2} ms", fit.intercept.value));
+    let compute = row.ready.as_ref().zip(row.spec).map(|(fit, spec)| {
+        // Nothing below zero that rounds to it: no `-0.00`.
+        let c = (own(findings, fit, spec.ready).value * 1e2).round() / 1e2 + 0.0;
+        format!("{c:.2} ms")
+    });
     let at = |rtt: f64| {
         let median = row.at_rtt(rtt).and_then(|cell| cell.median(value::RESPONSE));
         median.map_or(String::new(), |median| format!("{:.1} ms", median.value))

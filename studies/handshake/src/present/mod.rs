@@ -2,6 +2,7 @@
 
 mod advice;
 mod by_rtt;
+mod compute;
 mod counted;
 mod fallback;
 mod fits;
@@ -25,6 +26,7 @@ use stats::{Distribution, Estimate};
 use study::{Counterpart, Subject};
 
 use crate::embedded::{self, Embedded};
+use crate::lab_delay::LabDelay;
 use crate::mode::Mode;
 use crate::savings::{self, Change};
 use crate::summary::{Row, Summary};
@@ -43,9 +45,8 @@ pub struct Findings {
     pub changes: Vec<Change>,
     /// What each SSLmTCP mode saves from its control.
     pub embedded: Vec<Embedded>,
-    /// By how much the pump delays a frame more than it was asked to, one way at the median, in
-    /// milliseconds; `None` if the lab was not calibrated.
-    pub one_way_error_ms: Option<f64>,
+    /// The lab's own delay; `None` if the lab was not calibrated.
+    pub lab_delay: Option<LabDelay>,
     /// Connections that the plan has; `None` if it is not known.
     pub planned: Option<u64>,
     /// Where the samples come from, for Markdown.
@@ -65,17 +66,8 @@ impl Findings {
     ) -> Result<Self, stats::Error> {
         let changes = savings::changes(&summary, from, clients.as_ref(), seed)?;
         let embedded = embedded::embedded(&summary)?;
-        let (one_way_error_ms, planned, origin) = (None, None, String::new());
-        Ok(Findings {
-            summary,
-            from,
-            clients,
-            changes,
-            embedded,
-            one_way_error_ms,
-            planned,
-            origin,
-        })
+        let (lab_delay, planned, origin) = (None, None, String::new());
+        Ok(Findings { summary, from, clients, changes, embedded, lab_delay, planned, origin })
     }
 
     /// With what a manifest says of the lab in which the samples were measured.
@@ -83,12 +75,7 @@ impl Findings {
     pub fn measured_by(mut self, manifest: &Manifest) -> Self {
         let calibration = manifest.calibration.clone();
         let calibration = calibration.and_then(|value| serde_json::from_value(value).ok());
-        self.one_way_error_ms = calibration.and_then(|calibration: pump::Calibration| {
-            let checks = calibration.delays.iter();
-            let errors: Vec<f64> =
-                checks.map(|check| check.one_way_error.p50_ns as f64 / 1e6).collect();
-            Some(stats::Sample::new(&errors).ok()?.median())
-        });
+        self.lab_delay = calibration.as_ref().and_then(LabDelay::of);
         self.origin = markdown::origin(manifest);
         self
     }
@@ -168,7 +155,12 @@ impl study::Findings for Findings {
     fn json(&self) -> Result<Value, Problem> {
         let summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
         let changes = serde_json::to_value(&self.changes).blame(Fault::Results)?;
-        Ok(json!({ "handshake": summary, "changes": { "from": self.from, "to": changes } }))
+        let mut handshake = summary;
+        if let Value::Object(handshake) = &mut handshake {
+            let lab_delay = serde_json::to_value(self.lab_delay).blame(Fault::Results)?;
+            handshake.insert("lab_delay".to_owned(), lab_delay);
+        }
+        Ok(json!({ "handshake": handshake, "changes": { "from": self.from, "to": changes } }))
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {

@@ -3,16 +3,17 @@
 
 use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Plot, PlotError, Point, Row as TableRow, Section,
-    Series, Status, Table, Uncertainty,
+    Series, Table, Uncertainty,
 };
-use stats::Estimate;
+use stats::{Estimate, Holds};
 
 use super::lineup::{few_rtts, listed};
-use super::{Findings, decimals_at, estimate, rtt_text};
+use super::{Findings, decimals_at, estimate, fits, rtt_text};
 use crate::embedded::Embedded;
+use crate::lab_delay::LabDelay;
 use crate::summary::{N_TOLERANCE, Row, value};
 
-/// How far c may lie above the TLS libraries' own time and the pump's error, in milliseconds.
+/// How far c may lie above the TLS libraries' own time and the lab's own delay, in milliseconds.
 const C_TOLERANCE_MS: f64 = 0.150;
 
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
@@ -69,12 +70,12 @@ struct Compute {
     c: Estimate,
     /// Time in both TLS libraries until the response, by the thread's CPU clock.
     crypto: f64,
-    /// The pump's error on the round trips until the response.
-    pump: Option<f64>,
+    /// The lab's own delay on the round trips until the response.
+    lab: Option<f64>,
 }
 
 impl Compute {
-    fn of(row: &Row, one_way_error_ms: Option<f64>) -> Option<Compute> {
+    fn of(row: &Row, lab_delay: Option<LabDelay>) -> Option<Compute> {
         let c = row.response.as_ref()?.intercept;
         let mut sums = Vec::new();
         for cell in &row.cells {
@@ -82,13 +83,13 @@ impl Compute {
             sums.extend(client.iter().zip(server).map(|(client, server)| client + server));
         }
         let crypto = stats::Sample::new(&sums).ok()?.median();
-        let one_ways = 2.0 * f64::from(row.spec?.response);
-        Some(Compute { c, crypto, pump: one_way_error_ms.map(|error| one_ways * error) })
+        let round_trips = row.spec?.response;
+        Some(Compute { c, crypto, lab: lab_delay.map(|lab| lab.over(round_trips).value) })
     }
 
     /// What c has beyond the two.
     fn beyond(&self) -> f64 {
-        self.c.value - self.crypto - self.pump.unwrap_or(0.0)
+        self.c.value - self.crypto - self.lab.unwrap_or(0.0)
     }
 
     fn holds(&self) -> bool {
@@ -101,13 +102,13 @@ fn verdict(findings: &Findings, rows: &[&Row]) -> Option<Inline> {
     if ours.is_empty() {
         return None;
     }
-    let held = ours.iter().filter(|row| row.as_specified() == Some(true)).count();
+    let held = ours.iter().filter(|row| row.holds == Some(Holds::Yes)).count();
     let computes: Vec<Compute> =
-        ours.iter().filter_map(|row| Compute::of(row, findings.one_way_error_ms)).collect();
+        ours.iter().filter_map(|row| Compute::of(row, findings.lab_delay)).collect();
     let within = computes.iter().filter(|compute| compute.holds()).count();
-    let calibrated = match findings.one_way_error_ms {
-        Some(error) => format!("the pump's calibrated error ({:.0} us each way)", error * 1e3),
-        None => "the pump's error (not calibrated in this run: taken as none)".to_owned(),
+    let calibrated = match findings.lab_delay {
+        Some(lab) => format!("the lab's own delay ({:.0} us each way)", lab.one_way_ms * 1e3),
+        None => "the lab's own delay (not calibrated in this run: taken as none)".to_owned(),
     };
     Some(Inline::new().text(format!(
         "{held} of {} SSLmTCP rows take the round trips of their specification within {N_TOLERANCE}; \
@@ -132,12 +133,12 @@ fn computes(findings: &Findings, rows: &[&Row]) -> Table {
         Column::new("spec"),
         Column::new("c response").unit("ms"),
         Column::new("TLS libraries").unit("ms"),
-        Column::new("pump").unit("ms"),
+        Column::new("lab's delay").unit("ms"),
         Column::new("beyond").unit("ms"),
         Column::new("holds"),
     ];
     let caption = "median = n × RTT + c over our TCP; c beside what makes it up until the response: \
-                   time in both TLS libraries, and the pump's error on the way (holds: n as \
+                   time in both TLS libraries, and the lab's own delay on the way (holds: n as \
                    specified, and c at most 0.15 ms beyond)";
     let mut table = Table::new(caption, columns);
     for row in rows {
@@ -145,13 +146,16 @@ fn computes(findings: &Findings, rows: &[&Row]) -> Table {
         else {
             continue;
         };
-        let compute = Compute::of(row, findings.one_way_error_ms);
+        let compute = Compute::of(row, findings.lab_delay);
         let number = |of: &dyn Fn(&Compute) -> Option<f64>| {
             let value = compute.as_ref().and_then(of);
             value.map_or(Cell::Empty, |value| Cell::number(value, 3))
         };
-        let holds = row.as_specified() == Some(true) && compute.as_ref().is_none_or(Compute::holds);
-        let status = if holds { Status::Good } else { Status::Bad };
+        let beyond = match compute.as_ref().is_none_or(Compute::holds) {
+            true => Holds::Yes,
+            false => Holds::No,
+        };
+        let holds = row.holds.unwrap_or(Holds::CannotTell).and(beyond);
         let cells = vec![
             Cell::text(row.key.mode.to_string()),
             Cell::text(row.key.sweep.clone()),
@@ -163,9 +167,9 @@ fn computes(findings: &Findings, rows: &[&Row]) -> Table {
             Cell::count(spec.response.into()),
             estimate(&response.intercept, 2),
             number(&|compute| Some(compute.crypto)),
-            number(&|compute| compute.pump),
+            number(&|compute| compute.lab),
             number(&|compute| Some(compute.beyond())),
-            Cell::Status(status, if holds { "yes" } else { "no" }.to_owned()),
+            fits::answer(holds),
         ];
         let line = TableRow::new(cells);
         table.push(match row.cells.first() {

@@ -124,7 +124,10 @@ fn without_data_for_a_saving_none_is_claimed() {
         assert!(findings.key_figures().is_empty());
         // Too few round-trip times for anything but medians.
         let tables = findings.tables();
-        assert!(tables.len() == 1 && tables[0].to_text(120).contains("need two RTTs"));
+        assert!(
+            tables.len() == 1 && tables[0].to_text(120).contains("need two RTTs"),
+            "{tables:?}"
+        );
         findings.sections().unwrap();
     });
 }

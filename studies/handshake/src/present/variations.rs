@@ -171,7 +171,7 @@ fn table_row(row: &Row, axes: &[AxisOf], longest: Option<f64>) -> TableRow {
     cells.extend([
         fit.map_or(Cell::Empty, |fit| estimate(&fit.slope, 2)),
         row.spec.map_or(Cell::Empty, |spec| Cell::count(spec.ready.into())),
-        super::fits::holds(row),
+        row.holds.map_or(Cell::Empty, super::fits::answer),
         fit.map_or(Cell::Empty, |fit| estimate(&fit.intercept, 1)),
         median(first, value::HELLO_BYTES, 0),
         median(first, value::SERVER_CPU, 2),
