@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod commands;
+mod documented;
 mod drivers;
 mod figures;
 mod haproxy;
