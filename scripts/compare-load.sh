@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
 # Compares `wiretax load` with other generators of TLS connections: the same server, the same cores,
 # in turn (A B C A B C ...), full TLS 1.3 handshakes, one request a connection. Connections are
-# counted by the server, CPU time by the kernel. Prints a table of medians.
+# counted by the server, CPU time by the kernel. Prints a table of medians, with the TLS library of each
+# generator: much of a connection's CPU time is the library's. `plain` is a simple blocking client on the
+# library of `wiretax load`: beside it the generator alone differs.
 #
 #   scripts/compare-load.sh [WIRETAX]     program to measure; target/release/wiretax if not given
 #   HAPROXY=PROGRAM     serve by this HAProxy instead of nginx: with a fast library the generator is
 #                       the limit, not the server
 #   KEY=rsa             an RSA-2048 certificate; ec (P-256) if not given
+#   PLAIN=PROGRAM       the blocking client (crates/instruments/load/examples/plain.rs); built if not given
 #   ROUNDS=5 SECONDS_EACH=3 CONNECTIONS=16 SERVER_CPUS=0 CLIENT_CPUS=1 TOOLS="wiretax hey"
 #
 # Exit codes: 0 done, 2 wrongly called, 3 this machine lacks something.
 #
 # Needs nginx and openssl; the generators that are not there are left out. In Debian they are
-# openssl, wrk, apache2-utils (ab), nghttp2-client (h2load), hey, siege and httperf; from a registry
-# oha (cargo install oha).
+# openssl, wrk, apache2-utils (ab), nghttp2-client (h2load), hey, siege and httperf; oha, on rustls as
+# `wiretax load` is, by `cargo install oha`.
 set -euo pipefail
 # Decimal points in all figures.
 export LC_ALL=C
@@ -27,8 +30,19 @@ client_cpus=${CLIENT_CPUS:-1}
 threads=$(awk -F, '{ n = 0; for (i = 1; i <= NF; i++) { split($i, r, "-"); n += (r[2] ? r[2] - r[1] : 0) + 1 } print n }' <<<"$client_cpus")
 key=${KEY:-ec}
 
+# The package in Debian that has a program; what is elsewhere says so.
+package_of() {
+    case $1 in
+        taskset) echo util-linux ;;
+        ab) echo apache2-utils ;;
+        h2load) echo nghttp2-client ;;
+        *) basename "$1" ;;
+    esac
+}
+
 for program in "${HAPROXY:-nginx}" openssl taskset curl; do
-    command -v "$program" >/dev/null || { echo "error: $program is not here" >&2; exit 3; }
+    command -v "$program" >/dev/null ||
+        { echo "error: $program is not installed; in Debian: apt-get install $(package_of "$program")" >&2; exit 3; }
 done
 [ -z "${HAPROXY:-}" ] || HAPROXY=$(realpath "$(command -v "$HAPROXY")")
 [ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run 'make build' first" >&2; exit 2; }
@@ -39,6 +53,16 @@ for port in 18443 18080; do
         exit 3
     fi
 done
+
+checkout=$(cd "$(dirname "$0")/.." && pwd)
+case " ${TOOLS:-plain} " in
+    *' plain '*)
+        if [ -z "${PLAIN:-}" ]; then
+            (cd "$checkout" && cargo build --release --locked --quiet -p load --example plain)
+            PLAIN=${CARGO_TARGET_DIR:-$checkout/target}/release/examples/plain
+        fi
+        PLAIN=$(realpath "$PLAIN") ;;
+esac
 
 folder=$(mktemp -d)
 server=
@@ -137,10 +161,32 @@ connection = close
 protocol = HTTP/1.1
 limit = 1000
 CONF
-all="wiretax s_time s_time-x4 wrk ab h2load hey siege httperf oha"
+# The version of rustls that the checkout builds with.
+rustls="rustls $(sed -n '/^name = "rustls"$/{n;s/version = "\(.*\)"/\1/p;q}' "$checkout/Cargo.lock"), AWS-LC"
+# The TLS library of a generator: as it is linked, or as it is known to be.
+library_of() {
+    local path linked
+    case $1 in
+        wiretax | plain) echo "$rustls"; return ;;
+        s_time*) path=$(command -v openssl) ;;
+        oha) echo rustls; return ;;
+        hey) echo "Go crypto/tls, $(grep -aom 1 'go1\.[0-9][0-9.]*' "$(command -v hey)" || echo 'of an unknown release')"; return ;;
+        *) path=$(command -v "$1") ;;
+    esac
+    linked=$(ldd "$path" 2>/dev/null | awk '/libssl|libgnutls|libwolfssl|libmbedtls/ { print $3; exit }')
+    case $linked in
+        '') echo 'linked in, unknown' ;;
+        # The text that every build of it carries.
+        *libssl*) grep -aom 1 'OpenSSL [0-9][0-9.]*[a-z]*' "$(dirname "$linked")/$(basename "$linked" | sed s/libssl/libcrypto/)" || basename "$linked" ;;
+        *) basename "$linked" ;;
+    esac
+}
+
+all="wiretax plain s_time s_time-x4 wrk ab h2load hey siege httperf oha"
 command_of() {
     case $1 in
         wiretax) echo "$wiretax -q load $url -c $connections -t $threads -d ${seconds}s --ca cert.pem" ;;
+        plain) echo "$PLAIN 127.0.0.1:18443 localhost cert.pem $connections $seconds" ;;
         s_time) echo "openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds" ;;
         # It has one connection at a time; several of it keep the core busy.
         s_time-x4) echo "sh -c 'for n in 1 2 3 4; do openssl s_time -connect 127.0.0.1:18443 -new -tls1_3 -www / -time $seconds & done; wait'" ;;
@@ -159,9 +205,10 @@ for tool in ${TOOLS:-$all}; do
     command_of "$tool" >/dev/null
     program=${tool%-x4}
     case $program in
-        wiretax) ;;
-        s_time) ;;
-        *) command -v "$program" >/dev/null || { echo "$program is not here: left out" >&2; continue; } ;;
+        wiretax | plain | s_time) ;;
+        oha) command -v oha >/dev/null || { echo "oha is not installed: left out (cargo install oha)" >&2; continue; } ;;
+        *) command -v "$program" >/dev/null ||
+            { echo "$program is not installed: left out (apt-get install $(package_of "$program"))" >&2; continue; } ;;
     esac
     tools+=("$tool")
 done
@@ -187,12 +234,12 @@ median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] 
 ours=$(awk '$1 == "wiretax" { print $2 }' rounds.txt | median)
 echo "$name on CPU $server_cpus, generator on CPU $client_cpus, $key key, $connections connections, medians of $rounds rounds of $seconds s"
 echo
-echo "| generator | connections/s | wiretax is | CPU us/connection |"
-echo "|---|---:|---:|---:|"
+echo "| generator | TLS library | connections/s | wiretax is | CPU us/connection |"
+echo "|---|---|---:|---:|---:|"
 for tool in "${tools[@]}"; do
     rate=$(awk -v tool="$tool" '$1 == tool { print $2 }' rounds.txt | median)
     cpu=$(awk -v tool="$tool" '$1 == tool { print $3 }' rounds.txt | median)
-    awk -v tool="$tool" -v rate="$rate" -v cpu="$cpu" -v ours="${ours:-0}" \
+    awk -v tool="$tool" -v library="$(library_of "$tool")" -v rate="$rate" -v cpu="$cpu" -v ours="${ours:-0}" \
         'BEGIN { times = (ours > 0 && rate > 0) ? sprintf("%.2f x", ours / rate) : "-"
-                 printf "| %s | %.0f | %s | %.0f |\n", tool, rate, times, cpu }'
+                 printf "| %s | %s | %.0f | %s | %.0f |\n", tool, library, rate, times, cpu }'
 done

@@ -1,59 +1,123 @@
 #!/usr/bin/env bash
 # Holds `wiretax observe` against tshark on the same question: which TLS handshakes are in a capture.
-# Both read the same synthetic captures from the page cache, in turns: one of full-size packets, one of
-# small ones. Prints medians of the time that passed and of CPU time, and the ratio pair by pair.
+# Both read the same packets of the same synthetic capture from the page cache, in turns, and print a
+# line for each handshake; the lines must say the same. What each takes for a capture without packets is
+# its start-up: it stands apart, and is taken off before packets are compared. Prints medians; `times
+# tshark` is 0 where a capture is too short to be told from start-up.
 #
 #   scripts/compare-observe.sh [WIRETAX]
 #                       the program; target/release/wiretax if not given
-#   ROUNDS=5            pairs
-#   FULL="2000 900"     connections, and packets of data on each: full-size, about 2.8 GB
-#   SMALL="2000 5000"   the same with small packets, about 11 million
-#   TSHARK_SHARE=10     tshark reads a capture with 1/10 of the connections: it is slow, and linear
+#   ROUNDS=5            rounds
+#   FULL="200 900"      connections, and packets of data on each: full-size, about 280 MB
+#   SMALL="200 5000"    the same with small packets, about 1.1 million
+#   RATE=10             wiretax alone reads as many times these connections besides: its rate at length;
+#                       0 for none
+#   TRAFFIC=PROGRAM     the generator of captures (crates/capture/examples/traffic.rs); built if not given
 #
+# Exit codes: 0 done, 1 the two do not find the same handshakes, 2 wrongly called, 3 this machine lacks
+# something.
 set -euo pipefail
+# Decimal points in all figures.
+export LC_ALL=C
 
-wiretax=$(realpath "${1:-target/release/wiretax}")
+wiretax=$(realpath -m "${1:-target/release/wiretax}")
 rounds=${ROUNDS:-5}
-read -r full_connections full_packets <<<"${FULL:-2000 900}"
-read -r small_connections small_packets <<<"${SMALL:-2000 5000}"
-share=${TSHARK_SHARE:-10}
-[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
-command -v tshark >/dev/null || { echo "error: tshark is not installed" >&2; exit 3; }
+rate=${RATE:-10}
+read -r full_connections full_packets <<<"${FULL:-200 900}"
+read -r small_connections small_packets <<<"${SMALL:-200 5000}"
+[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run 'make build' first" >&2; exit 2; }
+for program in tshark capinfos; do
+    command -v "$program" >/dev/null ||
+        { echo "error: $program is not installed; in Debian: apt-get install tshark" >&2; exit 3; }
+done
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cargo build --release --locked --quiet -p capture --example traffic
-traffic=${CARGO_TARGET_DIR:-target}/release/examples/traffic
+if [ -z "${TRAFFIC:-}" ]; then
+    cargo build --release --locked --quiet -p capture --example traffic
+    TRAFFIC=${CARGO_TARGET_DIR:-target}/release/examples/traffic
+fi
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 packets_in() { capinfos -Mc "$1" 2>/dev/null | awk '/Number of packets/ { print $NF }'; }
-# Seconds that a command takes, and its CPU seconds.
+# Seconds that a command takes, and its CPU seconds; what it prints goes into a file.
 timed() {
-    TIMEFORMAT='%R %U %S'
-    { time "$@" >"$folder/out" 2>/dev/null; } 2>&1 | awk '{ print $1, $2 + $3 }'
+    local out=$1 TIMEFORMAT='%R %U %S'
+    shift
+    { time "$@" >"$out" 2>/dev/null; } 2>&1 | awk '{ print $1, $2 + $3 }'
+}
+ours() { timed "$folder/ours" "$wiretax" -q observe --json "$1"; }
+theirs() {
+    timed "$folder/theirs" tshark -n -r "$1" -Y tls.handshake -T fields -e ip.src -e tcp.srcport \
+        -e ip.dst -e tcp.dstport -e tls.handshake.type -e tls.handshake.version \
+        -e tls.handshake.extensions_server_name
 }
 
-printf '%-8s %10s %12s %12s %12s %14s\n' packets MB packets/s MB/s 'of CPU' 'times tshark'
+# One line for each ClientHello (client, name) and ServerHello (client, version), sorted.
+said_by_ours() {
+    sed -nE 's/^\{"kind":"connection",.*"client":"([^"]*)","client_port":([0-9]+),.*"sni":("([^"]*)"|null),.*"version_number":([0-9]+|null),.*/\1 \2 \4 \5/p' \
+        "$folder/ours" | awk -F' ' '{ print "hello", $1, $2, (NF == 4) ? $3 : ""; print "answer", $1, $2, $NF }' | sort
+}
+said_by_theirs() {
+    awk -F'\t' '
+        function number(hex,   n, at) {
+            n = 0; sub(/,.*/, "", hex); sub(/^0x/, "", hex)
+            for (at = 1; at <= length(hex); at++) n = 16 * n + index("0123456789abcdef", substr(hex, at, 1)) - 1
+            return n
+        }
+        $5 ~ /^1(,|$)/ { print "hello", $1, $2, $7 }
+        $5 ~ /^2(,|$)/ { print "answer", $3, $4, number($6) }' "$folder/theirs" | sort
+}
+
+printf '%-8s %10s %8s %11s %11s %12s %12s %14s\n' \
+    packets number hellos 'start' 'its start' 'CPU' 'its CPU' 'times tshark'
 for size in full small; do
     connections=${size}_connections packets=${size}_packets
-    "$traffic" "$size" "${!connections}" "${!packets}" >"$folder/all.pcap"
-    "$traffic" "$size" "$((${!connections} / share))" "${!packets}" >"$folder/part.pcap"
+    "$TRAFFIC" "$size" "${!connections}" "${!packets}" >"$folder/all.pcap"
+    # A capture's own header, and no packet.
+    head -c 24 "$folder/all.pcap" >"$folder/none.pcap"
     frames=$(packets_in "$folder/all.pcap")
-    part=$(packets_in "$folder/part.pcap")
-    bytes=$(stat -c %s "$folder/all.pcap")
-    : >"$folder/ours"; : >"$folder/ratio"
+    for list in start_ours start_theirs cpu_ours cpu_theirs ratio; do : >"$folder/$list"; done
     for _ in $(seq "$rounds"); do
-        read -r wall cpu <<<"$(timed "$wiretax" -q observe "$folder/all.pcap")"
-        read -r _ theirs <<<"$(timed tshark -r "$folder/part.pcap" -Y tls.handshake -T fields \
-            -e frame.number -e ip.src -e tls.handshake.type -e tls.handshake.extensions_server_name)"
-        echo "$wall $cpu" >>"$folder/ours"
-        awk -v t="$theirs" -v p="$part" -v c="$cpu" -v f="$frames" \
-            'BEGIN { print (t / p) / (c / f) }' >>"$folder/ratio"
+        read -r _ start_ours <<<"$(ours "$folder/none.pcap")"
+        read -r _ start_theirs <<<"$(theirs "$folder/none.pcap")"
+        read -r _ cpu_ours <<<"$(ours "$folder/all.pcap")"
+        read -r _ cpu_theirs <<<"$(theirs "$folder/all.pcap")"
+        for list in start_ours start_theirs cpu_ours cpu_theirs; do echo "${!list}" >>"$folder/$list"; done
+        awk -v a="$cpu_ours" -v b="$start_ours" -v c="$cpu_theirs" -v d="$start_theirs" \
+            'BEGIN { print (a > b && c > d) ? (c - d) / (a - b) : 0 }' >>"$folder/ratio"
+        said_by_ours >"$folder/said_by_ours"
+        said_by_theirs >"$folder/said_by_theirs"
+        if ! cmp -s "$folder/said_by_ours" "$folder/said_by_theirs"; then
+            echo "error: the two do not find the same handshakes (< wiretax, > tshark):" >&2
+            diff "$folder/said_by_ours" "$folder/said_by_theirs" | head -n 10 >&2
+            exit 1
+        fi
     done
-    wall=$(awk '{ print $1 }' "$folder/ours" | median)
-    cpu=$(awk '{ print $2 }' "$folder/ours" | median)
-    ratio=$(median <"$folder/ratio")
-    awk -v s="$size" -v b="$bytes" -v f="$frames" -v w="$wall" -v c="$cpu" -v r="$ratio" 'BEGIN {
-        printf "%-8s %10.0f %12.0f %12.0f %10.2f s %14.0f\n", s, b / 1e6, f / w, b / w / 1e6, c, r }'
+    [ -s "$folder/said_by_ours" ] || { echo "error: neither finds a handshake" >&2; exit 1; }
+    hellos=$(wc -l <"$folder/said_by_ours")
+    printf '%-8s %10d %8d %9.3f s %9.3f s %10.3f s %10.3f s %14.0f\n' "$size" "$frames" "$hellos" \
+        "$(median <"$folder/start_ours")" "$(median <"$folder/start_theirs")" \
+        "$(median <"$folder/cpu_ours")" "$(median <"$folder/cpu_theirs")" "$(median <"$folder/ratio")"
 done
-echo "medians of $rounds pairs; \`ROUNDS=$rounds FULL='$full_connections $full_packets' SMALL='$small_connections $small_packets' TSHARK_SHARE=$share scripts/compare-observe.sh\`"
+echo "both read the same packets and found the same hellos; CPU seconds with the start-up, 'times tshark' without it"
+
+if [ "$rate" -gt 0 ]; then
+    printf '\n%-8s %10s %12s %12s %12s\n' packets MB packets/s MB/s 'CPU'
+    for size in full small; do
+        connections=${size}_connections packets=${size}_packets
+        "$TRAFFIC" "$size" "$((${!connections} * rate))" "${!packets}" >"$folder/all.pcap"
+        frames=$(packets_in "$folder/all.pcap")
+        bytes=$(stat -c %s "$folder/all.pcap")
+        : >"$folder/long"
+        for _ in $(seq "$rounds"); do
+            timed "$folder/ours" "$wiretax" -q observe "$folder/all.pcap" >>"$folder/long"
+        done
+        wall=$(awk '{ print $1 }' "$folder/long" | median)
+        cpu=$(awk '{ print $2 }' "$folder/long" | median)
+        awk -v s="$size" -v b="$bytes" -v f="$frames" -v w="$wall" -v c="$cpu" 'BEGIN {
+            printf "%-8s %10.0f %12.0f %12.0f %10.2f s\n", s, b / 1e6, f / w, b / w / 1e6, c }'
+    done
+    echo "wiretax alone, its statistics in place of a line a connection; the whole program's time"
+fi
+echo "medians of $rounds rounds; \`ROUNDS=$rounds FULL='$full_connections $full_packets' SMALL='$small_connections $small_packets' RATE=$rate scripts/compare-observe.sh\`"

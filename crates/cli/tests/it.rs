@@ -14,5 +14,6 @@ mod query;
 mod readme;
 mod real;
 mod resume;
+mod scripts;
 mod stacks;
 mod support;

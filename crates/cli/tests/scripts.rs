@@ -1,0 +1,80 @@
+//! The scripts that compare with other programs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::{data, has, talk};
+
+/// The checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
+}
+
+/// A program of a line of shell.
+fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// `compare-observe.sh` on a capture of one connection, with these programs before all others.
+fn compare_observe(folder: &Path, path: &str) -> Output {
+    let capture = root().join("crates/proto/tracker/tests/data/tls1.2.pcap");
+    let traffic = program(folder, "traffic", &format!("cat '{}'", capture.display()));
+    Command::new("bash")
+        .arg(root().join("scripts/compare-observe.sh"))
+        .arg(env!("CARGO_BIN_EXE_wiretax"))
+        .env("TRAFFIC", traffic)
+        .env("PATH", path)
+        .envs([("ROUNDS", "1"), ("RATE", "0")])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn observe_is_compared_with_tshark_only_where_both_find_the_same_handshakes() {
+    if !has("tshark") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = compare_observe(folder.path(), &path);
+    assert!(output.status.success(), "{}", talk(&output));
+    let said = data(&output);
+    // Both packets' sizes: 22 packets to both, a ClientHello and a ServerHello in them; start-up apart.
+    let rows: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    for size in ["full", "small"] {
+        let row = rows.iter().find(|row| row.first() == Some(&size)).unwrap();
+        assert_eq!(row[1..3], ["22", "2"], "{said}");
+    }
+    assert!(said.contains("its start"), "{said}");
+    // A tshark that leaves out what the server says.
+    let real = lab_test::program("tshark").unwrap();
+    let script = format!("'{real}' \"$@\" | grep -v '^68'");
+    program(folder.path(), "tshark", &script);
+    let output = compare_observe(folder.path(), &format!("{}:{path}", folder.path().display()));
+    assert_eq!(output.status.code(), Some(1), "{}", data(&output));
+    assert!(talk(&output).contains("do not find the same handshakes"), "{}", talk(&output));
+}
+
+#[test]
+fn without_tshark_the_comparison_says_how_to_install_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["realpath", "dirname", "cat"] {
+        if let Some(path) = lab_test::program(name) {
+            std::os::unix::fs::symlink(path, folder.path().join(name)).unwrap();
+        }
+    }
+    let bash = lab_test::program("bash").unwrap();
+    let output = Command::new(bash)
+        .arg(root().join("scripts/compare-observe.sh"))
+        .arg(env!("CARGO_BIN_EXE_wiretax"))
+        .env("PATH", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
+    assert!(talk(&output).contains("apt-get install tshark"), "{}", talk(&output));
+}
