@@ -22,7 +22,7 @@ run: ## measure with every study at a quick scale (4 minutes) and write a report
 
 test: ## what each change is held to (under 20 minutes from nothing on two processors)
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory fmt clippy doc unit bench-smoke
+	@$(MAKE) --no-print-directory fmt clippy unit
 	@echo 'make test: passed'
 
 build: ## the program, optimised

@@ -76,8 +76,8 @@ fn a_compressed_file_cut_anywhere_gives_whole_frames() {
             let read = read_bytes(bytes[..len].to_vec());
             begins(&read, &whole, name);
             // Between members or frames the stream is whole and the capture is cut.
-            let told = read.cut.is_some() || read.error.is_some();
-            assert!(told, "{name} cut at {len}: {} frames", read.frames.len());
+            let reported = read.cut.is_some() || read.error.is_some();
+            assert!(reported, "{name} cut at {len}: {} frames", read.frames.len());
         }
     }
 }

@@ -131,7 +131,7 @@ fn key_logs_come_before_all_frames() {
 }
 
 #[test]
-fn a_damaged_file_ends_alone_and_a_cut_one_is_told() {
+fn a_damaged_file_ends_alone_and_a_cut_one_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["good", "bad", "cut", "empty"].map(|name| folder.path().join(name));
     let [good, bad, cut, empty] = &names;

@@ -75,7 +75,7 @@ fn resumes(folder: &Path) {
     assert!(folder.join("results/report.html").is_file());
 }
 
-fn was_told_how_to_go_on(output: &Output) {
+fn says_how_to_go_on(output: &Output) {
     let text = talk(output);
     assert_eq!(output.status.code(), Some(130), "{text}");
     assert!(text.contains("wiretax handshake --resume results"), "{text}");
@@ -87,7 +87,7 @@ fn an_interrupt_of_the_group_keeps_the_samples() {
     let folder = tempfile::tempdir().unwrap();
     let under = start(folder.path());
     under.signal("INT", true);
-    was_told_how_to_go_on(&under.end(folder.path()));
+    says_how_to_go_on(&under.end(folder.path()));
     resumes(folder.path());
 }
 
@@ -96,7 +96,7 @@ fn a_termination_of_the_outer_process_keeps_the_samples() {
     let folder = tempfile::tempdir().unwrap();
     let under = start(folder.path());
     under.signal("TERM", false);
-    was_told_how_to_go_on(&under.end(folder.path()));
+    says_how_to_go_on(&under.end(folder.path()));
     resumes(folder.path());
 }
 
@@ -163,7 +163,7 @@ fn an_interrupt_while_the_lab_measures_itself_can_be_resumed() {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.unwrap().success());
     let output = child.wait_with_output().unwrap();
-    was_told_how_to_go_on(&output);
+    says_how_to_go_on(&output);
     assert_eq!(samples_in(&folder.path().join("results")), 0);
     wait_until("no process left", || processes_of(folder.path()).is_empty());
     resumes(folder.path());
@@ -184,7 +184,7 @@ fn a_folder_is_written_by_one_run_at_a_time() {
         assert!(locked || arguments[0] == "--out", "{text}");
     }
     under.signal("INT", false);
-    was_told_how_to_go_on(&under.end(folder.path()));
+    says_how_to_go_on(&under.end(folder.path()));
 }
 
 #[test]

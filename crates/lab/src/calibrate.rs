@@ -42,12 +42,12 @@ pub fn calibrate(
         sender_cpu: options.node_cpu,
         ..CalibrationOptions::default()
     };
-    let (told, steps) = mpsc::channel();
+    let (reported, steps) = mpsc::channel();
     // On the hub's thread, for the ports are of the hub's namespace.
     let running = lab.hub().spawn(move || async move {
         pump::calibrate(rig, &settings, |done, step| {
             // Nobody listens only if the calling thread is gone.
-            let _ = told.send((done, step.to_owned()));
+            let _ = reported.send((done, step.to_owned()));
         })
     });
     while !running.is_finished() {

@@ -159,8 +159,8 @@ fn the_standard_questions() {
         ),
         (
             "suites",
-            "version,cipher_suite,group_name,connections,share\nTLS 1.2,TLS_AES_128_GCM_SHA256,not told,3,1.0\n\
-             TLS 1.3,TLS_AES_128_GCM_SHA256,not told,3,1.0\n".to_owned(),
+            "version,cipher_suite,group_name,connections,share\nTLS 1.2,TLS_AES_128_GCM_SHA256,not reported,3,1.0\n\
+             TLS 1.3,TLS_AES_128_GCM_SHA256,not reported,3,1.0\n".to_owned(),
         ),
     ] {
         assert_eq!(ask(&dir, question, Format::Csv).unwrap(), answer, "{question}");

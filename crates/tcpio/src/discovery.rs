@@ -43,7 +43,7 @@ pub(crate) struct Discovery {
     link: Address,
     pub(crate) neighbours: Neighbours,
     answers: VecDeque<Answer>,
-    conflict_told: bool,
+    conflict_reported: bool,
 }
 
 impl Discovery {
@@ -53,7 +53,7 @@ impl Discovery {
             link,
             neighbours: Neighbours::new(permanent),
             answers: VecDeque::new(),
-            conflict_told: false,
+            conflict_reported: false,
         }
     }
 
@@ -151,8 +151,8 @@ impl Discovery {
         if !routes.owns(address) {
             return false;
         }
-        if link != self.link && !self.conflict_told {
-            self.conflict_told = true;
+        if link != self.link && !self.conflict_reported {
+            self.conflict_reported = true;
             tracing::warn!(%address, %link, "another host uses an address of this stack");
         }
         true

@@ -112,8 +112,8 @@ pub(crate) struct Engine {
     pub(crate) closing: Option<Time>,
     /// Nobody drives the stack any more.
     pub(crate) ended: bool,
-    down_told: bool,
-    length_told: bool,
+    down_reported: bool,
+    length_reported: bool,
 }
 
 impl Engine {
@@ -139,8 +139,8 @@ impl Engine {
             counters: StackCounters::default(),
             closing: None,
             ended: false,
-            down_told: false,
-            length_told: false,
+            down_reported: false,
+            length_reported: false,
         }
     }
 
@@ -158,9 +158,9 @@ impl Engine {
     pub(crate) fn set_readable(&mut self) {
         self.device.set_readable();
         if let Some(error) = self.device.take_error()
-            && !self.down_told
+            && !self.down_reported
         {
-            self.down_told = true;
+            self.down_reported = true;
             tracing::warn!(%error, "the device of the stack has failed; is it down or gone?");
         }
     }
@@ -207,7 +207,7 @@ impl Engine {
 
     /// Takes packets in; whether more wait.
     fn receive(&mut self, now: Time) -> bool {
-        let Engine { endpoint, routes, device, discovery, counters, length_told, .. } = self;
+        let Engine { endpoint, routes, device, discovery, counters, length_reported, .. } = self;
         for _ in 0..RECEIVE_BUDGET {
             let mut input =
                 Input { now, endpoint, routes, discovery: discovery.as_mut(), counters };
@@ -217,7 +217,7 @@ impl Engine {
                 Taken::Unusable => counters.discarded += 1,
                 Taken::TooLong => {
                     counters.discarded += 1;
-                    if !std::mem::replace(length_told, true) {
+                    if !std::mem::replace(length_reported, true) {
                         tracing::warn!(
                             "frames longer than the MTU come in and are lost: turn tso, gso and gro \
                              off (`ethtool -K`) or open the stack with `vnet_header`"
@@ -247,8 +247,8 @@ impl Engine {
                     return false;
                 }
                 Err(error) => {
-                    if !self.down_told {
-                        self.down_told = true;
+                    if !self.down_reported {
+                        self.down_reported = true;
                         tracing::warn!(%error, "the device of the stack takes no frames");
                     }
                     return false;
@@ -482,12 +482,12 @@ impl Input<'_> {
     }
 
     fn handle_icmpv4(&mut self, packet: &[u8]) {
-        let Some(told) =
+        let Some(reported) =
             ipv4::Packet::new_checked(packet).ok().as_ref().and_then(path_mtu::from_v4)
         else {
             return;
         };
-        self.set_path_mtu(told);
+        self.set_path_mtu(reported);
     }
 
     fn handle_icmpv6(&mut self, received: &Received<'_>) {
@@ -502,20 +502,20 @@ impl Input<'_> {
         {
             return;
         }
-        if let Some(told) = path_mtu::from_v6(&repr)
+        if let Some(reported) = path_mtu::from_v6(&repr)
             && self.routes.owns(packet.destination().into())
         {
-            self.set_path_mtu(told);
+            self.set_path_mtu(reported);
         }
     }
 
-    fn set_path_mtu(&mut self, told: tcp::PathMtu) {
-        if !self.routes.owns(told.local.ip()) {
+    fn set_path_mtu(&mut self, reported: tcp::PathMtu) {
+        if !self.routes.owns(reported.local.ip()) {
             return;
         }
-        match self.endpoint.set_path_mtu(self.now, told) {
-            Ok(()) => tracing::debug!(remote = %told.remote, mtu = told.mtu, "path MTU"),
-            Err(reason) => tracing::debug!(?told, ?reason, "path MTU message ignored"),
+        match self.endpoint.set_path_mtu(self.now, reported) {
+            Ok(()) => tracing::debug!(remote = %reported.remote, mtu = reported.mtu, "path MTU"),
+            Err(reason) => tracing::debug!(?reported, ?reason, "path MTU message ignored"),
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn from_v4(packet: &ipv4::Packet<'_>) -> Option<PathMtu> {
     let message = icmpv4::Message::new_checked(packet.payload()).ok()?;
     let needed = icmpv4::FragmentationNeeded::parse(&message)?;
     let segment = needed.segment().ok()?;
-    Some(told(&segment, needed.mtu(&segment)))
+    Some(reported(&segment, needed.mtu(&segment)))
 }
 
 /// What an ICMPv6 message with a right checksum tells.
@@ -24,10 +24,10 @@ pub(crate) fn from_v6(message: &icmpv6::Repr<'_>) -> Option<PathMtu> {
     let icmpv6::Repr::PacketTooBig { mtu, quoted } = *message else { return None };
     let segment = icmpv6::quoted_segment(quoted).ok()?;
     // RFC 8201 §4: never below IPv6's least MTU.
-    Some(told(&segment, u16::try_from(mtu).unwrap_or(u16::MAX).max(1280)))
+    Some(reported(&segment, u16::try_from(mtu).unwrap_or(u16::MAX).max(1280)))
 }
 
-fn told(segment: &QuotedTcp, mtu: u16) -> PathMtu {
+fn reported(segment: &QuotedTcp, mtu: u16) -> PathMtu {
     PathMtu {
         local: segment.source,
         remote: segment.destination,

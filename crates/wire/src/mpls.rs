@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pseudowire_is_told_with_and_without_its_control_word_whatever_the_address() {
+    fn a_pseudowire_is_found_with_and_without_its_control_word_whatever_the_address() {
         for first in [0x00, 0x02, 0x45, 0x46, 0x60, 0xfe] {
             let bare = [&BOTTOM[..], &ethernet_frame(first)].concat();
             assert_eq!(strip(&bare), Some(Payload::Ethernet(&bare[4..])), "{first:02x}");

@@ -339,16 +339,16 @@ unsafe extern "C" fn shutdown(conn: *mut RawConn) -> c_int {
 
 unsafe extern "C" fn facts(conn: *mut RawConn, facts: *mut Facts) -> c_int {
     // SAFETY: as the header says.
-    let told = unsafe { with(conn, |conn| if facts.is_null() { Err(NULL) } else { conn.facts() }) };
-    match told {
-        Ok(told) => {
+    let reported = unsafe { with(conn, |conn| if facts.is_null() { Err(NULL) } else { conn.facts() }) };
+    match reported {
+        Ok(reported) => {
             // SAFETY: not null, or nothing would have been told; `size` is its first member.
             if (unsafe { (*facts).size } as usize) < size_of::<Facts>() {
                 LAST.with_borrow_mut(|last| "the facts are of an older interface".clone_into(last));
                 return abi::ERROR;
             }
             // SAFETY: as long as ours.
-            unsafe { facts.write(told) };
+            unsafe { facts.write(reported) };
             abi::OK
         }
         Err(status) => status,

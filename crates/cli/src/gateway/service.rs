@@ -43,9 +43,9 @@ pub fn tell(state: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(std::ffi::OsString::from_vec(path.as_bytes().to_vec())),
     };
-    let told = address
+    let reported = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
-    if let Err(error) = told {
+    if let Err(error) = reported {
         tracing::debug!("systemd could not be told {state}: {error}");
     }
 }

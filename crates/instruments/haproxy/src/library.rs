@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_how_haproxy_is_told_and_what_it_must_show() {
+    fn a_name_says_how_haproxy_is_built_and_what_it_must_show() {
         let parsed = |name: &str| parse(name).unwrap();
         assert_eq!(parsed("openssl-1.1.1w"), (Kind::OpenSsl, "1.1.1w".to_owned()));
         assert_eq!(parsed("quictls-3.1.7"), (Kind::OpenSsl, "3.1.7".to_owned()));

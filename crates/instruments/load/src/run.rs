@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::config::Template;
 use crate::connection::Tools;
 use crate::tally::Tally;
-use crate::worker::{Place, Told, Worker, epoll_set};
+use crate::worker::{Place, Reported, Worker, epoll_set};
 use crate::{Error, Options, Report, socket};
 
 /// Stops a run from elsewhere. Clones control the same run.
@@ -72,17 +72,17 @@ pub fn run_with(
         return Err(Error::Files { connections: options.connections, wanted, may });
     }
     let template = Template::new(options)?;
-    let told: Vec<Told> = (0..threads).map(|_| Told::default()).collect();
+    let reported: Vec<Reported> = (0..threads).map(|_| Reported::default()).collect();
     let configs: Vec<_> =
         (0..threads).map(|_| template.configure()).collect::<Result<_, Error>>()?;
     let (epoch, ready) = (OnceLock::new(), AtomicUsize::new(0));
     let began = Instant::now();
     let tallies = thread::scope(|scope| {
-        let workers: Vec<_> = told
+        let workers: Vec<_> = reported
             .iter()
             .zip(configs)
             .enumerate()
-            .map(|(worker, (told, config))| {
+            .map(|(worker, (reported, config))| {
                 let place = Place { worker, of: threads };
                 let (name, epoch, ready) = (template.name.clone(), &epoch, &ready);
                 let work = move || {
@@ -94,9 +94,9 @@ pub fn run_with(
                     let epoch = *epoch.get_or_init(Instant::now);
                     let tally = epoll_set().and_then(|epoll| {
                         let tools = Tools { options, config, name, epoll, epoch };
-                        Worker::new(tools, place, told)?.run(&control.0)
+                        Worker::new(tools, place, reported)?.run(&control.0)
                     });
-                    told.ended.store(true, Ordering::Release);
+                    reported.ended.store(true, Ordering::Release);
                     tally
                 };
                 thread::Builder::new().name(format!("load {worker}")).spawn_scoped(scope, work)
@@ -106,9 +106,9 @@ pub fn run_with(
             control.stop();
             return Err(Error::System(format!("a thread cannot be started: {cause}")));
         }
-        while !told.iter().all(|told| told.ended.load(Ordering::Acquire)) {
+        while !reported.iter().all(|reported| reported.ended.load(Ordering::Acquire)) {
             thread::sleep(BETWEEN);
-            progress(progress_of(options, began.elapsed(), &told));
+            progress(progress_of(options, began.elapsed(), &reported));
         }
         let ended = workers.into_iter().flatten().map(|worker| match worker.join() {
             Ok(tally) => tally,
@@ -131,10 +131,10 @@ fn warm_up(config: &rustls::ClientConfig) {
     let _ = config.crypto_provider().secure_random.fill(&mut [0; 32]);
 }
 
-fn progress_of(options: &Options, elapsed: Duration, told: &[Told]) -> Progress {
-    let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>();
-    let completed = sum(|told| told.completed.load(Ordering::Relaxed));
-    let failed = sum(|told| told.failed.load(Ordering::Relaxed));
+fn progress_of(options: &Options, elapsed: Duration, reported: &[Reported]) -> Progress {
+    let sum = |of: fn(&Reported) -> u64| reported.iter().map(of).sum::<u64>();
+    let completed = sum(|reported| reported.completed.load(Ordering::Relaxed));
+    let failed = sum(|reported| reported.failed.load(Ordering::Relaxed));
     let by_clock = options.duration.map(|duration| duration.saturating_sub(elapsed));
     let done = completed + failed;
     let by_count = options.count.filter(|_| done > 0).map(|count| {
@@ -145,6 +145,6 @@ fn progress_of(options: &Options, elapsed: Duration, told: &[Told]) -> Progress 
         (Some(clock), Some(count)) => Some(clock.min(count)),
         (clock, count) => clock.or(count),
     };
-    let open = sum(|told| told.open.load(Ordering::Relaxed));
+    let open = sum(|reported| reported.open.load(Ordering::Relaxed));
     Progress { elapsed, left, completed, failed, open }
 }

@@ -37,7 +37,7 @@ const TIMER: u64 = u64::MAX;
 /// What a worker tells while it runs: written by it alone, in a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) completed: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) open: AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Worker<'a> {
     timer: OwnedFd,
     armed: u64,
     tally: Tally,
-    told: &'a Told,
+    reported: &'a Reported,
 }
 
 /// Which worker this is, of how many.
@@ -82,7 +82,11 @@ pub(crate) fn epoll_set() -> Result<OwnedFd, Error> {
 }
 
 impl<'a> Worker<'a> {
-    pub(crate) fn new(tools: Tools<'a>, place: Place, told: &'a Told) -> Result<Self, Error> {
+    pub(crate) fn new(
+        tools: Tools<'a>,
+        place: Place,
+        reported: &'a Reported,
+    ) -> Result<Self, Error> {
         let options: &Options = tools.options;
         let Place { worker, of } = place;
         let slots = schedule::part(options.connections as u64, worker, of) as usize;
@@ -123,7 +127,7 @@ impl<'a> Worker<'a> {
             timer,
             armed: 0,
             tally: Tally::new(nanos(options.ramp), end)?,
-            told,
+            reported,
             tools,
         })
     }
@@ -286,9 +290,9 @@ impl<'a> Worker<'a> {
     }
 
     fn tell(&self) {
-        self.told.completed.store(self.tally.completed, Ordering::Relaxed);
-        self.told.failed.store(self.tally.failures.total(), Ordering::Relaxed);
-        self.told.open.store(self.live as u64, Ordering::Relaxed);
+        self.reported.completed.store(self.tally.completed, Ordering::Relaxed);
+        self.reported.failed.store(self.tally.failures.total(), Ordering::Relaxed);
+        self.reported.open.store(self.live as u64, Ordering::Relaxed);
     }
 
     /// How long to wait for events: to the next tick, or by the timer to the next start.

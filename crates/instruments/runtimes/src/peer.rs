@@ -347,7 +347,7 @@ mod tests {
     const DESCRIBED: &str = r#"echo '{"event":"described","library":"l","version":"v","build_flags":"","cpu_features":"","functions":0,"notes":[]}'"#;
 
     #[test]
-    fn a_crash_is_told_with_its_last_words() {
+    fn a_crash_is_reported_with_its_last_words() {
         for before in ["", DESCRIBED] {
             let (_folder, program) = fake(&format!("{before}\necho 'out of luck' >&2\nexit 7"));
             match program.serve(&plan()).unwrap_err() {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_told_and_bounded() {
+    fn rubbish_is_reported_and_bounded() {
         let port = format!(
             "{DESCRIBED}\necho '{{\"event\":\"listening\",\"port\":70000}}'; exec sleep 60"
         );

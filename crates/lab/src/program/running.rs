@@ -274,7 +274,7 @@ impl Reader {
     fn read(&mut self, pipes: &Pipes) -> ExitStatus {
         let fds = [&pipes.out, &pipes.err, &pipes.report];
         let mut open = [true; 3];
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut deadline = None;
         let mut buffer = vec![0; 64 << 10];
         while open.contains(&true) {
@@ -286,8 +286,8 @@ impl Reader {
                 match rustix::io::read(fds[place], &mut *buffer) {
                     Ok(0) => open[place] = false,
                     Ok(read) if place == 2 => {
-                        told.extend_from_slice(buffer.get(..read).unwrap_or_default());
-                        told.truncate(Report::LENGTH);
+                        reported.extend_from_slice(buffer.get(..read).unwrap_or_default());
+                        reported.truncate(Report::LENGTH);
                     }
                     Ok(read) => self.take(place, buffer.get(..read).unwrap_or_default()),
                     Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
@@ -301,7 +301,7 @@ impl Reader {
             }
         }
         let killed = ExitStatus::from_raw(libc::SIGKILL);
-        match <[u8; Report::LENGTH]>::try_from(told).map(Report::from_bytes) {
+        match <[u8; Report::LENGTH]>::try_from(reported).map(Report::from_bytes) {
             Ok(Report::Ended(status)) => ExitStatus::from_raw(status),
             Ok(Report::Failed(..)) | Err(_) => killed,
         }

@@ -106,10 +106,10 @@ fn run_folder() -> TestResult {
     // On most systems a link to it, on some a directory.
     let other = node.launch(&shell("ls /var/run; echo $$; echo /proc/[0-9]*"))?;
     let events = all(&other);
-    let told = lines(&events, Stream::Out);
+    let reported = lines(&events, Stream::Out);
     if lab::entered().is_some_and(|entered| entered.own_proc) {
         // Process 1 and the shell, which is the second.
-        assert_eq!((told[0], told[1]), ("2", "/proc/1 /proc/2"), "{events:?}");
+        assert_eq!((reported[0], reported[1]), ("2", "/proc/1 /proc/2"), "{events:?}");
     }
     Ok(())
 }

@@ -228,14 +228,14 @@ fn what_is_recorded_survives_kill_9() {
     let dir = root.path().join("run");
     let mut child = start(&dir, "");
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let told = lines.by_ref().filter(|line| line.contains("recorded ")).nth(999).unwrap();
+    let reported = lines.by_ref().filter(|line| line.contains("recorded ")).nth(999).unwrap();
     // The process is writing; nobody else may.
     let error = Recorder::resume(&dir, &plan(), Session::begin(false)).unwrap_err();
     assert!(matches!(error.problem, Problem::Locked { .. }), "{error}");
     assert!(error.to_string().contains(&format!("process {},", child.id())), "{error}");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(told.ends_with("recorded 999"), "{told}");
+    assert!(reported.ends_with("recorded 999"), "{reported}");
     let resumed = Recorder::resume(&dir, &plan(), Session::begin(false)).unwrap();
     // Every one that it told of is there.
     assert!(resumed.finished.len() >= 1000);

@@ -222,8 +222,8 @@ impl ReceiveBuffer {
         }
         for point in self.recent {
             let Some(island) = self.island_at(point) else { continue };
-            let told = blocks.as_slice().iter().skip(usize::from(duplicate.is_some()));
-            if !told.clone().any(|block| *block == island) {
+            let reported = blocks.as_slice().iter().skip(usize::from(duplicate.is_some()));
+            if !reported.clone().any(|block| *block == island) {
                 blocks.push(island);
             }
         }

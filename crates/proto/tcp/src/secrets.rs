@@ -208,11 +208,11 @@ mod tests {
     fn a_syn_cookie_reads_back_until_it_is_old() {
         let secrets = Secrets::new(&[7; 32]);
         let (at, irs) = (Time::from_millis(640_000), SeqNumber(99));
-        for (mss, told) in [(1460, 1460), (9000, 1460), (1439, 1420), (100, 536)] {
+        for (mss, reported) in [(1460, 1460), (9000, 1460), (1439, 1420), (100, 536)] {
             let cookie = secrets.syn_cookie(at, tuple(), irs, mss);
-            assert_eq!(secrets.check_syn_cookie(at, tuple(), irs, cookie), Some(told));
+            assert_eq!(secrets.check_syn_cookie(at, tuple(), irs, cookie), Some(reported));
             let later = Time::from_millis(640_000 + 127_000);
-            assert_eq!(secrets.check_syn_cookie(later, tuple(), irs, cookie), Some(told));
+            assert_eq!(secrets.check_syn_cookie(later, tuple(), irs, cookie), Some(reported));
             let old = Time::from_millis(640_000 + 128_000);
             assert_eq!(secrets.check_syn_cookie(old, tuple(), irs, cookie), None);
             assert_eq!(secrets.check_syn_cookie(at, tuple(), irs + 1, cookie), None);

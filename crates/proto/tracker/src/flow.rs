@@ -12,7 +12,7 @@ use crate::record::{Connection, End, Ending, Output, Traffic, Transport as Kind,
 use crate::side::{Pair, Sender};
 use crate::table::{Activity, Entry, Key, Links};
 use crate::tcp::TcpFlow;
-use crate::tcp::told::Told;
+use crate::tcp::reported::Reported;
 
 /// The low end of the key is the client.
 const CLIENT_IS_LOW: u8 = 1;
@@ -56,15 +56,15 @@ pub(crate) enum FlowContent {
     /// A QUIC connection whose record is not out.
     Quic(Box<QuicFlow>),
     /// A TCP connection whose record is out.
-    ToldTcp(Told),
+    ReportedTcp(Reported),
     /// A QUIC connection whose record is out.
-    ToldQuic(Origins),
+    ReportedQuic(Origins),
 }
 
 impl FlowContent {
     fn end(&self) -> End {
         match self {
-            FlowContent::ToldTcp(told) => told.end(),
+            FlowContent::ReportedTcp(reported) => reported.end(),
             _ => End::Open,
         }
     }
@@ -134,14 +134,14 @@ impl Flow {
     }
 
     /// Whether nothing more will be told of it than how it ends.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         match &self.content {
-            FlowContent::Tcp(tcp) => tcp.is_told(),
+            FlowContent::Tcp(tcp) => tcp.is_reported(),
             FlowContent::Quic(quic) => {
                 let Pair { client, server } = &self.traffic;
-                quic.is_told(client.frames.saturating_add(server.frames))
+                quic.is_reported(client.frames.saturating_add(server.frames))
             }
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => false,
+            FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) => false,
         }
     }
 
@@ -150,8 +150,8 @@ impl Flow {
         let side = self.sender(from_low);
         match &self.content {
             FlowContent::Tcp(tcp) => tcp.is_superseded_by(segment, side),
-            FlowContent::ToldTcp(told) => told.is_superseded_by(segment, side),
-            FlowContent::Quic(_) | FlowContent::ToldQuic(_) => false,
+            FlowContent::ReportedTcp(reported) => reported.is_superseded_by(segment, side),
+            FlowContent::Quic(_) | FlowContent::ReportedQuic(_) => false,
         }
     }
 
@@ -167,8 +167,8 @@ impl Flow {
         }
         match &self.content {
             FlowContent::Quic(quic) => quic.is_superseded_by(datagram, scratch),
-            FlowContent::ToldQuic(origins) => origins.are_superseded_by(datagram, scratch),
-            FlowContent::Tcp(_) | FlowContent::ToldTcp(_) => false,
+            FlowContent::ReportedQuic(origins) => origins.are_superseded_by(datagram, scratch),
+            FlowContent::Tcp(_) | FlowContent::ReportedTcp(_) => false,
         }
     }
 
@@ -177,7 +177,7 @@ impl Flow {
         match &self.content {
             FlowContent::Tcp(tcp) => tcp.held_bytes(),
             FlowContent::Quic(quic) => quic.held_bytes(),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => 0,
+            FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) => 0,
         }
     }
 
@@ -186,16 +186,16 @@ impl Flow {
         match &mut self.content {
             FlowContent::Tcp(tcp) => tcp.give_up(),
             FlowContent::Quic(quic) => quic.give_up(),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => {}
+            FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) => {}
         }
     }
 
     /// The record of a connection that goes on; `None` if it is out already.
     pub(crate) fn tell(&mut self, keys: &KeyLog) -> Option<Output> {
         let rest = match &self.content {
-            FlowContent::Tcp(tcp) => FlowContent::ToldTcp(tcp.told()),
-            FlowContent::Quic(quic) => FlowContent::ToldQuic(quic.told()),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => return None,
+            FlowContent::Tcp(tcp) => FlowContent::ReportedTcp(tcp.reported()),
+            FlowContent::Quic(quic) => FlowContent::ReportedQuic(quic.reported()),
+            FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) => return None,
         };
         let content = std::mem::replace(&mut self.content, rest);
         let mut connection = self.connection(content, keys);
@@ -206,17 +206,18 @@ impl Flow {
     /// What is to be given out when it leaves the table.
     pub(crate) fn leave(mut self, why: Leave, keys: &KeyLog) -> Output {
         let dropped = why == Leave::Dropped;
-        if let FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) = self.content {
+        if let FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) = self.content {
             let Pair { client: up, server: down } = self.traffic;
             let (number, last_frame) = (self.number, self.last_frame);
             let end = self.content.end();
             return Output::Ending(Ending { number, last_frame, up, down, end, dropped });
         }
-        let content = std::mem::replace(&mut self.content, FlowContent::ToldQuic(Origins::none()));
+        let content =
+            std::mem::replace(&mut self.content, FlowContent::ReportedQuic(Origins::none()));
         let mut connection = self.connection(content, keys);
         connection.dropped = dropped;
-        let told = connection.class().is_some();
-        if why == Leave::CaptureEnded && told && connection.is_unfinished() {
+        let reported = connection.class().is_some();
+        if why == Leave::CaptureEnded && reported && connection.is_unfinished() {
             connection.uncertain.push(Uncertain::CaptureEnded);
         }
         Output::Connection(Box::new(connection))
@@ -253,7 +254,7 @@ impl Flow {
         match content {
             FlowContent::Tcp(tcp) => tcp.close(&mut connection, keys),
             FlowContent::Quic(quic) => quic.close(&mut connection),
-            FlowContent::ToldTcp(_) | FlowContent::ToldQuic(_) => {}
+            FlowContent::ReportedTcp(_) | FlowContent::ReportedQuic(_) => {}
         }
         connection
     }

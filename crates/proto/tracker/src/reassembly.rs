@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_filled_and_duplicates_told() {
+    fn holes_are_filled_and_duplicates_reported() {
         let mut stream = Reassembler::new(100);
         let mut out = Vec::new();
         let mut put = |start, data: &[u8]| stream.insert(start, data, |b| out.extend_from_slice(b));

@@ -224,7 +224,7 @@ pub(crate) enum Activity {
     /// Open connections whose record is not out: they may hold much.
     Open,
     /// Open connections whose record is out.
-    Told,
+    Reported,
     /// Those that are through and wait for stragglers.
     Closed,
 }
@@ -268,7 +268,7 @@ pub(crate) struct Table<T> {
     unused: usize,
     free: Vec<u32>,
     open: List,
-    told: List,
+    reported: List,
     closed: List,
     /// How long an entry keeps its place in the order, nanoseconds, however active it is.
     period: u64,
@@ -286,7 +286,7 @@ impl<T: Entry> Table<T> {
             unused: 0,
             free: Vec::new(),
             open: list,
-            told: list,
+            reported: list,
             closed: list,
             period,
         }
@@ -325,7 +325,7 @@ impl<T: Entry> Table<T> {
     fn list(&mut self, list: Activity) -> &mut List {
         match list {
             Activity::Open => &mut self.open,
-            Activity::Told => &mut self.told,
+            Activity::Reported => &mut self.reported,
             Activity::Closed => &mut self.closed,
         }
     }
@@ -380,7 +380,7 @@ impl<T: Entry> Table<T> {
     pub(crate) fn oldest(&self, list: Activity) -> Option<u32> {
         let list = match list {
             Activity::Open => self.open,
-            Activity::Told => self.told,
+            Activity::Reported => self.reported,
             Activity::Closed => self.closed,
         };
         Some(list.front).filter(|at| *at != NONE)

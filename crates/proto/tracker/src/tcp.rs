@@ -1,7 +1,7 @@
 //! One TCP connection: sequence numbers, both streams, Fast Open, how it ends.
 
+pub(crate) mod reported;
 mod sequence;
-pub(crate) mod told;
 
 use units::{SeqNumber, Time};
 use wire::tcp::{Flags, Segment, TcpOption};

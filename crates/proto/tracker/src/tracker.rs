@@ -284,7 +284,7 @@ impl Tracker {
     /// dropped and counted. Connections come in the order in which they began.
     pub fn close(&mut self) {
         let before = self.ready.len();
-        for list in [Activity::Closed, Activity::Told, Activity::Open] {
+        for list in [Activity::Closed, Activity::Reported, Activity::Open] {
             while let Some(oldest) = self.table.oldest(list) {
                 self.give_out(oldest, Leave::CaptureEnded);
             }
@@ -364,11 +364,11 @@ impl Tracker {
         let side = flow.sender(from_low);
         flow.count(at, side, frames);
         let list = match (&mut flow.content, packet.transport) {
-            (FlowContent::ToldTcp(told), Transport::Tcp { segment, payload_len, .. }) => {
-                told.handle(&segment, payload_len, side);
-                if told.is_closed() { Activity::Closed } else { Activity::Told }
+            (FlowContent::ReportedTcp(reported), Transport::Tcp { segment, payload_len, .. }) => {
+                reported.handle(&segment, payload_len, side);
+                if reported.is_closed() { Activity::Closed } else { Activity::Reported }
             }
-            (FlowContent::ToldQuic(_), _) => Activity::Told,
+            (FlowContent::ReportedQuic(_), _) => Activity::Reported,
             _ => self.read(place, at, side, packet.transport),
         };
         self.table.touch(place, list, self.now);
@@ -417,11 +417,11 @@ impl Tracker {
             flow.give_up();
             self.held = self.held.saturating_add(flow.held_bytes());
         }
-        if self.limits.hand_out == HandOut::AfterHandshake && flow.is_told() {
+        if self.limits.hand_out == HandOut::AfterHandshake && flow.is_reported() {
             self.held = self.held.saturating_sub(flow.held_bytes());
             self.ready.extend(flow.tell(&self.key_log));
             if list == Activity::Open {
-                list = Activity::Told;
+                list = Activity::Reported;
             }
         }
         list
@@ -456,7 +456,7 @@ impl Tracker {
         let most = self.limits.connections.max(1);
         while self.table.len() >= most
             && (self.drop_one(&[Activity::Closed])
-                || self.drop_one(&[Activity::Told, Activity::Open]))
+                || self.drop_one(&[Activity::Reported, Activity::Open]))
         {}
         self.counters.connections += 1;
         self.table.insert(flow, self.now)
@@ -494,7 +494,7 @@ impl Tracker {
         self.next_expiry = self.now + EXPIRY_PERIOD;
         let Limits { linger, idle, .. } = self.limits;
         for (list, silence) in
-            [(Activity::Closed, linger), (Activity::Told, idle), (Activity::Open, idle)]
+            [(Activity::Closed, linger), (Activity::Reported, idle), (Activity::Open, idle)]
         {
             while let Some(oldest) = self.table.oldest(list) {
                 let now = self.now;

@@ -257,7 +257,7 @@ fn close_notify_of_any_level_is_no_failure() {
 }
 
 #[test]
-fn a_round_trip_without_its_first_syn_is_not_told() {
+fn a_round_trip_without_its_first_syn_is_not_reported() {
     let mut t = talk();
     t.syn().at(1000).syn().at(1010).syn_ack().ack();
     assert_eq!(t.finish().round_trip(), None);

@@ -59,7 +59,7 @@ fn sorted(all: Vec<Output>) -> (BTreeMap<u64, Connection>, BTreeMap<u64, Ending>
 }
 
 #[test]
-fn the_handshake_is_told_early_and_the_end_later_and_together_they_are_the_same() {
+fn the_handshake_is_reported_early_and_the_end_later_and_together_they_are_the_same() {
     let mut early = 0;
     for name in NAMES {
         let (at_end, counters) = observe(Limits::default(), name);

@@ -17,14 +17,14 @@ fn check(pair: &Pair, ends: &Ends, times: [u64; 3], tickets: u32) -> Connection 
         let c = replay(&pair.wire, segment, Some(&lines));
         let tls = c.tls.as_ref().unwrap();
         let decrypted = tls.decrypted.as_ref().expect("keys that fit");
-        let told = [decrypted.client_finished, decrypted.client_data, decrypted.server_data];
-        assert_eq!(told, times.map(ms));
+        let reported = [decrypted.client_finished, decrypted.client_data, decrypted.server_data];
+        assert_eq!(reported, times.map(ms));
         assert_eq!((tls.keys, &c.uncertain[..]), (KeyUse::Fit, &[][..]));
-        assert_eq!([tls.client_finished, c.client_data, c.server_data], told);
+        assert_eq!([tls.client_finished, c.client_data, c.server_data], reported);
         assert_eq!((tls.tickets, tls.alpn.as_deref()), (tickets, Some("h2")));
         assert!(decrypted.rule_agrees, "{without:?}");
         let rule = without.tls.as_ref().unwrap();
-        assert_eq!([rule.client_finished, without.client_data, without.server_data], told);
+        assert_eq!([rule.client_finished, without.client_data, without.server_data], reported);
         assert_eq!((rule.server_finished, rule.decrypted.as_ref()), (tls.server_finished, None));
         assert_eq!((rule.certificate_requested, rule.keys), (None, KeyUse::None));
         assert_eq!(rule.server_flight_len, tls.server_flight_len);
@@ -286,7 +286,7 @@ fn where_the_rule_is_wrong_it_says_so() {
             cases += 1;
             wrong += usize::from(!decrypted.rule_agrees);
             certain += usize::from(without.uncertain.is_empty());
-            let told = without.uncertain.is_empty() <= decrypted.rule_agrees;
+            let reported = without.uncertain.is_empty() <= decrypted.rule_agrees;
             println!(
                 "{} tickets, {:?}, spread {spread}: agrees {} uncertain {:?} tickets by the rule {}",
                 answer.tickets,
@@ -299,7 +299,7 @@ fn where_the_rule_is_wrong_it_says_so() {
             let unknowable = spread
                 && answer.tickets == 0
                 && matches!(answer.writes, [300, 5] | [300, 300, 5000]);
-            failed += usize::from(told == unknowable);
+            failed += usize::from(reported == unknowable);
         }
     }
     println!("{wrong} of {cases} wrong, {certain} certain");

@@ -56,7 +56,7 @@ fn judge(pair: &Pair, lines: &str, name: &str) -> Option<([Option<Time>; 3], usi
     Some((times, tickets))
 }
 
-fn told(c: &Connection) -> ([Option<Time>; 3], usize) {
+fn reported(c: &Connection) -> ([Option<Time>; 3], usize) {
     let tls = c.tls.as_ref().unwrap();
     ([tls.client_finished, c.client_data, c.server_data], tls.tickets as usize)
 }
@@ -76,7 +76,7 @@ fn tshark_decrypts_the_same() {
             let Some(judged) = judge(&pair, &lines, &name) else {
                 skip!(Need::Tshark, "tshark is not installed");
             };
-            assert_eq!(told(&replay(&pair.wire, 1460, Some(&lines))), judged, "{name}");
+            assert_eq!(reported(&replay(&pair.wire, 1460, Some(&lines))), judged, "{name}");
         }
     }
 }

@@ -33,9 +33,9 @@ const CONNECTIONS: u32 = 100;
 
 /// Begins TLS on a connection with one byte, and puts one more at the far edge of the window.
 fn far_bytes() -> TestResult {
-    let held = hold_memory("a byte at the far edge of each window", |attacker, from, told| {
-        let edge = told.acknowledgment.unwrap_or_default().wrapping_add(told.window_bytes);
-        attacker.push(from, BARE, (edge.wrapping_sub(1), Some(told.ack), 60_000), &[7])
+    let held = hold_memory("a byte at the far edge of each window", |attacker, from, reported| {
+        let edge = reported.acknowledgment.unwrap_or_default().wrapping_add(reported.window_bytes);
+        attacker.push(from, BARE, (edge.wrapping_sub(1), Some(reported.ack), 60_000), &[7])
     })?;
     assert!(held < 200 * CONNECTIONS as usize, "{held} bytes");
     Ok(())
@@ -43,13 +43,13 @@ fn far_bytes() -> TestResult {
 
 /// Fills all of the window but its first byte.
 fn full_windows() -> TestResult {
-    let held = hold_memory("all of each window but a byte", |attacker, from, told| {
-        let first = told.acknowledgment.unwrap_or_default();
+    let held = hold_memory("all of each window but a byte", |attacker, from, reported| {
+        let first = reported.acknowledgment.unwrap_or_default();
         let mut at = 1;
-        while at < told.window_bytes {
-            let len = 1460.min(told.window_bytes - at);
+        while at < reported.window_bytes {
+            let len = 1460.min(reported.window_bytes - at);
             let seq = first.wrapping_add(at);
-            attacker.push(from, BARE, (seq, Some(told.ack), 60_000), &vec![7; len as usize])?;
+            attacker.push(from, BARE, (seq, Some(reported.ack), 60_000), &vec![7; len as usize])?;
             at += len;
             // The server's ring is not to overflow: it is to hold all of this.
             if at % (64 * 1460) < 1460 {
@@ -65,7 +65,7 @@ fn full_windows() -> TestResult {
 }
 
 /// What the server has told a connection.
-struct Told {
+struct Reported {
     acknowledgment: Option<u32>,
     /// Bytes from there to the window's edge.
     window_bytes: u32,
@@ -76,7 +76,7 @@ struct Told {
 /// Attacks and prints what that adds to the process's memory; the bytes that the server's TCP holds.
 fn hold_memory(
     what: &str,
-    fill: impl Fn(&mut Attacker, u32, &Told) -> TestResult + Send + 'static,
+    fill: impl Fn(&mut Attacker, u32, &Reported) -> TestResult + Send + 'static,
 ) -> TestResult<usize> {
     let site = Site::direct()?;
     let keys = keys(Version::Tls13, None)?;
@@ -94,12 +94,12 @@ fn hold_memory(
             }
             let first = answer.acknowledgment == Some(IRS + 2);
             if answer.payload.is_empty() && first && filled.insert(from) {
-                let told = Told {
+                let reported = Reported {
                     acknowledgment: answer.acknowledgment,
                     window_bytes: u32::from(answer.window) << SHIFT,
                     ack: answer.sequence,
                 };
-                fill(attacker, from, &told)?;
+                fill(attacker, from, &reported)?;
             }
             Ok(())
         })?;

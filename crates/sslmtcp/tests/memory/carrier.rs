@@ -159,7 +159,7 @@ fn the_longest_first_flights_fit() {
 }
 
 #[test]
-fn a_fast_open_server_that_takes_the_envelope_is_told() {
+fn a_fast_open_server_that_takes_the_envelope_is_reported() {
     let ends = ends(Embedding::Paper);
     let mut client =
         Carrier::client(Time::ZERO, ends.client.start(None).unwrap(), plan(Embedding::Paper))
@@ -172,8 +172,9 @@ fn a_fast_open_server_that_takes_the_envelope_is_told() {
     client.syn_answered(Time::ZERO, true).unwrap();
     assert!(client.awaits_envelope());
     assert_eq!(client.read_end(), Err(CarrierError::PlainPeer));
-    let told = if alert.is_empty() { client.read_end() } else { client.read(Time::ZERO, &alert) };
-    assert_eq!(told, Err(CarrierError::PlainPeer));
+    let reported =
+        if alert.is_empty() { client.read_end() } else { client.read(Time::ZERO, &alert) };
+    assert_eq!(reported, Err(CarrierError::PlainPeer));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn judge(world: &World<ScriptedEngine>, name: &str, loss: f64) -> usize {
         assert!(
             talk.closed.is_some(),
             "{name}: client {salt} hangs: {talk:?}, {info:?}; {}",
-            told(world, server)
+            reported(world, server)
         );
         if talk.got == RESPONSE && talk.error.is_none() {
             let server = server.unwrap_or_else(|| panic!("{name}: an answer by nobody"));
@@ -86,7 +86,7 @@ fn judge(world: &World<ScriptedEngine>, name: &str, loss: f64) -> usize {
 }
 
 /// What is known of the server's side.
-fn told(world: &World<ScriptedEngine>, server: Option<&Talk<ScriptedEngine>>) -> String {
+fn reported(world: &World<ScriptedEngine>, server: Option<&Talk<ScriptedEngine>>) -> String {
     let endpoint = &world.sim.node(world.server).endpoint;
     let info = server.map(|talk| (endpoint.info(talk.id), talk.closed));
     format!("server: {server:?}, {info:?}")

@@ -161,11 +161,11 @@ fn table(all: &[Hindered<'_>]) -> Table {
 
 /// One sentence for each thing that hinders: what SSLmTCP with TLS 1.3 costs there.
 fn sentences(all: &[Hindered<'_>]) -> Vec<Inline> {
-    let told = all.iter().filter(|hindered| {
+    let reported = all.iter().filter(|hindered| {
         let mode = hindered.row.key.mode;
         mode.transport == Transport::SslmTcp && mode.security == Security::Tls13
     });
-    told.filter_map(|hindered| {
+    reported.filter_map(|hindered| {
         let (mode, _) = hindered.ordinary?;
         let cost = hindered.cost()?;
         let key = &hindered.row.key;

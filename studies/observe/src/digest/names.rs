@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_cut_where_told() {
+    fn networks_are_cut_where_asked() {
         let v4 = "192.0.2.77".parse().unwrap();
         let v6 = "2001:db8:1:2::3".parse().unwrap();
         assert_eq!(network(v4, 24, 48), "192.0.2.0/24");

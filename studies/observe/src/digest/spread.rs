@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_are_as_wide_as_told_and_nothing_is_lost() {
+    fn bins_are_as_wide_as_asked_and_nothing_is_lost() {
         let options = Options { bins: 3, ..Options::default() };
         let mut spread = Mould::new(&options).unwrap().spread();
         for ms in [0, 9, 10, 29, 30, 5000] {

@@ -117,8 +117,8 @@ impl Programs {
     }
 }
 
-fn load_with(options: &Options, told: impl FnMut(load::Progress)) -> Result<Report, Failure> {
-    load::run_with(options, &Control::default(), told)
+fn load_with(options: &Options, reported: impl FnMut(load::Progress)) -> Result<Report, Failure> {
+    load::run_with(options, &Control::default(), reported)
         .map_err(|error| Failure::Load(error.in_one_text()))
 }
 

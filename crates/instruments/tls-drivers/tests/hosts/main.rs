@@ -79,11 +79,13 @@ fn crashes(supervisor: &Supervisor, folder: &Path) {
     let text = "#include <stdio.h>\n#include <stdlib.h>\n\
                 void *wiretax_driver(void) { fputs(\"last words\\n\", stderr); abort(); }";
     let error = supervisor.describe(&object(folder, "crashes", text)).expect_err("it dies");
-    let told = error.to_string();
-    assert!(matches!(error, HostError::Crashed { .. }), "{told}");
+    let reported = error.to_string();
+    assert!(matches!(error, HostError::Crashed { .. }), "{reported}");
     assert!(
-        told.contains("crashes.so") && told.contains("signal 6") && told.contains("last words"),
-        "{told}"
+        reported.contains("crashes.so")
+            && reported.contains("signal 6")
+            && reported.contains("last words"),
+        "{reported}"
     );
 }
 
@@ -100,23 +102,23 @@ fn rubbish(supervisor: &Supervisor, folder: &Path) {
     let text = "#include <stdio.h>\n#include <unistd.h>\n\
                 void *wiretax_driver(void) { puts(\"{{{\\033[2J\"); fflush(stdout); _exit(0); }";
     let error = supervisor.describe(&object(folder, "rubbish", text)).expect_err("no answer");
-    let told = error.to_string();
-    assert!(matches!(error, HostError::Rubbish { .. }), "{told}");
-    assert!(told.contains("rubbish.so") && !told.contains('\u{1b}'), "{told}");
+    let reported = error.to_string();
+    assert!(matches!(error, HostError::Rubbish { .. }), "{reported}");
+    assert!(reported.contains("rubbish.so") && !reported.contains('\u{1b}'), "{reported}");
 }
 
 fn leaves_a_process(supervisor: &Supervisor, folder: &Path) {
-    let told = folder.join("left");
+    let reported = folder.join("left");
     let text = format!(
         "#include <stdio.h>\n#include <unistd.h>\n\
          void *wiretax_driver(void) {{ int pid = fork(); if (pid == 0) for (;;) pause();\n\
          FILE *file = fopen(\"{}\", \"w\"); fprintf(file, \"%d\", pid); fclose(file); _exit(7); }}",
-        told.display()
+        reported.display()
     );
     // It holds the host's output open, so that nothing but its end lets this return.
     let error = supervisor.describe(&object(folder, "forks", &text)).expect_err("no answer");
     assert!(error.to_string().contains("forks.so: its host crashed (exit status 7"), "{error}");
-    let pid = std::fs::read_to_string(told).expect("it started a process");
+    let pid = std::fs::read_to_string(reported).expect("it started a process");
     // It dies when it is next scheduled, and whoever adopted it may not wait for it at once.
     let runs = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -144,8 +146,8 @@ fn misreports(supervisor: &Supervisor, folder: &Path) {
     let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
     let text = format!(
         "#include \"{drivers}/shim/null.c\"\n\
-         static int lie(wt_conn *conn, struct wt_facts *told) {{\n\
-         int done = facts(conn, told); told->resumed = 1; return done; }}\n\
+         static int lie(wt_conn *conn, struct wt_facts *reported) {{\n\
+         int done = facts(conn, reported); reported->resumed = 1; return done; }}\n\
          const struct wt_driver *wiretax_driver(void) {{\n\
          static struct wt_driver lying; lying = driver; lying.facts = lie; return &lying; }}"
     );

@@ -292,10 +292,10 @@ impl Connection {
         let Some(handshake) = self.handshake.take() else { return };
         self.handshake_round_trip(now, &handshake);
         self.state = if self.fin { State::FinWait1 } else { State::Established };
-        let told_before = self.syn_data == SynData::Accepted && self.listener.is_some();
+        let reported_before = self.syn_data == SynData::Accepted && self.listener.is_some();
         if self.listener.is_some() {
             self.pending.add(Pending::ESTABLISHED);
-            if !told_before {
+            if !reported_before {
                 self.pending.add(Pending::INCOMING);
             }
         } else {

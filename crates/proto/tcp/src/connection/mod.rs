@@ -181,7 +181,7 @@ pub(crate) struct Connection {
     /// The endpoint's: in the queue of those who may have something to send; in that of events;
     /// earliest entry in the timer heap.
     pub queued: bool,
-    pub told: bool,
+    pub reported: bool,
     pub scheduled: Option<Time>,
     /// Put before accept().
     pub offered: bool,

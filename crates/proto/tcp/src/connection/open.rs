@@ -70,7 +70,7 @@ impl Connection {
             pending: Pending::default(),
             closed: None,
             queued: false,
-            told: false,
+            reported: false,
             scheduled: None,
             offered: false,
             half_open: None,

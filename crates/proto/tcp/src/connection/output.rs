@@ -163,21 +163,23 @@ impl Connection {
         let next = self.receive.next();
         let most = (u64::from(u16::MAX)) << self.receive_shift;
         let free = self.free_window().min(most);
-        let told = self.advertised.saturating_sub(next);
+        let reported = self.advertised.saturating_sub(next);
         let step = (self.mss as u64).min(self.receive.limit() as u64 / 2);
         // Rounded down to what the shifted field can say.
         let sayable = free >> self.receive_shift << self.receive_shift;
-        if sayable >= told.saturating_add(step) || sayable >= told && told == 0 && free >= step {
+        if sayable >= reported.saturating_add(step)
+            || sayable >= reported && reported == 0 && free >= step
+        {
             sayable
         } else {
-            told
+            reported
         }
     }
 
     /// Notes that an acknowledgment goes out with this packet.
     fn acknowledged(&mut self, _now: Time) {
-        let told = (self.window_to_tell() >> self.receive_shift).min(u64::from(u16::MAX));
-        let edge = self.receive.next().saturating_add(told << self.receive_shift);
+        let reported = (self.window_to_tell() >> self.receive_shift).min(u64::from(u16::MAX));
+        let edge = self.receive.next().saturating_add(reported << self.receive_shift);
         self.advertised = self.advertised.max(edge);
         self.last_ack_sent = self.receive_next();
         self.ack.now = false;

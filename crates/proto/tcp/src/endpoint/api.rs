@@ -224,10 +224,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`Ignored`] if the quoted packet is not one under way (RFC 5927 §7), or its size is no news.
-    pub fn set_path_mtu(&mut self, now: Time, told: PathMtu) -> Result<(), Ignored> {
-        let index = self.table.find(&(told.local, told.remote)).ok_or(Ignored::NoConnection)?;
+    pub fn set_path_mtu(&mut self, now: Time, reported: PathMtu) -> Result<(), Ignored> {
+        let index =
+            self.table.find(&(reported.local, reported.remote)).ok_or(Ignored::NoConnection)?;
         let connection = self.table.at_mut(index).ok_or(Ignored::NoConnection)?;
-        if !connection.set_path_mtu(told.sequence, told.mtu) {
+        if !connection.set_path_mtu(reported.sequence, reported.mtu) {
             return Err(Ignored::Unacceptable);
         }
         self.touch(now, index);

@@ -180,7 +180,7 @@ impl Endpoint {
                 continue;
             };
             let Some(pending) = connection.pending.take() else {
-                connection.told = false;
+                connection.reported = false;
                 self.events.pop_front();
                 self.reap(index);
                 continue;
@@ -229,8 +229,8 @@ impl Endpoint {
         let Some(connection) = self.table.at_mut(index) else { return };
         if connection.pending.is_empty() {
             // Nothing to tell.
-        } else if !connection.told {
-            connection.told = true;
+        } else if !connection.reported {
+            connection.reported = true;
             self.events.push_back(index);
         }
         if connection.state == State::TimeWait || connection.closed.is_some() {
@@ -276,9 +276,9 @@ impl Endpoint {
     /// Forgets a connection that nobody needs any more.
     fn reap(&mut self, index: u32) {
         let Some(connection) = self.table.at_mut(index) else { return };
-        let told = connection.pending.is_empty() || !connection.owned;
-        let quiet = !connection.queued && !connection.told;
-        if connection.is_done() && told && quiet {
+        let reported = connection.pending.is_empty() || !connection.owned;
+        let quiet = !connection.queued && !connection.reported;
+        if connection.is_done() && reported && quiet {
             self.uncount_held(index);
             self.table.remove(index);
             self.counters.connections = self.table.len();

@@ -44,7 +44,7 @@ fn the_block_that_changed_last_comes_first() {
 }
 
 #[test]
-fn a_duplicate_is_told_once_and_first() {
+fn a_duplicate_is_reported_once_and_first() {
     // RFC 2883 §4.1 and §4.2
     let mut buffer = ReceiveBuffer::new(100_000);
     buffer.insert(0, &[1; 1000], NO_BOUND);

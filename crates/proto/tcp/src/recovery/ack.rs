@@ -176,13 +176,13 @@ impl Recovery {
     fn count_duplicates(&mut self, is_duplicate: bool, newly_acked: u64) -> u64 {
         if newly_acked > 0 {
             // The first segment acknowledged was the missing one; duplicates told of the others.
-            let told = self.presumed.min(newly_acked.saturating_sub(self.mss));
-            self.presumed -= told;
+            let reported = self.presumed.min(newly_acked.saturating_sub(self.mss));
+            self.presumed -= reported;
             self.duplicates = 0;
             if self.board.is_empty() {
                 self.presumed = 0;
             }
-            return newly_acked - told;
+            return newly_acked - reported;
         }
         if !is_duplicate {
             return 0;

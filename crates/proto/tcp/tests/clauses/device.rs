@@ -91,8 +91,8 @@ fn a_smaller_path_mtu_cuts_what_is_in_flight_again() {
     bench.at(1020);
     assert_eq!(bench.write(&[7; 2920]).len(), 2);
     bench.at(1030);
-    let told = too_big(&bench, 1, 1040);
-    bench.endpoint.set_path_mtu(bench.now, told).unwrap();
+    let reported = too_big(&bench, 1, 1040);
+    bench.endpoint.set_path_mtu(bench.now, reported).unwrap();
     let sent = bench.sent();
     let shape = ["1030 . 1+1000 ack 1", "1030 . 1001+1000 ack 1", "1030 P. 2001+920 ack 1"];
     assert_eq!(shown(&sent), shape);
@@ -109,19 +109,19 @@ fn who_says_too_big_must_know_what_is_in_flight() {
     bench.at(1030);
     bench.give(bench.acking(2921));
     for (sequence, mtu) in [(2920, 1000), (5001, 1000), (2921, 1500), (2921, 9000)] {
-        let told = too_big(&bench, sequence, mtu);
-        let believed = bench.endpoint.set_path_mtu(bench.now, told);
+        let reported = too_big(&bench, sequence, mtu);
+        let believed = bench.endpoint.set_path_mtu(bench.now, reported);
         assert_eq!(believed, Err(Ignored::Unacceptable), "{sequence} of {mtu}");
     }
     let mut stranger = too_big(&bench, 2921, 1000);
     stranger.remote.set_port(1);
     assert_eq!(bench.endpoint.set_path_mtu(bench.now, stranger), Err(Ignored::NoConnection));
-    let told = too_big(&bench, 2921, 68);
-    bench.endpoint.set_path_mtu(bench.now, told).unwrap();
+    let reported = too_big(&bench, 2921, 68);
+    bench.endpoint.set_path_mtu(bench.now, reported).unwrap();
     assert_eq!(bench.info().segment_size, 576 - 40);
     bench.give(bench.acking(5001));
-    let told = too_big(&bench, 2921, 500);
-    assert!(bench.endpoint.set_path_mtu(bench.now, told).is_err(), "nothing is in flight");
+    let reported = too_big(&bench, 2921, 500);
+    assert!(bench.endpoint.set_path_mtu(bench.now, reported).is_err(), "nothing is in flight");
 }
 
 /// A SYN with data that is too big for the path goes again bare.
@@ -130,8 +130,8 @@ fn a_syn_that_is_too_big_goes_again_bare() {
     let options = ConnectOptions { syn_data: vec![1; 1400], ..ConnectOptions::default() };
     let (mut bench, _) = Bench::connecting(Config::default(), options);
     bench.at(1010);
-    let told = too_big(&bench, 0, 1280);
-    bench.endpoint.set_path_mtu(bench.now, told).unwrap();
+    let reported = too_big(&bench, 0, 1280);
+    bench.endpoint.set_path_mtu(bench.now, reported).unwrap();
     assert_eq!(shown(&bench.sent()), ["1010 S 0+0"]);
 }
 
@@ -148,8 +148,8 @@ fn ipv6_does_the_same() {
     assert_eq!(bench.read(), b"hello");
     let sent = bench.write(&[7; 3000]);
     assert_eq!(sent[0].packet.len(), 1500);
-    let told = too_big(&bench, 1, 600);
-    bench.endpoint.set_path_mtu(bench.now, told).unwrap();
+    let reported = too_big(&bench, 1, 600);
+    bench.endpoint.set_path_mtu(bench.now, reported).unwrap();
     assert_eq!(bench.sent()[0].packet.len(), 1280);
     bench.peer.set_port(9);
     assert_eq!(bench.reply(bench.acking(5)), ["1010 R 5+0"]);

@@ -73,8 +73,8 @@ fn without_memory_windows_stay_as_they_begin() {
     let mut bench = scaled(config);
     for (turn, next) in (0..40).zip((1..).step_by(7300)) {
         bench.at(1020 + 10 * turn);
-        let told = edge(&mut bench, next, 7300) - next;
-        assert!(told <= 20_000, "{told}");
+        let reported = edge(&mut bench, next, 7300) - next;
+        assert!(reported <= 20_000, "{reported}");
         bench.read();
     }
     let mut bench = scaled(Config { receive_memory: 0, ..Config::default() });

@@ -123,10 +123,10 @@ fn our_shift_suits_the_buffer() {
         bench.at(1010);
         bench.give(bench.made());
         let ack = bench.give(bench.made().data(b"x")).remove(0);
-        let told = (ack.window() as usize) << shift;
+        let reported = (ack.window() as usize) << shift;
         // Not told with less than a segment's gain; in units of the shift.
         let most = receive_buffer.min(first);
-        assert!(told < most && told + (1 << shift) >= most - 1, "{told}");
+        assert!(reported < most && reported + (1 << shift) >= most - 1, "{reported}");
     }
 }
 

@@ -231,8 +231,8 @@ fn a_black_hole_is_remembered_for_an_hour() {
         bench.local.set_port(port);
         let syn = bench.connect(with_data(500, IfRefused::Withdraw));
         assert_eq!(syn.payload().is_empty(), bare, "at {at}");
-        let told = bench.events().contains(&EventKind::SynDataRefused);
-        assert_eq!(told, bare, "the data are withdrawn");
+        let reported = bench.events().contains(&EventKind::SynDataRefused);
+        assert_eq!(reported, bare, "the data are withdrawn");
         assert_eq!(bench.info().syn_data == SynData::BlackHole, bare);
     }
 }

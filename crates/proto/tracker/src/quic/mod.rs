@@ -1,9 +1,9 @@
 //! One QUIC connection: which packets went when, and the hellos in its Initial packets.
 
 mod initial;
-mod told;
+mod reported;
 
-pub(crate) use told::Origins;
+pub(crate) use reported::Origins;
 
 use units::Time;
 use wire::quic::frame::{Frame, Frames};

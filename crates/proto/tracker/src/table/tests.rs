@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const LISTS: [Activity; 3] = [Activity::Open, Activity::Closed, Activity::Told];
+const LISTS: [Activity; 3] = [Activity::Open, Activity::Closed, Activity::Reported];
 
 struct One {
     key: Key,

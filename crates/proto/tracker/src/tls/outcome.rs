@@ -80,13 +80,13 @@ impl Handshake {
         };
         let client_data = early.filter(|_| truth.early_accepted).or(truth.client_data);
         let finished = truth.client_finished.map(|record| record.end);
-        let told: [Option<Time>; 3] = [finished, at(client_data), at(truth.server_data)];
+        let reported: [Option<Time>; 3] = [finished, at(client_data), at(truth.server_data)];
         let by_rule = [facts.client_finished, at(self.client_data), at(self.server_data)];
         facts.decrypted = Some(Decrypted {
             client_finished: finished,
             client_data: at(client_data),
             server_data: at(truth.server_data),
-            rule_agrees: told == by_rule,
+            rule_agrees: reported == by_rule,
         });
         facts.client_finished = finished;
         facts.server_finished = truth.server_finished;

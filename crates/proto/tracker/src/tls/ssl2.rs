@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_and_long_hellos_are_told() {
+    fn other_bytes_and_long_hellos_are_reported() {
         for bytes in [[0x80, 12, 2, 3, 0], [0xff, 0xff, 1, 3, 0], *b"hello"] {
             let mut reader = Ssl2Reader::default();
             assert_eq!(reader.next(Sender::Client, &mut &bytes[..]), Ssl2Event::NotSsl2);

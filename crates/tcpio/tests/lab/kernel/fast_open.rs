@@ -256,7 +256,7 @@ fn not_admitted() -> TestResult {
 }
 
 /// What our client tells of a connection.
-struct Told {
+struct Reported {
     info: tcp::Info,
 }
 
@@ -268,7 +268,7 @@ fn ours_to_kernel(
     options: ConnectOptions,
     after_refusal: Option<Vec<u8>>,
     expected: Vec<u8>,
-) -> TestResult<(Told, Vec<Segment>)> {
+) -> TestResult<(Reported, Vec<Segment>)> {
     let (listener, address) = meeting.kernel_listen(family)?;
     if let Some(queue) = queue {
         // SAFETY: the value is live and of the stated size.
@@ -298,7 +298,7 @@ fn ours_to_kernel(
     });
     let watch = Watch::at(&meeting.kernel)?;
     let stack = meeting.stack.clone();
-    let told = meeting.ours.spawn(move || async move {
+    let reported = meeting.ours.spawn(move || async move {
         let mut stream = stack.connect(address, options)?;
         let info = limited("the SYN-ACK", stream.connected()).await??;
         if info.syn_data == SynData::Refused
@@ -311,11 +311,11 @@ fn ours_to_kernel(
         assert_eq!(got, answer(ANSWER));
         stream.shutdown().await?;
         limited("the server's end", stream.read(&mut [0; 16])).await??;
-        TestResult::Ok(Told { info })
+        TestResult::Ok(Reported { info })
     });
-    let told = told.join_within(WAIT)?;
+    let reported = reported.join_within(WAIT)?;
     served.join_within(WAIT)??;
-    Ok((told?, watch.segments()?))
+    Ok((reported?, watch.segments()?))
 }
 
 fn with_data(if_refused: IfRefused) -> ConnectOptions {
@@ -328,9 +328,9 @@ fn cookieless_server() -> TestResult {
     meeting.kernel.sysctl("net.ipv4.tcp_fastopen", "0x602")?;
     for family in FAMILIES {
         for if_refused in [IfRefused::Resend, IfRefused::Withdraw] {
-            let (told, segments) =
+            let (reported, segments) =
                 ours_to_kernel(&meeting, family, None, with_data(if_refused), None, request())?;
-            assert_eq!(told.info.syn_data, SynData::Accepted, "{family:?}");
+            assert_eq!(reported.info.syn_data, SynData::Accepted, "{family:?}");
             let (syn, syn_ack) = syn_and_answer(&segments)?;
             assert_eq!(syn.payload, request());
             // Belief: the kernel never sends data on a SYN-ACK.
@@ -369,8 +369,9 @@ fn resent() -> TestResult {
     meeting.kernel.sysctl("net.ipv4.tcp_fastopen", "0")?;
     for family in FAMILIES {
         let options = with_data(IfRefused::Resend);
-        let (told, segments) = ours_to_kernel(&meeting, family, None, options, None, request())?;
-        assert_eq!(told.info.syn_data, SynData::Refused, "{family:?}");
+        let (reported, segments) =
+            ours_to_kernel(&meeting, family, None, options, None, request())?;
+        assert_eq!(reported.info.syn_data, SynData::Refused, "{family:?}");
         let (syn, syn_ack) = syn_and_answer(&segments)?;
         // Belief: without Fast Open the kernel acknowledges the SYN alone (RFC 7413 §4.2.2).
         assert_eq!(syn_ack.acknowledgment, Some(syn.sequence.wrapping_add(1)));
@@ -385,9 +386,9 @@ fn withdrawn() -> TestResult {
         // Shorter than what was withdrawn, so that nothing of that could hide behind it.
         let other = Pattern::new(3).take(700);
         let options = with_data(IfRefused::Withdraw);
-        let (told, _) =
+        let (reported, _) =
             ours_to_kernel(&meeting, family, None, options, Some(other.clone()), other)?;
-        assert_eq!(told.info.syn_data, SynData::Refused, "{family:?}");
+        assert_eq!(reported.info.syn_data, SynData::Refused, "{family:?}");
     }
     Ok(())
 }

@@ -153,7 +153,7 @@ fn gone() -> TestResult {
     let meeting = Meeting::with(pair(&path)?, watchful())?;
     for opener in OPENERS {
         meeting.pair.link.set_path(&path)?;
-        let (cut, told) = std::sync::mpsc::channel();
+        let (cut, reported) = std::sync::mpsc::channel();
         let (done, ended) = tokio::sync::oneshot::channel::<()>();
         let both = meeting.meet(
             (Family::V4, opener, PORT),
@@ -171,7 +171,7 @@ fn gone() -> TestResult {
                 Ok(stream)
             },
         )?;
-        told.recv_timeout(WAIT)?;
+        reported.recv_timeout(WAIT)?;
         meeting.pair.link.set_path(&path.clone().with_loss(Probability::ONE))?;
         let (kind, _stream) = both.join()?;
         assert_eq!(kind, ErrorKind::TimedOut, "{opener:?}");

@@ -216,7 +216,7 @@ fn complain(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     let body = &mut message[14..];
     let len = if v4 {
         let packet = ipv4::Packet::new_checked(frame.payload()).ok()?;
-        let told = icmpv4::FragmentationNeeded { next_hop_mtu: NARROW as u16, quoted: &quoted };
+        let reported = icmpv4::FragmentationNeeded { next_hop_mtu: NARROW as u16, quoted: &quoted };
         ipv4::Repr {
             source: packet.destination(),
             destination: packet.source(),
@@ -225,15 +225,15 @@ fn complain(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
             identification: 0,
             dont_fragment: false,
             time_to_live: 64,
-            payload_len: told.buffer_len(),
+            payload_len: reported.buffer_len(),
         }
         .emit(body)
         .ok()?;
-        told.emit(&mut body[20..]).ok()?;
-        20 + told.buffer_len()
+        reported.emit(&mut body[20..]).ok()?;
+        20 + reported.buffer_len()
     } else {
         let packet = ipv6::Packet::new_checked(frame.payload()).ok()?;
-        let told = icmpv6::Repr::PacketTooBig { mtu: NARROW as u32, quoted: &quoted };
+        let reported = icmpv6::Repr::PacketTooBig { mtu: NARROW as u32, quoted: &quoted };
         ipv6::Repr {
             source: packet.destination(),
             destination: packet.source(),
@@ -241,12 +241,12 @@ fn complain(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
             traffic_class: 0,
             flow_label: 0,
             hop_limit: 64,
-            payload_len: told.buffer_len(),
+            payload_len: reported.buffer_len(),
         }
         .emit(body)
         .ok()?;
-        told.emit(packet.destination(), packet.source(), &mut body[40..]).ok()?;
-        40 + told.buffer_len()
+        reported.emit(packet.destination(), packet.source(), &mut body[40..]).ok()?;
+        40 + reported.buffer_len()
     };
     message.truncate(14 + len);
     Some((total, message))

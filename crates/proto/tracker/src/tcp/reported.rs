@@ -16,7 +16,7 @@ const SILENT_PEER: u64 = 16 * 1024;
 ///
 /// Twelve bytes, so that a connection fits in two cache lines.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     /// The next bytes of the client's stream and of the server's.
     next: [SeqNumber; 2],
     /// The low 24 bits of the number with which the client's stream begins; above them the flags.
@@ -34,7 +34,7 @@ const RESET: u32 = 1 << 27;
 const ENDED_BY_FIN: u32 = 1 << 28;
 const ENDED_BY_RESET: u32 = 1 << 29;
 
-impl Told {
+impl Reported {
     const fn has(&self, flag: u32) -> bool {
         self.base_and_flags & flag != 0
     }
@@ -100,7 +100,7 @@ fn begins(segment: &Segment<'_>) -> Option<SeqNumber> {
 impl TcpFlow {
     /// Whether nothing more will be told of it than how it ends: its TLS handshake is over and both
     /// sides have sent application data, or it is none.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         let both = self.first.client.is_some() && self.first.server.is_some();
         let sent = self.sides.client.highest.max(self.sides.server.highest);
         if self.content.is_unknown() {
@@ -115,7 +115,7 @@ impl TcpFlow {
     }
 
     /// What is kept.
-    pub(crate) fn told(&self) -> Told {
+    pub(crate) fn reported(&self) -> Reported {
         let mut base_and_flags = match self.sides.client.base {
             Some(base) => base.0 & BASE | BASE_KNOWN,
             None => 0,
@@ -137,7 +137,7 @@ impl TcpFlow {
             let side = &self.sides[side];
             side.base.unwrap_or(SeqNumber(0)) + side.highest as u32
         });
-        Told { next, base_and_flags: base_and_flags | ended }
+        Reported { next, base_and_flags: base_and_flags | ended }
     }
 
     /// Whether a segment begins another connection between the same ports.

@@ -50,7 +50,7 @@ impl Origins {
 impl QuicFlow {
     /// Whether nothing more will be told of it: both sides have sent 1-RTT packets, the server's in
     /// answer to the client's. How a QUIC connection ends is encrypted.
-    pub(crate) fn is_told(&self, frames: u64) -> bool {
+    pub(crate) fn is_reported(&self, frames: u64) -> bool {
         let (client, server) = (self.facts.client_one_rtt, self.facts.server_one_rtt);
         let answered = match (client, self.response) {
             (Some(_), Some(response)) => {
@@ -63,7 +63,7 @@ impl QuicFlow {
     }
 
     /// What is kept.
-    pub(crate) const fn told(&self) -> Origins {
+    pub(crate) const fn reported(&self) -> Origins {
         self.origins
     }
 
