@@ -152,8 +152,12 @@ fn runs_nothing(command: &str, packages: &BTreeMap<String, PathBuf>) -> Option<S
             let name = text[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
             Some(name.to_owned())
         });
+        // The tests of `lab-test` are named beside their functions.
+        let named = text.split("Test::new(").skip(1).filter_map(|rest| {
+            Some(rest.trim_start().strip_prefix('"')?.split_once('"')?.0.to_owned())
+        });
         let module = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        functions.chain(module).collect::<Vec<_>>()
+        functions.chain(named).chain(module).collect::<Vec<_>>()
     });
     match filter {
         Some(filter) if !names.any(|name| name.contains(&filter)) => {
@@ -189,6 +193,8 @@ fn a_command_that_runs_no_test_is_found_out() {
     assert_eq!(why("cargo test -p handshake --test lab tshark"), None);
     assert_eq!(why("cargo bench -p tcpio -- bulk --rounds 3"), None);
     assert_eq!(why("cargo test --workspace --locked"), None);
+    // A name beside its function.
+    assert_eq!(why("cargo test -p cli --test lab -- a_kill_leaves_no_redirect"), None);
     for (command, says) in [
         ("cargo test -p handshake --test judges wireshark", "no test program judges"),
         ("cargo test -p handshake --test lab wireshrak", "has wireshrak in its name"),
