@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, Command, ValueHint, value_parser};
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, Problem, WhileDoing};
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
 use stats::Distribution;
@@ -112,7 +112,7 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
 
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
         let from = options.get::<String>("from").unwrap_or_else(|| FROM.to_owned());
-        let from = from.parse().blame(Fault::Caller)?;
+        let from = from.parse()?;
         let read = |path: PathBuf| {
             let text = options.text_of(&path, "file of round-trip times")?;
             Clients::parse(&text).while_doing(|| path.display().to_string())

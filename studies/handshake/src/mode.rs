@@ -297,8 +297,9 @@ mod tests {
 
     #[test]
     fn a_wrong_name_lists_the_right_ones() {
-        let message = "tcp+tls14".parse::<Mode>().unwrap_err().to_string();
-        assert!(message.contains("tcp+tls14") && message.contains("tcp+tls13-0rtt"), "{message}");
+        let error = "tcp+tls14".parse::<Mode>().unwrap_err();
+        assert_eq!(error.to_string(), "no mode is called `tcp+tls14`");
+        assert!(error.remedy().unwrap().contains("tcp+tls13-0rtt"), "{error:?}");
     }
 
     #[test]
