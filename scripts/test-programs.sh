@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 "${CARGO:-cargo}" test --workspace --locked --no-run --message-format=json-render-diagnostics |
-    sed -n 's/.*"package_id":"[^"#]*#\([^"]*\)","manifest_path":"\([^"]*\)\/Cargo\.toml".*"target":{"kind":\["\([a-z]*\)"\].*"name":"\([a-z0-9_-]*\)".*"test":true.*"executable":"\([^"]*\)".*/\1 \2 \3 \4 \5/p' |
+    sed -n 's/.*"package_id":"[^"#]*#\([^"]*\)","manifest_path":"\([^"]*\)\/Cargo\.toml".*"target":{"kind":\["\([a-z]*\)"\].*"name":"\([a-z0-9_-]*\)".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1 \2 \3 \4 \5/p' |
     while read -r id folder kind name path; do
         # A package that is called as its folder is has its version only.
         crate=${id%@*}

@@ -94,8 +94,9 @@ fn unsafe_is_in_the_crates_that_contributing_names_and_forbidden_in_all_others()
     let (named, _) = named.split_once(';').expect("the list's end");
     let named: BTreeSet<&str> = named.split('`').skip(1).step_by(2).collect();
     let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let members =
-        workspace.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"'));
+    let (_, list) = workspace.split_once("members = [").expect("the members");
+    let (list, _) = list.split_once(']').expect("their end");
+    let members = list.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"'));
     let members: Vec<&str> = members.map(|(path, _)| path).collect();
     assert!(members.len() > 20, "the workspace's members: {members:?}");
     let mut with_unsafe = BTreeSet::new();

@@ -147,10 +147,7 @@ impl Explain for UnknownLibrary {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        let Self { known, .. } = self;
-        Some(
-            format!("choose from default, built, all, a pattern such as openssl-*, {known}").into(),
-        )
+        Some(format!("choose from {}", self.known).into())
     }
 }
 
@@ -208,7 +205,9 @@ impl Roster {
             }
             if !known {
                 let known: Vec<&str> = self.libraries.iter().map(|one| one.name.as_str()).collect();
-                return Err(UnknownLibrary { name: name.clone(), known: known.join(", ") });
+                let words = "default, built, all, a pattern such as openssl-*";
+                let known = format!("{words}, {}", known.join(", "));
+                return Err(UnknownLibrary { name: name.clone(), known });
             }
         }
         let all = self.libraries.iter().zip(wanted);
@@ -312,8 +311,9 @@ pub(crate) mod tests {
 
     #[test]
     fn what_there_is_not_is_answered_by_a_list() {
-        let error = selected(&["default", "schannel"]).unwrap_err().to_string();
-        assert!(error.contains("`schannel`") && error.contains("boringssl, gnutls"), "{error}");
+        let error = selected(&["default", "schannel"]).unwrap_err();
+        assert_eq!(error.to_string(), "no library is called `schannel`");
+        assert!(error.remedy().unwrap().contains("boringssl, gnutls"), "{error:?}");
         assert!(selected(&["libressl-*"]).is_err());
     }
 }

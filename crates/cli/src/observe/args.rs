@@ -35,7 +35,7 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax observe trace.pcap --parquet records && wiretax observe query records versions
   wiretax observe lab                           captures with known answers, and what is made of them
 
-Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is reported by
+Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
 the sizes and the order of encrypted records; connections where that leaves a doubt are counted apart
 (studies/observe/README.md says when).", &MEANINGS)
 )]

@@ -87,8 +87,9 @@ mod tests {
         }
         assert_eq!("chain".parse(), Ok(Workload::Chain { proxies: 10 }));
         for wrong in ["half", "full:1", "chain:0", "bulk:16385", "chain:x", ""] {
-            let error = wrong.parse::<Workload>().unwrap_err().to_string();
-            assert!(error.contains("footprint[:CONNECTIONS"), "{error}");
+            let error = wrong.parse::<Workload>().unwrap_err();
+            assert_eq!(error.to_string(), format!("no workload is called `{wrong}`"));
+            assert!(error.remedy().unwrap().contains("footprint[:CONNECTIONS"), "{error:?}");
         }
     }
 }

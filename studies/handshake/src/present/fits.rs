@@ -184,7 +184,7 @@ impl Doubt {
                  RTT."
             ),
             _ => format!(
-                ": {value}; with {connections} connections a point at these RTTs it cannot be reported \
+                ": {value}; with {connections} connections a point at these RTTs it cannot be told \
                  whether it is {spec} ± {N_TOLERANCE}. {}",
                 self.remedy()
             ),

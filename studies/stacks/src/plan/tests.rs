@@ -136,8 +136,9 @@ fn the_client_is_the_same_the_reference_or_a_name() {
         clients("reference", &["gnutls", "openssl-3.5.5", "boringssl", "null"]).unwrap(),
         ["boringssl", "null"]
     );
-    let error = clients("schannel", &["gnutls", "null"]).unwrap_err().to_string();
-    assert!(error.contains("same, reference, load, gnutls"), "{error}");
+    let error = clients("schannel", &["gnutls", "null"]).unwrap_err();
+    let remedy = error.remedy().unwrap_or_default();
+    assert!(remedy.contains("same, reference, load, gnutls"), "{error:?}: {remedy}");
 }
 
 #[test]

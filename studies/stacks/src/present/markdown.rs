@@ -18,7 +18,7 @@ pub(super) fn markdown(findings: &Findings) -> String {
         "{}. Medians of slices; the server's CPU time a connection, in memory, TLS 1.3 with ECDSA P-256 \
          and X25519 (over loopback TCP for Go and Java, which are programs of their own; the client \
          beside them is `wiretax load`, this program's load generator); ratios are of slices of the \
-         same round, with their 95 % interval, and one that holds 1.00 cannot be reported apart from \
+         same round, with their 95 % interval, and one that holds 1.00 cannot be told apart from \
          OpenSSL 1.1.1w; locks of the server in a full handshake, counted, with one and two tickets, \
          and of TLS 1.2 with RSA-2048; contention: an estimate for this machine and no bound, as if all \
          those locks were one and each were handed from core to core; published: what the document \

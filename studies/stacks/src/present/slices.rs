@@ -69,7 +69,7 @@ pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table>
         Column::new("cannot be told apart from (ratio with its interval)"),
     ];
     let caption = format!(
-        "Libraries whose server's CPU time cannot be reported apart, {}: of the ratios of slices of the same \
+        "Libraries whose server's CPU time cannot be told apart, {}: of the ratios of slices of the same \
          round, the interval of the median holds 1",
         suite_text(suite)
     );
