@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the workspace's test programs and prints a line for each: `timed` if it uses the lab, a clock or
-# other programs, else `pure`; its crate, kind (lib, bin or test), name, package folder and path.
+# Builds the workspace's test programs and prints a line for each: `timed` if it uses the lab or a clock,
+# else `pure`; its crate, kind (lib, bin or test), name, package folder and path.
 # usage: scripts/test-programs.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,9 +12,8 @@ cd "$(dirname "$0")/.."
         crate=${id%@*}
         [ "$crate" != "$id" ] || crate=${folder##*/}
         case $crate:$kind:$name in
-            *:test:lab | *:test:hosts | *:test:peers | *:test:preload | *:test:counts | \
-                host:test:places | cli:test:* | conn:test:it | load:test:it | tls-drivers:test:measure | \
-                gateway:lib:* | load:lib:* | pump:* | runtimes:lib:* | metrics:lib:*) lane=timed ;;
+            *:test:lab | *:test:hosts | host:test:places | cli:test:* | conn:test:it | load:* | \
+                gateway:lib:* | pump:* | metrics:lib:*) lane=timed ;;
             *) lane=pure ;;
         esac
         echo "$lane $crate $kind $name $folder $path"

@@ -2,8 +2,8 @@
 # Runs the workspace's tests, and says at the end which were skipped, and why.
 # usage: scripts/unit.sh
 #
-# Two programs run at a time: of those that use the lab, a clock or other programs one after the other,
-# and beside them the rest, which take one processor. A program's output is printed when it has ended.
+# Two programs run at a time: of those that use the lab or a clock one after the other, and beside them
+# the rest, which take one processor. A program's output is printed when it has ended.
 # WIRETAX_REQUIRE=all, or a list as `lab,tshark`: a test that is skipped for the lack of one of these
 # fails (crates/lab-test/src/need.rs has the names).
 set -euo pipefail
@@ -35,10 +35,11 @@ run() {
         } 9>"$out/lock"
     done < <(grep "^$lane " "$out/programs")
 }
-run timed &
-timed=$!
-RUST_TEST_THREADS=1 run pure
-wait "$timed"
+# What a shell runs in the background ignores SIGINT, which tests of the first kind send.
+RUST_TEST_THREADS=1 run pure &
+pure=$!
+run timed
+wait "$pure"
 
 status=0
 "${CARGO:-cargo}" test --workspace --locked --doc --quiet || status=1

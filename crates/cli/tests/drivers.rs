@@ -2,7 +2,6 @@
 //! build is the driver without cryptography.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -49,8 +48,7 @@ fn sources(folder: &Path, packages: &[(&str, &str, &str)]) {
     }
     fs::create_dir_all(folder.join("bin")).unwrap();
     fs::write(folder.join("bin/null.so"), tls_drivers::NULL).unwrap();
-    fs::write(folder.join("bin/cargo"), CARGO).unwrap();
-    fs::set_permissions(folder.join("bin/cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    lab_test::executable(&folder.join("bin/cargo"), CARGO);
 }
 
 /// Arguments and surroundings of a run.

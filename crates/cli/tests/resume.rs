@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -32,8 +31,7 @@ fn with_a_library() -> tempfile::TempDir {
     fs::write(drivers.join("one-1/driver.toml"), text).unwrap();
     fs::write(drivers.join("one-1/Cargo.toml"), "").unwrap();
     fs::write(programs.join("null.so"), tls_drivers::NULL).unwrap();
-    fs::write(programs.join("cargo"), CARGO).unwrap();
-    fs::set_permissions(programs.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    lab_test::executable(&programs.join("cargo"), CARGO);
     let output = own(wiretax(folder.path()), folder.path())
         .args(["drivers", "build", "one-1", "--drivers", "drivers"])
         .output()

@@ -1,7 +1,6 @@
 //! The scripts that compare with other programs.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -15,8 +14,7 @@ fn root() -> PathBuf {
 /// A program of a line of shell.
 fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    lab_test::executable(&path, &format!("#!/bin/sh\n{script}\n"));
     path
 }
 

@@ -13,6 +13,9 @@ mod runner;
 mod scenario;
 
 use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use need::{Need, program, skip, skipped};
@@ -24,6 +27,22 @@ pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// How a test, or a step of one, ended.
 pub type TestResult<T = ()> = Result<T, Failure>;
+
+/// Writes an executable file. Another process writes it: a file that a thread of this process has open
+/// for writing is open in every process that another thread starts just then, and cannot be executed
+/// until that one has ended its own start (ETXTBSY).
+///
+/// # Panics
+/// There is no shell, or no room.
+pub fn executable(path: &Path, text: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().expect("a shell");
+    let mut input = shell.stdin.take().expect("its input");
+    input.write_all(text.as_bytes()).expect("the shell reads");
+    drop(input);
+    assert!(shell.wait().expect("the shell ends").success(), "{} is written", path.display());
+}
 
 /// Looks every few milliseconds until `look` finds something, for a bounded time.
 ///

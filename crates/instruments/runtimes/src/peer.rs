@@ -314,15 +314,12 @@ fn unexpected(runtime: Runtime, message: &Message) -> Error {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A shell script in a program's place.
     fn fake(script: &str) -> (tempfile::TempDir, Program) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("peer");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        lab_test::executable(&path, &format!("#!/bin/sh\n{script}\n"));
         let toolchain = Toolchain {
             runtime: Runtime::Go,
             compiler: "go".into(),
