@@ -1,6 +1,5 @@
 //! The scripts that compare with other programs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
