@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::support::{data, run, talk, wait_until, wiretax};
 use serde_json::Value;
 
-pub fn capture(name: &str) -> String {
+fn capture(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data");
     folder.join(name).display().to_string()
 }
@@ -20,7 +20,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// The lines of `--json`, those of connections.
-pub fn connections(output: &std::process::Output) -> Vec<Value> {
+fn connections(output: &std::process::Output) -> Vec<Value> {
     assert!(output.status.success(), "{}", talk(output));
     let lines: Vec<Value> =
         data(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
