@@ -88,7 +88,7 @@ impl<P> Axis<P> {
 }
 
 /// Declares an axis over a field of a point: `axis!("loss", loss, "0%", "SHARES", "Loss each way")`.
-/// The field's type has [`FromStr`] and [`Display`]. An axis that came later than the first results ends
+/// The field's type has [`FromStr`] and [`Display`](std::fmt::Display). An axis that came later than the first results ends
 /// in `unnamed "VALUE"`: samples and commands do not name it where it has that value.
 #[macro_export]
 macro_rules! axis {
