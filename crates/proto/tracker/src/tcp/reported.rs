@@ -23,7 +23,7 @@ pub(crate) struct Reported {
     base_and_flags: u32,
 }
 
-/// Which bits of [`Told::base_and_flags`] are of the number.
+/// Which bits of [`Reported::base_and_flags`] are of the number.
 const BASE: u32 = 0x00ff_ffff;
 /// The number is known.
 const BASE_KNOWN: u32 = 1 << 24;
