@@ -36,7 +36,10 @@ fn measured(folder: &Path, libraries: &[&str], value: &str) {
         assert_eq!(sample.outcome, Outcome::Completed, "{}: {:?}", sample.command, sample.labels);
     }
     for library in libraries {
-        let of_it = run.samples.iter().filter(|sample| sample.point["library"] == *library);
+        let of_it = run
+            .samples
+            .iter()
+            .filter(|sample| sample.point.get("library").is_some_and(|name| name == library));
         let values: Vec<f64> =
             of_it.filter_map(|sample| sample.values.get(value).copied()).collect();
         assert!(!values.is_empty() && values.iter().all(|found| *found > 0.0), "{values:?}");
