@@ -64,8 +64,8 @@ fn real_libraries_are_built_measured_and_printed() {
     let few = ["--repeat", "4", "--ms", "50", "--out", "r"];
     let output = succeeds(folder.path(), &[&sweep[..], &rest, &few].concat());
     measured(&folder.path().join("r"), &LIBRARIES, "server_cpu_us");
-    for library in LIBRARIES {
-        assert!(data(&output).contains(library), "{library} is printed: {}", data(&output));
+    for title in ["OpenSSL 3.5.5", "rustls 0."] {
+        assert!(data(&output).contains(title), "{title} is printed: {}", data(&output));
     }
 }
 
