@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use child::{Child, Kept as Keep};
 use serde_json::Value;
@@ -72,7 +72,7 @@ impl KeptHost {
         mut take: impl FnMut(Message),
     ) -> Result<W::Answer, HostError> {
         let job = serde_json::to_value(job).map_err(|error| HostError::Start(error.into()))?;
-        let mut watch = Watch::new(Instant::now() + limit, limit, stop, who);
+        let mut watch = Watch::new(limit, stop, who);
         let answered = self.ask(W::KIND, job, &mut watch, &mut take);
         let answered = answered.and_then(|answer| read_answer::<W>(answer, who));
         self.usable = matches!(answered, Ok(_) | Err(HostError::Failed { .. }));

@@ -89,8 +89,7 @@ impl Host {
         mut take: impl FnMut(Message),
     ) -> Result<W::Answer, HostError> {
         let job = serde_json::to_value(job).map_err(|error| HostError::Start(error.into()))?;
-        let deadline = Instant::now() + limit;
-        let mut watch = Watch { grace: self.grace, ..Watch::new(deadline, limit, stop, who) };
+        let mut watch = Watch { grace: self.grace, ..Watch::new(limit, stop, who) };
         let answer = match &self.place {
             Place::Thread(registry) => thread::run(registry, W::KIND, job, &mut watch, &mut take),
             Place::Process(launch) => process::run(launch, W::KIND, job, &mut watch, &mut take),
@@ -138,13 +137,9 @@ pub(crate) enum Next {
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(
-        deadline: Instant,
-        limit: Duration,
-        stop: &'a dyn Fn() -> bool,
-        who: &'a str,
-    ) -> Watch<'a> {
-        Watch { deadline, limit, grace: Duration::ZERO, stop, who }
+    /// For `limit` from now.
+    pub(crate) fn new(limit: Duration, stop: &'a dyn Fn() -> bool, who: &'a str) -> Watch<'a> {
+        Watch { deadline: Instant::now() + limit, limit, grace: Duration::ZERO, stop, who }
     }
 
     pub(crate) fn next(&self, given: &Receiver<Given>) -> Next {

@@ -27,13 +27,13 @@ pub(crate) fn run(
 ) -> Result<Value, HostError> {
     let (sender, given) = sync_channel(WAITING);
     let stop = Arc::new(AtomicBool::new(false));
-    let (registry, reported) = (registry.clone(), Arc::clone(&stop));
+    let (registry, asked_to_end) = (registry.clone(), Arc::clone(&stop));
     let work = move || {
         let mut give = |message| {
             let sent = sender.send(Ok(Incoming::Message(message)));
             sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
         };
-        let stopped = || reported.load(Ordering::Relaxed);
+        let stopped = || asked_to_end.load(Ordering::Relaxed);
         let done = catch_unwind(AssertUnwindSafe(|| {
             registry.work(kind, job, &mut Outlet::new(&mut give, &stopped))
         }));
