@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test build drivers fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
+.PHONY: help run test lint build drivers fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -20,10 +20,12 @@ run: ## measure with every study at a quick scale (4 minutes) and write a report
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) run
 
-test: ## what each change is held to (under 20 minutes from nothing on two processors)
+test: ## formatting and all tests (under 20 minutes from nothing on two processors)
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory fmt clippy unit
+	@$(MAKE) --no-print-directory fmt unit
 	@echo 'make test: passed'
+
+lint: fmt clippy doc ## formatting, clippy and documentation (9 minutes from nothing)
 
 build: ## the program, optimised
 	@scripts/setup.sh run

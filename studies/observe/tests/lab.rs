@@ -11,7 +11,7 @@ use observe::Lab;
 use observe::truth::{Population, Said, Scenario};
 use record::{Finished, Manifest, Recorder, Run};
 use serde_json::{Value, json};
-use study::{End, Options, Session, Study, Watcher};
+use study::{End, Findings as _, Options, Session, Study, Watcher};
 
 /// Follows, and stops after so many batches.
 struct Follower {
@@ -90,7 +90,34 @@ fn records_agree_with_the_logs() -> TestResult {
     }
     assert_eq!(said.findings.handshakes as usize, made);
     assert_eq!(connections(&run).len(), made);
+    samples_keep_what_was_offered(&said);
     Ok(())
+}
+
+/// What clients offered, alerts and frames are read from the samples alone.
+fn samples_keep_what_was_offered(said: &Said) {
+    let (findings, populations) = (&said.findings, Population::ALL.len() as u64);
+    let count = |chosen: fn(&Scenario) -> bool| {
+        Scenario::ALL.iter().filter(|scenario| chosen(scenario)).count() as u64 * populations
+    };
+    let early = count(|scenario| *scenario == Scenario::Tls13ZeroRtt);
+    assert!(early > 0 && findings.offers.early_data_offered >= early, "{:?}", findings.offers);
+    let retries = count(|scenario| *scenario == Scenario::Tls13HelloRetry);
+    assert_eq!(findings.offers.hello_retry, retries);
+    let failed = count(|scenario| scenario.class() == tracker::Class::Failed);
+    assert_eq!(findings.failures.total, failed);
+    assert!(findings.alerts.total > 0 && findings.suites.total > 0 && findings.groups.total > 0);
+    // A TCP connection with TLS has more than ten frames, and no connection has fewer than four.
+    assert!(findings.frames.frames > 4 * findings.handshakes, "{:?}", findings.frames);
+    let sections = said.sections().unwrap();
+    for id in ["offers", "failures"] {
+        assert!(sections.iter().any(|section| section.id == id), "{id}");
+    }
+    assert!(said.tables().iter().any(|table| table.caption == "What was seen"));
+    let json = said.json().unwrap();
+    assert_eq!(json["observe"]["findings"]["frames"]["lost"], Value::Null);
+    assert!(json["observe"]["findings"]["without_tls"].is_null());
+    assert!(json["observe"]["findings"]["offers"]["hello_retry"].as_u64() == Some(retries));
 }
 
 /// A stop ends it with what was made by then; what is resumed makes the others, and none twice.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lab::{CaptureOptions, Node};
 use packet::clock::RealtimeOffset;
-use tracker::{Connection, Limits, LinkType, Tracker};
+use tracker::{Connection, Counters, Limits, LinkType, Tracker};
 
 use crate::Error;
 
@@ -43,6 +43,12 @@ impl Capture {
     #[must_use]
     pub fn followed(&self) -> u64 {
         self.tracker().counters().followed
+    }
+
+    /// What was captured until now, by what it is.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        *self.tracker().counters()
     }
 
     /// The connections seen since they were last asked for, those that go on too: a later record has

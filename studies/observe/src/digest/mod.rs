@@ -3,6 +3,7 @@
 mod cell;
 mod client_rtts;
 mod kept;
+mod messages;
 mod names;
 mod options;
 mod over_time;
@@ -24,11 +25,12 @@ pub use options::{Options, OptionsError};
 pub use tallies::{Frames, Offers};
 
 pub(crate) use cell::{Cell, Measured};
+pub(crate) use messages::Messages;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use top::{Entry, Top};
 
-use names::{alert_name, bounded, failure, network, offers_tls13, resumption_in_vain, set};
+use names::{bounded, network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
 use spread::Mould;
 use top::Add;
@@ -206,15 +208,12 @@ impl Digest {
 
     /// Adds what a tracker counted: once, when it has seen all.
     pub fn count_frames(&mut self, counters: &tracker::Counters) {
-        self.frames.add(&Frames {
-            frames: counters.frames,
-            other: counters.other,
-            fragments: counters.fragments,
-            quic_unread: counters.quic_unread,
-            stray: counters.stray,
-            dropped_connections: counters.dropped,
-            lost: 0,
-        });
+        self.frames.add(&Frames::from(counters));
+    }
+
+    /// Adds frames that were counted before.
+    pub(crate) fn add_frames(&mut self, frames: &Frames) {
+        self.frames.add(frames);
     }
 
     /// Adds QUIC connections of versions that were not read, by the versions' names.
@@ -244,10 +243,7 @@ impl Digest {
             return;
         };
         let kind = Kind::of(connection, tls);
-        self.count_offers(tls, class);
-        if class == Class::Failed {
-            self.failures.count(failure(connection, tls));
-        }
+        self.count_messages(&Messages::of(connection, tls, class));
         let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
@@ -263,8 +259,11 @@ impl Digest {
     }
 
     /// Takes what a sample keeps of a record.
-    pub(crate) fn take_parts(&mut self, taken: &Taken<'_>) {
+    pub(crate) fn take_parts(&mut self, taken: &Taken<'_>, messages: Option<&Messages>) {
         self.connections += 1;
+        if let Some(messages) = messages {
+            self.count_messages(messages);
+        }
         self.take_handshake(taken);
     }
 
@@ -353,48 +352,6 @@ impl Digest {
         let doubtful = !reasons.iter().all(|reason| OF_QUIC.contains(&reason.as_str()));
         self.doubtful_records += u64::from(doubtful);
         doubtful
-    }
-
-    fn count_offers(&mut self, tls: &TlsFacts, class: Class) {
-        for version in &tls.versions_offered {
-            self.offered_versions.count(version.0);
-        }
-        let mut versions = tls.versions_offered.clone();
-        versions.sort_unstable_by(|a, b| b.cmp(a));
-        versions.dedup();
-        self.offered_sets.count(set(&versions));
-        if let Some(suite) = tls.cipher_suite {
-            self.suites.count(suite.to_string());
-        }
-        if let Some(group) = tls.group {
-            self.groups.count(group.to_string());
-        }
-        if offers_tls13(tls) {
-            self.key_shares.count(set(&tls.key_shares));
-        }
-        for protocol in tls.alpn_offered.iter().take(32) {
-            self.alpn.count(bounded(protocol));
-        }
-        for alert in &tls.alerts {
-            let name = alert_name(alert.name, alert.description);
-            self.alerts.count((alert.from_client, name));
-        }
-        let resumed12 = matches!(tls.resumption, Resumption::Ticket | Resumption::SessionId);
-        let taken = matches!(tls.early_data, EarlyData::Accepted | EarlyData::Likely);
-        self.offers.add(&Offers {
-            psk_offered: u64::from(tls.psk_offered),
-            psk_accepted: u64::from(tls.psk_accepted),
-            ticket_offered: u64::from(tls.ticket_offered.is_some_and(|bytes| bytes > 0)),
-            resumed_tls12: u64::from(resumed12),
-            early_data_offered: u64::from(tls.early_data != EarlyData::NotOffered),
-            early_data_taken: u64::from(taken && class != Class::Failed),
-            early_data_rejected: u64::from(tls.early_data == EarlyData::Rejected),
-            hello_retry: u64::from(tls.hello_retry_request.is_some()),
-            ech_offered: u64::from(tls.ech_offered),
-            certificate_requested: u64::from(tls.certificate_requested == Some(true)),
-            certificate_request_hidden: u64::from(tls.certificate_requested.is_none()),
-            preceded: u64::from(tls.preceded_by > 0),
-        });
     }
 
     fn count_change(

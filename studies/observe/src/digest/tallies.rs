@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracker::Class;
 
 use super::cell::Measured;
@@ -85,7 +85,8 @@ impl Saveable {
 }
 
 /// What handshakes offered and got, counted one by one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Offers {
     /// A pre-shared key was offered (TLS 1.3).
@@ -132,7 +133,8 @@ impl Add for Offers {
 }
 
 /// What the capture itself lost or passed over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Frames {
     /// Frames taken.
@@ -149,6 +151,38 @@ pub struct Frames {
     pub dropped_connections: u64,
     /// Frames that the capture lost before they could be looked at.
     pub lost: u64,
+}
+
+impl From<&tracker::Counters> for Frames {
+    fn from(counters: &tracker::Counters) -> Frames {
+        Frames {
+            frames: counters.frames,
+            other: counters.other,
+            fragments: counters.fragments,
+            quic_unread: counters.quic_unread,
+            stray: counters.stray,
+            dropped_connections: counters.dropped,
+            lost: 0,
+        }
+    }
+}
+
+impl Frames {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub(crate) fn since(&self, earlier: &Frames) -> Frames {
+        let Frames { frames, other, fragments, quic_unread, stray, dropped_connections, lost } =
+            *self;
+        Frames {
+            frames: frames.saturating_sub(earlier.frames),
+            other: other.saturating_sub(earlier.other),
+            fragments: fragments.saturating_sub(earlier.fragments),
+            quic_unread: quic_unread.saturating_sub(earlier.quic_unread),
+            stray: stray.saturating_sub(earlier.stray),
+            dropped_connections: dropped_connections.saturating_sub(earlier.dropped_connections),
+            lost: lost.saturating_sub(earlier.lost),
+        }
+    }
 }
 
 impl Add for Frames {

@@ -43,12 +43,11 @@ impl Findings {
             tables::change_section(self),
             tables::classes_section(self),
         ]);
-        // The lab's samples do not have what clients offered, nor alerts.
-        if !self.is_of_samples() {
+        if self.has_messages() {
             sections.push(tables::offers_section(self));
         }
         sections.extend([tables::who_section(self), tables::time_section(self)]);
-        if !self.is_of_samples() {
+        if self.has_messages() {
             sections.push(tables::failures_section(self));
         }
         sections.push(tables::doubt_section(self));
@@ -58,6 +57,12 @@ impl Findings {
     /// Whether these are of the lab's samples, not of a capture.
     pub(crate) fn is_of_samples(&self) -> bool {
         !self.populations.is_empty()
+    }
+
+    /// Whether it is known what clients offered: samples of the lab that were recorded before
+    /// 2026-11-22 do not have it.
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.is_of_samples() || self.offered_versions.total > 0
     }
 
     /// A report of its own, without a manifest, date or command: the caller knows these.

@@ -375,19 +375,25 @@ pub(super) fn doubt(findings: &Findings) -> Table {
 
 pub(super) fn frames(findings: &Findings) -> Table {
     let frames = &findings.frames;
-    if findings.is_of_samples() {
+    let of_samples = findings.is_of_samples();
+    if of_samples && frames.frames == 0 {
         return Table::new("What was seen", Vec::new());
     }
-    let counts = [
-        ("frames", frames.frames),
-        ("lost by the capture", frames.lost),
+    // Of samples, the manifest's warnings have what the capture lost.
+    let mut counts = vec![("frames", frames.frames)];
+    if !of_samples {
+        counts.push(("lost by the capture", frames.lost));
+    }
+    counts.extend([
         ("neither TCP nor UDP over IP, or malformed", frames.other),
         ("IP fragments not put together", frames.fragments),
         ("of no connection that was followed", frames.stray),
         ("connections dropped, too many at once", frames.dropped_connections),
-        ("connections without TLS", findings.without_tls),
-        ("TLS of which too little was captured to tell", findings.untold),
-    ];
+    ]);
+    if !of_samples {
+        counts.push(("connections without TLS", findings.without_tls));
+    }
+    counts.push(("TLS of which too little was captured to tell", findings.untold));
     let mut table = Table::new("What was seen", columns(&[("What", ""), ("count", "")]));
     for (name, count) in counts {
         table.push(Row::new(vec![Cell::text(name), Cell::count(count)]));

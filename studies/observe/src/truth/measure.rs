@@ -14,7 +14,7 @@ use super::batch::{Batch, Made};
 use super::dial::Dialled;
 use super::point::{AXES, Point};
 use super::population::Population;
-use super::sample::Maker;
+use super::sample::{Maker, is_of, note_frames};
 use super::scenario::Scenario;
 use super::site::Site;
 
@@ -66,6 +66,7 @@ pub(super) fn measure(
     let mut batch = Batch::without(site.fetch_tickets(&scenarios)?);
     site.start_captures(session.captures())?;
     let mut maker = Maker::new(seed, |point, repeat| session.is_finished(point, repeat));
+    let mut frames = site.counted();
     let end = loop {
         let now: Vec<Vec<Todo>> = todo.values_mut().map(take_batch).collect();
         if now.iter().all(Vec::is_empty) {
@@ -80,9 +81,20 @@ pub(super) fn measure(
         let dials = now.iter().map(|own| own.iter().map(|one| (one.scenario, one.after)).collect());
         let dialled = site.dial(dials.collect())?;
         let made = made(&populations, now, dialled);
-        for sample in batch.settle(made, &populations, &site, &mut maker)? {
-            session.record(&sample)?;
+        let mut samples = batch.settle(made, &populations, &site, &mut maker)?;
+        for (number, counted) in site.counted().into_iter().enumerate() {
+            let (Some(population), Some(before)) =
+                (populations.get(number), frames.get_mut(number))
+            else {
+                continue;
+            };
+            let own = samples.iter_mut().find(|sample| is_of(sample, *population));
+            if let Some(sample) = own {
+                note_frames(sample, &counted.since(before));
+                *before = counted;
+            }
         }
+        samples.iter().try_for_each(|sample| session.record(sample))?;
     };
     let lost = site.finish()?;
     if lost > 0 {

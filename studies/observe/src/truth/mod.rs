@@ -28,9 +28,7 @@ pub use scenario::Scenario;
 /// The study's name in samples.
 pub const STUDY: &str = "observe";
 
-/// Findings and agreement of recorded samples: the picture, modes, difference and classes are those of
-/// the records; what clients offered is not in samples. Samples of other studies are passed over.
-/// `None` if there are none of this one.
+/// Findings and agreement of recorded samples. Samples of other studies are passed over. `None` if there are none of this one.
 ///
 /// # Errors
 /// The options make no sense.

@@ -12,7 +12,9 @@ use crate::findings::{ClassRow, Findings};
 use crate::published;
 
 /// Findings of which samples have nothing.
-const NOT_IN_SAMPLES: [&str; 12] = [
+const NOT_IN_SAMPLES: [&str; 2] = ["unread_quic", "without_tls"];
+/// Findings of which those recorded before 2026-11-22 have nothing either.
+const NOT_IN_OLDER_SAMPLES: [&str; 10] = [
     "offers",
     "offered_versions",
     "offered_sets",
@@ -23,8 +25,6 @@ const NOT_IN_SAMPLES: [&str; 12] = [
     "alerts",
     "failures",
     "frames",
-    "unread_quic",
-    "without_tls",
 ];
 
 /// What the samples say.
@@ -115,10 +115,14 @@ impl study::Findings for Said {
     fn json(&self) -> Result<Value, Problem> {
         let mut findings = serde_json::to_value(&self.findings).blame(Fault::Results)?;
         // Samples do not have these: not known is not none.
-        for name in NOT_IN_SAMPLES {
-            if let Some(field) = findings.get_mut(name) {
+        let older: &[&str] = if self.findings.has_messages() { &[] } else { &NOT_IN_OLDER_SAMPLES };
+        for name in NOT_IN_SAMPLES.iter().chain(older) {
+            if let Some(field) = findings.get_mut(*name) {
                 *field = Value::Null;
             }
+        }
+        if let Some(lost) = findings.pointer_mut("/frames/lost") {
+            *lost = Value::Null;
         }
         let agreement = serde_json::to_value(&self.agreement).blame(Fault::Results)?;
         Ok(json!({ STUDY: { "findings": findings, "agreement": agreement } }))

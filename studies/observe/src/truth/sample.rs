@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use conn::ServerRecord;
 use record::{Better, Clock, Sample, ValueKind};
+use serde::Serialize;
 use tracker::{Class, Connection};
 use units::Time;
 use wire::tls::Version;
@@ -17,7 +18,7 @@ use super::dial::Dialled;
 use super::point::{AXES, Point};
 use super::population::Population;
 use super::scenario::Scenario;
-use crate::digest::{Digest, Kind, Measured, Taken};
+use crate::digest::{Digest, Frames, Kind, Measured, Messages, Taken};
 
 /// The axis that says what the client did.
 pub(super) const VISIT: &str = "visit";
@@ -42,6 +43,8 @@ pub(super) mod label {
     pub const SERVER_NAME: &str = "server_name";
     pub const UNCERTAIN: &str = "uncertain";
     pub const UNPLANNED: &str = "unplanned";
+    pub const MESSAGES: &str = "messages";
+    pub const FRAMES: &str = "frames";
     pub const STATE: &str = "state";
     pub const RECORDED: &str = "recorded";
     pub const NOT_CAPTURED: &str = "not captured";
@@ -191,6 +194,9 @@ fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
         (label::UNCERTAIN, reasons.join(",")),
     ];
     sample.labels.extend(labels.map(|(name, text)| (name.to_owned(), text)));
+    if let (Some(tls), Some(class)) = (tls, record.class()) {
+        label_json(sample, label::MESSAGES, &Messages::of(record, tls, class));
+    }
     if class != scenario.class().name() {
         sample.outcome = outcome(Some(format!("its record says {class}")));
     }
@@ -206,6 +212,22 @@ fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
     ];
     let there = |(name, value): (&str, Option<f64>)| Some((name.to_owned(), value?));
     sample.values.extend(values.into_iter().filter_map(there));
+}
+
+/// Whether a sample is of this population's clients.
+pub(super) fn is_of(sample: &Sample, population: Population) -> bool {
+    sample.point.get("population").is_some_and(|name| name == population.name())
+}
+
+/// Puts the frames that were captured since the last batch into one of this batch's samples.
+pub(super) fn note_frames(sample: &mut Sample, frames: &Frames) {
+    label_json(sample, label::FRAMES, frames);
+}
+
+/// Plain numbers, texts and lists are always JSON.
+fn label_json(sample: &mut Sample, name: &str, value: &impl Serialize) {
+    let text = serde_json::to_string(value).ok();
+    sample.labels.extend(text.map(|text| (name.to_owned(), text)));
 }
 
 /// How much later each step is in the logs. Of QUIC the packets behind the handshake are opaque.
@@ -253,12 +275,14 @@ fn unplanned(dialled: &Dialled) -> Option<String> {
     }
 }
 
-/// Puts samples of some populations into a digest again, as far as they tell: times, versions, classes,
-/// names. What clients offered is not among it.
+/// Puts samples of some populations into a digest again.
 pub(super) fn digest_again(samples: &[Sample], digest: &mut Digest, of: impl Fn(&str) -> bool) {
     let population = |sample: &Sample| sample.point.get("population").cloned().unwrap_or_default();
     for sample in samples.iter().filter(|sample| sample.study == STUDY && of(&population(sample))) {
         let text = |name: &str| sample.labels.get(name).map_or("", String::as_str);
+        if let Ok(frames) = serde_json::from_str::<Frames>(text(label::FRAMES)) {
+            digest.add_frames(&frames);
+        }
         if text(label::STATE) != label::RECORDED {
             continue;
         }
@@ -273,7 +297,8 @@ pub(super) fn digest_again(samples: &[Sample], digest: &mut Digest, of: impl Fn(
         let client: Option<SocketAddr> = text(label::CLIENT).parse().ok();
         let Some(client) = client else { continue };
         let began = number(value::BEGAN).and_then(|s| Duration::try_from_secs_f64(s).ok());
-        digest.take_parts(&Taken {
+        let messages: Option<Messages> = serde_json::from_str(text(label::MESSAGES)).ok();
+        let taken = Taken {
             kind: Kind { quic, version },
             class,
             client,
@@ -286,6 +311,7 @@ pub(super) fn digest_again(samples: &[Sample], digest: &mut Digest, of: impl Fn(
                 think: time(value::THINK),
                 round_trip: time(value::RTT),
             },
-        });
+        };
+        digest.take_parts(&taken, messages.as_ref());
     }
 }

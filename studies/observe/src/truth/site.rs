@@ -18,6 +18,7 @@ use super::batch::{Ends, Logged};
 use super::dial::{Dial, Dialled};
 use super::population::Population;
 use super::scenario::Scenario;
+use crate::digest::Frames;
 
 /// How long any attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -110,6 +111,11 @@ impl Site {
     /// Frames of connections that were captured until now.
     pub(super) fn frames(&self) -> u64 {
         self.captures.iter().map(Capture::followed).sum()
+    }
+
+    /// What each population's capture has counted until now, in the order of the populations.
+    pub(super) fn counted(&self) -> Vec<Frames> {
+        self.captures.iter().map(|capture| Frames::from(&capture.counters())).collect()
     }
 
     /// Each population's records since they were last asked for, of connections that go on too.
