@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
     arp, capwap, cooked, dtls, ethernet, geneve, gre, gtpu, icmpv4, icmpv6, ipv4, ipv6, mpls, ppp,
-    pppoe, quic, tcp, tls, udp, vlan, vxlan,
+    pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -232,5 +232,36 @@ pub fn quic(bytes: &[u8]) {
 pub fn quic_frames(bytes: &[u8]) {
     for frame in quic::frame::Frames::new(bytes) {
         black_box(frame.is_ok());
+    }
+}
+
+/// Any bytes as SPDY frames, and the data of those with a header block as an uncompressed one.
+pub fn spdy_frames(bytes: &[u8]) {
+    let mut out = Vec::new();
+    for frame in spdy::Frames::new(bytes).flatten() {
+        match frame {
+            spdy::Frame::SynStream { block, .. }
+            | spdy::Frame::SynReply { block, .. }
+            | spdy::Frame::Headers { block, .. } => spdy_block(block),
+            spdy::Frame::Settings { entries, .. } => {
+                black_box(entries.iter().map(|entry| entry.value).max());
+            }
+            _ => {}
+        }
+        out.clear();
+        if frame.emit(&mut out).is_ok() {
+            let again = spdy::Frames::new(&out).next();
+            assert!(again == Some(Ok(frame)), "{frame:?} is read back as {again:?}");
+        }
+    }
+}
+
+/// Any bytes as a name/value header block.
+pub fn spdy_block(bytes: &[u8]) {
+    if let Ok(headers) = spdy::Headers::from_block(bytes.to_vec()) {
+        let walked =
+            headers.iter().map(|(name, value)| (name, spdy::values(value).count())).count();
+        assert!(walked == headers.len(), "as many headers as it says");
+        black_box((headers.get(":path"), headers.is_empty()));
     }
 }

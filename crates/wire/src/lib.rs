@@ -26,6 +26,7 @@
 //! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
 //! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
+//! | [`spdy`] | frames of SPDY/3 and 3.1, name/value header blocks | SPDY Protocol, drafts 3 and 3.1 |
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -53,6 +54,7 @@ pub mod ppp;
 pub mod pppoe;
 pub mod quic;
 mod reader;
+pub mod spdy;
 pub mod tcp;
 pub mod tls;
 pub mod udp;
