@@ -41,6 +41,8 @@ pub enum Need {
     Cc,
     /// The program `valgrind`.
     Valgrind,
+    /// Node, with the modules that `scripts/node-judges.sh` installs.
+    Node,
     /// What has to be built or fetched first and is named by a variable of the environment.
     Named,
     /// What only another kernel or another user could do: `all` does not demand it.
@@ -48,7 +50,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 15] = [
+    const ALL: [(Need, &'static str); 16] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -62,6 +64,7 @@ impl Need {
         (Need::UtilLinux, "util-linux"),
         (Need::Cc, "cc"),
         (Need::Valgrind, "valgrind"),
+        (Need::Node, "node"),
         (Need::Named, "named"),
         (Need::Host, "host"),
     ];
@@ -79,6 +82,7 @@ impl Need {
             "setpriv" | "unshare" | "mount" | "script" => Need::UtilLinux,
             "cc" => Need::Cc,
             "valgrind" => Need::Valgrind,
+            "node" | "npm" => Need::Node,
             _ => Need::Host,
         }
     }
