@@ -136,3 +136,45 @@ fn compress(mut bytes: &[u8]) -> Vec<u8> {
     out.extend_from_slice(bytes);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_keep_the_session_s_word(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            session(&bytes);
+        }
+
+        #[test]
+        fn any_frames_keep_the_session_s_word(
+            choice: u8,
+            frames in proptest::collection::vec(
+                (prop::option::of(1u8..11), 0u32..8, 0u8..4, proptest::collection::vec(0u8..9, 0..40)), 0..60,
+            ),
+        ) {
+            let mut bytes = vec![choice | 4];
+            for (kind, stream, flags, data) in frames {
+                let block = [0, 0, 0, 1, 0, 0, 0, 1, b'a', 0, 0, 0, 1, b'b'];
+                let id = stream.to_be_bytes();
+                let data = match kind {
+                    Some(1) => [&id[..], &[0, 0, 0, data.len() as u8 % 4, 0, 0], &block].concat(),
+                    Some(2 | 8) => [&id[..], &block].concat(),
+                    Some(3 | 7 | 9) => [&id[..], &[0, 0, data.len() as u8, flags]].concat(),
+                    Some(4) => [&[0, 0, 0, 1, 0, 0, 0, 7, 0, 0][..], &id[2..], &[][..]].concat(),
+                    Some(6) => id.to_vec(),
+                    _ => data,
+                };
+                match kind {
+                    Some(kind) => bytes.extend([0x80, 3, 0, kind]),
+                    None => bytes.extend(id),
+                }
+                bytes.extend([flags, 0, 0, data.len() as u8]);
+                bytes.extend(data);
+            }
+            session(&bytes);
+        }
+    }
+}
