@@ -1,0 +1,328 @@
+//! What the entries of a HAR file say of who told of whom.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use units::{Bytes, Delay};
+use url::Url;
+
+use crate::cache::Storage;
+use crate::check::short;
+use crate::har::view::{Entry, Number};
+use crate::har::{HarError, Read};
+use crate::page::{Caching, Found, Kind, Object, ObjectId, Page, Urgency};
+use crate::share::Share;
+use crate::text::Hosts;
+
+/// An entry that is an object of the page.
+struct Fetched {
+    /// Its place in the file, for messages.
+    entry: usize,
+    /// Nanoseconds since 1970; of an entry without a date, those of the one before.
+    started: i128,
+    /// When its body began to come, and when it was there.
+    body: (i128, i128),
+    /// Without its fragment.
+    url: String,
+    kind: Kind,
+    redirect: Option<String>,
+    initiator: Option<String>,
+    object: Object,
+}
+
+/// The page of these entries.
+pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
+    let all = entries.len();
+    let mut hosts = Hosts::default();
+    let mut fetched = Vec::new();
+    let mut last = 0;
+    for (at, entry) in entries.into_iter().enumerate() {
+        if let Some(one) = fetched_of(at, entry, last, &mut hosts)? {
+            last = one.started;
+            fetched.push(one);
+        }
+    }
+    let skipped = all - fetched.len();
+    fetched.sort_by_key(|one| one.started);
+    let is_root = |one: &Fetched| one.kind == Kind::Document;
+    let Some(root) = fetched.iter().position(is_root).or((!fetched.is_empty()).then_some(0)) else {
+        return Err(HarError::Nothing(skipped));
+    };
+    let parents = parents(&fetched, root);
+    let mut paths = HashSet::new();
+    let mut objects = Vec::with_capacity(fetched.len());
+    for (at, one) in fetched.iter().enumerate() {
+        let mut object = one.object.clone();
+        object.path = distinct(object.host.0, object.path, at, &mut paths);
+        object.found = parents
+            .get(at)
+            .copied()
+            .flatten()
+            .and_then(|parent| Some(found(parent, fetched.get(parent)?, one)));
+        object.blocking =
+            object.blocking && object.found.is_some_and(|found| found.by.index() == root);
+        objects.push(object);
+    }
+    let page = Page::new(name, hosts.names, objects).map_err(|error| by_entry(error, &fetched))?;
+    Ok(Read { page, skipped })
+}
+
+/// An error that counts entries as the file does.
+fn by_entry(error: crate::error::PageError, fetched: &[Fetched]) -> HarError {
+    use crate::error::PageError as E;
+    let entry = |at: usize| fetched.get(at).map_or(at, |one| one.entry);
+    HarError::Page(match error {
+        E::Cycle { object } => E::Cycle { object: entry(object) },
+        E::TooLate { object } => E::TooLate { object: entry(object) },
+        E::BadPath { object, path } => E::BadPath { object: entry(object), path },
+        E::RequestTooLarge { object } => E::RequestTooLarge { object: entry(object) },
+        other => other,
+    })
+}
+
+/// An entry as an object; `None` if it was not fetched by HTTP, or never answered.
+fn fetched_of(
+    at: usize,
+    entry: Entry,
+    last: i128,
+    hosts: &mut Hosts,
+) -> Result<Option<Fetched>, HarError> {
+    let Ok(mut url) = Url::parse(&entry.request.url.0) else { return Ok(None) };
+    let status = entry.response.status.0.unwrap_or(0.0);
+    if !matches!(url.scheme(), "http" | "https") || !(100.0..600.0).contains(&status) {
+        return Ok(None);
+    }
+    let Some(host) = host_name(&url) else { return Ok(None) };
+    url.set_fragment(None);
+    let redirect = (300.0..400.0).contains(&status).then_some(&entry.response.redirect.0);
+    let redirect = redirect.filter(|to| !to.is_empty()).and_then(|to| url.join(to).ok());
+    let (started, body) = times(at, &entry, last)?;
+    let kind = kind(&entry, &url);
+    let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
+    let mut object = Object::new(hosts.number(&host), path, kind, Bytes(body_size(at, &entry)?));
+    let post = matches!(entry.request.method.0.as_str(), "POST" | "PUT" | "PATCH");
+    object.upload = match post {
+        true => Some(Bytes(size(at, entry.request.body_size)?.unwrap_or(0))),
+        false => None,
+    };
+    object.request_extra = Bytes(entry.request.headers.cookies);
+    // Chromium: a script or style that rendering waits for is at least high.
+    let high = matches!(entry.priority.0.as_str(), "VeryHigh" | "High");
+    object.blocking = high && matches!(kind, Kind::Style | Kind::Script);
+    object.urgency = urgency(&entry.priority.0);
+    object.caching = caching(&entry);
+    let initiator = [Some(entry.initiator.url.0), entry.initiator.stack.frames.0];
+    let initiator = initiator.into_iter().flatten().find(|url| !url.is_empty());
+    let without_fragment = |url: String| url.split('#').next().unwrap_or_default().to_owned();
+    Ok(Some(Fetched {
+        entry: at,
+        started,
+        body,
+        url: url.into(),
+        kind,
+        redirect: redirect.map(|to| without_fragment(to.into())),
+        initiator: initiator.map(without_fragment),
+        object,
+    }))
+}
+
+/// A host's name as a page has it, with the port before it if it is not the usual one.
+fn host_name(url: &Url) -> Option<String> {
+    let letter = |c: char| {
+        let c = c.to_ascii_lowercase();
+        if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }
+    };
+    let name: String = url.host_str()?.chars().map(letter).collect();
+    let label = |label: &str| label.trim_matches('-').chars().take(63).collect::<String>();
+    let labels: Vec<String> =
+        name.split('.').map(label).filter(|label| !label.is_empty()).collect();
+    let name = labels.join(".");
+    match url.port() {
+        Some(port) => Some(format!("port-{port}.{name}")),
+        None => Some(name),
+    }
+}
+
+/// When it began, and when its body began and ended to come, in nanoseconds.
+fn times(at: usize, entry: &Entry, last: i128) -> Result<(i128, (i128, i128)), HarError> {
+    let bad = |field, value: &dyn std::fmt::Display| HarError::BadTime {
+        entry: at,
+        field,
+        value: short(&value.to_string()),
+    };
+    let started = match entry.started.0.as_str() {
+        "" => last,
+        text => match text.parse::<Timestamp>() {
+            Ok(time) => time.as_nanosecond(),
+            Err(_) => return Err(bad("startedDateTime", &text)),
+        },
+    };
+    // Milliseconds; a day at most, and -1 where something does not apply.
+    let span = |field, number: Number| match number.0 {
+        None => Ok(0),
+        Some(value) if value == -1.0 => Ok(0),
+        Some(value) if (0.0..=86_400_000.0).contains(&value) => Ok((value * 1e6) as i128),
+        Some(value) => Err(bad(field, &value)),
+    };
+    let ended = started + span("time", entry.time)?;
+    let receive = span("timings.receive", entry.timings.receive)?;
+    Ok((started, ((ended - receive).max(started), ended)))
+}
+
+/// A number of bytes; `None` where the file does not know it, which HAR writes as -1.
+fn size(at: usize, number: Number) -> Result<Option<u64>, HarError> {
+    match number.0 {
+        None => Ok(None),
+        Some(value) if value == -1.0 => Ok(None),
+        Some(value) if (0.0..=Page::MAX_BYTES as f64).contains(&value) => Ok(Some(value as u64)),
+        Some(value) => Err(HarError::BadSize { entry: at, value: value.to_string() }),
+    }
+}
+
+/// The bytes of a body: those of transfer; of what came from a cache, those of its content.
+fn body_size(at: usize, entry: &Entry) -> Result<u64, HarError> {
+    let response = &entry.response;
+    let content = size(at, response.content.size)?;
+    let (body, transfer) = (size(at, response.body_size)?, size(at, response.transfer_size)?);
+    let head = size(at, response.headers_size)?.unwrap_or(0);
+    let cached = !entry.from_cache.0.is_empty() || response.status.0 == Some(304.0);
+    let network = body.or(transfer.map(|all| all.saturating_sub(head)));
+    let (first, second) = if cached { (content, network) } else { (network, content) };
+    // A body of none with content came from a cache too, though nothing says so.
+    Ok(first.filter(|bytes| *bytes > 0).or(second).or(first).unwrap_or(0))
+}
+
+fn kind(entry: &Entry, url: &Url) -> Kind {
+    let named = match entry.resource_type.0.as_str() {
+        "document" => Some(Kind::Document),
+        "stylesheet" => Some(Kind::Style),
+        "script" => Some(Kind::Script),
+        "image" => Some(Kind::Image),
+        "font" => Some(Kind::Font),
+        "xhr" | "fetch" | "ping" | "eventsource" => Some(Kind::Fetch),
+        _ => None,
+    };
+    named.or_else(|| of_mime(&entry.response.content.mime.0)).unwrap_or_else(|| of_path(url.path()))
+}
+
+/// A kind by media type; `None` if that says nothing.
+fn of_mime(mime: &str) -> Option<Kind> {
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match mime.as_str() {
+        "text/html" | "application/xhtml+xml" => Some(Kind::Document),
+        "text/css" => Some(Kind::Style),
+        "application/json" | "text/event-stream" => Some(Kind::Fetch),
+        _ if mime.ends_with("javascript") || mime.ends_with("ecmascript") => Some(Kind::Script),
+        _ if mime.starts_with("image/") => Some(Kind::Image),
+        _ if mime.starts_with("font/") || mime.contains("font-") => Some(Kind::Font),
+        _ => None,
+    }
+}
+
+/// A kind by the ending of a path.
+pub(crate) fn of_path(path: &str) -> Kind {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    match ending.as_str() {
+        "html" | "htm" | "xhtml" => Kind::Document,
+        "css" => Kind::Style,
+        "js" | "mjs" => Kind::Script,
+        "png" | "gif" | "jpg" | "jpeg" | "webp" | "avif" | "svg" | "ico" => Kind::Image,
+        "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
+        "json" => Kind::Fetch,
+        _ => Kind::Other,
+    }
+}
+
+/// Chromium's priority as an urgency (net/quic/quic_http_utils.cc).
+fn urgency(priority: &str) -> Option<Urgency> {
+    let names = ["VeryHigh", "High", "Medium", "Low", "VeryLow"];
+    let value = names.iter().position(|name| *name == priority)?;
+    Urgency::new(value as u8)
+}
+
+fn caching(entry: &Entry) -> Caching {
+    let fields = &entry.response.headers;
+    let storage = Storage::of_fields(
+        fields.cache_control.as_deref(),
+        fields.etag.as_deref(),
+        fields.last_modified.as_deref(),
+    );
+    match storage {
+        None => Caching::Never,
+        Some(Storage { fresh_for, validator }) => {
+            Caching::Stored { fresh_for: fresh_for.into(), validator: validator.is_some() }
+        }
+    }
+}
+
+/// What tells of each entry; `None` for the root alone.
+fn parents(fetched: &[Fetched], root: usize) -> Vec<Option<usize>> {
+    let mut by_url: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut redirects: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, one) in fetched.iter().enumerate() {
+        by_url.entry(&one.url).or_default().push(at);
+        if let Some(to) = &one.redirect {
+            redirects.entry(to).or_default().push(at);
+        }
+    }
+    // The last of a list before an entry.
+    let before = |list: &[usize], at: usize| list.iter().rev().find(|other| **other < at).copied();
+    let parent = |at: usize, one: &Fetched| {
+        if at == root {
+            return None;
+        }
+        let redirect = redirects.get(one.url.as_str()).and_then(|list| before(list, at));
+        if redirect.is_some() {
+            return redirect;
+        }
+        if let Some(list) = one.initiator.as_ref().and_then(|url| by_url.get(url.as_str())) {
+            // One that began later cannot be: where nothing else is there the page says so.
+            let by = before(list, at).or_else(|| list.iter().find(|other| **other != at).copied());
+            if by.is_some() {
+                return by;
+            }
+        }
+        let by_kind = match one.kind {
+            Kind::Font => latest(fetched, at, Kind::Style),
+            Kind::Fetch => latest(fetched, at, Kind::Script),
+            _ => None,
+        };
+        Some(by_kind.unwrap_or(root))
+    };
+    fetched.iter().enumerate().map(|(at, one)| parent(at, one)).collect()
+}
+
+/// The entry of this kind that was there last before another began.
+fn latest(fetched: &[Fetched], at: usize, kind: Kind) -> Option<usize> {
+    let one = fetched.get(at)?;
+    // Whoever is looked for is near: this bounds what a hostile file costs.
+    let near = fetched.iter().enumerate().take(at).rev().take(1_000);
+    let there = near.filter(|(_, other)| other.kind == kind && other.body.1 <= one.started);
+    there.max_by_key(|(_, other)| other.body.1).map(|(other, _)| other)
+}
+
+/// When an entry was found: by how much of its parent had come, and what was computed after it.
+fn found(by: usize, parent: &Fetched, one: &Fetched) -> Found {
+    let (begin, end) = parent.body;
+    let after = if parent.redirect.is_some() || one.started >= end {
+        Share::ALL
+    } else {
+        let share = (one.started - begin).max(0) as f64 / (end - begin).max(1) as f64;
+        Share::new(share.min(1.0)).unwrap_or(Share::ALL)
+    };
+    let nanos = u64::try_from(one.started - end).unwrap_or(0);
+    Found { by: ObjectId(by as u32), after, delay: Delay::from(Duration::from_nanos(nanos)) }
+}
+
+/// The path with a query more where another object has it already.
+fn distinct(host: u32, path: String, at: usize, paths: &mut HashSet<(u32, String)>) -> String {
+    if paths.insert((host, path.clone())) {
+        return path;
+    }
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let path = format!("{path}{separator}again={at}");
+    paths.insert((host, path.clone()));
+    path
+}

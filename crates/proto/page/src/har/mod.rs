@@ -1,0 +1,108 @@
+//! HAR 1.2 ("HTTP Archive"), as browsers save it: read as a page, and written of a load.
+
+mod graph;
+mod view;
+mod write;
+
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
+use thiserror::Error;
+
+use crate::error::PageError;
+use crate::page::Page;
+
+pub(crate) use graph::of_path as kind_of_path;
+pub use write::{About, write};
+
+/// Most bytes of a HAR file: 256 MiB. Those with bodies in them are large.
+pub const MAX_TEXT: usize = 256 << 20;
+
+/// A HAR text that makes no page.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HarError {
+    /// More than [`MAX_TEXT`].
+    #[error("the HAR file has {0} bytes")]
+    TooLong(usize),
+    /// It is no JSON, is nested too deeply, or has not what a HAR file must have; says where.
+    #[error("the HAR file cannot be read: {0}")]
+    Json(String),
+    /// More entries than a page may have objects.
+    #[error("the HAR file has more than {} entries", Page::MAX_OBJECTS)]
+    TooManyEntries,
+    /// A time or a date that cannot be. Entries are counted from 0.
+    #[error("{field} of entry {entry} is {value}")]
+    BadTime {
+        /// Which entry.
+        entry: usize,
+        /// Which field.
+        field: &'static str,
+        /// What it is, cut.
+        value: String,
+    },
+    /// A size that cannot be.
+    #[error("the response of entry {entry} has {value} bytes")]
+    BadSize {
+        /// Which entry.
+        entry: usize,
+        /// What it is.
+        value: String,
+    },
+    /// No entry is an answered request by HTTP.
+    #[error("the HAR file has no answered request by http or https ({0} others)")]
+    Nothing(usize),
+    /// What its entries say makes no page.
+    #[error("the HAR file makes no page: {0}")]
+    Page(#[from] PageError),
+}
+
+impl Explain for HarError {
+    fn fault(&self) -> Fault {
+        Fault::Caller
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            HarError::TooLong(_) => "save it without content",
+            HarError::Json(_) => "save it again as HAR 1.2 with the browser's developer tools",
+            HarError::TooManyEntries => "save the load of one page",
+            HarError::BadTime { .. } | HarError::BadSize { .. } => "correct the entry or remove it",
+            HarError::Nothing(_) => "save it after the page was loaded from a server",
+            HarError::Page(PageError::TooLate { .. }) => {
+                "save the load of one page, without what came minutes later"
+            }
+            HarError::Page(error) => return error.remedy(),
+        };
+        Some(remedy.into())
+    }
+}
+
+/// A page read from a HAR file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The page.
+    pub page: Page,
+    /// Entries that were left out: `data:` and other URLs that are not of HTTP, and requests without
+    /// an answer.
+    pub skipped: usize,
+}
+
+/// Reads the page of a HAR file.
+///
+/// What tells of what: a redirect of where it leads, else what Chromium notes as `_initiator`, else by
+/// order of time and kind: a font by the last style sheet that was there before, what a script asks
+/// for by the last script, everything else by the document. How much of it had come, and how long the
+/// computation took, follow from the times. Sizes are those of transfer where they are given, else of
+/// content; of what came from a cache, those of content. The names of hosts are those of the URLs,
+/// with the port before it if it is not the usual one; `http` and `https` are not told apart, and of
+/// two entries with one URL the second gets a query more.
+///
+/// # Errors
+/// Says what is wrong with the text, or why it makes no page.
+pub fn read(name: &str, text: &str) -> Result<Read, HarError> {
+    if text.len() > MAX_TEXT {
+        return Err(HarError::TooLong(text.len()));
+    }
+    let entries = view::entries(text)?;
+    graph::page(name, entries)
+}

@@ -1,0 +1,285 @@
+//! What is looked at in a HAR file: as little as makes a page, whatever else there is, and with
+//! fields missing, null or of another type than the specification's.
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::har::HarError;
+use crate::page::Page;
+
+/// Said in place of serde's error if there are too many entries.
+const TOO_MANY: &str = "too many entries";
+
+#[derive(Deserialize)]
+struct File {
+    log: Log,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    #[serde(deserialize_with = "bounded")]
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Entry {
+    #[serde(rename = "startedDateTime")]
+    pub(super) started: Text,
+    pub(super) time: Number,
+    pub(super) request: Request,
+    pub(super) response: Response,
+    pub(super) timings: Timings,
+    #[serde(rename = "_initiator")]
+    pub(super) initiator: Initiator,
+    #[serde(rename = "_priority")]
+    pub(super) priority: Text,
+    #[serde(rename = "_resourceType")]
+    pub(super) resource_type: Text,
+    #[serde(rename = "_fromCache")]
+    pub(super) from_cache: Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Request {
+    pub(super) method: Text,
+    pub(super) url: Text,
+    #[serde(rename = "bodySize")]
+    pub(super) body_size: Number,
+    pub(super) headers: Headers,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Response {
+    pub(super) status: Number,
+    pub(super) headers: Headers,
+    #[serde(rename = "headersSize")]
+    pub(super) headers_size: Number,
+    #[serde(rename = "bodySize")]
+    pub(super) body_size: Number,
+    #[serde(rename = "_transferSize")]
+    pub(super) transfer_size: Number,
+    #[serde(rename = "redirectURL")]
+    pub(super) redirect: Text,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content {
+    pub(super) size: Number,
+    #[serde(rename = "mimeType")]
+    pub(super) mime: Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Timings {
+    pub(super) receive: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Initiator {
+    pub(super) url: Text,
+    pub(super) stack: Stack,
+}
+
+/// Where a script asked for it. The stacks of what called it asynchronously are not looked at.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stack {
+    #[serde(rename = "callFrames")]
+    pub(super) frames: Frames,
+}
+
+/// The first URL among the frames of a stack.
+#[derive(Debug, Default)]
+pub(super) struct Frames(pub(super) Option<String>);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Frame {
+    url: Text,
+}
+
+/// The fields of a head that matter to a cache, and the size of cookies.
+#[derive(Debug, Default)]
+pub(super) struct Headers {
+    pub(super) cache_control: Option<String>,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    pub(super) cookies: u64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Header {
+    name: Text,
+    value: Text,
+}
+
+/// A text; empty for anything else.
+#[derive(Debug, Default)]
+pub(super) struct Text(pub(super) String);
+
+/// A number; `None` for anything else.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Number(pub(super) Option<f64>);
+
+/// The entries of a HAR text.
+pub(super) fn entries(text: &str) -> Result<Vec<Entry>, HarError> {
+    // A byte order mark is no JSON, but some tools write one.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match serde_json::from_str::<File>(text) {
+        Ok(file) => Ok(file.log.entries),
+        Err(error) if error.to_string().starts_with(TOO_MANY) => Err(HarError::TooManyEntries),
+        Err(error) => Err(HarError::Json(error.to_string())),
+    }
+}
+
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
+    struct Entries;
+    impl<'de> Visitor<'de> for Entries {
+        type Value = Vec<Entry>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of entries")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Entry>, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                if entries.len() == Page::MAX_OBJECTS {
+                    return Err(serde::de::Error::custom(TOO_MANY));
+                }
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_seq(Entries)
+}
+
+/// Takes what it is looking for of any JSON value, and passes over the rest.
+trait Lenient: Default {
+    fn text(self, _: &str) -> Self {
+        self
+    }
+    fn number(self, _: f64) -> Self {
+        self
+    }
+    /// Takes the elements of a list one by one.
+    fn list<'de, A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self)
+    }
+}
+
+struct Any<T>(T);
+
+impl<'de, T: Lenient> DeserializeSeed<'de> for Any<T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Lenient> Visitor<'de> for Any<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(self.0)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(self.0.number(value as f64))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(self.0.number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(self.0.number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok(self.0.text(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(self.0)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        self.0.list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self.0)
+    }
+}
+
+macro_rules! lenient {
+    ($($type:ident),*) => {
+        $(impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Any($type::default()).deserialize(deserializer)
+            }
+        })*
+    };
+}
+
+lenient!(Text, Number, Headers, Frames);
+
+impl Lenient for Text {
+    fn text(self, text: &str) -> Text {
+        // No address of HTTP is longer than what a page takes; of a `data:` URL its begin will do.
+        Text(text.chars().take(4 * Page::MAX_PATH).collect())
+    }
+}
+
+impl Lenient for Number {
+    fn number(self, value: f64) -> Number {
+        Number(Some(value))
+    }
+}
+
+impl Lenient for Headers {
+    fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Headers, A::Error> {
+        while let Some(Header { name, value }) = list.next_element()? {
+            let slot = match name.0.to_ascii_lowercase().as_str() {
+                "cache-control" => &mut self.cache_control,
+                "etag" => &mut self.etag,
+                "last-modified" => &mut self.last_modified,
+                "cookie" => {
+                    self.cookies = self.cookies.saturating_add(value.0.len() as u64);
+                    continue;
+                }
+                _ => continue,
+            };
+            slot.get_or_insert(value.0);
+        }
+        Ok(self)
+    }
+}
+
+impl Lenient for Frames {
+    fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Frames, A::Error> {
+        while let Some(Frame { url }) = list.next_element()? {
+            if self.0.is_none() && !url.0.is_empty() {
+                self.0 = Some(url.0);
+            }
+        }
+        Ok(self)
+    }
+}

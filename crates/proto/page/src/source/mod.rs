@@ -1,0 +1,7 @@
+//! Where pages come from, besides their own text and HAR.
+
+pub mod listing;
+pub mod paper;
+
+mod make;
+mod markup;
