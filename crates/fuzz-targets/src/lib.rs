@@ -47,6 +47,8 @@ pub const TARGETS: &[Target] = &[
     ("link_script", small::link_script),
     ("link_middlebox", linkmodel::fuzz::middlebox),
     ("link_texts", small::link_texts),
+    ("page_har", page::fuzz::har),
+    ("page_load", page::fuzz::load),
     ("results", small::results),
     ("quantities", small::quantities),
     ("tls_server", sessions::server),

@@ -88,7 +88,8 @@ impl Urgency {
 pub struct Found {
     /// The object that refers to it.
     pub by: ObjectId,
-    /// The reference has been read when this share of the other's bytes is there.
+    /// The reference has been read when this share of the other's bytes is there; if that is all of
+    /// them, when the other is complete.
     pub after: Share,
     /// Computation from then on until it can be asked for.
     pub delay: Delay,

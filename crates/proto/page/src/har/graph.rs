@@ -45,10 +45,13 @@ pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
     }
     let skipped = all - fetched.len();
     fetched.sort_by_key(|one| one.started);
-    let is_root = |one: &Fetched| one.kind == Kind::Document;
-    let Some(root) = fetched.iter().position(is_root).or((!fetched.is_empty()).then_some(0)) else {
-        return Err(HarError::Nothing(skipped));
-    };
+    let root = root(&fetched).ok_or(HarError::Nothing(skipped))?;
+    if let Some(first) = fetched.get_mut(root) {
+        // A redirect to it has no type of its own.
+        first.object.kind = Kind::Document;
+    }
+    let is_document = |one: &Fetched| one.object.kind == Kind::Document && one.redirect.is_none();
+    let document = fetched.iter().position(is_document).unwrap_or(root);
     let parents = parents(&fetched, root);
     let mut paths = HashSet::new();
     let mut objects = Vec::with_capacity(fetched.len());
@@ -60,12 +63,27 @@ pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
             .copied()
             .flatten()
             .and_then(|parent| Some(found(parent, fetched.get(parent)?, one)));
-        object.blocking =
-            object.blocking && object.found.is_some_and(|found| found.by.index() == root);
+        // What a frame waits for does not block the page.
+        let by_document = object.found.is_some_and(|found| found.by.index() == document);
+        object.blocking = object.blocking && by_document;
         objects.push(object);
     }
     let page = Page::new(name, hosts.names, objects).map_err(|error| by_entry(error, &fetched))?;
     Ok(Read { page, skipped })
+}
+
+/// With what a page begins: the first document, or what was redirected to it; any entry if there is no
+/// document.
+fn root(fetched: &[Fetched]) -> Option<usize> {
+    let document = fetched.iter().position(|one| one.kind == Kind::Document);
+    let mut root = document.or((!fetched.is_empty()).then_some(0))?;
+    for (at, one) in fetched.iter().enumerate().take(root).rev() {
+        let to = fetched.get(root).map(|one| one.url.as_str());
+        if one.redirect.as_deref() == to {
+            root = at;
+        }
+    }
+    Some(root)
 }
 
 /// An error that counts entries as the file does.

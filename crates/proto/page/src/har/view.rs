@@ -1,7 +1,10 @@
 //! What is looked at in a HAR file: as little as makes a page, whatever else there is, and with
 //! fields missing, null or of another type than the specification's.
 
+use std::marker::PhantomData;
+
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::har::HarError;
@@ -27,10 +30,13 @@ pub(super) struct Entry {
     #[serde(rename = "startedDateTime")]
     pub(super) started: Text,
     pub(super) time: Number,
+    #[serde(deserialize_with = "object")]
     pub(super) request: Request,
+    #[serde(deserialize_with = "object")]
     pub(super) response: Response,
+    #[serde(deserialize_with = "object")]
     pub(super) timings: Timings,
-    #[serde(rename = "_initiator")]
+    #[serde(rename = "_initiator", deserialize_with = "object")]
     pub(super) initiator: Initiator,
     #[serde(rename = "_priority")]
     pub(super) priority: Text,
@@ -63,6 +69,7 @@ pub(super) struct Response {
     pub(super) transfer_size: Number,
     #[serde(rename = "redirectURL")]
     pub(super) redirect: Text,
+    #[serde(deserialize_with = "object")]
     pub(super) content: Content,
 }
 
@@ -84,6 +91,7 @@ pub(super) struct Timings {
 #[serde(default)]
 pub(super) struct Initiator {
     pub(super) url: Text,
+    #[serde(deserialize_with = "object")]
     pub(super) stack: Stack,
 }
 
@@ -151,7 +159,7 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Entry>, A::Error> {
             let mut entries = Vec::new();
-            while let Some(entry) = list.next_element()? {
+            while let Some(Object(entry)) = list.next_element()? {
                 if entries.len() == Page::MAX_OBJECTS {
                     return Err(serde::de::Error::custom(TOO_MANY));
                 }
@@ -161,6 +169,66 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::
         }
     }
     deserializer.deserialize_seq(Entries)
+}
+
+/// An object; the default for anything else.
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+/// As [`object`], in a list.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Fields(PhantomData)).map(Object)
+    }
+}
+
+/// Reads the fields of an object, and passes over anything else.
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Fields<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<T, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(T::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 /// Takes what it is looking for of any JSON value, and passes over the rest.
@@ -256,7 +324,7 @@ impl Lenient for Number {
 
 impl Lenient for Headers {
     fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Headers, A::Error> {
-        while let Some(Header { name, value }) = list.next_element()? {
+        while let Some(Object(Header { name, value })) = list.next_element()? {
             let slot = match name.0.to_ascii_lowercase().as_str() {
                 "cache-control" => &mut self.cache_control,
                 "etag" => &mut self.etag,
@@ -275,7 +343,7 @@ impl Lenient for Headers {
 
 impl Lenient for Frames {
     fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Frames, A::Error> {
-        while let Some(Frame { url }) = list.next_element()? {
+        while let Some(Object(Frame { url })) = list.next_element()? {
             if self.0.is_none() && !url.0.is_empty() {
                 self.0 = Some(url.0);
             }

@@ -56,8 +56,8 @@ struct ObjectState {
     delayable: bool,
     /// Whether the connection that it was sent on had carried a request before.
     on_reused: bool,
-    /// It is sent on connections opened from then on only: it failed on an older one.
-    not_before: Option<Time>,
+    /// It wants a new connection: it failed on one that was used before.
+    wants_new: bool,
     /// What a stored response is checked by.
     validator: Option<Validator>,
     storage: Option<Storage>,

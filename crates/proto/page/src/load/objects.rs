@@ -8,7 +8,7 @@ use crate::cache::{Lookup, Storage};
 use crate::load::timeline::{Failure, Outcome, Timeline};
 use crate::load::{Load, ObjectState, Phase};
 use crate::memory::ConnectionId;
-use crate::page::{Object, ObjectId};
+use crate::page::{Found, Object, ObjectId};
 use crate::policy::Policy;
 
 /// Most times that an object is asked for: once more where the first was of no effect.
@@ -16,14 +16,17 @@ const MOST_REQUESTS: u32 = 2;
 
 impl ObjectState {
     pub(super) fn new(object: &Object, policy: &Policy) -> ObjectState {
+        let mut treatment = policy.treatment(object);
+        // Nothing is more important than the page itself, whatever it is.
+        treatment.held = treatment.held && object.found.is_some();
         ObjectState {
             host: object.host,
-            treatment: policy.treatment(object),
+            treatment,
             phase: Phase::Unknown,
             order: 0,
             delayable: false,
             on_reused: false,
-            not_before: None,
+            wants_new: false,
             validator: None,
             storage: None,
             told: 0,
@@ -80,7 +83,8 @@ impl Load {
         }
     }
 
-    /// Tells of the children that a body of this many bytes lets be found.
+    /// Tells of the children that a body of this many bytes lets be found. Those that need all of it
+    /// are found when it is complete, and its connection free.
     fn tell(&mut self, id: ObjectId, received: u64) {
         let page = self.page.clone();
         let Some(object) = page.object(id) else { return };
@@ -89,10 +93,12 @@ impl Load {
             let Some(state) = self.states.get_mut(id.index()) else { return };
             let Some(child) = children.get(state.told) else { return };
             let found = page.object(*child).and_then(|child| child.found);
-            let Some(found) = found.filter(|found| found.after.of(object.body.count()) <= received)
-            else {
-                return;
+            let body = object.body.count();
+            let enough = |found: &Found| {
+                let needed = found.after.of(body);
+                received == u64::MAX || (needed <= received && needed < body)
             };
+            let Some(found) = found.filter(enough) else { return };
             state.told += 1;
             self.find(*child, found.delay);
         }
@@ -170,7 +176,6 @@ impl Load {
     /// A request failed: it is sent again where the first cannot have had an effect, else the object
     /// has failed.
     pub(super) fn fail_or_retry(&mut self, id: ObjectId, refused: bool) {
-        let now = self.now;
         let Some(state) = self.under_way(id) else { return };
         // A server may close an idle connection just as a request is sent on it: both browsers then
         // send it once more on a new one, whatever its method, as long as nothing was answered
@@ -181,9 +186,7 @@ impl Load {
         if !again {
             return self.end(id, Outcome::Failed(Failure::Request));
         }
-        if !refused {
-            state.not_before = Some(now);
-        }
+        state.wants_new = !refused;
         state.phase = Phase::Queued;
         state.timeline.sent = None;
         let (host, place) = (state.host, (state.treatment.urgency, state.order, id));
@@ -195,6 +198,10 @@ impl Load {
 
     pub(super) fn on_failed(&mut self, id: ObjectId, refused: bool) -> Option<()> {
         let connection = self.under_way(id)?.timeline.connection?;
+        if self.pool.get(connection)?.is_multiplexed() {
+            // The connection is there: what failed is this request (RFC 9113 §8.7).
+            self.under_way(id)?.on_reused = false;
+        }
         self.fail_or_retry(id, refused);
         self.leave(id, connection, false);
         Some(())

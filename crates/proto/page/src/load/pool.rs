@@ -38,17 +38,24 @@ impl Connection {
         matches!(self.carries, Carries::Many { .. })
     }
 
-    /// Whether it can carry one request more, which may not use one opened before `not_before`.
-    fn has_room(&self, not_before: Option<Time>) -> bool {
+    /// Whether it can carry one request more, which may want a new one.
+    fn has_room(&self, new: bool) -> bool {
         let limit = match self.carries {
             Carries::One => 1,
             Carries::Many { limit } => limit,
         };
-        self.state == State::Ready && self.active.len() < limit && self.is_new_enough(not_before)
+        self.state == State::Ready && self.active.len() < limit && self.is_usable(new)
     }
 
-    fn is_new_enough(&self, not_before: Option<Time>) -> bool {
-        not_before.is_none_or(|not_before| !self.timeline.kept && self.opened >= not_before)
+    /// Whether it may carry a request that failed on a connection closed while idle: on one that was
+    /// idle itself the same may happen.
+    fn is_usable(&self, new: bool) -> bool {
+        !new || self.is_multiplexed() || !self.is_reused()
+    }
+
+    /// Whether something is expected of it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.state == State::Opening || !self.active.is_empty()
     }
 
     /// Whether it carried a request before in its life.
@@ -115,31 +122,23 @@ impl Pool {
 
     /// A connection of the host itself that can carry a request: a multiplexed one, else the one that
     /// was idle for the shortest time.
-    pub(super) fn own_with_room(
-        &self,
-        host: HostId,
-        not_before: Option<Time>,
-    ) -> Option<ConnectionId> {
-        let with_room = self.of(host).filter(|(_, connection)| connection.has_room(not_before));
+    pub(super) fn own_with_room(&self, host: HostId, new: bool) -> Option<ConnectionId> {
+        let with_room = self.of(host).filter(|(_, connection)| connection.has_room(new));
         let best = with_room.max_by_key(|(id, connection)| {
             (connection.is_multiplexed(), connection.idle_since, std::cmp::Reverse(*id))
         });
         best.map(|(id, _)| id)
     }
 
-    /// Whether a multiplexed connection of the host itself is there, with room or not, or is being
-    /// opened to a host that is known to multiplex.
-    pub(super) fn own_multiplexed(&self, host: HostId, not_before: Option<Time>) -> bool {
-        self.of(host).any(|(_, connection)| {
-            connection.state == State::Ready
-                && connection.is_multiplexed()
-                && connection.is_new_enough(not_before)
-        })
+    /// Whether a multiplexed connection of the host itself is there, with room or not.
+    pub(super) fn own_multiplexed(&self, host: HostId) -> bool {
+        self.of(host)
+            .any(|(_, connection)| connection.state == State::Ready && connection.is_multiplexed())
     }
 
     /// Whether a connection can serve one request more.
-    pub(super) fn has_room(&self, id: ConnectionId, not_before: Option<Time>) -> bool {
-        self.get(id).is_some_and(|connection| connection.has_room(not_before))
+    pub(super) fn has_room(&self, id: ConnectionId, new: bool) -> bool {
+        self.get(id).is_some_and(|connection| connection.has_room(new))
     }
 
     /// A multiplexed connection to another host that may serve this one too: it has one of its

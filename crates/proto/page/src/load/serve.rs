@@ -108,11 +108,9 @@ impl Load {
         let Some(state) = self.hosts.get(host.index()) else { return };
         let mut next = state.queue.first().copied();
         while let Some(place) = next {
-            let not_before = self.states.get(place.2.index()).and_then(|state| state.not_before);
-            let connection = self
-                .pool
-                .own_with_room(host, not_before)
-                .or_else(|| self.shared_with_room(host, not_before));
+            let new = self.states.get(place.2.index()).is_some_and(|state| state.wants_new);
+            let own = self.pool.own_with_room(host, new);
+            let connection = own.or_else(|| self.shared_with_room(host, new));
             match connection {
                 Some(connection) => {
                     if let Some(state) = self.hosts.get_mut(host.index()) {
@@ -121,7 +119,7 @@ impl Load {
                     self.send(place.2, connection);
                 }
                 // Another may use what this one may not.
-                None if not_before.is_some() => {}
+                None if new => {}
                 None => return,
             }
             let queue = self.hosts.get(host.index()).map(|state| &state.queue);
@@ -131,7 +129,7 @@ impl Load {
     }
 
     /// A connection to another host that may serve this one and has room.
-    fn shared_with_room(&mut self, host: HostId, not_before: Option<Time>) -> Option<ConnectionId> {
+    fn shared_with_room(&mut self, host: HostId, new: bool) -> Option<ConnectionId> {
         let state = self.hosts.get_mut(host.index())?;
         let Name::Known(addresses) = &state.name else { return None };
         if !self.policy.coalesce {
@@ -144,7 +142,7 @@ impl Load {
         if state.shared.is_none() {
             state.shared = self.pool.shared(self.page.host(host)?, addresses);
         }
-        state.shared.filter(|id| self.pool.has_room(*id, not_before))
+        state.shared.filter(|id| self.pool.has_room(*id, new))
     }
 
     /// Hands a request to a connection.
@@ -177,18 +175,11 @@ impl Load {
     /// Opens the connections that a host's waiting requests need and may have.
     fn open_for(&mut self, host: HostId) {
         let Some(state) = self.hosts.get_mut(host.index()) else { return };
-        let not_before = state
-            .queue
-            .first()
-            .and_then(|place| self.states.get(place.2.index()))
-            .and_then(|first| first.not_before);
-        if self.pool.own_multiplexed(host, not_before)
-            || (state.shared.is_some() && not_before.is_none())
-        {
+        if self.pool.own_multiplexed(host) || state.shared.is_some() {
             return;
         }
         let opening = self.pool.of(host).filter(|(_, open)| open.state == State::Opening).count();
-        if state.failing && self.pool.of(host).next().is_some() {
+        if state.failing && self.pool.of(host).any(|(_, open)| open.is_busy()) {
             return;
         }
         let wanted = match state.multiplexes {
@@ -338,7 +329,7 @@ impl Load {
         self.dirty.insert(host);
         if !closed.timeline.kept && closed.timeline.requests == 0 {
             self.hosts.get_mut(host.index())?.failing = true;
-            if self.pool.of(host).next().is_none() {
+            if !self.pool.of(host).any(|(_, open)| open.is_busy()) {
                 self.fail_waiting(host, Failure::Connection);
             }
         }

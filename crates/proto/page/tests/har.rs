@@ -1,0 +1,220 @@
+//! HAR files: read, written, hostile.
+
+use page::har::{self, About, HarError};
+use page::{Caching, Found, Kind, ObjectId, PageError, Policy, Share, Urgency};
+use serde_json::{Value, json};
+use units::{Bytes, Delay, Time};
+
+use crate::exact::{images, page_of};
+use crate::net::Net;
+
+/// An entry that began so many milliseconds after noon.
+fn entry(millis: u64, url: &str, fields: Value) -> Value {
+    let mut entry = json!({
+        "startedDateTime": format!("2013-06-07T12:00:{:02}.{:03}+09:00", millis / 1000, millis % 1000),
+        "time": 100,
+        "request": { "method": "GET", "url": url },
+        "response": { "status": 200, "bodySize": 1000, "content": { "size": 3000 } },
+        "timings": { "receive": 50, "dns": -1 },
+    });
+    for (name, value) in fields.as_object().expect("fields") {
+        entry[name] = value.clone();
+    }
+    entry
+}
+
+fn file(entries: Vec<Value>) -> String {
+    json!({ "log": { "version": "1.2", "entries": entries } }).to_string()
+}
+
+fn ms(millis: u64) -> Delay {
+    std::time::Duration::from_millis(millis).into()
+}
+
+#[test]
+fn a_page_is_read_from_what_chromium_saves() {
+    let text = file(vec![
+        // Out of order, as some tools write them.
+        entry(
+            375,
+            "https://www.example/a.css",
+            json!({
+                "_initiator": { "type": "parser", "url": "https://www.example/" },
+                "_resourceType": "stylesheet", "_priority": "VeryHigh",
+                "response": { "status": 200, "bodySize": 700,
+                    "headers": [{ "name": "Cache-Control", "value": "max-age=60" },
+                        { "name": "ETag", "value": "x" }] },
+            }),
+        ),
+        entry(
+            0,
+            "http://example/",
+            json!({
+                "response": { "status": 301, "redirectURL": "https://www.example/", "bodySize": 0 },
+            }),
+        ),
+        entry(300, "https://www.example/#top", json!({ "_resourceType": "document" })),
+        entry(
+            500,
+            "https://CDN.example:8443/f.woff?v=1",
+            json!({
+                "_initiator": { "type": "script", "stack": { "callFrames": [
+                    { "url": "https://www.example/a.css" }], "parent": {} } },
+                "response": { "status": 304, "bodySize": 0, "content": { "size": 5000, "mimeType": "font/woff" } },
+                "request": { "method": "GET", "url": "https://CDN.example:8443/f.woff?v=1",
+                    "headers": [{ "name": "cookie", "value": "12345" }] },
+            }),
+        ),
+        entry(600, "data:image/png;base64,AAAA", json!({})),
+        entry(610, "https://www.example/hanging", json!({ "response": { "status": 0 } })),
+        entry(
+            620,
+            "https://www.example/post",
+            json!({
+                "request": { "method": "POST", "url": "https://www.example/post", "bodySize": 77 },
+                "response": { "status": 200, "bodySize": -1, "_transferSize": 500, "headersSize": 120 },
+            }),
+        ),
+        entry(
+            630,
+            "https://www.example/post",
+            json!({ "time": null, "response": { "status": 200 } }),
+        ),
+    ]);
+    let har::Read { page, skipped } = har::read("saved", &text).unwrap();
+    assert_eq!(skipped, 2);
+    assert_eq!(page.hosts(), ["www.example", "example", "port-8443.cdn.example"]);
+    let objects = page.objects();
+    let paths: Vec<_> = objects.iter().map(|object| object.path.as_str()).collect();
+    assert_eq!(paths, ["/", "/", "/a.css", "/f.woff?v=1", "/post", "/post?again=5"]);
+    let found = |at: usize| objects[at].found;
+    let by = |by, after, delay| Some(Found { by: ObjectId(by), after, delay });
+    // The redirect is where the page begins: it leads to the document.
+    assert_eq!(page.root(), ObjectId(0));
+    assert_eq!(found(1), by(0, Share::ALL, ms(200)));
+    // 25 of the 50 ms in which the document's body came.
+    assert_eq!(found(2), by(1, Share::new(0.5).unwrap(), Delay::ZERO));
+    assert_eq!(found(3), by(2, Share::ALL, ms(25)));
+    let style = &objects[2];
+    assert_eq!((style.kind, style.body, style.blocking), (Kind::Style, Bytes(700), true));
+    assert_eq!(style.urgency, Urgency::new(0));
+    assert_eq!(style.caching, Caching::Stored { fresh_for: ms(60_000), validator: true });
+    let font = &objects[3];
+    assert_eq!((font.kind, font.body, font.request_extra), (Kind::Font, Bytes(5000), Bytes(5)));
+    assert_eq!((objects[4].body, objects[4].upload), (Bytes(380), Some(Bytes(77))));
+}
+
+#[test]
+fn without_initiators_time_and_kind_decide() {
+    let text = file(vec![
+        entry(0, "http://www.example/index.html", json!({})),
+        entry(100, "http://www.example/a.css", json!({})),
+        entry(110, "http://www.example/a.js", json!({})),
+        entry(250, "http://www.example/a.woff", json!({})),
+        entry(260, "http://www.example/a.json", json!({})),
+        entry(270, "http://www.example/a.png", json!({})),
+    ]);
+    let page = har::read("saved", &text).unwrap().page;
+    let by: Vec<_> = page.objects().iter().map(|object| object.found.map(|f| f.by.0)).collect();
+    assert_eq!(by, [None, Some(0), Some(0), Some(1), Some(2), Some(0)]);
+}
+
+#[test]
+fn hostile_files_get_one_clear_error() {
+    let deep = format!("{{\"log\":{{\"entries\":{}1{}}}}}", "[".repeat(1_000), "]".repeat(1_000));
+    let one = |fields| file(vec![entry(0, "http://a.example/", fields)]);
+    let circle = |url: &str, by: &str| entry(0, url, json!({ "_initiator": { "url": by } }));
+    for (text, said) in [
+        (String::new(), "cannot be read"),
+        ("[]".to_owned(), "cannot be read"),
+        ("{\"log\": {}}".to_owned(), "missing field `entries`"),
+        // What nobody looks at is passed over without recursion.
+        (deep.clone(), "no answered request"),
+        (deep.replace(']', ""), "cannot be read"),
+        (file(vec![]), "no answered request"),
+        (one(json!({ "time": -5 })), "time of entry 0 is -5"),
+        (one(json!({ "time": 1e300 })), "time of entry 0 is 1"),
+        (one(json!({ "timings": { "receive": -2 } })), "timings.receive of entry 0 is -2"),
+        (one(json!({ "startedDateTime": "yesterday" })), "startedDateTime of entry 0 is yesterday"),
+        (one(json!({ "response": { "status": 200, "bodySize": -7 } })), "entry 0 has -7 bytes"),
+        (one(json!({ "response": { "status": 200, "bodySize": 1e12 } })), "1000000000000 bytes"),
+        (
+            file(vec![
+                entry(0, "http://a.example/", json!({})),
+                circle("http://a.example/1", "http://a.example/2"),
+                circle("http://a.example/2", "http://a.example/1"),
+            ]),
+            "is found by itself",
+        ),
+        (
+            file(vec![
+                entry(0, "http://a.example/", json!({})),
+                json!({ "startedDateTime": "2013-06-07T13:00:00Z",
+                    "request": { "url": "http://a.example/late" }, "response": { "status": 200 } }),
+            ]),
+            "object 1 is asked for more than 10 minutes",
+        ),
+    ] {
+        let error = har::read("hostile", &text).unwrap_err();
+        assert!(error.to_string().contains(said), "{error} is not about {said}");
+    }
+    let many = (0..=page::Page::MAX_OBJECTS).map(|_| json!({})).collect();
+    assert_eq!(har::read("many", &file(many)), Err(HarError::TooManyEntries));
+    let large = json!({ "response": { "status": 200, "bodySize": 1 << 30 } });
+    let two = ["http://a.example/", "http://a.example/2"].map(|url| entry(0, url, large.clone()));
+    let error = har::read("large", &file(two.into())).unwrap_err();
+    assert_eq!(error, HarError::Page(PageError::TooLarge { bytes: 2 << 30 }));
+}
+
+#[test]
+fn odd_fields_do_no_harm() {
+    let text = file(vec![
+        entry(
+            0,
+            "http://[2001:db8::1]:81/%zz?<script>",
+            json!({
+                "_initiator": "parser", "_priority": 7, "timings": null, "time": "long",
+                "response": { "status": 200, "headers": {}, "content": [], "bodySize": "many" },
+            }),
+        ),
+        json!({}),
+        json!({ "request": { "url": "http:///" }, "response": { "status": 200 } }),
+    ]);
+    let page = har::read("odd", &format!("\u{feff}{text}")).unwrap().page;
+    assert_eq!(page.hosts(), ["port-81.2001-db8--1"]);
+    assert_eq!(page.objects()[0].path, "/%zz?%3Cscript%3E");
+}
+
+/// What is written of a load is what HAR 1.2 asks for, and is read back as the page that it was.
+#[test]
+fn a_load_is_written_as_har_and_read_back() {
+    let page = page_of(10_000, images(3, 1_000));
+    let seen = Net::default().first_visit(&page, &Policy::chromium());
+    let begin = Time::from_millis(1_370_606_400_000);
+    let about = About { begin, protocol: "HTTP/1.1", version: "0.1.0" };
+    let written = har::write(&page, &seen.loaded, &about);
+    let entries = written["log"]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 4);
+    assert_eq!(entries[0]["startedDateTime"], "2013-06-07T12:00:00.000000Z");
+    assert_eq!(
+        entries[0]["timings"],
+        json!({
+            "blocked": 0.0, "dns": 100.0, "connect": 200.0, "ssl": 100.0,
+            "send": 0.0, "wait": 100.0, "receive": 10.0,
+        })
+    );
+    assert_eq!(entries[1]["timings"]["dns"], -1.0);
+    assert_eq!(entries[1]["connection"], "1");
+    for entry in entries {
+        let timings = entry["timings"].as_object().unwrap();
+        let parts = timings.iter().filter(|(name, _)| *name != "ssl");
+        let sum: f64 = parts.map(|(_, value)| value.as_f64().unwrap().max(0.0)).sum();
+        assert!((sum - entry["time"].as_f64().unwrap()).abs() < 1e-9);
+    }
+    let read = har::read("test", &written.to_string()).unwrap().page;
+    let simple = |page: &page::Page| -> Vec<_> {
+        let objects = page.objects().iter();
+        objects.map(|o| (o.path.clone(), o.kind, o.body, o.found.map(|found| found.by))).collect()
+    };
+    assert_eq!(simple(&read), simple(&page));
+}
