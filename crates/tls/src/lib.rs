@@ -34,6 +34,7 @@
 
 mod client;
 mod config;
+pub mod direct;
 mod error;
 mod hello;
 mod identity;

@@ -112,7 +112,8 @@ impl Failure {
     }
 
     /// What an error of a system call on a connection means.
-    pub(crate) fn from_io(call: &'static str, during: &'static str, error: &io::Error) -> Self {
+    #[must_use]
+    pub fn from_io(call: &'static str, during: &'static str, error: &io::Error) -> Self {
         match error.raw_os_error().unwrap_or(0) {
             libc::ECONNREFUSED => Failure::Refused,
             libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED => Failure::Reset { during },

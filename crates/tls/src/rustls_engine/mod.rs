@@ -62,7 +62,7 @@ pub(crate) fn protocol_versions(versions: &[Version]) -> Vec<&'static SupportedP
 }
 
 /// What both sides of rustls tell in the same way; the rest is the caller's to fill in.
-fn common_facts(state: &rustls::CommonState) -> Facts {
+pub(crate) fn common_facts(state: &rustls::CommonState) -> Facts {
     Facts {
         library: Library::Rustls,
         version: state.protocol_version().and_then(|version| match version {

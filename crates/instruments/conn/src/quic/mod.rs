@@ -87,7 +87,14 @@ fn endpoint(
     quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)
 }
 
-/// What the end of a connection means. `after` is the idle timeout.
+impl Failure {
+    /// What the end of a QUIC connection means. `after` is the idle timeout.
+    #[must_use]
+    pub fn from_quic(error: &ConnectionError, after: Duration) -> Self {
+        failure(error, after)
+    }
+}
+
 fn failure(error: &ConnectionError, after: Duration) -> Failure {
     match error {
         ConnectionError::TimedOut => Failure::TimedOut { after, timeline: Box::default() },

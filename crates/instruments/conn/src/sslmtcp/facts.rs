@@ -9,6 +9,12 @@ use crate::tcp::{SynData, TcpInfo};
 /// What TCP_INFO would say. What our TCP does not count is zero or `None`.
 pub(super) fn tcp_info(info: &tcp::Info) -> TcpInfo {
     TcpInfo {
+        // Our TCP does not say these.
+        congestion_window: 0,
+        unsent: 0,
+        busy: Duration::ZERO,
+        receive_window_limited: Duration::ZERO,
+        send_buffer_limited: Duration::ZERO,
         syn_data_acknowledged: info.syn_data == tcp::SynData::Accepted,
         fast_open_failure: None,
         rtt: info.smoothed_rtt.unwrap_or_default(),

@@ -42,6 +42,16 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Largest segment sent, bytes.
     pub send_mss: u32,
+    /// Congestion window, in segments of `send_mss`.
+    pub congestion_window: u32,
+    /// Payload bytes written by the application that were never sent yet.
+    pub unsent: u32,
+    /// Time with data to send or unacknowledged.
+    pub busy: Duration,
+    /// Of it, time limited by the peer's receive window.
+    pub receive_window_limited: Duration,
+    /// Of it, time limited by the size of the send buffer.
+    pub send_buffer_limited: Duration,
     /// Payload bytes sent, retransmitted ones included.
     pub bytes_sent: u64,
     /// Payload bytes acknowledged by the peer.
@@ -93,6 +103,7 @@ impl TcpInfo {
             u64::from_ne_bytes(field.unwrap_or_default())
         };
         let micros = |at: usize| Duration::from_micros(word(at).into());
+        let long_micros = |at: usize| Duration::from_micros(long(at));
         // delivery_rate_app_limited:1, fastopen_client_fail:2
         let client_fail = if cfg!(target_endian = "little") { byte(7) >> 1 } else { byte(7) >> 5 };
         TcpInfo {
@@ -108,6 +119,11 @@ impl TcpInfo {
             rtt: micros(68),
             rtt_variation: micros(72),
             retransmits: word(100),
+            congestion_window: word(80),
+            unsent: word(144),
+            busy: long_micros(168),
+            receive_window_limited: long_micros(176),
+            send_buffer_limited: long_micros(184),
             bytes_acknowledged: long(120),
             bytes_received: long(128),
             segments_sent: word(136),
@@ -134,6 +150,7 @@ mod tests {
         assert_eq!(offset_of!(libc::tcp_info, tcpi_snd_mss), 16);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_rtt), 68);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_rttvar), 72);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_snd_cwnd), 80);
         assert_eq!(offset_of!(libc::tcp_info, tcpi_total_retrans), 100);
     }
 

@@ -1,0 +1,81 @@
+//! Bodies: cut from one block that all share, so that a response of any size copies nothing.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// Bytes of the block that bodies repeat.
+const BLOCK_LEN: usize = 64 * 1024;
+
+/// Incompressible enough that a proxy or a disk image gains nothing by it: a linear congruential
+/// generator's high bytes (multiplier of Knuth's MMIX).
+static BLOCK: [u8; BLOCK_LEN] = {
+    let mut block = [0; BLOCK_LEN];
+    let mut state: u64 = 1;
+    let mut at = 0;
+    while at < BLOCK_LEN {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        block[at] = (state >> 56) as u8;
+        at += 1;
+    }
+    block
+};
+
+/// What is left of a body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Body {
+    at: u64,
+    len: u64,
+}
+
+impl Body {
+    pub(crate) fn new(len: u64) -> Self {
+        Body { at: 0, len }
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        self.len - self.at
+    }
+
+    /// The next piece, of at most `limit` bytes; empty at the end.
+    pub(crate) fn next(&mut self, limit: usize) -> Bytes {
+        let offset = usize::try_from(self.at % BLOCK_LEN as u64).unwrap_or(0);
+        let block = BLOCK.get(offset..).unwrap_or_default();
+        let rest = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let piece = block.get(..block.len().min(limit).min(rest)).unwrap_or_default();
+        self.at += piece.len() as u64;
+        Bytes::from_static(piece)
+    }
+}
+
+/// SHA-256 of a body of `len` bytes as this crate makes it, to compare with [`crate::Outcome::digest`].
+#[must_use]
+pub fn digest(len: u64) -> [u8; 32] {
+    let mut body = Body::new(len);
+    let mut hash = Sha256::new();
+    while body.remaining() > 0 {
+        hash.update(body.next(BLOCK_LEN));
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_it_is_cut_a_body_is_the_same() {
+        let whole: Vec<u8> = BLOCK.iter().chain(&BLOCK).copied().take(100_000).collect();
+        for limit in [1, 777, 16_384, 200_000] {
+            let mut body = Body::new(100_000);
+            let mut bytes = Vec::new();
+            while body.remaining() > 0 {
+                let piece = body.next(limit);
+                assert!((1..=limit).contains(&piece.len()));
+                bytes.extend_from_slice(&piece);
+            }
+            assert!(bytes == whole, "cut to {limit}");
+            assert!(body.next(limit).is_empty());
+        }
+        assert_eq!(digest(100_000), <[u8; 32]>::from(Sha256::digest(&whole)));
+    }
+}

@@ -1,0 +1,158 @@
+//! HTTP/1.1 by hyper.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::exchange::{Sink, What};
+use super::plan::Request;
+use super::state::{Ended, State};
+use crate::body::Body;
+use crate::stream::Stream;
+use crate::{Failure, Protocol, Settings};
+
+/// Bytes of a request's body given to hyper at once.
+const PIECE: usize = 16 * 1024;
+
+#[derive(Clone)]
+pub(super) struct Connection(Rc<Inner>);
+
+struct Inner {
+    sender: RefCell<Option<http1::SendRequest<Upload>>>,
+    protocol: Protocol,
+    driver: AbortHandle,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Begins HTTP/1.1 on a stream.
+pub(super) async fn connect(
+    stream: Stream,
+    protocol: Protocol,
+    settings: &Settings,
+    state: &Rc<State>,
+) -> Result<Connection, Failure> {
+    let failed = move |error: &hyper::Error| Failure::from_hyper(error, protocol, "asking");
+    let mut builder = http1::Builder::new();
+    builder.max_header_size(settings.max_header_list as usize);
+    let handshake = builder.handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = handshake.map_err(|error| failed(&error))?;
+    let state = Rc::clone(state);
+    let driver = spawn_local(async move {
+        state.end(match connection.await {
+            Ok(()) => Ended::Closed,
+            Err(error) => Ended::Failed(failed(&error)),
+        });
+    });
+    let sender = RefCell::new(Some(sender));
+    Ok(Connection(Rc::new(Inner { sender, protocol, driver: driver.abort_handle() })))
+}
+
+impl Connection {
+    pub(super) async fn exchange(
+        &self,
+        state: &State,
+        request: &Request,
+        sink: &Sink,
+    ) -> Result<(), Failure> {
+        if let Some(ended) = state.ended() {
+            return Err(ended.into());
+        }
+        let _place = state.enter(|| if state.active() == 0 { 1 } else { usize::MAX }).await?;
+        // The sender is here while nothing is under way.
+        let mut sender = self.0.sender.borrow_mut().take().ok_or(Failure::Busy)?;
+        let result = self.run(&mut sender, request, sink).await;
+        if result.is_ok() {
+            self.0.sender.borrow_mut().replace(sender);
+        }
+        result
+    }
+
+    async fn run(
+        &self,
+        sender: &mut http1::SendRequest<Upload>,
+        request: &Request,
+        sink: &Sink,
+    ) -> Result<(), Failure> {
+        let protocol = self.0.protocol;
+        let failed = |error: hyper::Error| Failure::from_hyper(&error, protocol, "asking");
+        let (head, ()) = request.head(false)?.into_parts();
+        sender.ready().await.map_err(failed)?;
+        let progress = Rc::new(Progress::default());
+        let upload = Upload { body: Body::new(request.upload), progress: Rc::clone(&progress) };
+        let mut response = pin!(sender.send_request(http::Request::from_parts(head, upload)));
+        sink.say(What::Sent).await;
+        let response = loop {
+            tokio::select! {
+                biased;
+                () = progress.changed.notified() => {
+                    sink.say(What::Uploaded(progress.sent.get())).await;
+                }
+                response = &mut response => break response.map_err(failed)?,
+            }
+        };
+        let (parts, mut body) = response.into_parts();
+        sink.head(parts).await;
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            let frame = frame.map_err(|error| {
+                Failure::from_hyper(&error, protocol, "reading the response's body")
+            })?;
+            if let Some(data) = frame.data_ref() {
+                sink.data(data).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much of a request's body hyper has.
+#[derive(Default)]
+struct Progress {
+    sent: Cell<u64>,
+    changed: Notify,
+}
+
+struct Upload {
+    body: Body,
+    progress: Rc<Progress>,
+}
+
+impl http_body::Body for Upload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.body.next(PIECE);
+        if piece.is_empty() {
+            return Poll::Ready(None);
+        }
+        self.progress.sent.set(self.progress.sent.get() + piece.len() as u64);
+        self.progress.changed.notify_one();
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.remaining() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.body.remaining())
+    }
+}

@@ -1,0 +1,158 @@
+//! HTTP/2 by h2.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+
+use ::h2::client::{Builder, ResponseFuture, SendRequest};
+use ::h2::{Reason, SendStream};
+use bytes::Bytes;
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::exchange::{Sink, What};
+use super::plan::Request;
+use super::state::{Ended, State};
+use crate::body::Body;
+use crate::socket::Socket;
+use crate::stream::Stream;
+use crate::{Failure, Settings};
+
+/// Bytes of one DATA frame: with its header it fills a TLS record.
+const PIECE: usize = 16_384 - 9;
+
+#[derive(Clone)]
+pub(super) struct Connection(Rc<Inner>);
+
+struct Inner {
+    sender: RefCell<SendRequest<Bytes>>,
+    driver: AbortHandle,
+    _socket: Socket,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Begins HTTP/2 on a stream: the preface and SETTINGS go out.
+pub(super) async fn connect(
+    stream: Stream,
+    socket: Socket,
+    settings: &Settings,
+    state: &Rc<State>,
+) -> Result<Connection, Failure> {
+    let handshake = Builder::new()
+        .initial_window_size(settings.stream_window)
+        .initial_connection_window_size(settings.connection_window)
+        .max_concurrent_streams(settings.max_concurrent_streams)
+        .max_frame_size(settings.max_frame)
+        .max_header_list_size(settings.max_header_list)
+        .header_table_size(settings.header_table)
+        .enable_push(false)
+        .handshake(stream);
+    let (sender, connection) =
+        handshake.await.map_err(|error| Failure::from_h2(&error, "beginning HTTP/2"))?;
+    let state = Rc::clone(state);
+    let driver = spawn_local(async move {
+        state.end(match connection.await {
+            Ok(()) => Ended::Closed,
+            Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
+                Ended::GoAway
+            }
+            Err(error) => Ended::Failed(Failure::from_h2(&error, "asking")),
+        });
+    });
+    let sender = RefCell::new(sender);
+    Ok(Connection(Rc::new(Inner { sender, driver: driver.abort_handle(), _socket: socket })))
+}
+
+impl Connection {
+    pub(super) fn max_concurrent(&self) -> usize {
+        self.0.sender.borrow().current_max_send_streams()
+    }
+
+    pub(super) async fn exchange(
+        &self,
+        state: &State,
+        request: &Request,
+        sink: &Sink,
+    ) -> Result<(), Failure> {
+        let head = request.head(true)?;
+        let _place = state.enter(|| self.max_concurrent()).await?;
+        let is_bare = request.upload == 0;
+        let (response, stream) = {
+            let mut sender = self.0.sender.borrow_mut();
+            // A GOAWAY that came is found here.
+            match poll_once(&mut sender) {
+                Some(Err(error)) => return Err(refused(&error)),
+                Some(Ok(())) | None => {}
+            }
+            sender.send_request(head, is_bare).map_err(|error| refused(&error))?
+        };
+        sink.say(What::Sent).await;
+        let mut reading = pin!(read(response, sink));
+        if is_bare {
+            return reading.await;
+        }
+        let mut upload = pin!(send(stream, request.upload, sink));
+        tokio::select! {
+            biased;
+            result = &mut reading => return result,
+            result = &mut upload => {
+                // What made the upload fail is the response's to say.
+                drop(result);
+            }
+        }
+        reading.await
+    }
+}
+
+fn refused(error: &::h2::Error) -> Failure {
+    Failure::from_h2(error, "asking")
+}
+
+fn poll_once(sender: &mut SendRequest<Bytes>) -> Option<Result<(), ::h2::Error>> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match sender.poll_ready(&mut context) {
+        std::task::Poll::Ready(result) => Some(result),
+        std::task::Poll::Pending => None,
+    }
+}
+
+/// Sends the request's body as the windows allow.
+async fn send(
+    mut stream: SendStream<Bytes>,
+    length: u64,
+    sink: &Sink,
+) -> Result<(), ::h2::Error> {
+    let mut body = Body::new(length);
+    while body.remaining() > 0 {
+        let wanted = usize::try_from(body.remaining()).unwrap_or(usize::MAX).min(PIECE);
+        stream.reserve_capacity(wanted);
+        let window = match poll_fn(|cx| stream.poll_capacity(cx)).await {
+            Some(window) => window?.min(wanted),
+            None => break,
+        };
+        stream.send_data(body.next(window), body.remaining() == 0)?;
+        sink.say(What::Uploaded(length - body.remaining())).await;
+    }
+    Ok(())
+}
+
+/// Reads the response. Windows open again as fast as the caller takes the events.
+async fn read(response: ResponseFuture, sink: &Sink) -> Result<(), Failure> {
+    let during = "waiting for the response";
+    let response = response.await.map_err(|error| Failure::from_h2(&error, during))?;
+    let (parts, mut body) = response.into_parts();
+    sink.head(parts).await;
+    while let Some(data) = body.data().await {
+        let data =
+            data.map_err(|error| Failure::from_h2(&error, "reading the response's body"))?;
+        sink.data(&data).await;
+        // It fails only for more than was received.
+        let _ = body.flow_control().release_capacity(data.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The client: connects, asks, and says when each step happened.
+
+mod connect;
+mod exchange;
+mod h1;
+mod h2;
+mod h3;
+mod plan;
+mod state;
+
+pub use connect::{Client, Connection};
+pub use exchange::{Event, Exchange, Head, Outcome, What};
+pub use plan::{ClientTimeouts, ConnectPlan, Request, Tickets};
+pub use state::{Ended, Facts};

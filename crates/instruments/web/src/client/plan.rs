@@ -1,0 +1,189 @@
+//! What a client is told.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Method};
+use rustls::client::{ClientSessionMemoryCache, ClientSessionStore};
+
+use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings};
+
+/// The sessions that a browser remembers between connections and loads, for all hosts. Clones share them.
+/// Those of QUIC are apart, as they are in browsers. Up to eight TLS 1.3 tickets per host are kept, and
+/// each is used once.
+#[derive(Clone)]
+pub struct Tickets {
+    pub(super) tcp: Arc<dyn ClientSessionStore>,
+    pub(super) quic: Arc<dyn ClientSessionStore>,
+}
+
+impl Tickets {
+    /// Room for the sessions of so many hosts. It is for connections of one [`crate::Client`]: another's
+    /// would not be offered them.
+    #[must_use]
+    pub fn new(hosts: usize) -> Self {
+        let cache = || Arc::new(ClientSessionMemoryCache::new(hosts.saturating_mul(8)));
+        Tickets { tcp: cache(), quic: cache() }
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tickets")
+    }
+}
+
+/// One connection: where to, by what, with which settings.
+#[derive(Debug, Clone)]
+pub struct ConnectPlan {
+    /// The server's address.
+    pub address: SocketAddr,
+    /// The name that its certificate must carry; sent as SNI (RFC 6066 §3).
+    pub name: String,
+    /// What is offered by ALPN, preferred first. HTTP/3 and HTTP/1.1 in clear stand alone.
+    pub protocols: Vec<Protocol>,
+    /// Sessions to resume, and where new ones go; `None` always makes the full handshake.
+    pub tickets: Option<Tickets>,
+    /// Windows, concurrency and limits.
+    pub settings: Settings,
+    /// QUIC's own.
+    pub quic: QuicSettings,
+    /// Options of the socket.
+    pub tcp: TcpSettings,
+    /// Limits of time.
+    pub timeouts: ClientTimeouts,
+}
+
+/// Limits of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientTimeouts {
+    /// Until the connection is ready.
+    pub connect: Duration,
+    /// For each exchange as a whole.
+    pub exchange: Duration,
+    /// QUIC's idle timeout.
+    pub idle: Duration,
+}
+
+impl Default for ClientTimeouts {
+    /// 30 s to connect, 10 minutes for an exchange, 60 s idle.
+    fn default() -> Self {
+        ClientTimeouts {
+            connect: Duration::from_secs(30),
+            exchange: Duration::from_secs(600),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+impl ConnectPlan {
+    /// To `name` at `address` by `protocol` alone; no tickets, default settings.
+    #[must_use]
+    pub fn new(address: SocketAddr, name: &str, protocol: Protocol) -> Self {
+        ConnectPlan {
+            address,
+            name: name.to_owned(),
+            protocols: vec![protocol],
+            tickets: None,
+            settings: Settings::default(),
+            quic: QuicSettings::default(),
+            tcp: TcpSettings::default(),
+            timeouts: ClientTimeouts::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let wrong = |what: &str| Err(Failure::Plan(what.to_owned()));
+        if self.protocols.is_empty() {
+            return wrong("there is no protocol to connect by");
+        }
+        for protocol in &self.protocols {
+            match protocol {
+                Protocol::Spdy3 | Protocol::Spdy31 => {
+                    return Err(Failure::Unsupported {
+                        protocol: *protocol,
+                        what: "a client here yet",
+                        remedy: "use HTTP/2",
+                    });
+                }
+                Protocol::Http1Clear | Protocol::Http3 if self.protocols.len() > 1 => {
+                    return wrong("HTTP/3 and HTTP/1.1 in clear cannot be offered beside others");
+                }
+                _ => self.settings.check(*protocol)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The host, with the port if it is not the scheme's.
+    pub authority: String,
+    /// The path with its query.
+    pub path: String,
+    /// Header fields beside those that the protocol needs.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Sent as `priority` (RFC 9218 §5), over every protocol; `None` sends none.
+    pub priority: Option<Priority>,
+    /// Bytes to send as the request's body.
+    pub upload: u64,
+    /// Bytes that the response's body must have; another length is a failure.
+    pub expected: Option<u64>,
+    /// Whether the response's body is hashed.
+    pub digest: bool,
+}
+
+impl Request {
+    /// GET of `path` from `authority`.
+    #[must_use]
+    pub fn get(authority: &str, path: &str) -> Self {
+        Request {
+            method: Method::GET,
+            authority: authority.to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            priority: None,
+            upload: 0,
+            expected: None,
+            digest: false,
+        }
+    }
+
+    /// POST of `upload` bytes to `path`.
+    #[must_use]
+    pub fn post(authority: &str, path: &str, upload: u64) -> Self {
+        Request { method: Method::POST, upload, ..Request::get(authority, path) }
+    }
+
+    /// The head. `absolute`: with scheme and authority in the URI, else with `host`.
+    pub(super) fn head(&self, absolute: bool) -> Result<http::Request<()>, Failure> {
+        let wrong = |error: http::Error| Failure::Plan(format!("the request: {error}"));
+        let uri = http::Uri::builder().path_and_query(self.path.as_str());
+        let uri = if absolute {
+            uri.scheme("https").authority(self.authority.as_str())
+        } else {
+            uri
+        };
+        let uri = uri.build().map_err(wrong)?;
+        let mut builder = http::Request::builder().method(&self.method).uri(uri);
+        if !absolute {
+            builder = builder.header(http::header::HOST, self.authority.as_str());
+        }
+        if let Some(priority) = self.priority {
+            builder = builder.header("priority", priority.value());
+        }
+        if self.upload > 0 || self.method == Method::POST || self.method == Method::PUT {
+            builder = builder.header(http::header::CONTENT_LENGTH, self.upload);
+        }
+        for (name, value) in &self.headers {
+            builder = builder.header(name, value);
+        }
+        builder.body(()).map_err(wrong)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a server counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::Protocol;
+
+/// A server's counters. A clone is another handle to the same ones; any thread may hold one.
+#[derive(Debug, Clone, Default)]
+pub struct Counters(Arc<Cells>);
+
+#[derive(Debug, Default)]
+struct Cells {
+    connections: AtomicU64,
+    open_connections: AtomicU64,
+    full_handshakes: AtomicU64,
+    resumed_handshakes: AtomicU64,
+    failed_handshakes: AtomicU64,
+    requests: AtomicU64,
+    body_bytes_sent: AtomicU64,
+    body_bytes_received: AtomicU64,
+    memory: AtomicU64,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Snapshot {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Of them, those open now.
+    pub open_connections: u64,
+    /// Handshakes of TLS or QUIC in full.
+    pub full_handshakes: u64,
+    /// Handshakes that resumed a session.
+    pub resumed_handshakes: u64,
+    /// Handshakes that failed.
+    pub failed_handshakes: u64,
+    /// Requests whose head was read.
+    pub requests: u64,
+    /// Bytes of response bodies given to the transport.
+    pub body_bytes_sent: u64,
+    /// Bytes of request bodies read.
+    pub body_bytes_received: u64,
+    /// An estimate of the bytes that the open connections and streams hold in this process: fixed sums
+    /// for each protocol's connection and each stream, not what the kernel holds for its sockets. A
+    /// test compares it with what an allocator counts.
+    pub memory: u64,
+}
+
+/// Bytes that one more connection holds.
+pub(crate) fn connection_memory(protocol: Option<Protocol>) -> u64 {
+    match protocol {
+        // Before the protocol is known: the task, rustls with its buffers.
+        None => 24 * 1024,
+        Some(Protocol::Http1Clear) => 14 * 1024,
+        Some(Protocol::Http1) => 28 * 1024,
+        Some(_) => 48 * 1024,
+    }
+}
+
+/// Bytes that one more stream holds: the head's fields, the library's state, our own.
+pub(crate) const STREAM_MEMORY: u64 = 2 * 1024;
+
+impl Counters {
+    /// All counters now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let cells = &*self.0;
+        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        Snapshot {
+            connections: read(&cells.connections),
+            open_connections: read(&cells.open_connections),
+            full_handshakes: read(&cells.full_handshakes),
+            resumed_handshakes: read(&cells.resumed_handshakes),
+            failed_handshakes: read(&cells.failed_handshakes),
+            requests: read(&cells.requests),
+            body_bytes_sent: read(&cells.body_bytes_sent),
+            body_bytes_received: read(&cells.body_bytes_received),
+            memory: read(&cells.memory),
+        }
+    }
+
+    /// Counts a connection that is open until the guard is dropped.
+    pub(crate) fn connection(&self) -> Held {
+        self.0.connections.fetch_add(1, Ordering::Relaxed);
+        self.0.open_connections.fetch_add(1, Ordering::Relaxed);
+        let mut held = Held { counters: self.clone(), memory: 0, is_connection: true };
+        held.set_memory(connection_memory(None));
+        held
+    }
+
+    /// Counts a request that holds memory until the guard is dropped.
+    pub(crate) fn request(&self) -> Held {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        let mut held = Held { counters: self.clone(), memory: 0, is_connection: false };
+        held.set_memory(STREAM_MEMORY);
+        held
+    }
+
+    pub(crate) fn handshake(&self, resumed: bool) {
+        let cell = if resumed { &self.0.resumed_handshakes } else { &self.0.full_handshakes };
+        cell.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn handshake_failed(&self) {
+        self.0.failed_handshakes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.0.body_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: u64) {
+        self.0.body_bytes_received.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Something that is counted as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Held {
+    counters: Counters,
+    memory: u64,
+    is_connection: bool,
+}
+
+impl Held {
+    /// Corrects the memory that it holds.
+    pub(crate) fn set_memory(&mut self, bytes: u64) {
+        let cell = &self.counters.0.memory;
+        cell.fetch_add(bytes, Ordering::Relaxed);
+        cell.fetch_sub(self.memory, Ordering::Relaxed);
+        self.memory = bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set_memory(0);
+        if self.is_connection {
+            self.counters.0.open_connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

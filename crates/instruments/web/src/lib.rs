@@ -1,0 +1,56 @@
+//! One web server and one client for every version of HTTP, each step timed.
+//!
+//! A [`Server`] answers by its [`Site`] over HTTP/1.1 (in clear and in TLS), HTTP/2 and HTTP/3; a
+//! [`Client`] makes a [`Connection`], whose [`Exchange`]s say when each step of a request happened. Both
+//! count bodies and keep none of them: the memory of a load does not grow with its bytes.
+//!
+//! Everything runs on one thread, in a [`tokio::task::LocalSet`] of a current-thread runtime, and in the
+//! network namespace of that thread. Logs and counters may be read by any other thread.
+//!
+//! # Flow control
+//! [`Settings`] say which windows a side announces. What the libraries fix is not hidden:
+//!
+//! | | HTTP/2 (h2) | HTTP/3 (quinn) |
+//! |---|---|---|
+//! | windows are updated | at half (RFC 9113 leaves it open) | at one eighth |
+//! | window before the peer's is known | 65,535 bytes (RFC 9113 §6.9.2) | none: it comes in the handshake |
+//! | send order | ours: urgency, then round robin | quinn's: round robin, whatever the urgency |
+//!
+//! A threshold that a library cannot keep is an error ([`Settings::check`]). HTTP/1.1 has no windows of
+//! its own, TCP's alone.
+//!
+//! # Adding a protocol
+//! One module below `server` and one below `client`: each takes a stream of bytes
+//! ([`tokio::io::AsyncRead`] and [`tokio::io::AsyncWrite`]) and is called from the one `match` over
+//! [`Protocol`] in its parent.
+#![forbid(unsafe_code)]
+
+mod body;
+mod client;
+mod counters;
+mod failure;
+mod log;
+mod priority;
+mod protocol;
+mod quic;
+mod server;
+mod settings;
+mod site;
+mod socket;
+mod stream;
+
+pub use body::digest;
+pub use client::{
+    Client, ClientTimeouts, ConnectPlan, Connection, Ended, Event, Exchange, Facts, Head, Outcome,
+    Request, Tickets, What,
+};
+pub use counters::{Counters, Snapshot};
+pub use failure::Failure;
+pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRecord};
+pub use priority::Priority;
+pub use protocol::Protocol;
+pub use quic::QuicSettings;
+pub use server::{Server, ServerPlan, ServerTimeouts, TlsPlan};
+pub use settings::{Settings, WindowUpdate};
+pub use site::{Answer, RequestHead, Site};
+pub use socket::TcpSettings;

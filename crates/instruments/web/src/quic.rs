@@ -1,0 +1,89 @@
+//! What client and server of HTTP/3 have in common.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::{ConnectionStats, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, QuicRecord, Settings};
+
+/// QUIC's own settings. Congestion control is quinn's CUBIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuicSettings {
+    /// Bytes of a datagram's payload at first, at least 1200 (RFC 9000 §14).
+    pub datagram: u16,
+    /// Whether larger datagrams are tried (RFC 9000 §14.3).
+    pub discover_mtu: bool,
+    /// Whether the kernel cuts datagrams (UDP_SEGMENT). Not on emulated links, which would carry one
+    /// large frame instead of many.
+    pub segmentation_offload: bool,
+    /// Bytes that may be sent and not yet acknowledged, over all streams: the send buffer.
+    pub send_window: u64,
+}
+
+impl Default for QuicSettings {
+    /// Datagrams of 1200 bytes, no discovery, no offload, 10 MB unacknowledged.
+    fn default() -> Self {
+        QuicSettings {
+            datagram: 1200,
+            discover_mtu: false,
+            segmentation_offload: false,
+            send_window: 10_000_000,
+        }
+    }
+}
+
+/// The transport of a side that announces `settings`.
+pub(crate) fn transport(
+    settings: &Settings,
+    quic: &QuicSettings,
+    idle: Duration,
+) -> Result<Arc<TransportConfig>, Failure> {
+    if quic.datagram < 1200 {
+        return Err(Failure::Plan("a QUIC datagram has at least 1200 bytes".to_owned()));
+    }
+    let mut transport = TransportConfig::default();
+    transport
+        .stream_receive_window(VarInt::from_u32(settings.stream_window))
+        .receive_window(VarInt::from_u32(settings.connection_window))
+        .send_window(quic.send_window)
+        .max_concurrent_bidi_streams(VarInt::from_u32(settings.max_concurrent_streams))
+        .initial_mtu(quic.datagram)
+        .min_mtu(1200)
+        .mtu_discovery_config(quic.discover_mtu.then(MtuDiscoveryConfig::default))
+        .enable_segmentation_offload(quic.segmentation_offload)
+        // A timeout too long for the wire format (2^62 ms) is none.
+        .max_idle_timeout(IdleTimeout::try_from(idle).ok());
+    Ok(Arc::new(transport))
+}
+
+/// An endpoint on `socket`.
+pub(crate) fn endpoint(
+    socket: UdpSocket,
+    server: Option<quinn::ServerConfig>,
+) -> Result<quinn::Endpoint, Failure> {
+    let runtime = Arc::new(quinn::TokioRuntime);
+    quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)
+        .map_err(|error| Failure::from_io("opening a QUIC endpoint", "opening the socket", &error))
+}
+
+impl QuicRecord {
+    pub(crate) fn of(stats: &ConnectionStats) -> Self {
+        QuicRecord {
+            rtt: stats.path.rtt,
+            min_rtt: stats.path.min_rtt,
+            congestion_window: stats.path.cwnd,
+            congestion_events: stats.path.congestion_events,
+            packets_sent: stats.path.sent_packets,
+            packets_lost: stats.path.lost_packets,
+            blocked: stats.frame_tx.data_blocked,
+            stream_blocked: stats.frame_tx.stream_data_blocked,
+            updates: stats.frame_rx.max_data,
+            stream_updates: stats.frame_rx.max_stream_data,
+            bytes_sent: stats.udp_tx.bytes,
+            bytes_received: stats.udp_rx.bytes,
+        }
+    }
+}

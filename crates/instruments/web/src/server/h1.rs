@@ -1,0 +1,143 @@
+//! HTTP/1.1 by hyper: one request at a time, the connection kept.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout_at};
+
+use super::link::{Link, Responding, hyper_failure, too_slow};
+use crate::body::Body;
+use crate::site::RequestHead;
+use crate::socket::Gauge;
+use crate::{Failure, Protocol};
+
+/// Most bytes given to hyper at once: four TLS records.
+const PIECE: usize = 64 * 1024;
+/// hyper's buffer cannot be smaller.
+const LEAST_BUFFER: usize = 8192;
+
+/// Serves one connection to its end.
+pub(super) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    protocol: Protocol,
+    gauge: &Gauge,
+    link: &Rc<Link>,
+) -> Result<(), Failure> {
+    let service = service_fn(|request| respond(request, protocol, gauge, link));
+    let limit = link.server.settings.max_header_list as usize;
+    let connection = http1::Builder::new()
+        .max_header_size(limit)
+        .max_buf_size((limit + PIECE).max(LEAST_BUFFER))
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = link.ending() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    result.map_err(|error| {
+        let service = std::error::Error::source(&error);
+        match service.and_then(|error| error.downcast_ref::<Failure>()) {
+            Some(failure) => failure.clone(),
+            None => hyper_failure(&error, protocol),
+        }
+    })
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    protocol: Protocol,
+    gauge: &Gauge,
+    link: &Rc<Link>,
+) -> Result<Response<Outgoing>, Failure> {
+    let (parts, body) = request.into_parts();
+    let name = link.server_name.borrow();
+    let head = RequestHead { parts: &parts, protocol, sni: name.as_deref() };
+    let mut responding = Responding::new(link, link.requests.get(), &head);
+    // The next request's head begins with the next byte.
+    gauge.mark();
+    let answer = link.server.site.answer(&head).conditional(&head);
+    drop(name);
+    if !body.is_end_stream() {
+        upload(body, &mut responding).await?;
+    }
+    if !answer.think.is_zero() {
+        responding.think(true);
+        tokio::time::sleep(answer.think).await;
+        responding.think(false);
+    }
+    let length = answer.body_len(&parts.method);
+    let status = answer.status.as_u16();
+    // hyper adds `date` itself.
+    let head = answer.head(None);
+    responding.answered(status, length);
+    Ok(head.map(|()| Outgoing { body: Body::new(length), responding: Some(responding) }))
+}
+
+/// Reads the request's body and counts it.
+async fn upload(mut body: Incoming, responding: &mut Responding) -> Result<(), Failure> {
+    let limit = responding.link.server.timeouts.upload;
+    let deadline = Instant::now() + limit;
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        match timeout_at(deadline, frame).await {
+            Err(_) => return Err(too_slow(limit)),
+            Ok(None) => break,
+            Ok(Some(Err(error))) => return Err(hyper_failure(&error, Protocol::Http1)),
+            Ok(Some(Ok(frame))) => responding.received(frame.data_ref().map_or(0, Bytes::len)),
+        }
+    }
+    responding.uploaded();
+    Ok(())
+}
+
+/// A response's body on its way. The request is over when its last piece is with hyper.
+struct Outgoing {
+    body: Body,
+    responding: Option<Responding>,
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.body.next(PIECE);
+        if piece.is_empty() {
+            return Poll::Ready(None);
+        }
+        let last = self.body.remaining() == 0;
+        if let Some(responding) = &mut self.responding {
+            responding.gave(piece.len(), last);
+        }
+        if last {
+            self.responding = None;
+        }
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.remaining() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.body.remaining())
+    }
+}

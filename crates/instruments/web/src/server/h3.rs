@@ -1,0 +1,294 @@
+//! HTTP/3 by h3 on quinn, each request in a task of its own. quinn sends what streams have in turn,
+//! whatever their urgency.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::h3::error::{Code, StreamError};
+use ::h3::quic;
+use ::h3::server::{RequestResolver, RequestStream};
+use bytes::{Buf, Bytes};
+use conn::now;
+use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
+use quinn::{Endpoint, Incoming};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{JoinSet, spawn_local};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::link::{Link, Responding, too_slow};
+use super::tcp::sample;
+use super::{Shared, date};
+use crate::body::Body;
+use crate::counters::connection_memory;
+use crate::log::{ConnectionRecord, Finish, QuicRecord};
+use crate::site::RequestHead;
+use crate::{Failure, Protocol, QuicSettings};
+
+/// H3_NO_ERROR (RFC 9114 §8.1).
+pub(super) const NO_ERROR: u32 = 0x100;
+/// Bytes of one DATA frame.
+const PIECE: usize = 16 * 1024;
+
+/// quinn's configuration for a server of HTTP/3.
+pub(super) fn config(
+    tls: &tls::ServerConfig,
+    shared: &Shared,
+    quic: &QuicSettings,
+) -> Result<quinn::ServerConfig, Failure> {
+    let alpn = vec![Protocol::Http3.alpn().to_vec()];
+    let tls = tls::ServerConfig { alpn, max_early_data: 0, ..tls.clone() };
+    let tls = tls::quic::server_config(&tls).map_err(conn::Failure::from)?;
+    let crypto =
+        QuicServerConfig::try_from(tls).map_err(|error| Failure::Plan(error.to_string()))?;
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let timeouts = &shared.timeouts;
+    let idle = timeouts.idle.max(timeouts.stall);
+    config
+        .transport_config(crate::quic::transport(&shared.settings, quic, idle)?)
+        .migration(false);
+    Ok(config)
+}
+
+/// Accepts connections until it is dropped, and refuses those beyond the plan's number.
+pub(super) async fn accept(endpoint: Endpoint, shared: Rc<Shared>) {
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        spawn_local(connection(incoming, Rc::clone(&shared), slot));
+    }
+}
+
+/// One connection from its first datagram to its record.
+async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphorePermit) {
+    let accepted = now();
+    let peer = incoming.remote_address();
+    let local_ip = incoming.local_ip();
+    let mut held = shared.counters.connection();
+    let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
+    let samples = RefCell::new(Vec::new());
+    let mut secured = None;
+    let mut last = None;
+    let result = match handshake(incoming, &shared).await {
+        Err(failure) => {
+            shared.counters.handshake_failed();
+            Err(failure)
+        }
+        Ok(quic) => {
+            secured = Some(now());
+            // Whether it resumed a session quinn does not say: counted as full.
+            shared.counters.handshake(false);
+            held.set_memory(connection_memory(Some(Protocol::Http3)));
+            *link.server_name.borrow_mut() = server_name(&quic);
+            let stats = || Some(QuicRecord::of(&quic.stats()));
+            let served = tokio::select! {
+                result = serve(&quic, &link) => result,
+                failure = link.watch(|| None) => Err(failure),
+                () = sample(shared.sample, &samples, stats) => Ok(()),
+                () = shared.aborting() => Ok(()),
+            };
+            last = stats();
+            quic.close(quinn::VarInt::from_u32(NO_ERROR), b"");
+            served
+        }
+    };
+    drop(held);
+    if !shared.log.is_on() {
+        return;
+    }
+    shared.log.push_connection(ConnectionRecord {
+        connection: link.id,
+        peer,
+        local: (local_ip.unwrap_or([0, 0, 0, 0].into()), 0).into(),
+        protocol: secured.map(|_| Protocol::Http3),
+        tls: None,
+        resumed: None,
+        accepted,
+        secured,
+        closed: now(),
+        requests: link.requests.get(),
+        bytes_received: last.map_or(0, |last| last.bytes_received),
+        bytes_sent: last.map_or(0, |last| last.bytes_sent),
+        stalled: link.stalled.get(),
+        tcp: None,
+        samples: Vec::new(),
+        quic: last,
+        quic_samples: samples.into_inner(),
+        error: result.err().map(|failure| failure.to_string()),
+    });
+}
+
+async fn handshake(incoming: Incoming, shared: &Shared) -> Result<quinn::Connection, Failure> {
+    let (during, after) = ("making the QUIC handshake", shared.timeouts.handshake);
+    let lost = |error| Failure::from(conn::Failure::from_quic(&error, after));
+    let connecting = incoming.accept().map_err(lost)?;
+    match timeout(after, connecting).await {
+        Ok(connected) => connected.map_err(lost),
+        Err(_) => Err(Failure::TimedOut { during, after }),
+    }
+}
+
+fn server_name(quic: &quinn::Connection) -> Option<String> {
+    quic.handshake_data()?.downcast::<HandshakeData>().ok()?.server_name
+}
+
+async fn serve(quic: &quinn::Connection, link: &Rc<Link>) -> Result<(), Failure> {
+    let mut h3 = ::h3::server::builder()
+        .max_field_section_size(link.server.settings.max_header_list.into())
+        .send_grease(false)
+        .build::<_, Bytes>(h3_quinn::Connection::new(quic.clone()))
+        .await
+        .map_err(|error| Failure::Http {
+            protocol: Protocol::Http3,
+            detail: error.to_string(),
+            peer: true,
+        })?;
+    // Dropped with the connection, which ends its requests.
+    let mut requests = JoinSet::new();
+    let mut ending = pin!(link.ending());
+    let mut is_ending = false;
+    loop {
+        tokio::select! {
+            () = &mut ending, if !is_ending => {
+                is_ending = true;
+                // RFC 9114 §5.2. What is under way is served.
+                let _ = h3.shutdown(0).await;
+                if requests.is_empty() {
+                    return Ok(());
+                }
+            }
+            Some(_) = requests.join_next(), if !requests.is_empty() => {
+                if is_ending && requests.is_empty() {
+                    drain(quic, link).await;
+                    return Ok(());
+                }
+            }
+            accepted = h3.accept() => match accepted {
+                Ok(Some(resolver)) => {
+                    requests.spawn_local(request(resolver, Rc::clone(link)));
+                }
+                Ok(None) => {
+                    while requests.join_next().await.is_some() {}
+                    return Ok(());
+                }
+                Err(error) if error.is_h3_no_error() => return Ok(()),
+                Err(error) => return Err(ended(quic, link, &error.to_string())),
+            },
+        }
+    }
+}
+
+/// Waits until the client has what it was sent, or closes, for a moment.
+async fn drain(quic: &quinn::Connection, link: &Link) {
+    let limit = link.server.timeouts.stall.min(Duration::from_secs(5));
+    let _ = timeout(limit, quic.closed()).await;
+}
+
+/// What ended a connection: quinn knows better than h3.
+fn ended(quic: &quinn::Connection, link: &Link, error: &str) -> Failure {
+    match quic.close_reason() {
+        Some(quinn::ConnectionError::LocallyClosed) | None => {
+            Failure::Http { protocol: Protocol::Http3, detail: error.to_owned(), peer: true }
+        }
+        Some(reason) => conn::Failure::from_quic(&reason, link.server.timeouts.idle).into(),
+    }
+}
+
+type Resolver = RequestResolver<h3_quinn::Connection, Bytes>;
+
+/// One request.
+async fn request(resolver: Resolver, link: Rc<Link>) {
+    let limit = link.server.timeouts.head;
+    // Dropped when it is late, which resets the stream.
+    let Ok(Ok((request, mut stream))) = timeout(limit, resolver.resolve_request()).await else {
+        return;
+    };
+    let (parts, ()) = request.into_parts();
+    let name = link.server_name.borrow().clone();
+    let head = RequestHead { parts: &parts, protocol: Protocol::Http3, sni: name.as_deref() };
+    let mut responding = Responding::new(&link, stream.id().into_inner(), &head);
+    let answer = link.server.site.answer(&head).conditional(&head);
+    let result = respond(&mut stream, &mut responding, &parts.method, answer).await;
+    if let Err(stop) = result {
+        let finish = match stop {
+            Stop::Late => {
+                stream.stop_sending(Code::H3_REQUEST_CANCELLED);
+                stream.stop_stream(Code::H3_REQUEST_CANCELLED);
+                Finish::Reset(too_slow(link.server.timeouts.upload).name().to_owned())
+            }
+            Stop::Stream(StreamError::RemoteTerminate { code, .. }) => {
+                Finish::Reset(code.to_string())
+            }
+            Stop::Stream(_) => Finish::Broken,
+        };
+        responding.finish(finish);
+    }
+}
+
+/// Why a request was not answered.
+enum Stop {
+    Late,
+    Stream(StreamError),
+}
+
+impl From<StreamError> for Stop {
+    fn from(error: StreamError) -> Self {
+        Stop::Stream(error)
+    }
+}
+
+async fn respond<S>(
+    stream: &mut RequestStream<S, Bytes>,
+    responding: &mut Responding,
+    method: &http::Method,
+    answer: crate::Answer,
+) -> Result<(), Stop>
+where
+    S: quic::SendStream<Bytes> + quic::RecvStream,
+{
+    let deadline = Instant::now() + responding.link.server.timeouts.upload;
+    while let Some(mut data) =
+        timeout_at(deadline, stream.recv_data()).await.map_err(|_| Stop::Late)??
+    {
+        let bytes = data.remaining();
+        data.advance(bytes);
+        responding.received(bytes);
+    }
+    responding.uploaded();
+    if !answer.think.is_zero() {
+        responding.think(true);
+        tokio::time::sleep(answer.think).await;
+        responding.think(false);
+    }
+    let length = answer.body_len(method);
+    let status = answer.status.as_u16();
+    stream.send_response(answer.head(date::now())).await?;
+    responding.answered(status, length);
+    let mut body = Body::new(length);
+    while body.remaining() > 0 {
+        let piece = body.next(PIECE);
+        let bytes = piece.len();
+        blocking(stream.send_data(piece), responding).await?;
+        // Complete only when the end is said, too.
+        responding.gave(bytes, false);
+    }
+    stream.finish().await?;
+    responding.finish(Finish::Complete);
+    Ok(())
+}
+
+/// Waits for `send`, and counts the time for which it is not taken at once.
+async fn blocking<T>(send: impl Future<Output = T>, responding: &mut Responding) -> T {
+    let mut send = pin!(send);
+    let sent = std::future::poll_fn(|cx| {
+        let polled = send.as_mut().poll(cx);
+        responding.blocked(polled.is_pending());
+        polled
+    });
+    sent.await
+}

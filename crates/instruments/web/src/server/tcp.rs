@@ -1,0 +1,219 @@
+//! Connections over TCP: accepted, secured, handed to the protocol that was negotiated.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conn::now;
+use socket2::{Domain, SockRef, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio_rustls::TlsAcceptor;
+use units::Time;
+
+use super::link::Link;
+use super::{Shared, h1, h2};
+use crate::counters::{Held, connection_memory};
+use crate::log::{ConnectionRecord, Sample};
+use crate::socket::Socket;
+use crate::stream::Stream;
+use crate::{Failure, Protocol, TcpSettings};
+
+/// How long to wait before accepting again after an error such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// Most readings kept of one connection.
+pub(super) const MAX_SAMPLES: usize = 10_000;
+
+/// Listens at `address`, and only there: the listener, and where it is.
+pub(super) fn listen(
+    address: SocketAddr,
+    settings: &TcpSettings,
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let failed = |call| move |error| Failure::from_io(call, "opening the socket", &error);
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)
+            .map_err(failed("socket"))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true).map_err(failed("setsockopt IPV6_V6ONLY"))?;
+    }
+    // A server that is started again must not wait for the old connections' TIME_WAIT.
+    socket.set_reuse_address(true).map_err(failed("setsockopt SO_REUSEADDR"))?;
+    // Accepted sockets inherit the options.
+    settings.apply(SockRef::from(&socket))?;
+    socket.bind(&address.into()).map_err(failed("bind"))?;
+    socket.listen(BACKLOG).map_err(failed("listen"))?;
+    let listener = TcpListener::from_std(socket.into()).map_err(failed("listen"))?;
+    let local = listener.local_addr().map_err(failed("getsockname"))?;
+    Ok((listener, local))
+}
+
+/// Accepts connections until it is dropped, no more at once than the plan allows.
+pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
+    loop {
+        let Ok(slot) = Arc::clone(&shared.slots).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (tls, shared) = (tls.clone(), Rc::clone(&shared));
+        spawn_local(async move {
+            connection(stream, tls, shared).await;
+            drop(slot);
+        });
+    }
+}
+
+/// One connection from its acceptance to its record.
+async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
+    let accepted = now();
+    // The peer may have gone already.
+    let Ok(socket) = Socket::new(stream) else { return };
+    let held = RefCell::new(shared.counters.connection());
+    let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
+    let facts = RefCell::new(Negotiated::default());
+    let samples = RefCell::new(Vec::new());
+    let served = serve(&socket, tls, &link, &facts, &held);
+    let result = tokio::select! {
+        result = served => result,
+        () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
+        () = shared.aborting() => Ok(()),
+    };
+    drop(held);
+    if !shared.log.is_on() {
+        return;
+    }
+    let Negotiated { protocol, tls, secured } = facts.into_inner();
+    shared.log.push_connection(ConnectionRecord {
+        connection: link.id,
+        peer: socket.peer(),
+        local: socket.local(),
+        protocol,
+        resumed: tls.as_ref().map(|facts| facts.resumed),
+        tls,
+        accepted,
+        secured,
+        closed: now(),
+        requests: link.requests.get(),
+        bytes_received: socket.gauge().read(),
+        bytes_sent: socket.gauge().written(),
+        stalled: link.stalled.get(),
+        tcp: socket.info(),
+        samples: samples.into_inner(),
+        quic: None,
+        quic_samples: Vec::new(),
+        error: result.err().map(|failure| failure.to_string()),
+    });
+}
+
+/// What the handshake gave.
+#[derive(Default)]
+struct Negotiated {
+    protocol: Option<Protocol>,
+    tls: Option<tls::Facts>,
+    secured: Option<Time>,
+}
+
+/// Reads `value` every so often, for ever.
+pub(super) async fn sample<T>(
+    every: Option<Duration>,
+    samples: &RefCell<Vec<Sample<T>>>,
+    value: impl Fn() -> Option<T>,
+) {
+    let Some(every) = every.filter(|every| !every.is_zero()) else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(every).await;
+        let mut samples = samples.borrow_mut();
+        if samples.len() < MAX_SAMPLES
+            && let Some(value) = value()
+        {
+            samples.push(Sample { at: now(), value });
+        }
+    }
+}
+
+async fn serve(
+    socket: &Socket,
+    tls: Option<TlsAcceptor>,
+    link: &Rc<Link>,
+    facts: &RefCell<Negotiated>,
+    held: &RefCell<Held>,
+) -> Result<(), Failure> {
+    let (stream, protocol) = match tls {
+        None => (Stream::Clear(socket.clone()), Protocol::Http1Clear),
+        Some(acceptor) => secure(socket.clone(), &acceptor, link, facts).await?,
+    };
+    facts.borrow_mut().protocol = Some(protocol);
+    held.borrow_mut().set_memory(connection_memory(Some(protocol)));
+    socket.gauge().mark();
+    link.touch();
+    match protocol {
+        Protocol::Http1Clear | Protocol::Http1 => {
+            let head = || link.head_began(socket.gauge());
+            let served = h1::serve(stream, protocol, socket.gauge(), link);
+            watched(served, link, head).await
+        }
+        Protocol::Http2 => {
+            let gauge = socket.gauge();
+            watched(h2::serve(stream, gauge, link), link, || None).await
+        }
+        // Never offered: `ServerPlan::check`.
+        Protocol::Spdy3 | Protocol::Spdy31 | Protocol::Http3 => {
+            Err(Failure::Alpn(protocol.to_string()))
+        }
+    }
+}
+
+/// Serves until the end or until the link's watch gives up.
+async fn watched(
+    served: impl Future<Output = Result<(), Failure>>,
+    link: &Link,
+    head: impl Fn() -> Option<tokio::time::Instant>,
+) -> Result<(), Failure> {
+    tokio::select! {
+        result = served => result,
+        failure = link.watch(head) => Err(failure),
+    }
+}
+
+/// The handshake of TLS.
+async fn secure(
+    socket: Socket,
+    acceptor: &TlsAcceptor,
+    link: &Link,
+    facts: &RefCell<Negotiated>,
+) -> Result<(Stream, Protocol), Failure> {
+    let counters = &link.server.counters;
+    let after = link.server.timeouts.handshake;
+    let during = "making the TLS handshake";
+    let accepted = match tokio::time::timeout(after, acceptor.accept(socket)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(Failure::from_io("accept", during, &error)),
+        Err(_) => Err(Failure::TimedOut { during, after }),
+    };
+    let stream = accepted.inspect_err(|_| counters.handshake_failed())?;
+    let mut negotiated = facts.borrow_mut();
+    negotiated.secured = Some(now());
+    let session = stream.get_ref().1;
+    let name = session.server_name().map(str::to_owned);
+    let facts = tls::Facts { server_name: name.clone(), ..tls::direct::facts(session) };
+    counters.handshake(facts.resumed);
+    let alpn = facts.alpn.clone();
+    negotiated.tls = Some(facts);
+    *link.server_name.borrow_mut() = name;
+    let protocol = Protocol::of_alpn(alpn.as_deref()).ok_or_else(|| {
+        Failure::Alpn(String::from_utf8_lossy(&alpn.unwrap_or_default()).into_owned())
+    })?;
+    Ok((Stream::Server(Box::new(stream)), protocol))
+}
+

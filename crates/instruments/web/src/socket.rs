@@ -1,0 +1,208 @@
+//! A TCP stream that several owners look at: the protocol moves bytes, the log reads TCP_INFO.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use conn::TcpInfo;
+use serde::{Deserialize, Serialize};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::Failure;
+
+/// Options of a TCP socket. The congestion window at the start is the route's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpSettings {
+    /// SO_SNDBUF in bytes, which the kernel doubles; `None` lets the kernel tune it.
+    pub send_buffer: Option<usize>,
+    /// SO_RCVBUF in bytes, which the kernel doubles; `None` lets the kernel tune it. The window that TCP
+    /// announces comes of it.
+    pub receive_buffer: Option<usize>,
+    /// TCP_NODELAY.
+    pub no_delay: bool,
+    /// TCP_NOTSENT_LOWAT in bytes: the socket takes more only while less than this is unsent. Without
+    /// it the kernel's buffer fills, and an urgent response waits behind all that is in it.
+    pub not_sent_low_water: Option<u32>,
+}
+
+impl Default for TcpSettings {
+    fn default() -> Self {
+        TcpSettings {
+            send_buffer: None,
+            receive_buffer: None,
+            no_delay: true,
+            not_sent_low_water: None,
+        }
+    }
+}
+
+impl TcpSettings {
+    /// Sets the options; buffers must be set before the handshake, since the window's scale is said there
+    /// (RFC 7323 §2.2).
+    pub(crate) fn apply(&self, socket: SockRef<'_>) -> Result<(), Failure> {
+        let failed = |call| {
+            move |error: io::Error| Failure::from_io(call, "opening the socket", &error)
+        };
+        if let Some(bytes) = self.send_buffer {
+            socket.set_send_buffer_size(bytes).map_err(failed("setsockopt SO_SNDBUF"))?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            socket.set_recv_buffer_size(bytes).map_err(failed("setsockopt SO_RCVBUF"))?;
+        }
+        if let Some(bytes) = self.not_sent_low_water {
+            let set = socket.set_tcp_notsent_lowat(bytes);
+            set.map_err(failed("setsockopt TCP_NOTSENT_LOWAT"))?;
+        }
+        socket.set_tcp_nodelay(self.no_delay).map_err(failed("setsockopt TCP_NODELAY"))
+    }
+}
+
+/// A TCP stream with counts. Clones are the same stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Socket(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    stream: RefCell<TcpStream>,
+    local: SocketAddr,
+    peer: SocketAddr,
+    gauge: Gauge,
+}
+
+/// What passed through a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    read: Cell<u64>,
+    written: Cell<u64>,
+    /// The last write was not taken.
+    blocked: Cell<bool>,
+    /// When the first byte came since [`Gauge::mark`].
+    first_read: Cell<Option<Instant>>,
+}
+
+impl Gauge {
+    /// Bytes read.
+    pub(crate) fn read(&self) -> u64 {
+        self.read.get()
+    }
+
+    /// Bytes written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.get()
+    }
+
+    /// Whether the transport did not take the last write.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked.get()
+    }
+
+    /// When the first byte came since the mark.
+    pub(crate) fn first_read(&self) -> Option<Instant> {
+        self.first_read.get()
+    }
+
+    /// Waits for a first byte again.
+    pub(crate) fn mark(&self) {
+        self.first_read.set(None);
+    }
+
+    fn count_read(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.read.set(self.read.get() + bytes as u64);
+        if self.first_read.get().is_none() {
+            self.first_read.set(Some(Instant::now()));
+        }
+    }
+
+    fn count_written(&self, result: &Poll<io::Result<usize>>) {
+        match result {
+            Poll::Ready(Ok(bytes)) => {
+                self.written.set(self.written.get() + *bytes as u64);
+                self.blocked.set(false);
+            }
+            Poll::Ready(Err(_)) => self.blocked.set(false),
+            Poll::Pending => self.blocked.set(true),
+        }
+    }
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        let (local, peer) = (stream.local_addr()?, stream.peer_addr()?);
+        let stream = RefCell::new(stream);
+        Ok(Socket(Rc::new(Inner { stream, local, peer, gauge: Gauge::default() })))
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.0.local
+    }
+
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    pub(crate) fn gauge(&self) -> &Gauge {
+        &self.0.gauge
+    }
+
+    /// TCP_INFO now.
+    pub(crate) fn info(&self) -> Option<TcpInfo> {
+        TcpInfo::of(self.0.stream.borrow().as_fd()).ok()
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_read(cx, buf);
+        self.0.gauge.count_read(buf.filled().len() - before);
+        polled
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_write(cx, bytes);
+        self.0.gauge.count_written(&polled);
+        polled
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_write_vectored(cx, slices);
+        self.0.gauge.count_written(&polled);
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.stream.borrow_mut()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,117 @@
+//! Windows, priorities, and who waits for whom.
+
+use std::time::Duration;
+
+use tls::Version;
+use web::{ConnectPlan, Finish, Priority, Protocol, Request, Settings, What};
+
+use crate::common::*;
+
+/// Reads a whole body through windows of `bytes`, and returns the server's record of it.
+async fn through(protocol: Protocol, settings: Settings) -> web::StreamRecord {
+    let server = serve(|_| {});
+    let plan = ConnectPlan { settings, ..plan(&server, protocol) };
+    let connection = client(Version::Tls13).connect(&plan).await.unwrap();
+    let outcome = get(&connection, "/3000000").await;
+    assert_eq!(outcome.body, 3_000_000, "{:?}", outcome.failure);
+    server.log().take_streams().pop().unwrap()
+}
+
+#[test]
+fn small_windows_stall_http2_and_large_ones_do_not() {
+    on_a_node(async {
+        let small = Settings::OFF.with_windows(65_535);
+        let record = through(Protocol::Http2, small).await;
+        assert_eq!(record.finish, Finish::Complete);
+        // The client opens the window again when half of it is read: 3 MB take dozens of them.
+        assert!(record.stall_count > 10, "{record:?}");
+        assert!(record.stalled > Duration::ZERO);
+        let sum: Duration =
+            record.stalls.iter().map(|stall| stall.to.saturating_since(stall.from)).sum();
+        assert!(sum <= record.stalled);
+        let record = through(Protocol::Http2, Settings::OFF).await;
+        assert_eq!((record.stall_count, record.stalled), (0, Duration::ZERO), "{record:?}");
+    });
+}
+
+#[test]
+fn one_stalled_stream_does_not_stop_the_others() {
+    on_a_node(async {
+        for protocol in [Protocol::Http2, Protocol::Http3] {
+            let server = serve(|_| {});
+            let settings = Settings { stream_window: 65_535, ..Settings::default() };
+            let plan = ConnectPlan { settings, ..plan(&server, protocol) };
+            let connection = client(Version::Tls13).connect(&plan).await.unwrap();
+            // Nobody takes this one's events.
+            let mut unread = connection.request(Request::get(NAME, "/10000000"));
+            let counters = server.counters();
+            until("stop", || (counters.snapshot().body_bytes_sent >= 65_535).then_some(())).await;
+            assert_eq!(get(&connection, "/1000000").await.body, 1_000_000, "{protocol}");
+            let sent = counters.snapshot().body_bytes_sent - 1_000_000;
+            assert!(sent < 10_000_000, "{protocol}: {sent}");
+            // It goes on as soon as somebody does.
+            let mut body = 0;
+            while let Some(event) = unread.next().await {
+                if let What::Data(bytes) = event.what {
+                    body += bytes;
+                }
+            }
+            assert_eq!(body, 10_000_000, "{protocol}");
+            drop(connection);
+            let log = server.log();
+            let record = until("record", || log.take_connections().pop()).await;
+            match record.quic {
+                Some(quic) => assert!(quic.stream_blocked > 0 || quic.stream_updates > 0),
+                None => assert!(record.stalled > Duration::ZERO),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_little_and_is_given_up() {
+    on_a_node(async {
+        for (protocol, version) in KINDS {
+            let server = serve(|plan| {
+                plan.timeouts.stall = Duration::from_millis(300);
+                plan.timeouts.idle = Duration::from_millis(600);
+            });
+            let settings = Settings::default().with_windows(100_000);
+            let plan = ConnectPlan { settings, ..plan(&server, protocol) };
+            let connection = client(version).connect(&plan).await.unwrap();
+            let unread = connection.request(Request::get(NAME, "/500000000"));
+            let log = server.log();
+            let record = until("record", || log.take_connections().pop()).await;
+            let sent = record.bytes_sent;
+            assert!(sent < 100_000_000, "{protocol}: {sent} bytes were sent");
+            assert!(record.error.is_some(), "{protocol}");
+            drop(unread);
+        }
+    });
+}
+
+#[test]
+fn urgent_responses_overtake_others_on_http2() {
+    on_a_node(async {
+        let server = serve(|plan| plan.tcp.not_sent_low_water = Some(16_384));
+        let settings = Settings::OFF;
+        let mut plan = ConnectPlan { settings, ..plan(&server, Protocol::Http2) };
+        plan.tcp.receive_buffer = Some(65_536);
+        let connection = client(Version::Tls13).connect(&plan).await.unwrap();
+        let ask = |urgency| {
+            let priority = Some(Priority { urgency, incremental: false });
+            connection.request(Request { priority, ..Request::get(NAME, "/4000000") })
+        };
+        // Begun one after the other, the least urgent first.
+        let exchanges: Vec<_> = [7, 5, 5, 0].into_iter().map(ask).collect();
+        let finished = exchanges.into_iter().map(|exchange| exchange.finish());
+        let ends: Vec<_> = futures_util::future::join_all(finished).await;
+        let ends: Vec<_> = ends.iter().map(|outcome| outcome.ended.unwrap()).collect();
+        assert!(ends[3] < ends[1] && ends[3] < ends[2], "{ends:?}");
+        assert!(ends[1] < ends[0] && ends[2] < ends[0], "{ends:?}");
+        // Round robin within an urgency: both were begun before either was done.
+        let streams = server.log().take_streams();
+        let equal: Vec<_> = streams.iter().filter(|stream| stream.urgency == 5).collect();
+        assert!(equal[0].first_data < equal[1].finished && equal[1].first_data < equal[0].finished);
+    });
+}

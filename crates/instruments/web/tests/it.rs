@@ -1,0 +1,7 @@
+//! The crate from outside, on loopback.
+
+mod common;
+mod exchange;
+mod flow;
+mod hostile;
+mod judges;
