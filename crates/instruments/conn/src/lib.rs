@@ -24,7 +24,7 @@ mod timeline;
 #[doc(hidden)]
 pub mod untrusted;
 
-pub use self::quic::QuicInfo;
+pub use self::quic::{QuicInfo, tap as quic_tap};
 pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
 pub use cpu::{CpuScope, Metered};
 pub use failure::Failure;

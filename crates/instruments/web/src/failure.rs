@@ -108,14 +108,21 @@ impl Failure {
         conn::Failure::from_io(call, during, error).into()
     }
 
+    /// The same on a connection that carries HTTP already: that the peer is gone ends an exchange. h2 keeps
+    /// the kind of an error, and not its number.
+    fn under_way(call: &'static str, during: &'static str, error: &io::Error) -> Self {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        match error.kind() {
+            ConnectionReset | BrokenPipe | ConnectionAborted => {
+                Failure::Broken { during, detail: error.to_string() }
+            }
+            _ => Failure::from_io(call, during, error),
+        }
+    }
+
     pub(crate) fn from_h2(error: &h2::Error, during: &'static str) -> Self {
         if let Some(error) = error.get_io() {
-            return match Failure::from_io("h2", during, error) {
-                Failure::Transport(failure @ conn::Failure::Reset { .. }) => {
-                    Failure::Broken { during, detail: failure.to_string() }
-                }
-                other => other,
-            };
+            return Failure::under_way("h2", during, error);
         }
         let code = || error.reason().map_or_else(|| error.to_string(), |code| format!("{code:?}"));
         if error.is_reset() {
@@ -138,12 +145,7 @@ impl Failure {
     ) -> Self {
         let source = std::error::Error::source(error);
         if let Some(error) = source.and_then(|error| error.downcast_ref::<io::Error>()) {
-            return match Failure::from_io("hyper", during, error) {
-                Failure::Transport(failure @ conn::Failure::Reset { .. }) => {
-                    Failure::Broken { during, detail: failure.to_string() }
-                }
-                other => other,
-            };
+            return Failure::under_way("hyper", during, error);
         }
         if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
             return Failure::Broken { during, detail: error.to_string() };

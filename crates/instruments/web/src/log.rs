@@ -27,9 +27,9 @@ pub struct ConnectionRecord {
     pub local: SocketAddr,
     /// What was negotiated; `None` if the handshake did not get so far.
     pub protocol: Option<Protocol>,
-    /// What TLS says; `None` in clear, over QUIC, and if the handshake did not get so far.
+    /// What TLS says; `None` in clear, and if the handshake did not get so far.
     pub tls: Option<tls::Facts>,
-    /// Whether an earlier session was resumed; QUIC's is not known here.
+    /// Whether an earlier session was resumed; `None` as `tls` is.
     pub resumed: Option<bool>,
     /// accept() returned, or quinn gave the first datagram.
     pub accepted: Time,

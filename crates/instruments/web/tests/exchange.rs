@@ -30,9 +30,9 @@ fn bodies_of_all_sizes_come_whole_on_one_connection() {
             assert_eq!(facts.protocol, protocol);
             let steps = [Some(facts.started), facts.connected, facts.secured, Some(facts.ready)];
             assert!(steps.into_iter().flatten().is_sorted(), "{facts:?}");
-            if let Some(tls) = &facts.tls {
-                assert_eq!(tls.version, Some(version));
-            }
+            let negotiated = facts.tls.as_ref().and_then(|tls| tls.version);
+            assert_eq!(negotiated.unwrap_or(version), version);
+            assert_eq!(negotiated.is_none(), protocol == Protocol::Http1Clear);
             for length in [0, 1, 100_000, 10_000_000] {
                 let outcome = get(&connection, &format!("/{length}")).await;
                 assert_whole(&outcome, length);
@@ -279,7 +279,7 @@ fn the_log_has_streams_and_connections() {
             assert!(record.bytes_sent > 2_000_000, "{protocol}");
             if protocol.is_over_tcp() {
                 let tcp = record.tcp.unwrap();
-                assert!(tcp.bytes_sent > 2_000_000 && tcp.busy > Duration::ZERO);
+                assert!(tcp.bytes_sent > 2_000_000, "{tcp:?}");
                 assert!(tcp.congestion_window > 0);
                 assert!(record.samples.iter().is_sorted_by_key(|sample| sample.at));
                 assert!(!record.samples.is_empty());

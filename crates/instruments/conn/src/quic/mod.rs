@@ -9,7 +9,7 @@
 mod client;
 pub(crate) mod messages;
 mod server;
-mod tap;
+pub mod tap;
 
 pub(crate) use client::connect;
 pub(crate) use server::{listen, serve};

@@ -129,6 +129,42 @@ impl crypto::ServerConfig for TappedServer {
     }
 }
 
+/// `inner` for a client of another crate, with [`facts`] of each connection.
+#[must_use]
+pub fn client(inner: QuicClientConfig) -> Arc<dyn crypto::ClientConfig> {
+    Arc::new(TappedClients(Arc::new(inner)))
+}
+
+/// `inner` for a server of another crate, with [`facts`] of each connection.
+#[must_use]
+pub fn server(inner: QuicServerConfig) -> Arc<dyn crypto::ServerConfig> {
+    Arc::new(TappedServer(Arc::new(inner)))
+}
+
+/// What TLS says of a connection, as far as its handshake got: quinn says of it only ALPN and the server's
+/// name. `None` unless its configuration is of [`client`] or [`server`].
+#[must_use]
+pub fn facts(connection: &quinn::Connection) -> Option<tls::Facts> {
+    let seen = connection.handshake_data()?.downcast::<Arc<Seen>>().ok()?;
+    let facts = seen.state().handshake.facts.clone();
+    Some(facts)
+}
+
+/// Client configuration of many connections; every session has its own [`Seen`].
+struct TappedClients(Arc<QuicClientConfig>);
+
+impl crypto::ClientConfig for TappedClients {
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Result<Box<dyn crypto::Session>, ConnectError> {
+        let inner = Arc::clone(&self.0).start_session(version, server_name, params)?;
+        Ok(Box::new(Tapped { inner, seen: Seen::new() }))
+    }
+}
+
 struct Tapped {
     inner: Box<dyn crypto::Session>,
     seen: Arc<Seen>,

@@ -46,7 +46,8 @@ pub struct TcpInfo {
     pub congestion_window: u32,
     /// Payload bytes written by the application that were never sent yet.
     pub unsent: u32,
-    /// Time with data to send or unacknowledged.
+    /// Time with data to send or unacknowledged. The kernel counts this and its parts in jiffies: 1, 4 or
+    /// 10 ms.
     pub busy: Duration,
     /// Of it, time limited by the peer's receive window.
     pub receive_window_limited: Duration,

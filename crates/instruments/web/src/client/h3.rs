@@ -12,7 +12,7 @@ use ::h3::client::{RequestStream, SendRequest};
 use ::h3::error::{ConnectionError, StreamError};
 use ::h3::quic;
 use bytes::{Buf, Bytes};
-use conn::now;
+use conn::{now, quic_tap};
 use quinn::crypto::rustls::QuicClientConfig;
 use tokio::task::{AbortHandle, spawn_local};
 
@@ -55,7 +55,7 @@ pub(super) async fn connect(
     let idle = plan.timeouts.idle;
     let crypto = QuicClientConfig::try_from(Arc::new(tls))
         .map_err(|error| Failure::Plan(error.to_string()))?;
-    let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+    let mut config = quinn::ClientConfig::new(quic_tap::client(crypto));
     config.transport_config(crate::quic::transport(&plan.settings, &plan.quic, idle)?);
     let any: SocketAddr = match plan.address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -78,6 +78,7 @@ pub(super) async fn connect(
         .build(handshake)
         .await
         .map_err(|error| failure(&error, &quic, idle, "beginning HTTP/3"))?;
+    let tls = quic_tap::facts(&quic);
     let facts = Facts {
         local: SocketAddr::new(
             quic.local_ip().unwrap_or(any.ip()),
@@ -89,9 +90,9 @@ pub(super) async fn connect(
         connected: None,
         secured: Some(secured),
         ready: now(),
-        resumed: None,
+        resumed: tls.as_ref().map(|facts| facts.resumed),
         alpn: Some("h3".to_owned()),
-        tls: None,
+        tls,
     };
     let (state, watched) = (Rc::clone(state), quic.clone());
     let task = spawn_local(async move {

@@ -30,7 +30,7 @@ pub struct Facts {
     pub resumed: Option<bool>,
     /// The application protocol, if one was negotiated.
     pub alpn: Option<String>,
-    /// What TLS says; `None` in clear and over QUIC.
+    /// What TLS says; `None` in clear.
     pub tls: Option<tls::Facts>,
 }
 

@@ -12,8 +12,8 @@ use ::h3::error::{Code, StreamError};
 use ::h3::quic;
 use ::h3::server::{RequestResolver, RequestStream};
 use bytes::{Buf, Bytes};
-use conn::now;
-use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
+use conn::{now, quic_tap};
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, Incoming};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinSet, spawn_local};
@@ -44,7 +44,7 @@ pub(super) fn config(
     let tls = tls::quic::server_config(&tls).map_err(conn::Failure::from)?;
     let crypto =
         QuicServerConfig::try_from(tls).map_err(|error| Failure::Plan(error.to_string()))?;
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let mut config = quinn::ServerConfig::with_crypto(quic_tap::server(crypto));
     let timeouts = &shared.timeouts;
     let idle = timeouts.idle.max(timeouts.stall);
     config
@@ -73,6 +73,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let samples = RefCell::new(Vec::new());
     let mut secured = None;
+    let mut facts = None;
     let mut last = None;
     let result = match handshake(incoming, &shared).await {
         Err(failure) => {
@@ -81,10 +82,11 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
         }
         Ok(quic) => {
             secured = Some(now());
-            // Whether it resumed a session quinn does not say: counted as full.
-            shared.counters.handshake(false);
+            facts = quic_tap::facts(&quic);
+            shared.counters.handshake(facts.as_ref().is_some_and(|facts| facts.resumed));
             held.set_memory(connection_memory(Some(Protocol::Http3)));
-            *link.server_name.borrow_mut() = server_name(&quic);
+            *link.server_name.borrow_mut() =
+                facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&quic.stats()));
             let served = tokio::select! {
                 result = serve(&quic, &link) => result,
@@ -106,8 +108,8 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
         peer,
         local: (local_ip.unwrap_or([0, 0, 0, 0].into()), 0).into(),
         protocol: secured.map(|_| Protocol::Http3),
-        tls: None,
-        resumed: None,
+        resumed: facts.as_ref().map(|facts| facts.resumed),
+        tls: facts,
         accepted,
         secured,
         closed: now(),
@@ -131,10 +133,6 @@ async fn handshake(incoming: Incoming, shared: &Shared) -> Result<quinn::Connect
         Ok(connected) => connected.map_err(lost),
         Err(_) => Err(Failure::TimedOut { during, after }),
     }
-}
-
-fn server_name(quic: &quinn::Connection) -> Option<String> {
-    quic.handshake_data()?.downcast::<HandshakeData>().ok()?.server_name
 }
 
 async fn serve(quic: &quinn::Connection, link: &Rc<Link>) -> Result<(), Failure> {

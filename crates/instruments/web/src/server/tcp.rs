@@ -55,7 +55,6 @@ pub(super) fn listen(
 /// Accepts connections until it is dropped, no more at once than the plan allows.
 pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
     loop {
-        let Ok(slot) = Arc::clone(&shared.slots).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -64,6 +63,8 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shar
                 continue;
             }
         };
+        // Beyond the limit one connection waits here, and the others in the backlog.
+        let Ok(slot) = Arc::clone(&shared.slots).acquire_owned().await else { return };
         let (tls, shared) = (tls.clone(), Rc::clone(&shared));
         spawn_local(async move {
             connection(stream, tls, shared).await;
