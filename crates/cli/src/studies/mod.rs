@@ -15,8 +15,13 @@ pub use measure::{
 pub use results::{Questions, Results};
 
 /// The studies, in the order in which `wiretax run` measures and reports them.
-pub const STUDIES: &[&dyn Study] =
-    &[&handshake::Handshake, &observe::Lab, &stacks::Stacks, &haproxy_study::Haproxy];
+pub const STUDIES: &[&dyn Study] = &[
+    &handshake::Handshake,
+    &page_study::PageStudy,
+    &observe::Lab,
+    &stacks::Stacks,
+    &haproxy_study::Haproxy,
+];
 
 /// The words of a study's command, as the user types them.
 pub fn words(study: &dyn Study) -> String {

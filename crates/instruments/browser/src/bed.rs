@@ -1,0 +1,334 @@
+//! The lab of page loads: lanes, each with a client, a server and a link between them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefix};
+use linkmodel::Path;
+use page::{Loaded, Page};
+use tls::{Identity, KeyType, Library, Trust};
+use tokio::sync::oneshot;
+use units::{Bytes, Time};
+use web::{ConnectionRecord, Log, Server, ServerPlan, StreamRecord, TlsPlan};
+
+use crate::drive::Browser;
+use crate::names::{NameServer, Resolver, Zone};
+use crate::setting::Setting;
+use crate::site::PageSite;
+use crate::{Error, names};
+
+/// Most hosts of a page that a lane has addresses for.
+const MOST_HOSTS: usize = 250;
+/// The port of HTTP over TLS and of HTTP/3.
+const PORT: u16 = 443;
+/// The port of HTTP in clear.
+const CLEAR_PORT: u16 = 80;
+/// How long names count: longer than a sample takes.
+const TTL: Duration = Duration::from_secs(3600);
+/// How long what is on its way when connections are closed may take to reach the server's log, beside
+/// two round trips.
+const CLOSING: Duration = Duration::from_millis(100);
+
+/// What the two sides saw of one load.
+#[derive(Debug)]
+pub struct Seen {
+    /// The browser's side, in times since the load's begin.
+    pub loaded: Loaded,
+    /// When it began, by CLOCK_MONOTONIC.
+    pub begin: Time,
+    /// The streams that the server finished meanwhile.
+    pub streams: Vec<StreamRecord>,
+    /// The connections that ended at the server until it was over; those that the browser kept come
+    /// with a later load.
+    pub connections: Vec<ConnectionRecord>,
+    /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
+    /// thread.
+    pub server_cpu: Duration,
+    /// Frame bytes that the link delivered to the server.
+    pub up: Bytes,
+    /// Frame bytes that the link delivered to the client.
+    pub down: Bytes,
+}
+
+/// What is kept between two loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Nothing: a first visit.
+    Forget,
+    /// Everything but connections.
+    Close,
+    /// Everything.
+    Keep,
+}
+
+/// A lab of lanes.
+#[derive(Debug)]
+pub struct Bed {
+    lanes: Vec<Lane>,
+    /// Ends the nodes when it is dropped: after the lanes.
+    _lab: Lab,
+}
+
+impl Bed {
+    /// A lab of so many lanes, for pages of at most so many hosts. The process must be in a lab
+    /// already ([`lab::enter`]).
+    ///
+    /// # Errors
+    /// [`Error::TooManyHosts`]; the lab's own.
+    pub fn new(options: LabOptions, lanes: usize, hosts: usize) -> Result<Bed, Error> {
+        if hosts > MOST_HOSTS {
+            return Err(Error::TooManyHosts { hosts, most: MOST_HOSTS });
+        }
+        let mut lab = Lab::new(options)?;
+        let lanes = (0..lanes).map(|number| Lane::new(&mut lab, number, hosts));
+        Ok(Bed { lanes: lanes.collect::<Result<_, _>>()?, _lab: lab })
+    }
+
+    /// The lanes.
+    pub fn lanes(&mut self) -> &mut [Lane] {
+        &mut self.lanes
+    }
+}
+
+/// A client, a server, and a link between them.
+#[derive(Debug)]
+pub struct Lane {
+    client: Node,
+    server: Node,
+    link: Link,
+    /// Addresses of a page's hosts, at the server's end.
+    hosts: Vec<Ipv4Addr>,
+    resolver: SocketAddr,
+    zone: Zone,
+    site: PageSite,
+    serving: Option<Serving>,
+}
+
+/// A server that runs on the lane's node.
+#[derive(Debug)]
+struct Serving {
+    log: Log,
+    identity: Arc<Identity>,
+    /// Dropped, the server ends.
+    _end: oneshot::Sender<()>,
+}
+
+impl Lane {
+    fn new(lab: &mut Lab, number: usize, hosts: usize) -> Result<Lane, Error> {
+        let net = u8::try_from(number + 1).unwrap_or(u8::MAX);
+        let client = lab.add_node(&format!("client{number}"))?;
+        let server = lab.add_node(&format!("server{number}"))?;
+        let address = |last: u8| Ipv4Addr::new(10, 78, net, last);
+        // .1 is the client, .2 the name server, from .3 on the hosts.
+        let own: Vec<Ipv4Addr> =
+            (3..=u8::MAX - 1).take(hosts.max(1)).map(address).collect();
+        let prefix = |address: Ipv4Addr| Prefix::new(address, 24);
+        let first: Vec<Prefix> = prefix(address(1)).into_iter().collect();
+        let second = std::iter::once(address(2)).chain(own.iter().copied()).filter_map(prefix);
+        let options = LinkOptions {
+            addresses: Addresses::Given([first, second.collect()]),
+            ..LinkOptions::default()
+        };
+        let link = lab.connect_with(&client, &server, &Path::default(), &options)?;
+        let resolver = SocketAddr::from((address(2), names::PORT));
+        let zone = Zone::default();
+        let answering = zone.clone();
+        let started = server.spawn(move || async move {
+            let server = NameServer::start(resolver, answering);
+            // It runs as long as the node.
+            server.map(std::mem::forget)
+        });
+        started.join()?.map_err(|source| Error::Names { call: "bind", source })?;
+        let site = PageSite::default();
+        Ok(Lane { client, server, link, hosts: own, resolver, zone, site, serving: None })
+    }
+
+    /// Sets what the link is like from now on, from client to server.
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn set_path(&self, path: &Path) -> Result<(), Error> {
+        Ok(self.link.set_path(path)?)
+    }
+
+    /// Serves a page by a protocol from now on: all of its hosts, each at an address of its own, with
+    /// one certificate for all of them. What was served before ends.
+    ///
+    /// # Errors
+    /// The page has too many hosts, or one that is no name; the server cannot be set up so.
+    pub fn serve(&mut self, page: &Page, setting: &Setting) -> Result<(), Error> {
+        let names = page.hosts();
+        if names.len() > self.hosts.len() {
+            let (hosts, most) = (names.len(), self.hosts.len());
+            return Err(Error::TooManyHosts { hosts, most });
+        }
+        self.serving = None;
+        let zone: Vec<(String, Ipv4Addr)> =
+            names.iter().cloned().zip(self.hosts.iter().copied()).collect();
+        self.zone.set(&zone, TTL).map_err(Error::HostName)?;
+        self.site.serve(page);
+        let certified = certificate_names(names);
+        let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
+        let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
+        let plan = self.plan(setting, &identity);
+        let (end, ended) = oneshot::channel::<()>();
+        let (started, log) = std::sync::mpsc::sync_channel(1);
+        // Nobody joins it: it ends with the node or with the lane's word.
+        drop(self.server.spawn(move || async move {
+            match Server::start(plan) {
+                Err(failure) => drop(started.send(Err(failure))),
+                Ok(server) => {
+                    let _ = started.send(Ok(server.log()));
+                    let _ = ended.await;
+                    drop(server);
+                }
+            }
+        }));
+        let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
+        let log = log.recv().map_err(|_| stopped())??;
+        self.serving = Some(Serving { log, identity, _end: end });
+        Ok(())
+    }
+
+    fn plan(&self, setting: &Setting, identity: &Arc<Identity>) -> ServerPlan {
+        let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let mut plan = ServerPlan::new(Arc::new(self.site.clone()));
+        plan.settings = setting.settings;
+        plan.tcp = setting.tcp.settings();
+        if setting.protocol == web::Protocol::Http1Clear {
+            plan.clear = vec![any(CLEAR_PORT)];
+            return plan;
+        }
+        let mut config = tls::ServerConfig::new(Library::Rustls, Arc::clone(identity));
+        config.versions = setting.versions.clone();
+        if setting.protocol == web::Protocol::Http3 {
+            config.versions = vec![tls::Version::Tls13];
+        }
+        let protocols = vec![setting.protocol];
+        plan.tls = Some(TlsPlan { addresses: vec![any(PORT)], config, protocols });
+        plan
+    }
+
+    /// Loads the page that is served, once for each of `visits`, in a browser that has never seen it;
+    /// what it keeps of the load before is what the visit says. Ends early where `stop` is set.
+    ///
+    /// # Errors
+    /// Nothing is served; the client cannot be set up so.
+    pub fn visit(
+        &self,
+        page: &Page,
+        setting: &Setting,
+        visits: Vec<Before>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<JoinHandle<Result<Vec<Seen>, Error>>, Error> {
+        let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
+        let serving = self.serving.as_ref().ok_or_else(stopped)?;
+        let trust = Trust::Roots(serving.identity.roots());
+        let name = page.hosts().first().cloned().unwrap_or_default();
+        let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
+        config.versions = setting.versions.clone();
+        if setting.protocol == web::Protocol::Http3 {
+            config.versions = vec![tls::Version::Tls13];
+        }
+        let client = web::Client::new(&config)?;
+        let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
+        let port = match setting.protocol {
+            web::Protocol::Http1Clear => CLEAR_PORT,
+            _ => PORT,
+        };
+        let (link, server) = (self.link.clone(), self.server.clone());
+        let (page, setting) = (page.clone(), setting.clone());
+        Ok(self.client.spawn(move || async move {
+            let mut browser = Browser::new(client, resolver, port, setting);
+            let sides = Sides { link, server, log };
+            let mut all = Vec::with_capacity(visits.len());
+            for before in visits {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                match before {
+                    Before::Forget => browser.forget(),
+                    Before::Close => browser.close_connections(),
+                    Before::Keep => {}
+                }
+                all.push(sides.watch(&mut browser, &page).await?);
+            }
+            browser.forget();
+            tokio::time::sleep(CLOSING).await;
+            if let Some(last) = all.last_mut() {
+                last.connections.extend(sides.log.take_connections());
+            }
+            Ok(all)
+        }))
+    }
+}
+
+/// What is looked at besides the browser.
+struct Sides {
+    link: Link,
+    server: Node,
+    log: Log,
+}
+
+impl Sides {
+    async fn watch(&self, browser: &mut Browser, page: &Page) -> Result<Seen, Error> {
+        let carried = || {
+            let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
+            let stats = self.link.stats().ok();
+            stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)))
+        };
+        let less = |a: Bytes, b: Bytes| Bytes(a.count().saturating_sub(b.count()));
+        drop((self.log.take_streams(), self.log.take_connections()));
+        let (cpu, before) = (self.server.cpu_time(), carried());
+        let begin = conn::now();
+        let loaded = browser.load(page).await;
+        let after = carried();
+        let (up, down) = match (before, after) {
+            (Some(before), Some(after)) => (less(after.0, before.0), less(after.1, before.1)),
+            _ => (Bytes(0), Bytes(0)),
+        };
+        let spent = self.server.cpu_time().unwrap_or_default();
+        Ok(Seen {
+            loaded,
+            begin,
+            streams: self.log.take_streams(),
+            connections: self.log.take_connections(),
+            server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
+            up,
+            down,
+        })
+    }
+}
+
+/// The names of a certificate for these hosts: where two or more share a parent, one with a star
+/// stands for them, as servers have it.
+fn certificate_names(hosts: &[String]) -> Vec<String> {
+    let parent = |host: &str| host.split_once('.').map(|(_, rest)| rest.to_owned());
+    let mut names: Vec<String> = Vec::new();
+    for host in hosts {
+        let siblings = hosts.iter().filter(|other| parent(other) == parent(host)).count();
+        let name = match parent(host) {
+            // A star may not stand right below a top-level domain.
+            Some(parent) if siblings > 1 && parent.contains('.') => format!("*.{parent}"),
+            _ => host.clone(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_one_parent_share_a_name() {
+        let hosts = ["www.a.example", "img.a.example", "b.example", "c.example", "d"];
+        let names = certificate_names(&hosts.map(str::to_owned));
+        assert_eq!(names, ["*.a.example", "b.example", "c.example", "d"]);
+    }
+}

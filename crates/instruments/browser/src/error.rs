@@ -1,0 +1,65 @@
+//! Why a page could not be loaded at all.
+
+use std::borrow::Cow;
+
+use fault::{Explain, Fault};
+use thiserror::Error;
+
+/// Why a page could not be loaded at all. An object that fails is no error: it is in
+/// [`page::Loaded`].
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The lab failed.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A TLS library refused what was asked of it.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
+    /// The server or the client cannot be set up so.
+    #[error(transparent)]
+    Web(#[from] web::Failure),
+    /// The name server or the resolver has no socket.
+    #[error("names: {call} failed: {source}")]
+    Names {
+        /// The system call.
+        call: &'static str,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// A page has more hosts than a lane has addresses.
+    #[error("the page has {hosts} hosts, a lane has {most} addresses")]
+    TooManyHosts {
+        /// The page's.
+        hosts: usize,
+        /// The lane's.
+        most: usize,
+    },
+    /// A host of the page has a name that no certificate and no DNS can carry.
+    #[error("`{0}` is no host name")]
+    HostName(String),
+}
+
+impl Explain for Error {
+    fn fault(&self) -> Fault {
+        match self {
+            Error::Lab(error) => error.fault(),
+            Error::Web(error) => error.fault(),
+            Error::Tls(_) | Error::Names { .. } => Fault::Measurement,
+            Error::TooManyHosts { .. } | Error::HostName(_) => Fault::Caller,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Error::Lab(error) => {
+                let doctor = || "`wiretax doctor` says what is missing".into();
+                error.remedy().or_else(|| (error.fault() == Fault::Machine).then(doctor))
+            }
+            Error::Web(error) => error.remedy(),
+            Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
+            Error::HostName(_) => Some("correct the name in the page".into()),
+            Error::Tls(_) | Error::Names { .. } => None,
+        }
+    }
+}

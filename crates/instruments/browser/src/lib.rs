@@ -1,0 +1,21 @@
+//! A browser over real connections, and the lab that it loads pages in.
+//!
+//! [`page::Load`] decides what to fetch, when and on which connection; [`Browser`] does it: it asks a
+//! [`names::Resolver`], opens connections by [`web::Client`], sends requests and tells the load what
+//! happened. [`Bed`] has the other side: lanes, each a client and a server joined by a link of its
+//! own, where the server answers for every host of a page at an address of its own and says by DNS
+//! where that is.
+#![forbid(unsafe_code)]
+
+mod bed;
+mod drive;
+mod error;
+pub mod names;
+mod setting;
+mod site;
+
+pub use bed::{Bed, Before, Lane, Seen};
+pub use drive::Browser;
+pub use error::Error;
+pub use setting::{Setting, Tcp, Windows};
+pub use site::PageSite;

@@ -1,0 +1,123 @@
+//! Pages loaded in the lab: by each protocol, visit after visit, with what both sides saw.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use browser::{Bed, Before, Seen, Setting, Tcp, Windows};
+use lab_test::net::sleeping;
+use lab_test::{Test, TestResult};
+use linkmodel::Path;
+use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Page, Policy, Share};
+use units::{Bytes, Delay};
+use web::Protocol;
+
+/// The round trip of the tests' links.
+const RTT: Duration = Duration::from_millis(40);
+
+fn setting(protocol: Protocol) -> Setting {
+    Setting {
+        protocol,
+        versions: vec![tls::Version::Tls13],
+        settings: Windows::Chromium.settings(protocol),
+        tcp: Tcp::default(),
+        policy: Policy::of(Browser::Chromium),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+/// A document, and ten images on two hosts of which one may be stored.
+fn page() -> TestResult<Page> {
+    let hosts = vec!["www.page.test".to_owned(), "img.page.test".to_owned()];
+    let mut objects = vec![Object::new(HostId(0), "/", Kind::Document, Bytes(5_000))];
+    for number in 0..10u32 {
+        let host = HostId(number % 2);
+        let path = format!("/image{number}");
+        let image = Object::new(host, path, Kind::Image, Bytes(3_000));
+        let mut image = image.found_by(ObjectId(0), Share::ALL, Delay::ZERO);
+        if number == 0 {
+            let fresh_for = Duration::from_secs(3600).into();
+            image.caching = Caching::Stored { fresh_for, validator: true };
+        }
+        objects.push(image);
+    }
+    Ok(Page::new("test", hosts, objects)?)
+}
+
+fn visits(protocol: Protocol, visits: Vec<Before>) -> TestResult<Vec<Seen>> {
+    let (page, setting) = (page()?, setting(protocol));
+    let mut bed = Bed::new(sleeping(7), 1, page.hosts().len())?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    lane.set_path(&Path::symmetric(RTT.into()))?;
+    Ok(lane.visit(&page, &setting, visits, Arc::new(AtomicBool::new(false)))?.join()??)
+}
+
+/// Every protocol loads the page: the first visit whole, the second with what was kept.
+fn every_protocol_loads_a_page() -> TestResult {
+    for protocol in [Protocol::Http1Clear, Protocol::Http1, Protocol::Http2, Protocol::Http3] {
+        let seen = visits(protocol, vec![Before::Forget, Before::Keep, Before::Close])?;
+        let [first, kept, closed] = seen.as_slice() else { return Err("not three".into()) };
+        println!("{protocol}: {:?}", seen.iter().map(|s| s.loaded.load_time()).collect::<Vec<_>>());
+        for (seen, requests) in [(first, 11), (kept, 10), (closed, 10)] {
+            assert!(seen.loaded.is_complete(), "{protocol}: {:?}", seen.loaded.objects);
+            // What is fresh in the cache is not asked for again.
+            assert_eq!(seen.loaded.requests(), requests, "{protocol}");
+            assert_eq!(seen.streams.len(), requests as usize, "{protocol}");
+            assert!(seen.down > Bytes(3_000 * 9 + 5_000), "{protocol}: {:?}", seen.down);
+        }
+        assert_eq!(first.loaded.bytes(), Bytes(35_000));
+        assert_eq!(kept.loaded.connections_opened(), 0, "{protocol}");
+        assert!(closed.loaded.connections_opened() >= 2, "{protocol}");
+        // Without TLS there is nothing to resume; else every connection of a later visit is resumed.
+        let resumed = closed.loaded.connections.iter().filter(|c| c.resumed).count();
+        let expected = match protocol {
+            Protocol::Http1Clear => 0,
+            _ => closed.loaded.connections_opened(),
+        };
+        assert_eq!(resumed, expected, "{protocol}");
+        let closed_at_server: usize = seen.iter().map(|seen| seen.connections.len()).sum();
+        let opened: usize = seen.iter().map(|seen| seen.loaded.connections_opened()).sum();
+        assert_eq!(closed_at_server, opened, "{protocol}");
+    }
+    Ok(())
+}
+
+/// A name costs a round trip, TCP and TLS 1.3 one each, QUIC one, the request one: no load is sooner.
+fn round_trips_are_paid() -> TestResult {
+    for (protocol, document) in
+        [(Protocol::Http1Clear, 3), (Protocol::Http1, 4), (Protocol::Http2, 4), (Protocol::Http3, 3)]
+    {
+        let seen = visits(protocol, vec![Before::Forget])?;
+        let first = seen.first().ok_or("no load")?;
+        let byte = first.loaded.first_byte().ok_or("no byte")?.duration();
+        assert!(byte >= RTT * document, "{protocol}: {byte:?}");
+        let dns = first.loaded.objects[0].dns.ok_or("no name was asked for")?;
+        assert!(dns.end.duration() - dns.begin.duration() >= RTT);
+        // The images need a round trip of their own.
+        assert!(first.loaded.load_time().duration() >= RTT * (document + 1), "{protocol}");
+    }
+    Ok(())
+}
+
+/// A load that is to end ends, and what did not come has failed.
+fn a_load_that_takes_too_long_ends() -> TestResult {
+    let (page, mut setting) = (page()?, setting(Protocol::Http2));
+    setting.timeout = RTT * 3;
+    let mut bed = Bed::new(sleeping(8), 1, 2)?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    lane.set_path(&Path::symmetric(RTT.into()))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = lane.visit(&page, &setting, vec![Before::Forget], stop)?.join()??;
+    assert!(!seen.first().ok_or("no load")?.loaded.is_complete());
+    Ok(())
+}
+
+fn main() -> std::process::ExitCode {
+    lab_test::main(&[
+        Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
+        Test::inside("round_trips_are_paid", round_trips_are_paid),
+        Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
+    ])
+}

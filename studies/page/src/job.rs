@@ -1,0 +1,182 @@
+//! A cell as a job of the crate `host`: data in, a sample per load out. Who does it has lanes of its own,
+//! so that it can be a thread of this process, a process, or a machine that is a guest of this one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use browser::{Bed, Seen};
+use fault::{Fault, Problem};
+use host::{Outlet, Registry, Worker};
+use lab::LabOptions;
+use linkmodel::Path;
+use page::{Page, har};
+use serde::{Deserialize, Serialize};
+use units::{Delay, Time};
+
+use crate::plan::Series;
+use crate::point::{Point, Visit};
+use crate::sample::sample;
+
+/// How a HAR file is called among a sample's attachments.
+pub(crate) const HAR: &str = "load.har";
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The loads that one browser makes one after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    /// The points, as the fields of samples, in the order of their visits.
+    pub(crate) points: Vec<BTreeMap<String, String>>,
+    /// Those of them of which a sample is wanted.
+    pub(crate) wanted: Vec<bool>,
+    /// Which of their loads these are.
+    pub(crate) repeat: u32,
+}
+
+/// The loads of a cell, in turn on one page and link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// How the lab is to be made, where there is none yet.
+    pub(crate) lab: LabOptions,
+    /// Loads under way at once.
+    pub(crate) lanes: usize,
+    /// The link between client and server.
+    pub(crate) path: Path,
+    /// The page, in TOML.
+    pub(crate) page: String,
+    /// What is loaded, in this order.
+    pub(crate) batches: Vec<Batch>,
+    /// After how long a load is given up.
+    pub(crate) timeout: Delay,
+    /// The seed that samples name.
+    pub(crate) seed: u64,
+    /// What a command needs beside the point to measure it again.
+    pub(crate) options: String,
+}
+
+/// Loads pages: a sample for every load, as its series ends. It looks again and again whether it is to
+/// end.
+#[derive(Clone, Default)]
+pub(crate) struct Loads(Arc<Mutex<Option<Held>>>);
+
+/// Lanes, and how they were asked for.
+struct Held {
+    options: LabOptions,
+    lanes: usize,
+    hosts: usize,
+    bed: Bed,
+}
+
+/// Those who do the study's jobs in a process of its own: it must be in a lab ([`lab::enter`]).
+#[must_use]
+pub fn workers() -> Registry {
+    Registry::new().with(Loads::default())
+}
+
+impl Worker for Loads {
+    const KIND: &'static str = "page-cell";
+    type Job = Job;
+    type Answer = ();
+
+    fn work(&self, job: Job, outlet: &mut Outlet<'_>) -> Result<(), Problem> {
+        let page = Page::from_toml(&job.page)?;
+        let hosts = page.hosts().len();
+        let lanes = job.lanes.min(job.batches.len()).max(1);
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |held: &Held| {
+            held.options == job.lab && held.lanes >= lanes && held.hosts >= hosts
+        };
+        let bed = match held.take() {
+            Some(bed) if fits(&bed) => bed,
+            other => {
+                drop(other);
+                let bed = Bed::new(job.lab, lanes, hosts)?;
+                Held { options: job.lab, lanes, hosts, bed }
+            }
+        };
+        let bed = &mut held.insert(bed).bed;
+        for lane in bed.lanes() {
+            lane.set_path(&job.path)?;
+        }
+        for batches in job.batches.chunks(lanes) {
+            if outlet.stopped() {
+                break;
+            }
+            together(bed, &page, &job, batches, outlet)?;
+        }
+        Ok(())
+    }
+}
+
+/// One batch on each lane, all at once.
+fn together(
+    bed: &mut Bed,
+    page: &Page,
+    job: &Job,
+    batches: &[Batch],
+    outlet: &mut Outlet<'_>,
+) -> Result<(), Problem> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut under_way = Vec::with_capacity(batches.len());
+    for (lane, batch) in bed.lanes().iter_mut().zip(batches) {
+        let series = series_of(batch)?;
+        let Some(first) = series.points.first() else { continue };
+        let setting = first.setting(job.timeout);
+        lane.serve(page, &setting)?;
+        let visits = series.visits();
+        let before = visits.iter().map(|visit| visit.before()).collect();
+        let loads = lane.visit(page, &setting, before, Arc::clone(&stop))?;
+        under_way.push((batch, series, visits, loads));
+    }
+    // Each is given as it ends, not as all have.
+    while !under_way.is_empty() {
+        if outlet.stopped() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        let Some(at) = under_way.iter().position(|(.., loads)| loads.is_finished()) else {
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        let (batch, series, visits, loads) = under_way.remove(at);
+        let seen = loads.join().map_err(browser::Error::from)??;
+        for (visit, seen) in visits.into_iter().zip(&seen) {
+            give(job, page, batch, (&series, visit), seen, outlet)?;
+        }
+    }
+    Ok(())
+}
+
+fn series_of(batch: &Batch) -> Result<Series, Problem> {
+    let of = |fields: &BTreeMap<String, String>| {
+        let problem = || Problem::new(Fault::Measurement, format!("this is no point: {fields:?}"));
+        Point::of_fields(fields).ok_or_else(problem)
+    };
+    Ok(Series { points: batch.points.iter().map(of).collect::<Result<_, _>>()? })
+}
+
+/// Gives the sample of a load, if it is wanted; a first load of a point has its HAR beside.
+fn give(
+    job: &Job,
+    page: &Page,
+    batch: &Batch,
+    (series, visit): (&Series, Visit),
+    seen: &Seen,
+    outlet: &mut Outlet<'_>,
+) -> Result<(), Problem> {
+    let own = series.points.iter().zip(&batch.wanted).find(|(point, _)| point.visit == visit);
+    let Some((point, true)) = own else { return Ok(()) };
+    if batch.repeat == 0 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let begin = Time::ZERO + since.saturating_sub(seen.loaded.load_time().duration());
+        let protocol = point.protocol.to_string();
+        let about =
+            har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };
+        let text = har::write(page, &seen.loaded, &about).to_string();
+        outlet.attachment(HAR, text.into_bytes())?;
+    }
+    let Job { seed, timeout, options, .. } = job;
+    outlet.sample(&sample(point, batch.repeat, *seed, seen, *timeout, options))?;
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! The page study: which version of HTTP loads a page fastest on this network, is flow control in the
+//! way, and what to change first?
+//!
+//! [`PageStudy`] is the study as the program knows it. [`Plan`] says what to measure, a job of `host`
+//! loads the pages on `browser`'s lanes, [`Summary`] says what came out, [`Findings`] puts it into a
+//! report.
+#![forbid(unsafe_code)]
+
+mod job;
+mod link;
+mod measure;
+mod pages;
+mod plan;
+mod point;
+mod present;
+mod published;
+mod sample;
+mod study;
+mod summary;
+mod window;
+
+pub use job::workers;
+pub use link::{LinkName, UnknownLink};
+pub use pages::{PageName, Pages};
+pub use plan::{Cell, Plan};
+pub use point::{Point, Tls, Visit};
+pub use present::Findings;
+pub use sample::value;
+pub use self::study::PageStudy;
+pub use summary::{Group, Row, Summary};
+pub use window::Window;

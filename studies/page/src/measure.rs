@@ -1,0 +1,241 @@
+//! The measuring itself: cells in turn, each a job for who has the lab; every sample is recorded as it
+//! comes.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use fault::{Fault, Problem};
+use host::{Host, HostError, Message, Place, Registry};
+use record::{AttachmentKind, Sample};
+use study::{End, Expected, Session};
+
+use crate::job::{Batch, HAR, Job, Loads};
+use crate::plan::{Cell, Plan, Series};
+use crate::point::{Point, Visit};
+
+/// How long loads that are under way may take to end where the user wants to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// What a job may take beside its loads.
+const PREPARING: Duration = Duration::from_secs(120);
+/// What a load takes beside its bytes and round trips: computation in the page, servers, certificates.
+const OVERHEAD: Duration = Duration::from_millis(400);
+/// Round trips of a load that are not hidden behind its bytes, about.
+const ROUND_TRIPS: u32 = 10;
+/// What of a page a repeated visit fetches, about.
+const REPEATED: f64 = 0.4;
+
+impl Plan {
+    /// How many loads it comes to, and how long they take, about.
+    #[must_use]
+    pub fn size(&self) -> (u64, Duration) {
+        // A plan's words were read when it was made.
+        let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
+        let mut time = Duration::ZERO;
+        let mut loads = 0;
+        for cell in &cells {
+            let rounds = u64::from(cell.repeat) * cell.series().len() as u64;
+            let each: Duration = cell.series().iter().map(|series| self.series_time(series)).sum();
+            let lanes = (cell.lanes as u64).min(rounds).max(1);
+            time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
+            loads += u64::from(cell.repeat) * cell.points.len() as u64;
+        }
+        (loads, time)
+    }
+
+    /// About how long the loads of a series take, one after the other.
+    fn series_time(&self, series: &Series) -> Duration {
+        let Some(first) = series.points.first() else { return Duration::ZERO };
+        let bytes = self.pages.page(&first.page, self.seed).map_or(0, |page| page.bytes().count());
+        series.visits().into_iter().map(|visit| load_time(first, visit, bytes)).sum()
+    }
+
+    /// Carries it out, less what the session has already. Each sample is recorded as it ends.
+    ///
+    /// # Errors
+    /// The lab, a server or the recorder failed. Failed loads are samples, not errors.
+    pub(crate) fn run(&self, session: &mut Session<'_>) -> Result<End, Problem> {
+        let (cells, impossible) = self.cells()?;
+        for (point, reason) in &impossible {
+            let what = format!("{} over {} left out: {reason}", point.protocol, point.link);
+            session.watcher().warning(&what, None);
+        }
+        let host = Host::new(Place::Thread(Registry::new().with(Loads::default()))).granting(GRACE);
+        let mut ahead = Ahead::of(self, &cells, session);
+        let mut end = End::Complete;
+        for cell in &cells {
+            let batches = batches(cell, session);
+            if batches.is_empty() {
+                continue;
+            }
+            let Some(first) = cell.points.first() else { continue };
+            let job = Job {
+                lab: session.lab(),
+                lanes: cell.lanes,
+                path: Plan::path(cell),
+                page: self.pages.page(&first.page, self.seed)?.to_toml(),
+                batches,
+                timeout: self.timeout,
+                seed: self.seed,
+                options: self.page_options.clone(),
+            };
+            end = self.measure_cell(cell, job, &host, session, &mut ahead)?;
+            if end != End::Complete {
+                break;
+            }
+        }
+        if end == End::OutOfTime {
+            let what = format!("out of time: {} loads of the plan are left out", ahead.loads);
+            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
+        }
+        Ok(end)
+    }
+
+    fn measure_cell(
+        &self,
+        cell: &Cell,
+        job: Job,
+        host: &Host,
+        session: &mut Session<'_>,
+        ahead: &mut Ahead,
+    ) -> Result<End, Problem> {
+        let step = step(cell);
+        session.progress(&step, &ahead.time);
+        let session = RefCell::new(session);
+        let failed = RefCell::new(None);
+        let mut beside: Vec<(String, Vec<u8>)> = Vec::new();
+        let take = |message| {
+            let mut session = session.borrow_mut();
+            let taken = match message {
+                Message::Attachment(attachment) => {
+                    beside.push((attachment.name, attachment.bytes));
+                    Ok(())
+                }
+                Message::Sample(value) => {
+                    record(cell, value, std::mem::take(&mut beside), &mut session).map(|point| {
+                        ahead.passed(self, cell, point);
+                        session.progress(&step, &ahead.time);
+                    })
+                }
+                Message::Event(what) => {
+                    session.watcher().warning(&what, None);
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
+            if let Err(problem) = taken {
+                failed.borrow_mut().get_or_insert(problem);
+            }
+        };
+        let limit = limit(&job);
+        let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
+        let done = host.run_until::<Loads>(&step, &job, limit, &stop, take);
+        if let Some(problem) = failed.into_inner() {
+            return Err(problem);
+        }
+        match done {
+            Ok(()) => Ok(End::Complete),
+            Err(HostError::Stopped { .. }) => {
+                Ok(session.borrow().stop().unwrap_or(End::Interrupted))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Expected time of one load, from bytes and round trips alone.
+fn load_time(point: &Point, visit: Visit, bytes: u64) -> Duration {
+    let rate = point.link.down().max(1) as f64;
+    let share = if visit == Visit::First { 1.0 } else { REPEATED };
+    let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
+    sending + point.link.rtt() * ROUND_TRIPS + OVERHEAD
+}
+
+/// What is yet to be measured.
+struct Ahead {
+    loads: usize,
+    time: Expected,
+}
+
+impl Ahead {
+    fn of(plan: &Plan, cells: &[Cell], session: &Session<'_>) -> Ahead {
+        let (mut loads, mut time) = (0, Duration::ZERO);
+        for cell in cells {
+            for point in &cell.points {
+                let missing = missing(point, cell, session);
+                loads += missing;
+                time += Ahead::each(plan, cell, point) * u32::try_from(missing).unwrap_or(u32::MAX);
+            }
+        }
+        Ahead { loads, time: Expected::of(time) }
+    }
+
+    /// About what a load adds to the time of the whole.
+    fn each(plan: &Plan, cell: &Cell, point: &Point) -> Duration {
+        let bytes = plan.pages.page(&point.page, plan.seed).map_or(0, |page| page.bytes().count());
+        load_time(point, point.visit, bytes) / u32::try_from(cell.lanes).unwrap_or(1)
+    }
+
+    fn passed(&mut self, plan: &Plan, cell: &Cell, point: &Point) {
+        self.loads = self.loads.saturating_sub(1);
+        self.time.done += Ahead::each(plan, cell, point);
+    }
+}
+
+fn missing(point: &Point, cell: &Cell, session: &Session<'_>) -> usize {
+    let fields = point.fields();
+    (0..cell.repeat).filter(|repeat| !session.is_finished(&fields, *repeat)).count()
+}
+
+/// What is to be loaded yet: the series in turns, A B C D A B C D.
+fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
+    let series = cell.series();
+    let mut batches = Vec::new();
+    for repeat in 0..cell.repeat {
+        for Series { points } in &series {
+            let points: Vec<_> = points.iter().map(Point::fields).collect();
+            let wanted: Vec<bool> =
+                points.iter().map(|fields| !session.is_finished(fields, repeat)).collect();
+            if wanted.contains(&true) {
+                batches.push(Batch { points, wanted, repeat });
+            }
+        }
+    }
+    batches
+}
+
+/// Records a sample that a job gave; its point.
+fn record<'c>(
+    cell: &'c Cell,
+    value: serde_json::Value,
+    beside: Vec<(String, Vec<u8>)>,
+    session: &mut Session<'_>,
+) -> Result<&'c Point, Problem> {
+    let mut sample: Sample = serde_json::from_value(value)
+        .map_err(|error| Problem::new(Fault::Measurement, format!("no sample: {error}")))?;
+    let point = cell.points.iter().find(|point| point.fields() == sample.point);
+    let Some(point) = point else {
+        let what = format!("a sample of a point that is not of the cell: {}", sample.cell());
+        return Err(Problem::new(Fault::Measurement, what));
+    };
+    for (name, content) in beside.iter().filter(|(name, _)| name == HAR) {
+        session.attach(&mut sample, name, AttachmentKind::Har, content)?;
+    }
+    session.record(&sample)?;
+    Ok(point)
+}
+
+/// The most that a job takes: every load waits for as long as it may.
+fn limit(job: &Job) -> Duration {
+    let loads: usize = job.batches.iter().map(|batch| batch.points.len() + 1).sum();
+    let loads = u32::try_from(loads).unwrap_or(u32::MAX);
+    PREPARING.saturating_add((job.timeout.duration() + OVERHEAD).saturating_mul(loads))
+}
+
+fn step(cell: &Cell) -> String {
+    let page = cell.points.first().map(|point| point.page.to_string()).unwrap_or_default();
+    let loss = match cell.loss.value() {
+        0.0 => String::new(),
+        loss => format!(", loss {} %", loss * 100.0),
+    };
+    format!("{page} over {}{loss}", cell.link)
+}

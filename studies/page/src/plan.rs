@@ -1,0 +1,368 @@
+//! What is to be measured: sweeps, and the loads that they come to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fault::{Fault, OrProblem, Problem, WhileDoing};
+use linkmodel::Path;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use study::{Number, Options, PlanError, Scale, Sweep, quoted};
+use units::{Delay, Probability, Rate};
+
+use crate::link::LinkName;
+use crate::pages::Pages;
+use crate::point::{AXES, Point, Visit};
+
+/// The plans that come with the study, by scale.
+const BUILT_IN: &str = include_str!("../plan.toml");
+/// Most loads of one plan: a bound on what a wrong plan file can start.
+const MOST_LOADS: u64 = 1_000_000;
+/// Most loads under way at once.
+pub(crate) const MOST_LANES: u64 = 16;
+/// After how long a load is given up, unless the user says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The numbers of a sweep.
+pub(crate) const NUMBERS: &[Number] = &[
+    Number {
+        name: "repeat",
+        help: "Loads per point [default: 10]",
+        default: Some(10),
+        least: 1,
+        most: u32::MAX as u64,
+    },
+    Number {
+        name: "lanes",
+        help: "Loads under way at once, each on a link of its own [default: 8 up to 2 Mbit/s, 2 up to \
+               20 Mbit/s, else 1]",
+        default: None,
+        least: 1,
+        most: MOST_LANES,
+    },
+];
+
+/// Loads that share a page and a link: they take turns on it.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// The link.
+    pub link: LinkName,
+    /// Loss each way.
+    pub loss: Probability,
+    /// Loads per point.
+    pub repeat: u32,
+    /// Loads under way at once.
+    pub lanes: usize,
+    /// What takes turns.
+    pub points: Vec<Point>,
+}
+
+/// All that is to be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The sweeps, in order.
+    pub sweeps: Vec<Sweep>,
+    /// The user's own pages.
+    pub pages: Pages,
+    /// Seed of every random draw, and of the pages that are made.
+    pub seed: u64,
+    /// After how long a load is given up, and kept as a censored sample.
+    pub timeout: Delay,
+    /// The options that gave the pages: ` --har FILE`.
+    pub page_options: String,
+    /// The time that it keeps to, if it has such a limit.
+    pub budget: Option<Duration>,
+}
+
+/// A plan in a manifest, less its sweeps.
+#[derive(Deserialize)]
+struct Recorded {
+    seed: u64,
+    timeout: Delay,
+    pages: BTreeMap<String, String>,
+    page_options: String,
+}
+
+impl Plan {
+    /// The plan of a scale that comes with the study: `quick`, `full` or `paper`.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownScale`].
+    pub fn built_in(scale: &str) -> Result<Plan, Problem> {
+        Plan::parse(BUILT_IN, scale, Pages::default())
+    }
+
+    fn parse(text: &str, scale: &str, pages: Pages) -> Result<Plan, Problem> {
+        let Scale { budget, sweeps } = study::read_scale(text, scale, &AXES, NUMBERS)?;
+        Ok(Plan { budget, ..Plan::new(sweeps, pages)? })
+    }
+
+    /// A plan of these sweeps and of the user's own pages, with the default seed and timeout.
+    ///
+    /// # Errors
+    /// A sweep asks for what cannot be; no page has one of the names.
+    pub fn new(mut sweeps: Vec<Sweep>, pages: Pages) -> Result<Plan, Problem> {
+        for sweep in &mut sweeps {
+            AXES.respell(sweep, &Point::of_sweep(""), &|_, _| None)?;
+        }
+        let plan = Plan {
+            sweeps,
+            pages,
+            seed: 1,
+            timeout: TIMEOUT.into(),
+            page_options: String::new(),
+            budget: None,
+        };
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan that a manifest has. It has no limit of time: what was left out is measured.
+    ///
+    /// # Errors
+    /// It is none, or asks for what cannot be.
+    pub fn recorded(value: &Value) -> Result<Plan, Problem> {
+        let Recorded { seed, timeout, pages, page_options } =
+            Recorded::deserialize(value).blame(Fault::Results)?;
+        let of_results = |problem: Problem| problem.blaming(Fault::Results);
+        let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
+        let sweeps = sweeps.map_err(|error| of_results(error.into()))?;
+        let plan = Plan::new(sweeps, Pages(pages)).map_err(of_results)?;
+        Ok(Plan { seed, timeout, page_options, ..plan })
+    }
+
+    /// The plan that a user asks for.
+    pub(crate) fn of_options(options: &Options<'_>) -> Result<Plan, Problem> {
+        let file = options.get::<PathBuf>("plan");
+        let text = file.as_ref().map(|file| options.text_of(file, "plan")).transpose()?;
+        let given = AXES.given(options) || Number::given(NUMBERS, options);
+        let swept = given || ["har", "rtt", "rate"].iter().any(|name| options.given(name));
+        if text.is_some() && swept {
+            let what = "a plan file and axes (--page, --link, --har, …) exclude each other";
+            let problem = Problem::new(Fault::Caller, what);
+            return Err(problem.with_remedy("put the axes into the plan"));
+        }
+        let scale = options.get::<String>("scale").unwrap_or_else(|| "quick".to_owned());
+        let mut plan = match (&file, &text) {
+            (Some(file), Some(text)) => {
+                Plan::parse(text, &scale, Pages::default()).while_doing(|| file.display())?
+            }
+            _ => Plan::built_in(&scale)?,
+        };
+        if swept {
+            plan = single(options)?;
+        }
+        plan.seed = options.get("seed").unwrap_or(plan.seed);
+        plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
+        if plan.timeout.duration().is_zero() {
+            let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
+            return Err(problem.with_remedy("leave it out"));
+        }
+        Ok(plan)
+    }
+
+    /// As a manifest has it.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let Plan { seed, timeout, pages, page_options, .. } = self;
+        json!({
+            "sweeps": study::sweeps_value(&self.sweeps),
+            "seed": seed,
+            "timeout": timeout,
+            "pages": pages.0,
+            "page_options": page_options,
+        })
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let mut loads = 0u64;
+        for sweep in &self.sweeps {
+            let wrong = |what| PlanError::OutOfRange { sweep: sweep.name.clone(), what };
+            let sizes = AXES.axes.iter().map(|axis| sweep.list(axis).len() as u64);
+            let points = sizes.fold(1, u64::saturating_mul);
+            loads = loads.saturating_add(points.saturating_mul(u64::from(sweep.repeat())));
+            if loads > MOST_LOADS {
+                return Err(wrong(format!("more than {MOST_LOADS} loads in all")).into());
+            }
+            for point in points_of(sweep)? {
+                self.pages.page(&point.page, self.seed)?;
+            }
+        }
+        let (cells, impossible) = self.cells()?;
+        if cells.is_empty() {
+            let reason = impossible.first().map_or("no sweep", |(_, reason)| *reason);
+            return Err(PlanError::NothingLeft(reason.to_owned()).into());
+        }
+        Ok(())
+    }
+
+    /// The cells in the order to measure them, and the points left out with the reason.
+    ///
+    /// # Errors
+    /// A word of a sweep is no value of its axis.
+    #[allow(clippy::type_complexity)]
+    pub fn cells(&self) -> Result<(Vec<Cell>, Vec<(Point, &'static str)>), PlanError> {
+        let (mut cells, mut impossible) = (Vec::<Cell>::new(), Vec::new());
+        for sweep in &self.sweeps {
+            let first = cells.len();
+            for point in points_of(sweep)? {
+                if let Some(reason) = (AXES.impossible)(&point) {
+                    impossible.push((point, reason));
+                    continue;
+                }
+                let same = |cell: &Cell| {
+                    (&cell.link, cell.loss) == (&point.link, point.loss)
+                        && cell.points.iter().all(|other| other.page == point.page)
+                };
+                match cells[first..].iter().position(same) {
+                    Some(at) => cells[first + at].points.push(point),
+                    None => cells.push(cell_of(sweep, point)),
+                }
+            }
+        }
+        Ok((cells, impossible))
+    }
+
+    /// The path of a cell.
+    #[must_use]
+    pub fn path(cell: &Cell) -> Path {
+        let mut path = cell.link.path();
+        for direction in [&mut path.forward, &mut path.backward] {
+            direction.loss = cell.loss.into();
+        }
+        path
+    }
+}
+
+fn cell_of(sweep: &Sweep, point: Point) -> Cell {
+    let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
+    // Loads at this rate take so little of a processor that so many do not wait for each other.
+    let by_rate = match point.link.down() {
+        0..=2_000_000 => 8,
+        2_000_001..=20_000_000 => 2,
+        _ => 1,
+    };
+    Cell {
+        link: point.link.clone(),
+        loss: point.loss,
+        repeat: sweep.repeat(),
+        lanes: asked.unwrap_or(by_rate).max(1),
+        points: vec![point],
+    }
+}
+
+/// Every combination of a sweep's lists, each once.
+fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
+    Ok(AXES.points(sweep, &Point::of_sweep(&sweep.name), &|_, _| None)?)
+}
+
+/// One sweep over what is given on the command line.
+fn single(options: &Options<'_>) -> Result<Plan, Problem> {
+    let mut sweep = Sweep::of_defaults("cli", &AXES, NUMBERS);
+    let mut pages = Pages::default();
+    let mut page_options = String::new();
+    if let Some(file) = options.get::<PathBuf>("har") {
+        let read = pages.read(&file, options)?;
+        sweep.lists.insert("page".to_owned(), vec![read.name.to_string()]);
+        page_options = format!(" --har {}", quoted(&file.to_string_lossy()));
+    }
+    if options.given("rtt") || options.given("rate") {
+        let rtts: Vec<Delay> = options.all("rtt");
+        let rates: Vec<Rate> = options.all("rate");
+        if rtts.is_empty() || rates.is_empty() {
+            let what = "a link needs a round trip and a rate";
+            let problem = Problem::new(Fault::Caller, what);
+            return Err(problem.with_remedy("give both, as --rtt 50ms --rate 20mbit"));
+        }
+        let links = rtts.iter().flat_map(|rtt| {
+            rates.iter().map(move |rate| LinkName::Given(*rtt, *rate).to_string())
+        });
+        sweep.lists.insert("link".to_owned(), links.collect());
+    }
+    AXES.overwrite(&mut sweep, options);
+    Number::overwrite(NUMBERS, &mut sweep, options);
+    Ok(Plan { page_options, ..Plan::new(vec![sweep], pages)? })
+}
+
+/// A group of a cell's points that differ in the visit alone: one browser makes these loads one after
+/// the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    /// The points, in the order of their visits.
+    pub(crate) points: Vec<Point>,
+}
+
+impl Cell {
+    /// Its points by series.
+    pub(crate) fn series(&self) -> Vec<Series> {
+        let mut all: Vec<Series> = Vec::new();
+        for point in &self.points {
+            let own = all
+                .iter_mut()
+                .find(|series| series.points.iter().all(|other| point.is_visit_of(other)));
+            match own {
+                Some(series) => series.points.push(point.clone()),
+                None => all.push(Series { points: vec![point.clone()] }),
+            }
+        }
+        for series in &mut all {
+            series.points.sort_by_key(|point| point.visit);
+        }
+        all
+    }
+}
+
+impl Series {
+    /// The visits to make: a repeated visit needs a first one, whether it is asked for or not.
+    pub(crate) fn visits(&self) -> Vec<Visit> {
+        let mut visits = vec![Visit::First];
+        visits.extend(self.points.iter().map(|point| point.visit).filter(|v| *v != Visit::First));
+        visits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use study::Plan as _;
+
+    #[test]
+    fn every_scale_reads_and_the_quick_ones_keep_to_their_time() {
+        for scale in ["quick", "smoke", "full", "paper"] {
+            let plan = Plan::built_in(scale).unwrap();
+            let (cells, impossible) = plan.cells().unwrap();
+            assert!(!cells.is_empty() && impossible.is_empty(), "{scale}: {impossible:?}");
+            assert_eq!(Plan { budget: plan.budget, ..Plan::recorded(&plan.value()).unwrap() }, plan);
+            if let Some(budget) = plan.budget {
+                assert!(plan.expected() <= budget, "{scale}: {:?}", plan.expected());
+            }
+        }
+        assert!(Plan::built_in("huge").is_err());
+    }
+
+    #[test]
+    fn protocols_share_a_cell_and_visits_a_series() {
+        let (cells, _) = Plan::built_in("quick").unwrap().cells().unwrap();
+        assert_eq!(cells.len(), 2);
+        let series = cells[0].series();
+        assert_eq!(series.len(), 4);
+        assert_eq!(series[0].visits(), [Visit::First, Visit::Kept]);
+        assert_eq!((cells[0].lanes, cells[1].lanes), (8, 2));
+    }
+
+    #[test]
+    fn http_1_1_has_no_windows_to_vary() {
+        let mut sweep = Sweep::of_defaults("x", &AXES, NUMBERS);
+        let list = |words: &str| words.split(',').map(str::to_owned).collect::<Vec<String>>();
+        sweep.lists.insert("stream-window".to_owned(), list("64KiB,1MiB"));
+        sweep.lists.insert("protocol".to_owned(), list("http/1.1,h2"));
+        sweep.lists.insert("link".to_owned(), list("wired-10"));
+        sweep.lists.insert("visit".to_owned(), list("first"));
+        let plan = Plan::new(vec![sweep], Pages::default()).unwrap();
+        let (cells, _) = plan.cells().unwrap();
+        let protocols: Vec<String> =
+            cells[0].points.iter().map(|point| point.protocol.to_string()).collect();
+        assert_eq!(protocols, ["http/1.1", "h2", "h2"]);
+    }
+}

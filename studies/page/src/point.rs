@@ -1,0 +1,179 @@
+//! One combination of what is varied: a page load.
+
+use std::collections::BTreeMap;
+
+use browser::{Before, Setting, Tcp, Windows};
+use page::{Browser, Policy};
+use study::{Axes, axis};
+use units::{Delay, Probability, named};
+use web::Protocol;
+
+use crate::link::LinkName;
+use crate::pages::PageName;
+use crate::window::Window;
+
+named! {
+    /// What the browser has kept from a load of the same page before.
+    #[derive(Default)]
+    pub enum Visit: "visit" {
+        /// Nothing.
+        #[default]
+        First = "first",
+        /// Cache, names, tickets and open connections.
+        Kept = "kept",
+        /// Cache, names and tickets; its connections were closed.
+        Closed = "closed",
+    }
+}
+
+named! {
+    /// The TLS version of both sides.
+    #[derive(Default)]
+    pub enum Tls: "TLS version" {
+        /// TLS 1.3.
+        #[default]
+        V13 = "1.3",
+        /// TLS 1.2.
+        V12 = "1.2",
+    }
+}
+
+/// One page load: one combination of a sweep's lists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// The sweep that it belongs to.
+    pub sweep: String,
+    /// The page.
+    pub page: PageName,
+    /// The link.
+    pub link: LinkName,
+    /// Loss each way.
+    pub loss: Probability,
+    /// What carries it.
+    pub protocol: Protocol,
+    /// What was kept from before.
+    pub visit: Visit,
+    /// Whose policy.
+    pub browser: Browser,
+    /// The TLS version; HTTP/3 has 1.3.
+    pub tls: Tls,
+    /// Whose flow-control windows.
+    pub windows: Windows,
+    /// Another size for the windows of streams and connection.
+    pub stream_window: Window,
+    /// TCP's buffers.
+    pub tcp_window: Window,
+}
+
+/// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
+/// link.
+pub(crate) const AXES: Axes<Point> = Axes {
+    axes: &[
+        axis!("page", page, "google-play", "PAGES", "Pages: google-play, domestic-2mb, domestic-4mb, site-twitter and others, testbed-1 to testbed-4, small-objects, cablelabs-large; or that of --har"),
+        axis!("link", link, "3g-0.9,wlan-17", "LINKS", "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"),
+        axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
+        axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
+        axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
+        axis!("windows", windows, "chromium", "PRESETS", "Flow-control windows: chromium (10 MB), mod-spdy (64 KB, updated at one eighth), google (1 MB), off"),
+        axis!("stream-window", stream_window, "auto", "SIZES", "Another size for the windows of stream and connection, as 64kB", unnamed "auto"),
+        axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
+        axis!("protocol", protocol, "http/1.1,spdy/3.1,h2,h3", "PROTOCOLS", "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"),
+        axis!("visit", visit, "first,kept", "VISITS", "Visits: first, kept (a repeat on open connections), closed (a repeat on new connections)"),
+    ],
+    canonical: Point::canonical,
+    impossible: Point::impossible,
+};
+
+impl Point {
+    /// A point of a sweep, before its axes are set.
+    pub(crate) fn of_sweep(sweep: &str) -> Point {
+        Point {
+            sweep: sweep.to_owned(),
+            page: PageName::default(),
+            link: LinkName::Named("3g-0.9"),
+            loss: Probability::ZERO,
+            protocol: Protocol::Http1,
+            visit: Visit::First,
+            browser: Browser::Chromium,
+            tls: Tls::V13,
+            windows: Windows::Chromium,
+            stream_window: Window(None),
+            tcp_window: Window(None),
+        }
+    }
+
+    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, HTTP/1.1 no windows of its own.
+    fn canonical(self) -> Point {
+        let tls = match self.protocol {
+            Protocol::Http3 | Protocol::Http1Clear => Tls::V13,
+            _ => self.tls,
+        };
+        let tcp_window = if self.protocol.is_over_tcp() { self.tcp_window } else { Window(None) };
+        let (windows, stream_window) = match self.protocol.is_multiplexed() {
+            true => (self.windows, self.stream_window),
+            false => (Windows::Chromium, Window(None)),
+        };
+        Point { tls, tcp_window, windows, stream_window, ..self }
+    }
+
+    fn impossible(&self) -> Option<&'static str> {
+        let small = |window: Window, least| window.bytes().is_some_and(|bytes| bytes < least);
+        if self.protocol == Protocol::Http2 && small(self.stream_window, 65_535) {
+            return Some("HTTP/2's connection window is at least 65,535 bytes");
+        }
+        (small(self.stream_window, 1024) || small(self.tcp_window, 2048))
+            .then_some("such a window lets nothing through")
+    }
+
+    /// As the fields of a sample.
+    #[must_use]
+    pub fn fields(&self) -> BTreeMap<String, String> {
+        let mut fields = AXES.fields(self);
+        fields.insert("sweep".to_owned(), self.sweep.clone());
+        fields
+    }
+
+    /// The point that a sample's fields name; `None` for those of something else.
+    #[must_use]
+    pub fn of_fields(fields: &BTreeMap<String, String>) -> Option<Point> {
+        AXES.of_fields(fields, &Point::of_sweep(fields.get("sweep")?))
+    }
+
+    /// Whether they differ in the visit alone: one browser makes both loads.
+    pub(crate) fn is_visit_of(&self, other: &Point) -> bool {
+        Point { visit: other.visit, ..self.clone() } == *other
+    }
+
+    /// What both sides are set to.
+    pub(crate) fn setting(&self, timeout: Delay) -> Setting {
+        let mut settings = self.windows.settings(self.protocol);
+        if let Some(bytes) = self.stream_window.bytes() {
+            settings = settings.with_windows(bytes);
+        }
+        let version = match self.tls {
+            Tls::V13 => tls::Version::Tls13,
+            Tls::V12 => tls::Version::Tls12,
+        };
+        // The kernel doubles what it is given.
+        let buffer = self.tcp_window.bytes().map(|bytes| bytes as usize / 2);
+        Setting {
+            protocol: self.protocol,
+            versions: vec![version],
+            settings,
+            tcp: Tcp { buffer },
+            policy: Policy::of(self.browser),
+            timeout: timeout.duration(),
+        }
+    }
+}
+
+impl Visit {
+    /// What is done with what the browser kept, before this load.
+    pub(crate) const fn before(self) -> Before {
+        match self {
+            Visit::First => Before::Forget,
+            Visit::Kept => Before::Keep,
+            Visit::Closed => Before::Close,
+        }
+    }
+}

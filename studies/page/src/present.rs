@@ -1,0 +1,411 @@
+//! The summary as answer, tables and pictures: for the terminal and for the report.
+
+use fault::{Fault, OrProblem, Problem};
+use report::{
+    Axis, Bar, Cell, Chart, Column, Inline, KeyFigure, Note, Plot, Section, Series, Table,
+};
+use serde_json::{Value, json};
+use study::{Counterpart, Subject};
+use units::Bytes;
+
+use crate::point::Visit;
+use crate::sample::{STUDY, value};
+use crate::summary::{Group, Row, Summary};
+
+/// Fewer loads give no interval at 95 %.
+const FEW: usize = 6;
+/// A share of a load's time below which stalls on a window are not worth a change.
+const WORTH: f64 = 0.01;
+/// Groups that the answer speaks of; the tables have all.
+const ANSWERED: usize = 4;
+
+/// What the samples say.
+pub struct Findings {
+    summary: Summary,
+    provenance: String,
+}
+
+impl Findings {
+    /// What `summary` says, of results that were measured as `provenance` says.
+    #[must_use]
+    pub fn new(summary: Summary, provenance: String) -> Findings {
+        Findings { summary, provenance }
+    }
+
+    /// The groups that were measured.
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.summary.groups.iter().filter(|group| group.fastest().is_some())
+    }
+}
+
+fn seconds(ms: f64) -> String {
+    let s = ms / 1e3;
+    if s < 1.0 { format!("{s:.2} s") } else { format!("{s:.1} s") }
+}
+
+/// Whether all rows of a group differ in the protocol alone.
+fn is_plain(group: &Group) -> bool {
+    let mut protocols: Vec<_> = group.rows.iter().map(|row| row.protocol).collect();
+    protocols.sort_unstable();
+    protocols.windows(2).all(|pair| pair.first() != pair.get(1))
+}
+
+/// A group's answer in a sentence.
+fn answer(group: &Group) -> Option<Inline> {
+    let best = group.fastest()?;
+    let plain = is_plain(group);
+    let load = best.load_ms?.value;
+    let ties: Vec<String> = group.ties().iter().map(|row| row.label(plain)).collect();
+    let names = std::iter::once(best.label(plain)).chain(ties.iter().cloned());
+    let names = names.collect::<Vec<_>>().join(", ");
+    let fastest = match ties.len() {
+        0 => format!("{names} is fastest"),
+        _ => format!("{names} cannot be told apart as the fastest"),
+    };
+    let saved = best.ratio.map_or(String::new(), |ratio| {
+        let percent = (1.0 - ratio.value) * 100.0;
+        let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+        format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1")
+    });
+    let text = format!("{}: {fastest}, {}{saved}.", group.title(), seconds(load));
+    Some(Inline::new().text(text))
+}
+
+/// What to change for a group: windows that are in the way.
+fn change(group: &Group) -> Vec<Inline> {
+    let plain = is_plain(group);
+    let stalled = group.rows.iter().filter_map(|row| {
+        let (stalled, load) = (row.median(value::STALLED)?, row.load_ms?.value);
+        (stalled > load * WORTH).then_some((row, stalled, stalled / load))
+    });
+    let needed = window_needed(group);
+    let advice = stalled.map(|(row, stalled, share)| {
+        Inline::new().text(format!(
+            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed} or more.",
+            group.title(),
+            row.label(plain),
+            seconds(stalled),
+            share * 100.0
+        ))
+    });
+    advice.collect()
+}
+
+/// The window that does not bind on a link: twice its bandwidth-delay product, since an update takes a round
+/// trip and comes when half is consumed; a power of two.
+fn window_needed(group: &Group) -> Bytes {
+    let product = group.link.bandwidth_delay().count();
+    Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two())
+}
+
+impl study::Findings for Findings {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "Page loads".to_owned(),
+            question: "Which HTTP loads a page fastest on this network, and is flow control in the way?"
+                .to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Vec<Inline> {
+        let mut lines: Vec<Inline> = self.groups().filter_map(answer).take(ANSWERED).collect();
+        if lines.is_empty() {
+            return vec![Inline::new().text("No page was loaded whole.")];
+        }
+        let changes: Vec<Inline> = self.groups().flat_map(change).take(ANSWERED).collect();
+        if changes.is_empty() && self.groups().any(has_windows) {
+            let text = "No load was held up by flow-control windows for 1 % of its time.";
+            lines.push(Inline::new().text(text));
+        }
+        lines.extend(changes);
+        lines
+    }
+
+    fn key_figures(&self) -> Vec<KeyFigure> {
+        let figures = self.groups().filter_map(|group| {
+            let best = group.fastest()?;
+            let load = best.load_ms?;
+            Some(KeyFigure {
+                value: format!("{:.2}", load.value / 1e3),
+                unit: "s".to_owned(),
+                label: format!("{}, {}", group.title(), best.label(is_plain(group))),
+                detail: format!(
+                    "[{:.2}, {:.2}], median of {} loads",
+                    load.low / 1e3,
+                    load.high / 1e3,
+                    best.loads
+                ),
+            })
+        });
+        figures.take(ANSWERED).collect()
+    }
+
+    fn cautions(&self) -> Vec<Note> {
+        let rows = || self.summary.groups.iter().flat_map(|group| &group.rows);
+        let mut notes = Vec::new();
+        let fewest = rows().map(|row| row.loads).min().unwrap_or_default();
+        if fewest < FEW {
+            let text = format!("As few as {fewest} loads per point: no interval of 95 %.");
+            let remedy = format!("measure with --repeat {FEW} or more");
+            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+        }
+        let failed: usize = rows().map(|row| row.failed).sum();
+        if failed > 0 {
+            let why = rows().find_map(|row| row.failure.clone()).unwrap_or_default();
+            let text = format!("{failed} loads are not whole and in no figure; the first: {why}.");
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in the \
+                    browser is what the page's graph says.";
+        notes.push(Note::info(Inline::new().text(text)));
+        notes
+    }
+
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
+        let mut loads = Section::new("page-loads", "Page load times");
+        for group in self.groups() {
+            loads = loads.with(table(group));
+        }
+        let mut sections = vec![loads];
+        let changes: Vec<Inline> = self.groups().flat_map(change).collect();
+        if !changes.is_empty() {
+            let section = Section::new("page-change", "What to change");
+            sections.push(changes.into_iter().fold(section, Section::with));
+        }
+        let mut pictures = Section::new("page-waterfall", "Where a load's time goes");
+        let mut drawn = false;
+        for group in self.groups().filter(|group| group.visit == Visit::First).take(2) {
+            for row in &group.rows {
+                if let Some(plot) = waterfall(group, row)? {
+                    pictures = pictures.with(plot);
+                    drawn = true;
+                }
+            }
+        }
+        if drawn {
+            sections.push(pictures);
+        }
+        Ok(sections)
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        self.summary.groups.iter().map(table).collect()
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        crate::published::counterparts(&self.summary)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let group = |group: &Group| {
+            let rows = serde_json::to_value(&group.rows).blame(Fault::Results)?;
+            Ok(json!({
+                "sweep": group.sweep,
+                "page": group.page,
+                "link": group.link.to_string(),
+                "loss": group.loss,
+                "browser": group.browser,
+                "visit": group.visit,
+                "rows": rows,
+            }))
+        };
+        let groups = self.summary.groups.iter().map(group).collect::<Result<Vec<_>, Problem>>()?;
+        Ok(json!({ STUDY: { "groups": groups } }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        let mut text = format!("{}.\n\n", self.provenance);
+        text += "| page, link, visit | protocol | loads | page load time | of http/1.1's |\n";
+        text += "|---|---|---|---|---|\n";
+        for group in self.groups() {
+            let plain = is_plain(group);
+            for row in &group.rows {
+                let Some(load) = row.load_ms else { continue };
+                let ratio = row.ratio.map_or(String::new(), |ratio| {
+                    format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
+                });
+                text += &format!(
+                    "| {} | {} | {} | {:.2} s [{:.2}, {:.2}] | {ratio} |\n",
+                    group.title(),
+                    row.label(plain),
+                    row.loads,
+                    load.value / 1e3,
+                    load.low / 1e3,
+                    load.high / 1e3
+                );
+            }
+        }
+        Ok(vec![(STUDY.to_owned(), text)])
+    }
+
+    fn empty(&self) -> Option<Problem> {
+        let why = || self.summary.groups.iter().flat_map(|group| &group.rows);
+        let why = why().find_map(|row| row.failure.clone()).unwrap_or_default();
+        let what = format!("no page was loaded whole: {why}");
+        self.groups().next().is_none().then(|| Problem::new(Fault::Measurement, what))
+    }
+}
+
+/// Whether any row's protocol has flow-control windows.
+fn has_windows(group: &Group) -> bool {
+    group.rows.iter().any(|row| row.protocol.is_multiplexed())
+}
+
+fn table(group: &Group) -> Table {
+    let columns = vec![
+        Column::new("Protocol"),
+        Column::new("load").unit("s"),
+        Column::new("of http/1.1"),
+        Column::new("1st byte").unit("s"),
+        Column::new("50 %").unit("s"),
+        Column::new("90 %").unit("s"),
+        Column::new("conn."),
+        Column::new("req."),
+        Column::new("down").unit("kB"),
+        Column::new("stalled").unit("ms"),
+        Column::new("loads"),
+    ];
+    let mut table = Table::new(group.title(), columns);
+    let plain = is_plain(group);
+    for row in &group.rows {
+        table.push(report::Row::new(cells(row, plain)).command(&row.command));
+    }
+    table
+}
+
+fn cells(row: &Row, plain: bool) -> Vec<Cell> {
+    let none = || Cell::text("");
+    let median = |name: &str, scale: f64, decimals: usize| {
+        row.median(name).map_or_else(none, |value| Cell::number(value / scale, decimals))
+    };
+    let load = match &row.failure {
+        Some(why) if row.load_ms.is_none() => Cell::text(why),
+        _ => row.load_ms.map_or_else(none, |e| {
+            Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2)
+        }),
+    };
+    let loads = match row.failed {
+        0 => row.loads.to_string(),
+        failed => format!("{}, {failed} failed", row.loads),
+    };
+    vec![
+        Cell::text(row.label(plain)),
+        load,
+        row.ratio.map_or_else(none, |e| Cell::estimate(e.value, e.low, e.high, 2)),
+        median(value::FIRST_BYTE, 1e3, 2),
+        median(value::HALF, 1e3, 2),
+        median(value::NINETY, 1e3, 2),
+        median(value::CONNECTIONS, 1.0, 0),
+        median(value::REQUESTS, 1.0, 0),
+        median(value::DOWN, 1e3, 0),
+        median(value::STALLED, 1.0, 0),
+        Cell::text(loads),
+    ]
+}
+
+/// What the parts of a waterfall's bars are.
+const PHASES: [&str; 7] =
+    ["until it is wanted", "blocked", "DNS", "connect", "send", "wait", "receive"];
+/// Most bars in one picture; the rest is in the HAR file.
+const MOST_BARS: usize = 60;
+
+/// The first load's waterfall; none where there is none.
+fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
+    let Some(bars) = row.waterfall.as_ref().map(|waterfall| &waterfall.0) else { return Ok(None) };
+    if bars.is_empty() {
+        return Ok(None);
+    }
+    let shown = bars.iter().take(MOST_BARS);
+    let categories = (1..=shown.len()).map(|number| number.to_string()).collect();
+    let series = PHASES.iter().enumerate().map(|(at, name)| {
+        let parts = shown.clone().map(|(wanted, phases)| {
+            let ms = match at {
+                0 => *wanted,
+                at => phases.get(at - 1).copied().unwrap_or_default(),
+            };
+            Bar::new(ms)
+        });
+        let series = Series::measured(*name, parts.collect::<Vec<_>>());
+        if at == 0 { series.muted() } else { series }
+    });
+    let title = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let end = bars.iter().map(|(wanted, phases)| wanted + phases.iter().sum::<f64>());
+    let alt = format!(
+        "{} objects, the last is there after {}.",
+        bars.len(),
+        seconds(end.fold(0.0, f64::max))
+    );
+    let chart = Chart::Stacks { categories, series: series.collect() };
+    let (x, y) = (Axis::new("since the load began", "ms").from_zero(), Axis::new("object", ""));
+    let plot = Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)?;
+    let more = bars.len().saturating_sub(MOST_BARS);
+    let rest = if more > 0 { format!(" {more} more are in its HAR file.") } else { String::new() };
+    Ok(Some(plot.caption(format!("The first load; objects in the order in which they were wanted.{rest}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use study::Findings as _;
+
+    use super::*;
+    use crate::sample::{WATERFALL, Waterfall};
+    use crate::summary::tests::{sample, samples};
+
+    fn findings(samples: &[record::Sample]) -> Findings {
+        Findings::new(Summary::of(samples), "Measured here".to_owned())
+    }
+
+    #[test]
+    fn the_answer_names_the_fastest_or_those_that_cannot_be_told_apart() {
+        let found = findings(&samples());
+        let answer = found.answer()[0].to_plain();
+        assert!(answer.contains("h2, h3 cannot be told apart as the fastest"), "{answer}");
+        assert!(answer.contains("20 % [20, 20] less than http/1.1"), "{answer}");
+        let only: Vec<_> =
+            samples().into_iter().filter(|sample| sample.point["protocol"] != "h3").collect();
+        let answer = findings(&only).answer()[0].to_plain();
+        assert!(answer.contains("h2 is fastest, 8.0 s"), "{answer}");
+    }
+
+    #[test]
+    fn stalls_on_a_window_are_advised_on_with_a_size() {
+        let lines: Vec<String> =
+            findings(&samples()).answer().iter().map(Inline::to_plain).collect();
+        let advice = lines.iter().find(|line| line.contains("stalled")).unwrap();
+        assert!(advice.contains("announce 128 KiB") || advice.contains("128KiB"), "{advice}");
+        let calm = [sample("http/1.1", "first", 0, 100.0)];
+        assert!(findings(&calm).answer().iter().all(|line| !line.to_plain().contains("window")));
+    }
+
+    #[test]
+    fn everything_measured_is_in_a_table_and_fits_a_terminal() {
+        let found = findings(&samples());
+        let tables = found.tables();
+        assert_eq!((tables.len(), tables[0].rows.len()), (1, 3));
+        assert!(tables[0].rows.iter().all(|row| row.cells.len() == tables[0].columns.len()));
+        assert!(found.sections().unwrap().iter().any(|section| section.id == "page-loads"));
+        assert!(found.markdown().unwrap()[0].1.contains("| h2 |"));
+        assert_eq!(found.json().unwrap()["page"]["groups"][0]["rows"][1]["protocol"], "h2");
+        assert!(found.empty().is_none() && !found.key_figures().is_empty());
+    }
+
+    #[test]
+    fn a_waterfall_has_a_bar_for_each_object() {
+        let mut samples = samples();
+        let bars = Waterfall(vec![(0.0, [1.0, 300.0, 600.0, 0.0, 300.0, 50.0]); 3]);
+        let text = serde_json::to_string(&bars).unwrap();
+        samples[0].labels.insert(WATERFALL.to_owned(), text);
+        let found = findings(&samples);
+        let sections = found.sections().unwrap();
+        assert!(sections.iter().any(|section| section.id == "page-waterfall"));
+    }
+
+    #[test]
+    fn nothing_whole_is_said_and_fails() {
+        let mut lost = [sample("h2", "first", 0, 100.0)];
+        lost[0].outcome = record::Outcome::TimedOut { after_ms: 5000.0 };
+        let found = findings(&lost);
+        assert!(found.empty().unwrap().to_string().contains("given up after 5 s"));
+        assert_eq!(found.answer()[0].to_plain(), "No page was loaded whole.");
+    }
+}

@@ -1,0 +1,220 @@
+//! From one load, seen from both sides, to one sample.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use browser::Seen;
+use page::{Loaded, Outcome, Phases, Share};
+use record::{Outcome as Ended, Sample};
+use serde::{Deserialize, Serialize};
+use units::Delay;
+
+use crate::point::{AXES, Point};
+
+/// The study's name in samples.
+pub(crate) const STUDY: &str = "page";
+
+/// Names of the values in a sample, and what each is.
+pub mod value {
+    use record::{Better, Clock, ValueKind};
+
+    /// Until everything was fetched.
+    pub const LOAD: &str = "load_ms";
+    /// Until the first byte of a response.
+    pub const FIRST_BYTE: &str = "first_byte_ms";
+    /// Until half of the bytes of all bodies had come.
+    pub const HALF: &str = "half_ms";
+    /// Until nine tenths had.
+    pub const NINETY: &str = "ninety_ms";
+    /// Connections opened.
+    pub const CONNECTIONS: &str = "connections";
+    /// Of them, those whose handshake was a resumption.
+    pub const RESUMED: &str = "resumed";
+    /// Requests made.
+    pub const REQUESTS: &str = "requests";
+    /// Bytes of bodies that came.
+    pub const BODY: &str = "body_bytes";
+    /// Frame bytes to the server.
+    pub const UP: &str = "up_bytes";
+    /// Frame bytes to the client.
+    pub const DOWN: &str = "down_bytes";
+    /// Time in which some response had data, its flow-control window was shut and the transport would
+    /// have taken more; overlapping times count once.
+    pub const STALLED: &str = "stalled_on_window_ms";
+    /// Time in which a response had data and the transport took none, summed over responses.
+    pub const BLOCKED: &str = "transport_blocked_ms";
+    /// CPU time of the server.
+    pub const SERVER_CPU: &str = "server_cpu_ms";
+    /// Sums over objects of HAR's phases.
+    pub const PHASES: [&str; 7] = [
+        "sum_blocked_ms",
+        "sum_dns_ms",
+        "sum_connect_ms",
+        "sum_ssl_ms",
+        "sum_send_ms",
+        "sum_wait_ms",
+        "sum_receive_ms",
+    ];
+
+    const TIME: ValueKind = ValueKind::new("ms", Better::Less, Clock::Wall);
+    const BYTES: ValueKind = ValueKind::new("bytes", Better::Less, Clock::Count);
+    const COUNT: ValueKind = ValueKind::new("", Better::Less, Clock::Count);
+    const SHARE: ValueKind = ValueKind::new("", Better::More, Clock::Count);
+
+    /// What each value is; the first is what results are compared by.
+    pub(crate) fn kinds() -> Vec<(&'static str, ValueKind)> {
+        let mut kinds = vec![
+            (LOAD, TIME),
+            (FIRST_BYTE, TIME),
+            (HALF, TIME),
+            (NINETY, TIME),
+            (CONNECTIONS, COUNT),
+            (RESUMED, SHARE),
+            (REQUESTS, COUNT),
+            (BODY, BYTES),
+            (UP, BYTES),
+            (DOWN, BYTES),
+            (STALLED, TIME),
+            (BLOCKED, TIME),
+            (SERVER_CPU, TIME),
+        ];
+        kinds.extend(PHASES.map(|phase| (phase, TIME)));
+        kinds
+    }
+}
+
+/// The sample of one load. `options`: what a command needs beside the point to measure it again.
+pub(crate) fn sample(
+    point: &Point,
+    repeat: u32,
+    seed: u64,
+    seen: &Seen,
+    timeout: Delay,
+    options: &str,
+) -> Sample {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let command =
+        format!("wiretax page{} --seed {seed} --repeat {}{options}", AXES.command_line(point), repeat + 1);
+    let mut sample = Sample {
+        study: STUDY.to_owned(),
+        point: point.fields(),
+        repeat,
+        seed,
+        at_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        outcome: Ended::Completed,
+        values: values(seen),
+        labels: BTreeMap::new(),
+        attachments: Vec::new(),
+        command,
+    };
+    if repeat == 0 {
+        let text = serde_json::to_string(&Waterfall::of(&seen.loaded)).ok();
+        sample.labels.extend(text.map(|text| (WATERFALL.to_owned(), text)));
+    }
+    if let Some(why) = failure(&seen.loaded) {
+        sample.outcome = if seen.loaded.load_time() >= timeout {
+            Ended::TimedOut { after_ms: millis(timeout.duration()) }
+        } else {
+            Ended::Failed { reason: why }
+        };
+    }
+    sample
+}
+
+/// The label with the waterfall of a point's first load.
+pub(crate) const WATERFALL: &str = "waterfall";
+
+/// A load's objects in the order in which they were wanted: when, and how long each phase took, in
+/// milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waterfall(pub(crate) Vec<Bar>);
+
+/// An object: when it was wanted, then blocked, dns, connect, send, wait, receive; in milliseconds.
+pub(crate) type Bar = (f64, [f64; 6]);
+
+impl Waterfall {
+    fn of(loaded: &Loaded) -> Waterfall {
+        let short = |delay: Delay| (millis(delay.duration()) * 10.0).round() / 10.0;
+        let mut bars: Vec<Bar> = loaded
+            .objects
+            .iter()
+            .filter_map(|object| {
+                let Phases { blocked, dns, connect, send, wait, receive, .. } = object.phases()?;
+                let phases = [blocked, dns, connect, send, wait, receive].map(short);
+                Some((short(object.queued?), phases))
+            })
+            .collect();
+        bars.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Waterfall(bars)
+    }
+}
+
+/// Why a load is not whole, if it is not.
+fn failure(loaded: &Loaded) -> Option<String> {
+    let failed = loaded.objects.iter().filter(|object| {
+        !matches!(object.outcome, Outcome::Fetched | Outcome::Validated | Outcome::Fresh)
+    });
+    let mut outcomes = failed.map(|object| format!("{:?}", object.outcome));
+    let first = outcomes.next()?;
+    Some(format!("{} objects did not come, the first: {first}", outcomes.count() + 1))
+}
+
+fn values(seen: &Seen) -> BTreeMap<String, f64> {
+    let loaded = &seen.loaded;
+    let ms = |delay: Option<Delay>| delay.map(|delay| millis(delay.duration()));
+    let share = |share| Share::new(share).and_then(|share| loaded.bytes_by(share));
+    let resumed = loaded.connections.iter().filter(|one| one.resumed && one.opening.is_some());
+    let blocked: Duration = seen.streams.iter().map(|stream| stream.transport_blocked).sum();
+    let mut values: BTreeMap<String, f64> = [
+        (value::LOAD, Some(millis(loaded.load_time().duration()))),
+        (value::FIRST_BYTE, ms(loaded.first_byte())),
+        (value::HALF, ms(share(0.5))),
+        (value::NINETY, ms(share(0.9))),
+        (value::CONNECTIONS, Some(loaded.connections_opened() as f64)),
+        (value::RESUMED, Some(resumed.count() as f64)),
+        (value::REQUESTS, Some(f64::from(loaded.requests()))),
+        (value::BODY, Some(loaded.bytes().count() as f64)),
+        (value::UP, Some(seen.up.count() as f64)),
+        (value::DOWN, Some(seen.down.count() as f64)),
+        (value::STALLED, Some(millis(stalled(seen)))),
+        (value::BLOCKED, Some(millis(blocked))),
+        (value::SERVER_CPU, Some(millis(seen.server_cpu))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect();
+    for (name, sum) in value::PHASES.into_iter().zip(phases(loaded)) {
+        values.insert(name.to_owned(), millis(sum));
+    }
+    values
+}
+
+/// Time in which any stream was stalled on a window: streams that stall together count once.
+fn stalled(seen: &Seen) -> Duration {
+    let mut stalls: Vec<(units::Time, units::Time)> =
+        seen.streams.iter().flat_map(|s| &s.stalls).map(|stall| (stall.from, stall.to)).collect();
+    stalls.sort_unstable();
+    let (mut sum, mut until) = (Duration::ZERO, units::Time::ZERO);
+    for (from, to) in stalls {
+        sum += to.saturating_since(from.max(until));
+        until = until.max(to);
+    }
+    sum
+}
+
+fn phases(loaded: &Loaded) -> [Duration; 7] {
+    let mut sums = [Duration::ZERO; 7];
+    for Phases { blocked, dns, connect, ssl, send, wait, receive } in
+        loaded.objects.iter().filter_map(page::Timeline::phases)
+    {
+        let own = [blocked, dns, connect, ssl, send, wait, receive];
+        for (sum, one) in sums.iter_mut().zip(own) {
+            *sum += one.duration();
+        }
+    }
+    sums
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}

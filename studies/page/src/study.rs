@@ -1,0 +1,227 @@
+//! The study as the program sees it: its command, its plan, its question.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Arg, Command, ValueHint, value_parser};
+use fault::Problem;
+use record::{Manifest, Sample, ValueKind};
+use serde_json::Value;
+use study::{End, Number, Options, Session};
+use units::{Delay, Rate};
+
+use crate::plan::{NUMBERS, Plan};
+use crate::point::AXES;
+use crate::present::Findings;
+use crate::sample::{STUDY, value};
+use crate::summary::Summary;
+
+/// Which HTTP loads my pages fastest on this network, and is flow control in the way?
+#[derive(Debug, Clone, Copy)]
+pub struct PageStudy;
+
+impl study::Study for PageStudy {
+    fn name(&self) -> &'static str {
+        STUDY
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["page"]
+    }
+
+    fn about(&self) -> &'static str {
+        "How long pages take to load over HTTP/1.1, SPDY, HTTP/2 and HTTP/3, by page and link"
+    }
+
+    fn examples(&self) -> String {
+        format!(
+            "Examples:
+  wiretax page             the quick plan: {}
+  wiretax page --page google-play --link 3g-0.9 --repeat 20
+  wiretax page --har MY.har --rtt 50ms --rate 20mbit
+  wiretax page --page domestic-2mb --link 50ms@20mbit --loss 0%,1%,2% --visit first --repeat 30
+  wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
+  wiretax page --scale full --out results/page    {}
+  wiretax page --scale paper                      the SPDY paper's tables: {}
+
+Pages are made with the counts, hosts and bytes of the SPDY paper's; --har takes what the developer tools
+of a browser save. Each host has an address and connections of its own; its name costs a round trip.",
+            size("quick"),
+            size("full"),
+            size("paper")
+        )
+    }
+
+    fn options(&self, command: Command) -> Command {
+        let har = Arg::new("har")
+            .long("har")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath)
+            .conflicts_with("page")
+            .help("A page of your own: a HAR file, or Wiretax's form in TOML or JSON");
+        let rtt = Arg::new("rtt")
+            .long("rtt")
+            .value_name("TIMES")
+            .value_delimiter(',')
+            .value_parser(value_parser!(Delay))
+            .conflicts_with("link")
+            .help("Round-trip times of the link, as 50ms; with --rate, in place of --link");
+        let rate = Arg::new("rate")
+            .long("rate")
+            .value_name("RATES")
+            .value_delimiter(',')
+            .value_parser(value_parser!(Rate))
+            .conflicts_with("link")
+            .help("Rates of the link each way, as 20mbit");
+        let timeout = Arg::new("timeout")
+            .long("timeout")
+            .value_name("TIME")
+            .value_parser(value_parser!(Delay))
+            .help("Give a load up after this time [default: 3m]; it stays in as a censored sample");
+        let command = AXES.options(command).args([har, rtt, rate, timeout]);
+        Number::options(NUMBERS, command)
+    }
+
+    fn plan(&self, options: &Options<'_>) -> Result<Box<dyn study::Plan>, Problem> {
+        Ok(Box::new(Plan::of_options(options)?))
+    }
+
+    fn recorded_plan(
+        &self,
+        plan: &Value,
+        _: &Options<'_>,
+    ) -> Result<Box<dyn study::Plan>, Problem> {
+        Ok(Box::new(Plan::recorded(plan)?))
+    }
+
+    fn keeps_captures(&self) -> bool {
+        false
+    }
+
+    fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
+        Ok(Box::new(Question))
+    }
+
+    fn values(&self) -> Vec<(&'static str, ValueKind)> {
+        value::kinds()
+    }
+
+    fn published(&self) -> &'static str {
+        crate::published::FIGURES
+    }
+}
+
+/// What a built-in plan comes to: `32 loads, about 40 seconds`.
+fn size(scale: &str) -> String {
+    let Ok(plan) = Plan::built_in(scale) else { return String::new() };
+    let (loads, time) = plan.size();
+    let time = match time.as_secs() {
+        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
+        seconds => format!("{} minutes", (seconds + 30) / 60),
+    };
+    format!("{loads} loads, about {time}")
+}
+
+impl study::Plan for Plan {
+    fn value(&self) -> Value {
+        Plan::value(self)
+    }
+
+    fn expected(&self) -> Duration {
+        self.size().1
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        self.budget
+    }
+
+    fn needs_lab(&self) -> bool {
+        true
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
+        self.run(session)
+    }
+}
+
+/// What an engineer asks of the samples.
+struct Question;
+
+impl study::Question for Question {
+    fn findings(
+        &self,
+        samples: Vec<Sample>,
+        manifest: &Manifest,
+    ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
+        let summary = Summary::of(&samples);
+        if summary.groups.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Findings::new(summary, study::provenance(manifest)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fault::Fault;
+    use study::Study as _;
+
+    use super::*;
+
+    fn plan(line: &[&str]) -> Result<Plan, Problem> {
+        let command = PageStudy.options(Command::new("x"));
+        let common = ["scale", "seed", "plan"].map(|name| {
+            let parser = match name {
+                "seed" => clap::builder::ValueParser::from(value_parser!(u64)),
+                "plan" => value_parser!(PathBuf),
+                _ => value_parser!(String),
+            };
+            Arg::new(name).long(name).value_parser(parser)
+        });
+        let matches = command.args(common).try_get_matches_from([&["x"], line].concat());
+        Plan::of_options(&Options::new(&matches.map_err(|e| Problem::of(Fault::Caller, e))?))
+    }
+
+    #[test]
+    fn options_make_one_sweep_that_reads_back() {
+        let made = plan(&["--page", "site-gmail", "--link", "3g-0.9", "--repeat", "20"]).unwrap();
+        assert_eq!((made.sweeps.len(), made.sweeps[0].repeat()), (1, 20));
+        assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
+        let made = plan(&["--rtt", "50ms,100ms", "--rate", "20mbit", "--visit", "first"]).unwrap();
+        let (cells, _) = made.cells().unwrap();
+        let links: Vec<String> = cells.iter().map(|cell| cell.link.to_string()).collect();
+        assert_eq!(links.len(), 2, "{links:?}");
+        assert_eq!(plan(&[]).unwrap().sweeps, Plan::built_in("quick").unwrap().sweeps);
+    }
+
+    #[test]
+    fn what_is_wrong_is_the_callers() {
+        for (line, said) in [
+            (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),
+            (&["--link", "4g"], "no link is called `4g`"),
+            (&["--rtt", "50ms"], "a link needs a round trip and a rate"),
+            (&["--har", "nowhere.har"], "nowhere.har cannot be read"),
+            (&["--timeout", "0s"], "a timeout of 0"),
+            (&["--protocol", "http/9"], "http/9"),
+            (&["--har", "a.har", "--page", "google-play"], "cannot be used with"),
+        ] {
+            let problem = plan(line).unwrap_err();
+            assert!(problem.to_string().contains(said), "{problem}");
+            assert_eq!(problem.fault(), Fault::Caller, "{problem}");
+        }
+    }
+
+    #[test]
+    fn every_value_has_its_kind_and_none_twice() {
+        let names: BTreeSet<_> = PageStudy.values().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), PageStudy.values().len());
+        assert!(PageStudy.examples().contains("loads, about"));
+    }
+}

@@ -1,0 +1,357 @@
+//! Samples in, what they say out: a group for each page, link and visit, a row for each way to load it.
+
+use std::collections::BTreeMap;
+
+use browser::Windows;
+use page::Browser;
+use record::{Outcome, Sample};
+use serde::Serialize;
+use stats::{Confidence, Estimate, compare_paired};
+use units::Probability;
+use web::Protocol;
+
+use crate::link::LinkName;
+use crate::point::{Point, Tls, Visit};
+use crate::sample::{STUDY, WATERFALL, Waterfall, value};
+use crate::window::Window;
+
+/// What the samples come to.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// The groups, in the order of their first samples.
+    pub groups: Vec<Group>,
+}
+
+/// What is loaded, and over what: within it protocols are compared.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The sweep.
+    pub sweep: String,
+    /// The page.
+    pub page: String,
+    /// The link.
+    pub link: LinkName,
+    /// Loss each way.
+    pub loss: Probability,
+    /// Whose policy.
+    pub browser: Browser,
+    /// What was kept from before.
+    pub visit: Visit,
+    /// The ways to load it, in the order of their first samples.
+    pub rows: Vec<Row>,
+}
+
+/// A way to load a page.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What carries it.
+    pub protocol: Protocol,
+    /// The TLS version.
+    pub tls: Tls,
+    /// Whose windows.
+    pub windows: Windows,
+    /// Another size for them.
+    #[serde(skip)]
+    pub stream_window: Window,
+    /// TCP's buffers.
+    #[serde(skip)]
+    pub tcp_window: Window,
+    /// Loads that are whole.
+    pub loads: usize,
+    /// Loads that are not, and why the first is not.
+    pub failed: usize,
+    /// Why.
+    pub failure: Option<String>,
+    /// Page load time in milliseconds.
+    pub load_ms: Option<Estimate>,
+    /// The shortest and the longest load, in milliseconds.
+    pub range_ms: Option<(f64, f64)>,
+    /// The median of each other value, by its name.
+    pub medians: BTreeMap<String, f64>,
+    /// Page load time as a ratio to HTTP/1.1's of the same turn.
+    pub ratio: Option<Estimate>,
+    /// The command that measures it again.
+    pub command: String,
+    #[serde(skip)]
+    by_repeat: BTreeMap<u32, f64>,
+    #[serde(skip)]
+    values: BTreeMap<String, Vec<f64>>,
+    #[serde(skip)]
+    pub(crate) waterfall: Option<Waterfall>,
+}
+
+impl Row {
+    fn of(point: &Point, command: &str) -> Row {
+        Row {
+            protocol: point.protocol,
+            tls: point.tls,
+            windows: point.windows,
+            stream_window: point.stream_window,
+            tcp_window: point.tcp_window,
+            loads: 0,
+            failed: 0,
+            failure: None,
+            load_ms: None,
+            range_ms: None,
+            medians: BTreeMap::new(),
+            ratio: None,
+            command: command.to_owned(),
+            by_repeat: BTreeMap::new(),
+            values: BTreeMap::new(),
+            waterfall: None,
+        }
+    }
+
+    fn is_of(&self, point: &Point) -> bool {
+        (self.protocol, self.tls, self.windows) == (point.protocol, point.tls, point.windows)
+            && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
+    }
+
+    fn take(&mut self, sample: &Sample) {
+        if self.waterfall.is_none() {
+            let text = sample.labels.get(WATERFALL);
+            self.waterfall = text.and_then(|text| serde_json::from_str(text).ok());
+        }
+        let why = match &sample.outcome {
+            Outcome::Completed => {
+                self.loads += 1;
+                for (name, value) in &sample.values {
+                    self.values.entry(name.clone()).or_default().push(*value);
+                }
+                let load = sample.values.get(value::LOAD);
+                self.by_repeat.extend(load.map(|load| (sample.repeat, *load)));
+                return;
+            }
+            Outcome::Failed { reason } => reason.clone(),
+            Outcome::TimedOut { after_ms } => format!("given up after {:.0} s", after_ms / 1e3),
+        };
+        self.failed += 1;
+        self.failure.get_or_insert(why);
+    }
+
+    fn sum_up(&mut self) {
+        let estimate = |values: &[f64]| stats::Sample::new(values).ok();
+        for (name, values) in &self.values {
+            let Some(sample) = estimate(values) else { continue };
+            if name == value::LOAD {
+                self.load_ms = Some(sample.median_estimate(Confidence::C95));
+                self.range_ms = Some((sample.min(), sample.max()));
+            } else {
+                self.medians.insert(name.clone(), sample.median());
+            }
+        }
+    }
+
+    /// Page load times of loads that took turns: this row's over the other's.
+    fn ratio_to(&self, other: &Row) -> Option<Estimate> {
+        let both = self.by_repeat.iter();
+        let both = both.filter_map(|(n, ours)| Some((*other.by_repeat.get(n)?, *ours)));
+        let (theirs, ours): (Vec<f64>, Vec<f64>) = both.unzip();
+        compare_paired(&theirs, &ours, Confidence::C95).ok()?.ratio
+    }
+
+    /// A median, by the value's name.
+    #[must_use]
+    pub fn median(&self, name: &str) -> Option<f64> {
+        self.medians.get(name).copied()
+    }
+
+    /// How it is told apart within a group: `h2`, `spdy/3.1, TLS 1.2, windows 64 KiB`.
+    #[must_use]
+    pub fn label(&self, plain: bool) -> String {
+        let mut label = self.protocol.to_string();
+        if plain {
+            return label;
+        }
+        if self.tls == Tls::V12 {
+            label += ", TLS 1.2";
+        }
+        if self.windows != Windows::Chromium {
+            label += &format!(", {} windows", self.windows);
+        }
+        if self.stream_window != Window(None) {
+            label += &format!(", windows {}", self.stream_window);
+        }
+        if self.tcp_window != Window(None) {
+            label += &format!(", TCP {}", self.tcp_window);
+        }
+        label
+    }
+}
+
+impl Group {
+    fn of(point: &Point) -> Group {
+        Group {
+            sweep: point.sweep.clone(),
+            page: point.page.to_string(),
+            link: point.link.clone(),
+            loss: point.loss,
+            browser: point.browser,
+            visit: point.visit,
+            rows: Vec::new(),
+        }
+    }
+
+    fn is_of(&self, point: &Point) -> bool {
+        (&self.sweep, &self.page) == (&point.sweep, &point.page.to_string())
+            && (&self.link, self.loss) == (&point.link, point.loss)
+            && (self.browser, self.visit) == (point.browser, point.visit)
+    }
+
+    /// The row that others are set against: HTTP/1.1 in TLS of the same version and buffers.
+    fn reference(&self, row: &Row) -> Option<&Row> {
+        self.rows.iter().find(|other| {
+            let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
+            let same_tcp = other.tcp_window == row.tcp_window || row.protocol == Protocol::Http3;
+            other.protocol == Protocol::Http1 && same_tls && same_tcp
+        })
+    }
+
+    /// The row of the shortest load, at the median.
+    #[must_use]
+    pub fn fastest(&self) -> Option<&Row> {
+        let measured = self.rows.iter().filter_map(|row| Some((row, row.load_ms?.value)));
+        measured.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
+    }
+
+    /// Rows that the fastest cannot be told apart from: the interval of the ratio holds 1, or there are
+    /// too few loads for one.
+    #[must_use]
+    pub fn ties(&self) -> Vec<&Row> {
+        let Some(best) = self.fastest() else { return Vec::new() };
+        let others = self.rows.iter().filter(|row| !std::ptr::eq(*row, best));
+        let tied = others.filter(|row| {
+            row.load_ms.is_some() && row.ratio_to(best).is_none_or(|ratio| ratio.low <= 1.0)
+        });
+        tied.collect()
+    }
+
+    /// What it is, for people: `google-play over 3g-0.9, first visit`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let visit = match self.visit {
+            Visit::First => "first visit",
+            Visit::Kept => "repeat on open connections",
+            Visit::Closed => "repeat on new connections",
+        };
+        let loss = match self.loss.value() {
+            0.0 => String::new(),
+            loss => format!(", loss {} %", loss * 100.0),
+        };
+        let browser = match self.browser {
+            Browser::Chromium => "",
+            Browser::Firefox => ", Firefox",
+        };
+        format!("{} over {}{loss}{browser}, {visit}", self.page, self.link)
+    }
+}
+
+impl Summary {
+    /// Sums samples up; those of other studies are left out.
+    #[must_use]
+    pub fn of(samples: &[Sample]) -> Summary {
+        let mut groups: Vec<Group> = Vec::new();
+        for sample in samples.iter().filter(|sample| sample.study == STUDY) {
+            let Some(point) = Point::of_fields(&sample.point) else { continue };
+            let at = groups.iter().position(|group| group.is_of(&point)).unwrap_or_else(|| {
+                groups.push(Group::of(&point));
+                groups.len() - 1
+            });
+            let Some(group) = groups.get_mut(at) else { continue };
+            let at = group.rows.iter().position(|row| row.is_of(&point)).unwrap_or_else(|| {
+                group.rows.push(Row::of(&point, &sample.command));
+                group.rows.len() - 1
+            });
+            if let Some(row) = group.rows.get_mut(at) {
+                row.take(sample);
+            }
+        }
+        for group in &mut groups {
+            group.rows.iter_mut().for_each(Row::sum_up);
+            let ratios: Vec<Option<Estimate>> =
+                group.rows.iter().map(|row| row.ratio_to(group.reference(row)?)).collect();
+            for (row, ratio) in group.rows.iter_mut().zip(ratios) {
+                row.ratio = ratio;
+            }
+        }
+        Summary { groups }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A load: protocol, visit, repeat and time.
+    pub(crate) fn sample(protocol: &str, visit: &str, repeat: u32, load_ms: f64) -> Sample {
+        let fields = [
+            ("sweep", "test"),
+            ("page", "google-play"),
+            ("link", "3g-0.9"),
+            ("browser", "chromium"),
+            ("tls", "1.3"),
+            ("windows", "chromium"),
+            ("protocol", protocol),
+            ("visit", visit),
+        ];
+        let values = [
+            (value::LOAD, load_ms),
+            (value::FIRST_BYTE, load_ms / 10.0),
+            (value::STALLED, if protocol == "h2" { load_ms / 20.0 } else { 0.0 }),
+            (value::CONNECTIONS, 17.0),
+        ];
+        let owned = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
+        Sample {
+            study: STUDY.into(),
+            point: fields.map(owned).into(),
+            repeat,
+            seed: 1,
+            at_unix_ms: 0,
+            outcome: Outcome::Completed,
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            labels: BTreeMap::new(),
+            attachments: Vec::new(),
+            command: format!("wiretax page --protocol {protocol}"),
+        }
+    }
+
+    /// Ten loads each, HTTP/2 a fifth faster than HTTP/1.1 and HTTP/3 the same as HTTP/2.
+    pub(crate) fn samples() -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for repeat in 0..10 {
+            let base = 10_000.0 + f64::from(repeat) * 10.0;
+            let wobble = if repeat % 2 == 0 { 5.0 } else { -5.0 };
+            samples.push(sample("http/1.1", "first", repeat, base));
+            samples.push(sample("h2", "first", repeat, base * 0.8));
+            samples.push(sample("h3", "first", repeat, base * 0.8 + wobble + 1.0));
+        }
+        samples
+    }
+
+    #[test]
+    fn ratios_are_of_loads_that_took_turns() {
+        let summary = Summary::of(&samples());
+        let [group] = summary.groups.as_slice() else { panic!("{:?}", summary.groups) };
+        assert_eq!(group.title(), "google-play over 3g-0.9, first visit");
+        let best = group.fastest().unwrap();
+        assert_eq!((best.protocol, best.loads), (Protocol::Http2, 10));
+        let ratio = best.ratio.unwrap();
+        assert!((ratio.value - 0.8).abs() < 1e-9 && ratio.high < 0.81, "{ratio:?}");
+        let ties: Vec<Protocol> = group.ties().iter().map(|row| row.protocol).collect();
+        assert_eq!(ties, [Protocol::Http3]);
+        assert_eq!(best.median(value::CONNECTIONS), Some(17.0));
+    }
+
+    #[test]
+    fn a_load_that_is_not_whole_is_counted_and_in_no_figure() {
+        let mut samples = samples();
+        samples[1].outcome = Outcome::TimedOut { after_ms: 180_000.0 };
+        samples[1].values.insert(value::LOAD.into(), 1e9);
+        let summary = Summary::of(&samples);
+        let row = &summary.groups[0].rows[1];
+        assert_eq!((row.loads, row.failed), (9, 1));
+        assert_eq!(row.failure.as_deref(), Some("given up after 180 s"));
+        assert!(row.load_ms.unwrap().high < 9000.0);
+        assert!(Summary::of(&[]).groups.is_empty());
+    }
+}
