@@ -103,7 +103,7 @@ fn step(session: &mut Session, turn: u64, piece: &[u8], headers: &Headers) {
         let open = !shut(session.send_window(Some(stream))) && !shut(session.send_window(None));
         assert!(!open, "stalled with open windows");
     }
-    if turn % 3 == 0 {
+    if turn.is_multiple_of(3) {
         let mut out = Vec::new();
         session.write_to(&mut out, 1500);
     }

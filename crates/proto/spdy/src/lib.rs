@@ -63,7 +63,10 @@
 //! Not done: CREDENTIAL is passed over; whether headers of a pushed stream come twice (§3.3.2) and
 //! whether a request has all its headers (§3.2.1: 400 Bad Request) is left to the program.
 #![forbid(unsafe_code)]
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
 
 mod changes;
 mod compress;

@@ -70,7 +70,11 @@ mod tests {
     fn frames_go_whole_in_their_order() {
         let mut queue = FrameQueue::default();
         for frame in [&b"abc"[..], b"de", b"f"] {
-            queue.push(|out| -> Result<(), ()> { Ok(out.extend_from_slice(frame)) }).unwrap();
+            let write = |out: &mut Vec<u8>| -> Result<(), ()> {
+                out.extend_from_slice(frame);
+                Ok(())
+            };
+            queue.push(write).unwrap();
         }
         assert_eq!(
             queue.push(|out| {

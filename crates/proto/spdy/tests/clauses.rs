@@ -25,7 +25,7 @@ fn a_session_begins_with_settings_and_in_3_1_with_its_window() {
     let config = Config { flow: FlowControl::GOOGLE, ..Config::default() };
     let settings = Sent::Settings(vec![(4, 100, false, false), (7, 1 << 20, false, false)]);
     let mut old = Peer::fresh(Role::Client, Version::V3, &config);
-    assert_eq!(old.sent(), [settings.clone()]);
+    assert_eq!(old.sent(), std::slice::from_ref(&settings));
     let mut new = Peer::fresh(Role::Client, Version::V3_1, &config);
     assert_eq!(new.sent(), [settings, Sent::Window(0, (1 << 20) - (64 << 10))]);
     let config = Config { flow: FlowControl::MOD_SPDY, accept_push: false, ..Config::default() };
@@ -200,13 +200,13 @@ fn settings_are_persisted_by_a_client_and_returned() {
     let persist = Setting { persist: true, ..Setting::new(SettingId::CURRENT_CWND, 40) };
     let config = Config { settings: vec![persist], ..Config::default() };
     let mut pair = Pair::new(Version::V3, &Config::default(), &config);
-    pair.to_client(usize::MAX);
+    pair.reach_client(usize::MAX);
     let persisted = pair.client.persisted();
     assert_eq!(persisted, [Setting::new(SettingId::CURRENT_CWND, 40)]);
     // The next session returns it, flagged, and the server does not take it for the client's own.
     let config = Config { settings: persisted, ..Config::default() };
     let mut pair = Pair::new(Version::V3, &config, &Config::default());
-    let events = pair.to_server(usize::MAX);
+    let events = pair.reach_server(usize::MAX);
     let [Event::Settings { clear: false, settings }] = &events[..] else { panic!("{events:?}") };
     let returned = Setting { persisted: true, ..Setting::new(SettingId::CURRENT_CWND, 40) };
     assert!(settings.contains(&returned));
@@ -317,7 +317,7 @@ fn a_push_belongs_to_a_stream_and_ends_with_it() {
     .unwrap();
     let mut pair = Pair::new(Version::V3_1, &Config::default(), &Config::default());
     let page = pair.client.open(&get("/"), Priority::HIGHEST, true).unwrap();
-    pair.to_server(usize::MAX);
+    pair.reach_server(usize::MAX);
     assert_eq!(
         pair.server.push(page, &ok(), Priority::LOWEST, false),
         Err(CallError::NotAllowed),
@@ -327,7 +327,7 @@ fn a_push_belongs_to_a_stream_and_ends_with_it() {
     pair.server.write(style, &mut Bytes::from_static(b"p{}"), true).unwrap();
     let script = pair.server.push(page, &pushed, Priority::LOWEST, false).unwrap();
     pair.server.reply(page, &ok(), false).unwrap();
-    let events = pair.to_client(usize::MAX);
+    let events = pair.reach_client(usize::MAX);
     let opened = Event::Opened {
         stream: style,
         associated: Some(page),
@@ -342,9 +342,9 @@ fn a_push_belongs_to_a_stream_and_ends_with_it() {
     // §3.3.2: to cancel the page cancels what is pushed with it.
     pair.client.reset(page, RstStatus::CANCEL).unwrap();
     let gone = reset(script.value(), ResetReason::WithAssociated);
-    assert_eq!(crate::common::events(&mut pair.client), [gone.clone()]);
+    assert_eq!(crate::common::events(&mut pair.client), std::slice::from_ref(&gone));
     assert_eq!(
-        pair.to_server(usize::MAX),
+        pair.reach_server(usize::MAX),
         [reset(page.value(), ResetReason::Peer(RstStatus::CANCEL)), gone]
     );
     assert_eq!(pair.server.counters().sent.pushed_streams, 2);
@@ -361,6 +361,31 @@ fn a_client_may_refuse_pushes() {
 }
 
 #[test]
+fn a_session_can_move_to_the_task_that_carries_it() {
+    fn moves<T: Send + 'static>(_: &T) {}
+    moves(&session(Role::Client, &Config::default()));
+}
+
+#[test]
+fn frames_are_counted_on_both_sides_alike() {
+    let flow = FlowControl::MOD_SPDY;
+    let config = Config { flow, ..Config::default() };
+    let mut pair = Pair::new(Version::V3_1, &config, &config);
+    let stream = pair.client.open(&get("/"), Priority::HIGHEST, false).unwrap();
+    pair.client.write(stream, &mut Bytes::from(vec![0; 40_000]), false).unwrap();
+    pair.client.ping(Time::ZERO).unwrap();
+    pair.reach_server(usize::MAX);
+    pair.server.consume(stream, 40_000);
+    pair.server.reply(stream, &ok(), true).unwrap();
+    pair.reach_client(usize::MAX);
+    let (client, server) = (*pair.client.counters(), *pair.server.counters());
+    assert_eq!((client.sent, client.received), (server.received, server.sent));
+    // One for the stream and one for the session.
+    assert_eq!((server.sent.window_updates, client.sent.data_frames), (2, 3));
+    assert_eq!(client.sent.data_bytes, 40_000);
+}
+
+#[test]
 fn identifiers_do_not_wrap() {
     let mut server = Peer::server();
     assert_eq!(server.syn(0x7fff_ffff, &get("/"), true).len(), 1);
@@ -374,7 +399,7 @@ fn header_compression_is_counted() {
     for path in ["/a", "/b", "/c", "/d"] {
         pair.client.open(&get(path), Priority::HIGHEST, true).unwrap();
     }
-    pair.to_server(usize::MAX);
+    pair.reach_server(usize::MAX);
     let (sent, received) = (pair.client.counters().sent, pair.server.counters().received);
     assert_eq!((sent.header_blocks, received.header_blocks), (4, 4));
     assert_eq!(sent.header_bytes, 4 * get("/a").block().len() as u64);

@@ -240,14 +240,14 @@ impl Pair {
     }
 
     /// Moves what the client has to say, up to a limit; the server's events.
-    pub fn to_server(&mut self, limit: usize) -> Vec<Event> {
+    pub fn reach_server(&mut self, limit: usize) -> Vec<Event> {
         let mut out = vec![];
         self.client.write_to(&mut out, limit);
         self.server.receive(Bytes::from(out));
         events(&mut self.server)
     }
 
-    pub fn to_client(&mut self, limit: usize) -> Vec<Event> {
+    pub fn reach_client(&mut self, limit: usize) -> Vec<Event> {
         let mut out = vec![];
         self.server.write_to(&mut out, limit);
         self.client.receive(Bytes::from(out));

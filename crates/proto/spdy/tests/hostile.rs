@@ -275,6 +275,9 @@ fn a_control_frame_longer_than_is_taken_ends_the_session_before_it_is_held() {
     }
 }
 
+/// Sends the frame with this number.
+type Act = fn(&mut Peer, u32);
+
 /// Sends frames until the session fails; how many it took.
 fn flood(
     peer: &mut Peer,
@@ -300,7 +303,7 @@ fn floods_end_the_session_though_the_peer_reads() {
         max_peer_streams: 10,
         ..Config::default()
     };
-    let floods: [(&str, fn(&mut Peer, u32)); 7] = [
+    let floods: [(&str, Act); 7] = [
         ("PING", |p, _| drop(p.frame(Frame::Ping { id: 1 }))),
         ("SETTINGS", |p, n| drop(p.settings(&[Setting::new(SettingId::INITIAL_WINDOW_SIZE, n)]))),
         ("refused SYN_STREAM", |p, n| drop(p.syn(2 * n + 1, &get("/"), true))),
@@ -335,7 +338,7 @@ fn floods_end_the_session_though_the_peer_reads() {
 fn answers_that_nobody_reads_end_the_session() {
     let flood_limit = FloodLimit { burst: u32::MAX, per_second: 0 };
     let config = Config { flood: flood_limit, max_answers: 6000, ..Config::default() };
-    let floods: [(&str, fn(&mut Peer, u32)); 2] = [
+    let floods: [(&str, Act); 2] = [
         ("PING", |p, _| drop(p.frame(Frame::Ping { id: 1 }))),
         ("data on streams that never were", |p, n| drop(p.data(2 * n + 1, b"", true))),
     ];

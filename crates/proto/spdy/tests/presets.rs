@@ -46,7 +46,7 @@ fn a_receiver_lets_as_much_come_as_the_paper_says() {
         for version in Version::ALL {
             let mut pair = Pair::new(version, &config(preset), &config(preset));
             let stream = pair.client.open(&get("/"), Priority::HIGHEST, true).unwrap();
-            pair.to_server(usize::MAX);
+            pair.reach_server(usize::MAX);
             pair.server.reply(stream, &ok(), false).unwrap();
             pair.server.write(stream, &mut Bytes::from(vec![0; 20 << 20]), true).unwrap();
             let mut out = vec![];
@@ -84,7 +84,7 @@ fn off_never_binds() {
     for version in Version::ALL {
         let mut pair = Pair::new(version, &off, &off);
         let stream = pair.client.open(&get("/"), Priority::HIGHEST, true).unwrap();
-        pair.to_server(usize::MAX);
+        pair.reach_server(usize::MAX);
         pair.server.reply(stream, &ok(), false).unwrap();
         pair.server.write(stream, &mut Bytes::from(vec![0; 32 << 20]), true).unwrap();
         assert_eq!(pair.server.send_window(Some(stream)), Some(0x7fff_ffff));

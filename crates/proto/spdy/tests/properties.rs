@@ -140,9 +140,9 @@ proptest! {
         for round in 0.. {
             prop_assert!(round < 50_000, "it does not end");
             carried.write();
-            let events = carried.pair.to_server(limit);
+            let events = carried.pair.reach_server(limit);
             carried.events(events, true);
-            let events = carried.pair.to_client(limit);
+            let events = carried.pair.reach_client(limit);
             carried.events(events, false);
             if carried.ended == 2 * bodies.len() {
                 break;

@@ -84,12 +84,12 @@ fn windows_can_be_traced() {
     let config = Config { flow, trace_windows: true, ..Config::default() };
     let mut pair = Pair::new(Version::V3_1, &config, &config);
     let stream = pair.client.open(&get("/"), Priority::HIGHEST, true).unwrap();
-    pair.to_server(usize::MAX);
+    pair.reach_server(usize::MAX);
     pair.server.reply(stream, &ok(), false).unwrap();
     pair.server.write(stream, &mut Bytes::from(vec![0; 40_000]), false).unwrap();
-    pair.to_client(usize::MAX);
+    pair.reach_client(usize::MAX);
     pair.client.consume(stream, 40_000);
-    pair.to_server(usize::MAX);
+    pair.reach_server(usize::MAX);
     let of_stream = |changes: Vec<Change>, send: bool| -> Vec<i64> {
         changes
             .into_iter()

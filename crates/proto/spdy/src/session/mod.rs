@@ -173,6 +173,7 @@ impl Session {
             let delta = size - DEFAULT_WINDOW;
             let update = Frame::WindowUpdate { stream: StreamId::SESSION, delta };
             urgent.push(|out| update.emit(out)).map_err(|_| SessionError::Internal)?;
+            self.counters.sent.window_updates += 1;
         }
         self.flow = Some(SessionFlow {
             send: SendWindow::new(DEFAULT_WINDOW),
@@ -301,6 +302,8 @@ impl Session {
 
     /// Queues a control frame without headers.
     fn queue(&mut self, frame: Frame<'_>) {
+        let update = matches!(frame, Frame::WindowUpdate { .. });
+        self.counters.sent.window_updates += u64::from(update);
         if self.out.control.push(|out| frame.emit(out)).is_err() {
             self.end.failed = Some(SessionError::Internal);
         }
@@ -422,7 +425,7 @@ impl Session {
         self.persisted.iter().map(|(id, value)| Setting::new(*id, *value)).collect()
     }
 
-    /// The status that the session's end has, if it failed.
+    /// Why the session failed, if it did.
     #[must_use]
     pub fn failed(&self) -> Option<SessionError> {
         self.end.failed
