@@ -2,7 +2,7 @@
 
 use fault::{Fault, OrProblem, Problem};
 use report::{
-    Axis, Bar, Cell, Chart, Column, Inline, KeyFigure, Note, Plot, Section, Series, Table,
+    Axis, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
 };
 use serde_json::{Value, json};
 use study::{Counterpart, Subject};
@@ -323,7 +323,7 @@ fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
                 0 => *wanted,
                 at => phases.get(at - 1).copied().unwrap_or_default(),
             };
-            Bar::new(ms)
+            Some(Mark::new(ms))
         });
         let series = Series::measured(*name, parts.collect::<Vec<_>>());
         if at == 0 { series.muted() } else { series }

@@ -69,15 +69,15 @@ fn answer(action: &Action, draw: u8) -> Vec<Event> {
         }
         Action::Send { connection, .. } if draw < 16 => vec![Event::Closed { connection }],
         Action::Send { object, .. } if draw < 32 => {
-            vec![Event::Failed { object, refused: draw % 2 == 0 }]
+            vec![Event::Failed { object, refused: draw.is_multiple_of(2) }]
         }
         Action::Send { object, connection, .. } => {
             let mut events = vec![
                 Event::Head { object, status: 200, storage: None },
                 Event::Body { object, bytes: u64::from(draw) * 10 },
-                Event::Complete { object, reusable: draw % 4 != 0 },
+                Event::Complete { object, reusable: !draw.is_multiple_of(4) },
             ];
-            if draw % 8 == 0 {
+            if draw.is_multiple_of(8) {
                 events.push(Event::GoAway { connection });
             }
             events
@@ -135,7 +135,7 @@ proptest! {
             if let Event::Closed { connection } = event {
                 open.remove(&connection);
             }
-            now = now + std::time::Duration::from_micros(10);
+            now += std::time::Duration::from_micros(10);
             load.handle(event, now);
         }
         let (loaded, _) = load.finish(now);

@@ -179,7 +179,7 @@ fn times(at: usize, entry: &Entry, last: i128) -> Result<(i128, (i128, i128)), H
     // Milliseconds; a day at most, and -1 where something does not apply.
     let span = |field, number: Number| match number.0 {
         None => Ok(0),
-        Some(value) if value == -1.0 => Ok(0),
+        Some(-1.0) => Ok(0),
         Some(value) if (0.0..=86_400_000.0).contains(&value) => Ok((value * 1e6) as i128),
         Some(value) => Err(bad(field, &value)),
     };
@@ -192,7 +192,7 @@ fn times(at: usize, entry: &Entry, last: i128) -> Result<(i128, (i128, i128)), H
 fn size(at: usize, number: Number) -> Result<Option<u64>, HarError> {
     match number.0 {
         None => Ok(None),
-        Some(value) if value == -1.0 => Ok(None),
+        Some(-1.0) => Ok(None),
         Some(value) if (0.0..=Page::MAX_BYTES as f64).contains(&value) => Ok(Some(value as u64)),
         Some(value) => Err(HarError::BadSize { entry: at, value: value.to_string() }),
     }

@@ -64,12 +64,11 @@ impl Load {
         let Some(host) = self.hosts.get(host.index()) else { return true };
         let multiplexed = host.multiplexes == Some(true);
         let blocking = !self.counts.root_begun || self.counts.blocking > 0;
-        if blocking && (hold.on_multiplexed || !multiplexed) {
-            if hold.while_blocking.is_some_and(|limit| self.counts.under_way >= limit) {
-                return false;
-            }
-        }
         let full = |limit: Option<usize>, count| limit.is_some_and(|limit| count >= limit);
+        let counts = hold.on_multiplexed || !multiplexed;
+        if blocking && counts && full(hold.while_blocking, self.counts.under_way) {
+            return false;
+        }
         multiplexed
             || !(full(hold.in_all, self.counts.delayable) || full(hold.per_host, host.under_way))
     }

@@ -175,10 +175,9 @@ impl Load {
         };
         load.take_kept_connections();
         let root = page.root();
-        if let Some(object) = page.object(root) {
-            if let Some(host) = load.hosts.get_mut(object.host.index()) {
-                host.spare = load.policy.speculative;
-            }
+        let host = page.object(root).map(|object| object.host.index());
+        if let Some(host) = host.and_then(|host| load.hosts.get_mut(host)) {
+            host.spare = load.policy.speculative;
         }
         load.find(root, Delay::ZERO);
         load.settle();

@@ -82,6 +82,9 @@ pub struct Seen {
     pub log: Vec<String>,
 }
 
+/// The responses on one connection, the most urgent first; each with what is left of it.
+type Responses = BTreeMap<(Urgency, u64), (ObjectId, u64)>;
+
 struct Run<'a> {
     net: &'a Net,
     page: &'a Page,
@@ -89,8 +92,7 @@ struct Run<'a> {
     now: Time,
     due: BinaryHeap<Reverse<(Time, u64, Due)>>,
     number: u64,
-    /// Responses by connection, the most urgent first; each with what is left of it.
-    responses: BTreeMap<ConnectionId, BTreeMap<(Urgency, u64), (ObjectId, u64)>>,
+    responses: BTreeMap<ConnectionId, Responses>,
     turns: VecDeque<ConnectionId>,
     busy: bool,
     stale: Vec<ConnectionId>,
