@@ -1,28 +1,4 @@
-//! Pages made with given counts: the rule, its figures and their sources.
-//!
-//! 1. Object 0 is the document. Of the others, kinds are as in the average page of early 2013 (HTTP
-//!    Archive, as I. Grigorik gives it in "High Performance Browser Networking", 2013, chapter 10,
-//!    read in a digest of that chapter): of 90 requests 10 for HTML, 55 for images, 15 for scripts, 5
-//!    for style sheets, 5 for others; by the method of largest remainders. The first others are a
-//!    style sheet, an image and a script, so that three levels of discovery are there as soon as
-//!    there are three objects.
-//! 2. Sizes are log-normal around the mean of their kind in the same figures (52, 812, 216, 36, 195 KB
-//!    for the kinds above, over their requests), with a shape of 1 (our choice), then scaled so that
-//!    they add up to the bytes asked for, exactly; none is below 43 bytes, which a transparent GIF
-//!    has, if the bytes allow.
-//! 3. Hosts: the document's is the first; each other has one object at least; the rest goes to hosts
-//!    by Zipf's law with exponent 1 (our choice).
-//! 4. Discovery: styles, half of the scripts and 70 % of the images are found by the document as it
-//!    comes; fonts and the other images by styles, at their end; the rest by scripts, after a
-//!    computation of 5 to 25 ms; frames by the document, and one image in five by a frame if there are
-//!    some. All shares are our choice. Scripts and styles found by the document in its first tenth
-//!    block rendering.
-//! 5. Caching: three objects in four are fresh for a day, as Charzinski found for the 500 most visited
-//!    pages (2010; 75 % of requests and 81 % of bytes spared, as quoted by websiteoptimization.com);
-//!    of the others half are found unchanged by a validator and half may not be stored (our choice).
-//!    The document and frames are always asked for.
-//! 6. Cookies: 400 bytes to the document's host, 100 to others (our choice; the SPDY white paper, 2009,
-//!    calls 700 to 800 bytes of request head common, from memory).
+//! Pages made with given counts, by the rule that [`super::paper`] states.
 
 use std::time::Duration;
 
@@ -55,7 +31,7 @@ pub(super) struct Wanted<'a> {
     pub(super) bytes: u64,
 }
 
-/// A page by the rule above. The same seed makes the same page.
+/// A page by the rule. The same seed makes the same page.
 pub(super) fn page(wanted: &Wanted<'_>, seed: u64) -> Result<Page, PageError> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let kinds = kinds(wanted.objects, &mut random);
