@@ -10,7 +10,7 @@ use lab_test::{Test, TestResult};
 use page_study::{PageStudy, Summary, value};
 use record::{AttachmentKind, Finished, Manifest, Outcome, Recorder, Run};
 use serde_json::{Value, json};
-use study::{End, Findings as _, Options, Session, Study, Watcher};
+use study::{End, Options, Session, Study, Watcher};
 
 /// Stops when it was asked so many times.
 struct Follower {
