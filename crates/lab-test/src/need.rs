@@ -31,6 +31,10 @@ pub enum Need {
     Curl,
     /// The program `nginx`.
     Nginx,
+    /// The programs of nghttp2: `nghttp`, `h2load`.
+    Nghttp,
+    /// ngtcp2's client of HTTP/3, `gtlsclient`.
+    Ngtcp2,
     /// The program `nft`, and a kernel that has nftables.
     Nft,
     /// The programs `ip` and `tc`.
@@ -50,7 +54,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 16] = [
+    const ALL: [(Need, &'static str); 18] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -59,6 +63,8 @@ impl Need {
         (Need::Openssl, "openssl"),
         (Need::Curl, "curl"),
         (Need::Nginx, "nginx"),
+        (Need::Nghttp, "nghttp"),
+        (Need::Ngtcp2, "ngtcp2"),
         (Need::Nft, "nft"),
         (Need::Ip, "ip"),
         (Need::UtilLinux, "util-linux"),
@@ -77,6 +83,8 @@ impl Need {
             "openssl" => Need::Openssl,
             "curl" => Need::Curl,
             "nginx" => Need::Nginx,
+            "nghttp" | "h2load" => Need::Nghttp,
+            "gtlsclient" => Need::Ngtcp2,
             "nft" => Need::Nft,
             "ip" | "tc" => Need::Ip,
             "setpriv" | "unshare" | "mount" | "script" => Need::UtilLinux,

@@ -13,7 +13,8 @@ static BLOCK: [u8; BLOCK_LEN] = {
     let mut state: u64 = 1;
     let mut at = 0;
     while at < BLOCK_LEN {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         block[at] = (state >> 56) as u8;
         at += 1;
     }

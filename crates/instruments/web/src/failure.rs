@@ -129,7 +129,10 @@ impl Failure {
             return Failure::StreamReset { code: code(), peer: error.is_remote() };
         }
         if error.is_go_away() && error.is_remote() {
-            return Failure::Broken { during, detail: format!("the peer sent GOAWAY ({})", code()) };
+            return Failure::Broken {
+                during,
+                detail: format!("the peer sent GOAWAY ({})", code()),
+            };
         }
         Failure::Http {
             protocol: Protocol::Http2,
@@ -164,7 +167,11 @@ impl Explain for Failure {
             Failure::TimedOut { .. } => Fault::Machine,
             Failure::Transport(failure) => failure.fault(),
             Failure::StreamReset { peer, .. } | Failure::Http { peer, .. } => {
-                if *peer { Fault::Peer } else { Fault::Machine }
+                if *peer {
+                    Fault::Peer
+                } else {
+                    Fault::Machine
+                }
             }
             Failure::Alpn(_) | Failure::Broken { .. } | Failure::TooLarge(_) => Fault::Peer,
         }

@@ -153,8 +153,9 @@ pub struct StreamRecord {
     pub stalls: Vec<Stall>,
     /// How many there were.
     pub stall_count: u32,
-    /// Time in which the transport took nothing, with data of this stream to send: TCP's windows, or
-    /// QUIC's congestion control and windows together.
+    /// Time in which the transport took nothing, with data of this stream to send. HTTP/2: the socket was
+    /// full. HTTP/3: quinn's send buffer was, for congestion control and windows alike. HTTP/1.1: zero, since
+    /// hyper does not say; TCP_INFO does.
     pub transport_blocked: Duration,
     /// How it ended.
     pub finish: Finish,

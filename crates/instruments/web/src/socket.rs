@@ -47,9 +47,8 @@ impl TcpSettings {
     /// Sets the options; buffers must be set before the handshake, since the window's scale is said there
     /// (RFC 7323 §2.2).
     pub(crate) fn apply(&self, socket: SockRef<'_>) -> Result<(), Failure> {
-        let failed = |call| {
-            move |error: io::Error| Failure::from_io(call, "opening the socket", &error)
-        };
+        let failed =
+            |call| move |error: io::Error| Failure::from_io(call, "opening the socket", &error);
         if let Some(bytes) = self.send_buffer {
             socket.set_send_buffer_size(bytes).map_err(failed("setsockopt SO_SNDBUF"))?;
         }

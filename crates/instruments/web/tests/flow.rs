@@ -35,6 +35,21 @@ fn small_windows_stall_http2_and_large_ones_do_not() {
 }
 
 #[test]
+fn uploads_through_small_windows_stall_and_through_large_ones_do_not() {
+    on_a_node(async {
+        for (window, stalls) in [(65_535, true), (10_000_000, false)] {
+            let server = serve(|plan| plan.settings = plan.settings.with_windows(window));
+            let connection = connect(&server, Protocol::Http2, Version::Tls13).await;
+            // The server's SETTINGS are here with the first response.
+            get(&connection, "/1").await;
+            let outcome = connection.request(Request::post(NAME, "/1", 3_000_000)).finish().await;
+            assert_eq!(outcome.status(), Some(200));
+            assert_eq!(outcome.stalled > Duration::ZERO, stalls, "{outcome:?}");
+        }
+    });
+}
+
+#[test]
 fn one_stalled_stream_does_not_stop_the_others() {
     on_a_node(async {
         for protocol in [Protocol::Http2, Protocol::Http3] {

@@ -48,7 +48,8 @@ fn bytes_that_are_no_request_are_refused() {
             assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
         }
         // Two lengths that differ (RFC 9112 §6.3).
-        let smuggled = b"POST /1 HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx";
+        let smuggled =
+            b"POST /1 HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx";
         let answer = answer(&server, smuggled).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
         let connection = connect(&server, Protocol::Http1Clear, Version::Tls13).await;
@@ -200,7 +201,10 @@ fn plans_that_cannot_work_are_refused() {
         let new = |protocol| plan(&server, protocol);
         assert_eq!(refused(new(Protocol::Http3)).await, "plan");
         assert_eq!(refused(new(Protocol::Spdy31)).await, "unsupported");
-        assert_eq!(refused(ConnectPlan { protocols: vec![], ..new(Protocol::Http2) }).await, "plan");
+        assert_eq!(
+            refused(ConnectPlan { protocols: vec![], ..new(Protocol::Http2) }).await,
+            "plan"
+        );
         let mixed = vec![Protocol::Http2, Protocol::Http3];
         assert_eq!(refused(ConnectPlan { protocols: mixed, ..new(Protocol::Http2) }).await, "plan");
         let name = "no name".to_owned();

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::rc::Rc;
 use std::time::Duration;
 
 use conn::now;
@@ -59,7 +60,8 @@ pub struct Head {
 pub struct Exchange {
     events: mpsc::Receiver<Event>,
     task: AbortHandle,
-    digest: std::rc::Rc<RefCell<Option<[u8; 32]>>>,
+    digest: Rc<RefCell<Option<[u8; 32]>>>,
+    stalled: Rc<Cell<Duration>>,
 }
 
 /// An exchange that is over, by CLOCK_MONOTONIC. A step that did not happen is `None`.
@@ -79,6 +81,9 @@ pub struct Outcome {
     pub ended: Option<Time>,
     /// Bytes of the body.
     pub body: u64,
+    /// Time for which the request's body waited for a flow-control window, with a transport that would have
+    /// taken it: HTTP/2 only.
+    pub stalled: Duration,
     /// SHA-256 of the body, if the request asks for it and the body is whole.
     pub digest: Option<[u8; 32]>,
     /// Why it failed, if it did.
@@ -106,12 +111,14 @@ impl Exchange {
         R: Future<Output = Result<(), Failure>> + 'static,
     {
         let (sender, events) = mpsc::channel(WAITING_EVENTS);
-        let digest = std::rc::Rc::new(RefCell::new(None));
+        let digest = Rc::new(RefCell::new(None));
         let sink = Sink {
             sender: sender.clone(),
-            received: Cell::new(0).into(),
-            hash: std::rc::Rc::new(RefCell::new(request.digest.then(Sha256::new))),
+            received: Rc::default(),
+            stalled: Rc::default(),
+            hash: Rc::new(RefCell::new(request.digest.then(Sha256::new))),
         };
+        let stalled = Rc::clone(&sink.stalled);
         let (body, expected, digested) = (sink.clone(), request.expected, digest.clone());
         let task = spawn_local(async move {
             let result = match timeout(limit, exchange(sink)).await {
@@ -130,8 +137,7 @@ impl Exchange {
             };
             let what = match result {
                 Ok(()) => {
-                    *digested.borrow_mut() =
-                        body.hash.take().map(|hash| hash.finalize().into());
+                    *digested.borrow_mut() = body.hash.take().map(|hash| hash.finalize().into());
                     What::End
                 }
                 Err(failure) => What::Failed(failure),
@@ -139,7 +145,7 @@ impl Exchange {
             // Nobody may be there to hear it.
             let _ = sender.send(Event { at: now(), what }).await;
         });
-        Exchange { events, task: task.abort_handle(), digest }
+        Exchange { events, task: task.abort_handle(), digest, stalled }
     }
 
     /// The next event; `None` after the last.
@@ -163,6 +169,7 @@ impl Exchange {
             first_data: None,
             ended: None,
             body: 0,
+            stalled: Duration::ZERO,
             digest: None,
             failure: None,
         };
@@ -184,6 +191,7 @@ impl Exchange {
             }
         }
         outcome.digest = self.digest();
+        outcome.stalled = self.stalled.get();
         outcome
     }
 }
@@ -198,8 +206,9 @@ impl Drop for Exchange {
 #[derive(Clone)]
 pub(super) struct Sink {
     sender: mpsc::Sender<Event>,
-    received: std::rc::Rc<Cell<u64>>,
-    hash: std::rc::Rc<RefCell<Option<Sha256>>>,
+    received: Rc<Cell<u64>>,
+    stalled: Rc<Cell<Duration>>,
+    hash: Rc<RefCell<Option<Sha256>>>,
 }
 
 impl Sink {
@@ -207,6 +216,11 @@ impl Sink {
     pub(super) async fn say(&self, what: What) {
         // A caller that is gone cancels the task.
         let _ = self.sender.send(Event { at: now(), what }).await;
+    }
+
+    /// The request's body waited so long for a window.
+    pub(super) fn stalled(&self, time: Duration) {
+        self.stalled.set(self.stalled.get() + time);
     }
 
     /// A response's head came.

@@ -8,13 +8,14 @@ use std::rc::Rc;
 use ::h2::client::{Builder, ResponseFuture, SendRequest};
 use ::h2::{Reason, SendStream};
 use bytes::Bytes;
+use conn::now;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::exchange::{Sink, What};
 use super::plan::Request;
 use super::state::{Ended, State};
 use crate::body::Body;
-use crate::socket::Socket;
+use crate::socket::{Gauge, Socket};
 use crate::stream::Stream;
 use crate::{Failure, Settings};
 
@@ -27,7 +28,7 @@ pub(super) struct Connection(Rc<Inner>);
 struct Inner {
     sender: RefCell<SendRequest<Bytes>>,
     driver: AbortHandle,
-    _socket: Socket,
+    socket: Socket,
 }
 
 impl Drop for Inner {
@@ -65,7 +66,7 @@ pub(super) async fn connect(
         });
     });
     let sender = RefCell::new(sender);
-    Ok(Connection(Rc::new(Inner { sender, driver: driver.abort_handle(), _socket: socket })))
+    Ok(Connection(Rc::new(Inner { sender, driver: driver.abort_handle(), socket })))
 }
 
 impl Connection {
@@ -85,9 +86,8 @@ impl Connection {
         let (response, stream) = {
             let mut sender = self.0.sender.borrow_mut();
             // A GOAWAY that came is found here.
-            match poll_once(&mut sender) {
-                Some(Err(error)) => return Err(refused(&error)),
-                Some(Ok(())) | None => {}
+            if let Some(Err(error)) = poll_once(&mut sender) {
+                return Err(refused(&error));
             }
             sender.send_request(head, is_bare).map_err(|error| refused(&error))?
         };
@@ -96,7 +96,7 @@ impl Connection {
         if is_bare {
             return reading.await;
         }
-        let mut upload = pin!(send(stream, request.upload, sink));
+        let mut upload = pin!(send(stream, request.upload, self.0.socket.gauge(), sink));
         tokio::select! {
             biased;
             result = &mut reading => return result,
@@ -125,13 +125,24 @@ fn poll_once(sender: &mut SendRequest<Bytes>) -> Option<Result<(), ::h2::Error>>
 async fn send(
     mut stream: SendStream<Bytes>,
     length: u64,
+    gauge: &Gauge,
     sink: &Sink,
 ) -> Result<(), ::h2::Error> {
     let mut body = Body::new(length);
     while body.remaining() > 0 {
         let wanted = usize::try_from(body.remaining()).unwrap_or(usize::MAX).min(PIECE);
         stream.reserve_capacity(wanted);
-        let window = match poll_fn(|cx| stream.poll_capacity(cx)).await {
+        let mut stalled_from = None;
+        if stream.capacity() == 0 {
+            // h2 writes what it has before the window counts as shut.
+            tokio::task::yield_now().await;
+            stalled_from = (stream.capacity() == 0 && !gauge.is_blocked()).then(now);
+        }
+        let window = poll_fn(|cx| stream.poll_capacity(cx)).await;
+        if let Some(from) = stalled_from.filter(|_| !gauge.is_blocked()) {
+            sink.stalled(now().saturating_since(from));
+        }
+        let window = match window {
             Some(window) => window?.min(wanted),
             None => break,
         };
@@ -148,8 +159,7 @@ async fn read(response: ResponseFuture, sink: &Sink) -> Result<(), Failure> {
     let (parts, mut body) = response.into_parts();
     sink.head(parts).await;
     while let Some(data) = body.data().await {
-        let data =
-            data.map_err(|error| Failure::from_h2(&error, "reading the response's body"))?;
+        let data = data.map_err(|error| Failure::from_h2(&error, "reading the response's body"))?;
         sink.data(&data).await;
         // It fails only for more than was received.
         let _ = body.flow_control().release_capacity(data.len());

@@ -192,7 +192,10 @@ fn failure(
     match quic.close_reason() {
         Some(quinn::ConnectionError::ApplicationClosed(close)) => Failure::Broken {
             during,
-            detail: format!("the peer closed it with the code {:#x}", close.error_code.into_inner()),
+            detail: format!(
+                "the peer closed it with the code {:#x}",
+                close.error_code.into_inner()
+            ),
         },
         Some(quinn::ConnectionError::LocallyClosed) | None => {
             Failure::Http { protocol: Protocol::Http3, detail: error.to_string(), peer: true }
@@ -218,8 +221,6 @@ fn stream_failure(
         StreamError::RemoteClosing { .. } => {
             Failure::Broken { during, detail: "the peer sent GOAWAY".to_owned() }
         }
-        other => {
-            Failure::Http { protocol: Protocol::Http3, detail: other.to_string(), peer: true }
-        }
+        other => Failure::Http { protocol: Protocol::Http3, detail: other.to_string(), peer: true },
     }
 }

@@ -165,11 +165,8 @@ impl Request {
     pub(super) fn head(&self, absolute: bool) -> Result<http::Request<()>, Failure> {
         let wrong = |error: http::Error| Failure::Plan(format!("the request: {error}"));
         let uri = http::Uri::builder().path_and_query(self.path.as_str());
-        let uri = if absolute {
-            uri.scheme("https").authority(self.authority.as_str())
-        } else {
-            uri
-        };
+        let uri =
+            if absolute { uri.scheme("https").authority(self.authority.as_str()) } else { uri };
         let uri = uri.build().map_err(wrong)?;
         let mut builder = http::Request::builder().method(&self.method).uri(uri);
         if !absolute {

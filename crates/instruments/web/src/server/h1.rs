@@ -65,13 +65,14 @@ async fn respond(
     link: &Rc<Link>,
 ) -> Result<Response<Outgoing>, Failure> {
     let (parts, body) = request.into_parts();
-    let name = link.server_name.borrow();
-    let head = RequestHead { parts: &parts, protocol, sni: name.as_deref() };
-    let mut responding = Responding::new(link, link.requests.get(), &head);
     // The next request's head begins with the next byte.
     gauge.mark();
-    let answer = link.server.site.answer(&head).conditional(&head);
-    drop(name);
+    let (mut responding, answer) = {
+        let name = link.server_name.borrow();
+        let head = RequestHead { parts: &parts, protocol, sni: name.as_deref() };
+        let answer = link.server.site.answer(&head).conditional(&head);
+        (Responding::new(link, link.requests.get(), &head), answer)
+    };
     if !body.is_end_stream() {
         upload(body, &mut responding).await?;
     }

@@ -47,9 +47,7 @@ pub(super) fn config(
     let mut config = quinn::ServerConfig::with_crypto(quic_tap::server(crypto));
     let timeouts = &shared.timeouts;
     let idle = timeouts.idle.max(timeouts.stall);
-    config
-        .transport_config(crate::quic::transport(&shared.settings, quic, idle)?)
-        .migration(false);
+    config.transport_config(crate::quic::transport(&shared.settings, quic, idle)?).migration(false);
     Ok(config)
 }
 

@@ -217,4 +217,3 @@ async fn secure(
     })?;
     Ok((Stream::Server(Box::new(stream)), protocol))
 }
-
