@@ -19,6 +19,15 @@
 //! A threshold that a library cannot keep is an error ([`Settings::check`]). HTTP/1.1 has no windows of
 //! its own, TCP's alone.
 //!
+//! # Limits
+//! - h3 0.0.8 holds a request's HEADERS frame until it is whole, and looks at its size only then: what one
+//!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1 and HTTP/2
+//!   stop reading at [`Settings::max_header_list`].
+//! - h3 has no dynamic table: QPACK compresses by its static table and Huffman coding.
+//! - Of HTTP/3 the log says how often a window was shut ([`QuicRecord::blocked`]), and for how long a stream
+//!   waited for quinn, for congestion and windows alike; of HTTP/2 it has each interval.
+//! - The `i` parameter of a priority is read and not used: responses of one urgency take turns.
+//!
 //! # Adding a protocol
 //! One module below `server` and one below `client`: each takes a stream of bytes
 //! ([`tokio::io::AsyncRead`] and [`tokio::io::AsyncWrite`]) and is called from the one `match` over
