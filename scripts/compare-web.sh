@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Compares the web server of crates/instruments/web with others under h2load: HTTP/2 over TLS with nghttpd,
 # HTTP/1.1 over TLS with nginx. One core for the server, one for h2load, in turn (A B A B ...), TLS 1.3 with
-# AES-128-GCM, the same bytes of body. Prints each round's requests per second and ratio, and the median
-# ratio.
+# AES-128-GCM, the same bytes of body. Prints each round's requests per second and their ratio, the
+# server's CPU time per request by the kernel's count (in steps of 10 ms a round) and its ratio, and the
+# medians of the ratios. Beside other work on the machine the CPU time says more than the rate.
 #
 #   scripts/compare-web.sh [SERVE]     the server; target/release/examples/serve if not given, and built
-#   ROUNDS=7 SECONDS_EACH=2 CONNECTIONS=16 STREAMS=10 BYTES=100 SERVER_CPUS=0 CLIENT_CPUS=1
+#   ROUNDS=7 REQUESTS=100000 CONNECTIONS=16 STREAMS=10 BYTES=100 SERVER_CPUS=0 CLIENT_CPUS=1
 #   PROTOCOLS="h2 h1"
 #
 # Exit codes: 0 done, 2 wrongly called, 3 this machine lacks something.
@@ -18,7 +19,7 @@ export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 
 rounds=${ROUNDS:-7}
-seconds=${SECONDS_EACH:-2}
+requests=${REQUESTS:-100000}
 connections=${CONNECTIONS:-16}
 streams=${STREAMS:-10}
 bytes=${BYTES:-100}
@@ -26,7 +27,7 @@ server_cpus=${SERVER_CPUS:-0}
 client_cpus=${CLIENT_CPUS:-1}
 protocols=${PROTOCOLS:-h2 h1}
 
-for number in "$rounds" "$seconds" "$connections" "$streams" "$bytes"; do
+for number in "$rounds" "$requests" "$connections" "$streams" "$bytes"; do
     case $number in
         '' | *[!0-9]* | 0) echo "error: \`$number\` is not a count" >&2; exit 2 ;;
     esac
@@ -107,40 +108,50 @@ for port in $ours $nghttpd $nginx; do
     done
 done
 
-# rate PORT OPTIONS...: requests per second, all of them answered by 2xx.
+ticks=$(getconf CLK_TCK)
+# User and system time of a process, in ticks.
+cpu_of() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
+
+# rate SERVER PORT OPTIONS...: requests per second, all of them answered by 2xx, and the server's CPU time
+# of a request in microseconds.
 rate() {
-    local port=$1
-    shift
-    taskset -c "$client_cpus" h2load -t 1 -c "$connections" -D "$seconds" --warm-up-time=1 "$@" \
+    local pid=$1 port=$2 before after
+    shift 2
+    before=$(cpu_of "$pid")
+    taskset -c "$client_cpus" h2load -t 1 -c "$connections" -n "$requests" "$@" \
         "https://127.0.0.1:$port/$bytes" >out.txt 2>&1 || { cat out.txt >&2; exit 3; }
-    awk '/^finished in/ { rate = $4 }
-         /^status codes:/ { if ($5 + $7 + $9 > 0) wrong = 1 }
-         END { if (wrong || rate == 0) exit 1; print rate }' out.txt ||
+    after=$(cpu_of "$pid")
+    awk -v requests="$requests" -v ticks="$((after - before))" -v second="$ticks" '
+        /^finished in/ { rate = $4 }
+        /^status codes:/ { good = $3 }
+        END { if (good != requests) exit 1; printf "%.0f %.2f", rate, ticks / second * 1e6 / requests }' out.txt ||
         { echo "error: not every request was answered" >&2; cat out.txt >&2; exit 3; }
 }
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-echo "server on CPU $server_cpus, h2load on CPU $client_cpus; TLS 1.3, $connections connections, $bytes bytes of body, $rounds rounds of $seconds s after 1 s"
+echo "server on CPU $server_cpus, h2load on CPU $client_cpus; TLS 1.3, $connections connections, $bytes bytes of body, $rounds rounds of $requests requests"
 for protocol in $protocols; do
     case $protocol in
-        h2) peer=nghttpd port=$nghttpd options=(-m "$streams") ;;
-        h1) peer=nginx port=$nginx options=(--h1) ;;
+        h2) peer=nghttpd pid=${servers[1]} port=$nghttpd options=(-m "$streams") ;;
+        h1) peer=nginx pid=${servers[2]} port=$nginx options=(--h1) ;;
     esac
     echo
-    echo "| $protocol, round | ours, requests/s | $peer | ours / $peer |"
-    echo "|---:|---:|---:|---:|"
+    echo "| $protocol, round | ours, requests/s | $peer | ours / $peer | CPU us/request, ours | $peer | $peer / ours |"
+    echo "|---:|---:|---:|---:|---:|---:|---:|"
     : >ratios.txt
     for round in $(seq "$rounds"); do
         # Who is first changes, so that neither always runs on a warmer machine.
         if [ $((round % 2)) -eq 1 ]; then
-            own=$(rate $ours "${options[@]}"); other=$(rate "$port" "${options[@]}")
+            own=$(rate "${servers[0]}" $ours "${options[@]}"); other=$(rate "$pid" "$port" "${options[@]}")
         else
-            other=$(rate "$port" "${options[@]}"); own=$(rate $ours "${options[@]}")
+            other=$(rate "$pid" "$port" "${options[@]}"); own=$(rate "${servers[0]}" $ours "${options[@]}")
         fi
-        ratio=$(awk -v own="$own" -v other="$other" 'BEGIN { printf "%.3f", own / other }')
-        echo "$ratio" >>ratios.txt
-        echo "| $round | $own | $other | $ratio |"
+        awk -v round="$round" -v own="$own" -v other="$other" 'BEGIN {
+            split(own, a); split(other, b)
+            printf "| %d | %d | %d | %.3f | %.2f | %.2f | %.3f |\n", round, a[1], b[1], a[1] / b[1], a[2], b[2], b[2] / a[2] }' |
+            tee -a ratios.txt
     done
-    echo "| median | | | $(median <ratios.txt) |"
+    column() { awk -v at="$1" '{ print $at }' ratios.txt | median; }
+    echo "| median | | | $(column 8) | | | $(column 14) |"
 done

@@ -75,6 +75,22 @@ fn a_head_that_comes_byte_by_byte_is_given_up() {
 }
 
 #[test]
+fn a_request_that_is_over_is_not_taken_for_a_slow_head() {
+    on_a_node(async {
+        for (protocol, version) in KINDS {
+            let server = serve(|plan| plan.timeouts.head = Duration::from_millis(30));
+            let connection = connect(&server, protocol, version).await;
+            for request in [Request::post(NAME, "/7", 300_000), Request::get(NAME, "/7")] {
+                let outcome = connection.request(request).finish().await;
+                assert_eq!(outcome.body, 7, "{protocol}: {outcome:?}");
+                tokio::time::sleep(Duration::from_millis(120)).await;
+            }
+            assert_eq!(get(&connection, "/8").await.body, 8, "{protocol}");
+        }
+    });
+}
+
+#[test]
 fn silence_is_given_up_before_and_after_the_handshake() {
     on_a_node(async {
         let server = serve(|plan| {

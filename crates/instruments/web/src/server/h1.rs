@@ -75,6 +75,7 @@ async fn respond(
     };
     if !body.is_end_stream() {
         upload(body, &mut responding).await?;
+        gauge.mark();
     }
     if !answer.think.is_zero() {
         responding.think(true);

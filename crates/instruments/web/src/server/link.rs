@@ -67,8 +67,10 @@ impl Link {
         }
     }
 
-    /// Watches over time; resolves when the connection is to be given up. `head` says when the first byte
-    /// of an unfinished head came.
+    /// Watches over time; resolves when the connection is to be given up, at most [`ServerTimeouts::head`]
+    /// late. `head` says when the first byte of an unfinished head came.
+    ///
+    /// [`ServerTimeouts::head`]: crate::ServerTimeouts::head
     pub(super) async fn watch(&self, head: impl Fn() -> Option<Instant>) -> Failure {
         let timeouts = &self.server.timeouts;
         loop {
@@ -87,7 +89,8 @@ impl Link {
                         self.ended.notify_waiters();
                         continue;
                     }
-                    sleep_until(last + timeouts.idle).await;
+                    // A first byte makes the deadline an earlier one.
+                    sleep_until((last + timeouts.idle).min(Instant::now() + timeouts.head)).await;
                     continue;
                 }
                 _ if self.thinking.get() > 0 => {
@@ -100,7 +103,6 @@ impl Link {
             if Instant::now() >= deadline {
                 return failure;
             }
-            // An idle connection's first byte changes the deadline: look again no later than that.
             sleep_until(deadline.min(Instant::now() + timeouts.head)).await;
         }
     }
@@ -254,7 +256,7 @@ impl Drop for Responding {
     }
 }
 
-/// The protocol's place in messages.
+/// A request's body that takes longer than the plan allows.
 pub(super) fn too_slow(after: Duration) -> Failure {
     Failure::TimedOut { during: "reading a request's body", after }
 }
