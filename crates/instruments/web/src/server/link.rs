@@ -27,7 +27,9 @@ pub(super) struct Link {
     active: Cell<usize>,
     /// Of them, those whose answer waits on purpose.
     thinking: Cell<usize>,
-    /// When something last moved for a request.
+    /// Whether something moved for a request since the watch last looked: a clock is not read each time.
+    moved: Cell<bool>,
+    /// When something last moved for a request, as far as the watch knows.
     last_event: Cell<Instant>,
     ending: Cell<bool>,
     ended: Notify,
@@ -43,6 +45,7 @@ impl Link {
             stalled: Cell::new(Duration::ZERO),
             active: Cell::new(0),
             thinking: Cell::new(0),
+            moved: Cell::new(false),
             last_event: Cell::new(Instant::now()),
             ending: Cell::new(false),
             ended: Notify::new(),
@@ -51,7 +54,7 @@ impl Link {
 
     /// Something moved for a request.
     pub(super) fn touch(&self) {
-        self.last_event.set(Instant::now());
+        self.moved.set(true);
     }
 
     /// Resolves when the connection is to end in good order: the server stops, or it was idle.
@@ -74,6 +77,9 @@ impl Link {
     pub(super) async fn watch(&self, head: impl Fn() -> Option<Instant>) -> Failure {
         let timeouts = &self.server.timeouts;
         loop {
+            if self.moved.take() || self.thinking.get() > 0 {
+                self.last_event.set(Instant::now());
+            }
             let last = self.last_event.get();
             let timed_out = |during, after| Failure::TimedOut { during, after };
             let (deadline, failure) = match (self.active.get(), head()) {
@@ -94,8 +100,7 @@ impl Link {
                     continue;
                 }
                 _ if self.thinking.get() > 0 => {
-                    self.touch();
-                    sleep_until(self.last_event.get() + timeouts.stall).await;
+                    sleep_until(last + timeouts.stall).await;
                     continue;
                 }
                 _ => (last + timeouts.stall, timed_out("serving a request", timeouts.stall)),
