@@ -31,6 +31,9 @@ const TTL: Duration = Duration::from_secs(3600);
 /// two round trips.
 const CLOSING: Duration = Duration::from_millis(100);
 
+/// How often a runtime goes through its tasks until those that were aborted are gone.
+const UNTIL_DROPPED: u32 = 8;
+
 /// What the two sides saw of one load.
 #[derive(Debug)]
 pub struct Seen {
@@ -112,7 +115,16 @@ struct Serving {
     log: Log,
     identity: Arc<Identity>,
     /// Dropped, the server ends.
-    _end: oneshot::Sender<()>,
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Ends the server, and waits until its ports are free.
+    fn end(self) -> Result<(), Error> {
+        drop(self.end);
+        Ok(self.task.join()?)
+    }
 }
 
 impl Lane {
@@ -164,7 +176,9 @@ impl Lane {
             let (hosts, most) = (names.len(), self.hosts.len());
             return Err(Error::TooManyHosts { hosts, most });
         }
-        self.serving = None;
+        if let Some(before) = self.serving.take() {
+            before.end()?;
+        }
         let zone: Vec<(String, Ipv4Addr)> =
             names.iter().cloned().zip(self.hosts.iter().copied()).collect();
         self.zone.set(&zone, TTL).map_err(Error::HostName)?;
@@ -175,20 +189,23 @@ impl Lane {
         let plan = self.plan(setting, &identity);
         let (end, ended) = oneshot::channel::<()>();
         let (started, log) = std::sync::mpsc::sync_channel(1);
-        // Nobody joins it: it ends with the node or with the lane's word.
-        drop(self.server.spawn(move || async move {
+        let task = self.server.spawn(move || async move {
             match Server::start(plan) {
                 Err(failure) => drop(started.send(Err(failure))),
                 Ok(server) => {
                     let _ = started.send(Ok(server.log()));
                     let _ = ended.await;
                     drop(server);
+                    // Its tasks are dropped when they are looked at next.
+                    for _ in 0..UNTIL_DROPPED {
+                        tokio::task::yield_now().await;
+                    }
                 }
             }
-        }));
+        });
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let log = log.recv().map_err(|_| stopped())??;
-        self.serving = Some(Serving { log, identity, _end: end });
+        self.serving = Some(Serving { log, identity, end, task });
         Ok(())
     }
 
