@@ -177,6 +177,11 @@ fn a_full_queue_says_so_and_when_there_is_room() {
     assert_eq!(client.bytes(&[]), [Event::Writable { stream }]);
     assert_eq!(client.session.write(stream, &mut body, true), Ok(500));
     assert_eq!(client.sent(), [Sent::Data(1, vec![1; 500], true)]);
+    // Nobody waits for room behind the end.
+    let whole = client.session.open(&get("/"), Priority::HIGHEST, false).unwrap();
+    assert_eq!(client.session.write(whole, &mut Bytes::from(vec![1; 1000]), true), Ok(1000));
+    client.sent();
+    assert_eq!(client.bytes(&[]), []);
 }
 
 #[test]

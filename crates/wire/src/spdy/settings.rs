@@ -69,11 +69,19 @@ impl Setting {
     }
 }
 
-/// The entries of a SETTINGS frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The entries of a SETTINGS frame. Reserved flags are passed over, when two are compared too.
+#[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     entries: &'a [[u8; Setting::LEN]],
 }
+
+impl PartialEq for Settings<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Settings<'_> {}
 
 impl<'a> Settings<'a> {
     /// The entries in a frame's data: their number, and as many.

@@ -160,8 +160,9 @@ impl Session {
         if count > 0 {
             stream.send.push_data(taken);
         }
-        stream.send.was_full |= stream.send.queued >= most;
         stream.send.fin_queued = fin && data.is_empty();
+        stream.send.was_full |= stream.send.queued >= most;
+        stream.send.was_full &= !stream.send.fin_queued;
         self.refresh(id);
         Ok(count)
     }
