@@ -85,9 +85,8 @@ impl Worker for Loads {
         let hosts = page.hosts().len();
         let lanes = job.lanes.min(job.batches.len()).max(1);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |held: &Held| {
-            held.options == job.lab && held.lanes >= lanes && held.hosts >= hosts
-        };
+        let fits =
+            |held: &Held| held.options == job.lab && held.lanes >= lanes && held.hosts >= hosts;
         let bed = match held.take() {
             Some(bed) if fits(&bed) => bed,
             other => {
@@ -171,8 +170,7 @@ fn give(
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Time::ZERO + since.saturating_sub(seen.loaded.load_time().duration());
         let protocol = point.protocol.to_string();
-        let about =
-            har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };
+        let about = har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };
         let text = har::write(page, &seen.loaded, &about).to_string();
         outlet.attachment(HAR, text.into_bytes())?;
     }

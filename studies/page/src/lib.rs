@@ -19,6 +19,7 @@ mod study;
 mod summary;
 mod window;
 
+pub use self::study::PageStudy;
 pub use job::workers;
 pub use link::{LinkName, UnknownLink};
 pub use pages::{PageName, Pages};
@@ -26,6 +27,5 @@ pub use plan::{Cell, Plan};
 pub use point::{Point, Tls, Visit};
 pub use present::Findings;
 pub use sample::value;
-pub use self::study::PageStudy;
 pub use summary::{Group, Row, Summary};
 pub use window::Window;

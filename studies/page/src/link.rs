@@ -103,9 +103,9 @@ impl FromStr for LinkName {
         if let Some(found) = LINKS.iter().find(|link| link.name == text) {
             return Ok(LinkName::Named(found.name));
         }
-        let given = text.split_once('@').and_then(|(rtt, rate)| {
-            Some(LinkName::Given(rtt.parse().ok()?, rate.parse().ok()?))
-        });
+        let given = text
+            .split_once('@')
+            .and_then(|(rtt, rate)| Some(LinkName::Given(rtt.parse().ok()?, rate.parse().ok()?)));
         given.ok_or_else(|| UnknownLink(text.to_owned()))
     }
 }
@@ -138,10 +138,7 @@ impl LinkName {
             queue,
             ..LinkConfig::default()
         };
-        Path {
-            forward: direction(there, up, queues.0),
-            backward: direction(back, down, queues.1),
-        }
+        Path { forward: direction(there, up, queues.0), backward: direction(back, down, queues.1) }
     }
 
     /// The rate down in bit/s.

@@ -71,7 +71,8 @@ impl Pages {
     pub fn read(&mut self, file: &Path, options: &Options<'_>) -> Result<Read, Problem> {
         let text = options.text_of(file, "page")?;
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let legible = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let legible =
+            |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let stem: String = stem.unwrap_or_default().chars().map(legible).take(60).collect();
         let name = if stem.is_empty() { "page".to_owned() } else { stem };
         let shown = || file.display().to_string();

@@ -275,9 +275,9 @@ fn single(options: &Options<'_>) -> Result<Plan, Problem> {
             let problem = Problem::new(Fault::Caller, what);
             return Err(problem.with_remedy("give both, as --rtt 50ms --rate 20mbit"));
         }
-        let links = rtts.iter().flat_map(|rtt| {
-            rates.iter().map(move |rate| LinkName::Given(*rtt, *rate).to_string())
-        });
+        let links = rtts
+            .iter()
+            .flat_map(|rtt| rates.iter().map(move |rate| LinkName::Given(*rtt, *rate).to_string()));
         sweep.lists.insert("link".to_owned(), links.collect());
     }
     AXES.overwrite(&mut sweep, options);
@@ -333,7 +333,10 @@ mod tests {
             let plan = Plan::built_in(scale).unwrap();
             let (cells, impossible) = plan.cells().unwrap();
             assert!(!cells.is_empty() && impossible.is_empty(), "{scale}: {impossible:?}");
-            assert_eq!(Plan { budget: plan.budget, ..Plan::recorded(&plan.value()).unwrap() }, plan);
+            assert_eq!(
+                Plan { budget: plan.budget, ..Plan::recorded(&plan.value()).unwrap() },
+                plan
+            );
             if let Some(budget) = plan.budget {
                 assert!(plan.expected() <= budget, "{scale}: {:?}", plan.expected());
             }

@@ -69,16 +69,46 @@ pub struct Point {
 /// link.
 pub(crate) const AXES: Axes<Point> = Axes {
     axes: &[
-        axis!("page", page, "google-play", "PAGES", "Pages: google-play, domestic-2mb, domestic-4mb, site-twitter and others, testbed-1 to testbed-4, small-objects, cablelabs-large; or that of --har"),
-        axis!("link", link, "3g-0.9,wlan-17", "LINKS", "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"),
+        axis!(
+            "page",
+            page,
+            "google-play",
+            "PAGES",
+            "Pages: google-play, domestic-2mb, domestic-4mb, site-twitter and others, testbed-1 to testbed-4, small-objects, cablelabs-large; or that of --har"
+        ),
+        axis!(
+            "link",
+            link,
+            "3g-0.9,wlan-17",
+            "LINKS",
+            "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"
+        ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
-        axis!("windows", windows, "chromium", "PRESETS", "Flow-control windows: chromium (10 MB), mod-spdy (64 KB, updated at one eighth), google (1 MB), off"),
+        axis!(
+            "windows",
+            windows,
+            "chromium",
+            "PRESETS",
+            "Flow-control windows: chromium (10 MB), mod-spdy (64 KB, updated at one eighth), google (1 MB), off"
+        ),
         axis!("stream-window", stream_window, "auto", "SIZES", "Another size for the windows of stream and connection, as 64kB", unnamed "auto"),
         axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
-        axis!("protocol", protocol, "http/1.1,spdy/3.1,h2,h3", "PROTOCOLS", "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"),
-        axis!("visit", visit, "first,kept", "VISITS", "Visits: first, kept (a repeat on open connections), closed (a repeat on new connections)"),
+        axis!(
+            "protocol",
+            protocol,
+            "http/1.1,spdy/3.1,h2,h3",
+            "PROTOCOLS",
+            "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"
+        ),
+        axis!(
+            "visit",
+            visit,
+            "first,kept",
+            "VISITS",
+            "Visits: first, kept (a repeat on open connections), closed (a repeat on new connections)"
+        ),
     ],
     canonical: Point::canonical,
     impossible: Point::impossible,

@@ -102,8 +102,9 @@ impl study::Findings for Findings {
     fn subject(&self) -> Subject {
         Subject {
             title: "Page loads".to_owned(),
-            question: "Which HTTP loads a page fastest on this network, and is flow control in the way?"
-                .to_owned(),
+            question:
+                "Which HTTP loads a page fastest on this network, and is flow control in the way?"
+                    .to_owned(),
         }
     }
 
@@ -280,9 +281,9 @@ fn cells(row: &Row, plain: bool) -> Vec<Cell> {
     };
     let load = match &row.failure {
         Some(why) if row.load_ms.is_none() => Cell::text(why),
-        _ => row.load_ms.map_or_else(none, |e| {
-            Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2)
-        }),
+        _ => row
+            .load_ms
+            .map_or_else(none, |e| Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2)),
     };
     let loads = match row.failed {
         0 => row.loads.to_string(),
@@ -340,7 +341,11 @@ fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
     let plot = Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)?;
     let more = bars.len().saturating_sub(MOST_BARS);
     let rest = if more > 0 { format!(" {more} more are in its HAR file.") } else { String::new() };
-    Ok(Some(plot.caption(format!("The first load; objects in the order in which they were wanted.{rest}"))))
+    Ok(Some(
+        plot.caption(format!(
+            "The first load; objects in the order in which they were wanted.{rest}"
+        )),
+    ))
 }
 
 #[cfg(test)]

@@ -139,7 +139,9 @@ mod tests {
         assert_eq!(found.len(), figures.len());
         for (key, counterpart) in &found {
             match counterpart {
-                Counterpart::NotMeasured { command } => assert!(command.contains("--page "), "{key}"),
+                Counterpart::NotMeasured { command } => {
+                    assert!(command.contains("--page "), "{key}")
+                }
                 Counterpart::None { reason } => assert!(reason.contains("repeats cells"), "{key}"),
                 Counterpart::Ours { .. } => panic!("{key}: nothing was measured"),
             }
@@ -163,7 +165,8 @@ mod tests {
                     && point.visit == asked.visit
                     && asked.protocols.contains(&point.protocol)
                     && asked.windows.is_none_or(|(tcp, stream)| {
-                        let streams = stream.is_empty() || point.stream_window.to_string() == stream;
+                        let streams =
+                            stream.is_empty() || point.stream_window.to_string() == stream;
                         point.tcp_window.to_string() == tcp && streams
                     })
             });

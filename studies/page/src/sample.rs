@@ -93,8 +93,11 @@ pub(crate) fn sample(
     options: &str,
 ) -> Sample {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let command =
-        format!("wiretax page{} --seed {seed} --repeat {}{options}", AXES.command_line(point), repeat + 1);
+    let command = format!(
+        "wiretax page{} --seed {seed} --repeat {}{options}",
+        AXES.command_line(point),
+        repeat + 1
+    );
     let mut sample = Sample {
         study: STUDY.to_owned(),
         point: point.fields(),

@@ -84,7 +84,9 @@ fn every_load_has_its_sample() -> TestResult {
     }
     let summary = Summary::of(&run.samples);
     assert_eq!(summary.groups.len(), 3);
-    assert!(summary.groups.iter().all(|g| g.rows.len() == 3 && g.rows.iter().all(|r| r.loads == 2)));
+    assert!(
+        summary.groups.iter().all(|g| g.rows.len() == 3 && g.rows.iter().all(|r| r.loads == 2))
+    );
     let question = PageStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
     let found = question.findings(run.samples, &run.manifest).map_err(|p| p.to_string())?;
     let found = found.ok_or("no findings")?;

@@ -16,6 +16,9 @@ use crate::output::{say, terminal_width};
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
 
+/// Columns of prose: longer lines are hard to read.
+const READABLE: usize = 100;
+
 /// What the user asks of each study's samples.
 pub struct Questions(Vec<(&'static dyn Study, Box<dyn Question>)>);
 
@@ -142,6 +145,9 @@ impl Results {
         let width = terminal_width();
         let mut texts = Vec::new();
         for found in &self.found {
+            let answer = found.findings.answer();
+            let lines = answer.iter().map(|line| line.to_text(width.min(READABLE)));
+            texts.extend(Some(lines.collect::<String>()).filter(|answer| !answer.is_empty()));
             texts.extend(found.findings.tables().iter().map(|table| table.to_text(width)));
             texts.extend(found.beside()?.iter().map(|table| table.to_text(width)));
         }

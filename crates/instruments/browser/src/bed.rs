@@ -134,8 +134,7 @@ impl Lane {
         let server = lab.add_node(&format!("server{number}"))?;
         let address = |last: u8| Ipv4Addr::new(10, 78, net, last);
         // .1 is the client, .2 the name server, from .3 on the hosts.
-        let own: Vec<Ipv4Addr> =
-            (3..=u8::MAX - 1).take(hosts.max(1)).map(address).collect();
+        let own: Vec<Ipv4Addr> = (3..=u8::MAX - 1).take(hosts.max(1)).map(address).collect();
         let prefix = |address: Ipv4Addr| Prefix::new(address, 24);
         let first: Vec<Prefix> = prefix(address(1)).into_iter().collect();
         let second = std::iter::once(address(2)).chain(own.iter().copied()).filter_map(prefix);

@@ -18,7 +18,8 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use units::Time;
 use web::{
-    ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, Request, Tickets, What,
+    ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, Request, Tickets,
+    What,
 };
 
 use crate::names::Resolver;
@@ -288,8 +289,7 @@ impl Run<'_> {
     /// Connections that were kept may end while the page is loaded.
     fn watch_kept(&mut self) {
         for (id, held) in self.browser.open.borrow_mut().iter_mut() {
-            let (id, connection, sender) =
-                (*id, Rc::clone(&held.connection), self.sender.clone());
+            let (id, connection, sender) = (*id, Rc::clone(&held.connection), self.sender.clone());
             let watch = self.tasks.spawn_local(async move {
                 until_ended(&connection, id, &sender).await;
             });
@@ -353,9 +353,8 @@ fn request(
         let cookie = "c".repeat(length.min(64 << 10));
         request.headers.extend(HeaderValue::from_str(&cookie).ok().map(|value| (COOKIE, value)));
     }
-    let condition = |name: HeaderName, text: &str| {
-        HeaderValue::from_str(text).ok().map(|value| (name, value))
-    };
+    let condition =
+        |name: HeaderName, text: &str| HeaderValue::from_str(text).ok().map(|value| (name, value));
     request.headers.extend(match &validator {
         Some(Validator::Etag(tag)) => condition(IF_NONE_MATCH, tag),
         Some(Validator::Modified(date)) => condition(IF_MODIFIED_SINCE, date),
@@ -408,8 +407,7 @@ async fn exchange(
 
 fn head_of(object: ObjectId, head: &Head) -> Event {
     let field = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let storage =
-        Storage::of_fields(field("cache-control"), field("etag"), field("last-modified"));
+    let storage = Storage::of_fields(field("cache-control"), field("etag"), field("last-modified"));
     Event::Head { object, status: head.status.as_u16(), storage }
 }
 

@@ -85,9 +85,12 @@ fn every_protocol_loads_a_page() -> TestResult {
 
 /// A name costs a round trip, TCP and TLS 1.3 one each, QUIC one, the request one: no load is sooner.
 fn round_trips_are_paid() -> TestResult {
-    for (protocol, document) in
-        [(Protocol::Http1Clear, 3), (Protocol::Http1, 4), (Protocol::Http2, 4), (Protocol::Http3, 3)]
-    {
+    for (protocol, document) in [
+        (Protocol::Http1Clear, 3),
+        (Protocol::Http1, 4),
+        (Protocol::Http2, 4),
+        (Protocol::Http3, 3),
+    ] {
         let seen = visits(protocol, vec![Before::Forget])?;
         let first = seen.first().ok_or("no load")?;
         let byte = first.loaded.first_byte().ok_or("no byte")?.duration();

@@ -233,6 +233,16 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
     parts
 }
 
+impl Inline {
+    /// The text in lines of at most `width` display columns, each ended.
+    #[must_use]
+    pub fn to_text(&self, width: usize) -> String {
+        let mut out = String::new();
+        wrap(&mut out, "", &self.to_plain(), width.max(LEAST_TEXT));
+        out
+    }
+}
+
 impl Report {
     /// The report as text in lines of at most `width` display columns: the answer, then each
     /// section's words and tables. A plot is given as its sentence; its values are in the HTML.
