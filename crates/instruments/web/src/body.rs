@@ -37,6 +37,11 @@ impl Body {
         self.len - self.at
     }
 
+    /// Bytes of the pieces so far.
+    pub(crate) fn given(&self) -> u64 {
+        self.at
+    }
+
     /// The next piece, of at most `limit` bytes; empty at the end.
     pub(crate) fn next(&mut self, limit: usize) -> Bytes {
         let offset = usize::try_from(self.at % BLOCK_LEN as u64).unwrap_or(0);

@@ -57,6 +57,8 @@ pub(crate) fn connection_memory(protocol: Option<Protocol>) -> u64 {
         Some(Protocol::Http1Clear) => 23 * 1024,
         Some(Protocol::Http1) => 29 * 1024,
         Some(Protocol::Http3) => 47 * 1024,
+        // Most of it is zlib's, for the headers of both directions.
+        Some(Protocol::Spdy3 | Protocol::Spdy31) => 330 * 1024,
         Some(_) => 45 * 1024,
     }
 }

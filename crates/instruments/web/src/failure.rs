@@ -53,7 +53,7 @@ pub enum Failure {
     /// One stream was reset; its connection may go on.
     #[error("the {} reset the stream: {code}", side(*.peer))]
     StreamReset {
-        /// The error's code by its name (RFC 9113 §7, RFC 9114 §8.1).
+        /// The error's code by its name (RFC 9113 §7, RFC 9114 §8.1, SPDY draft 3.1 §2.6.3).
         code: String,
         /// Whether the peer did.
         peer: bool,
@@ -110,7 +110,7 @@ impl Failure {
 
     /// The same on a connection that carries HTTP already: that the peer is gone ends an exchange. h2 keeps
     /// the kind of an error, and not its number.
-    fn under_way(call: &'static str, during: &'static str, error: &io::Error) -> Self {
+    pub(crate) fn under_way(call: &'static str, during: &'static str, error: &io::Error) -> Self {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match error.kind() {
             ConnectionReset | BrokenPipe | ConnectionAborted => {

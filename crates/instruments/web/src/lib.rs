@@ -1,6 +1,6 @@
 //! One web server and one client for every version of HTTP, each step timed.
 //!
-//! A [`Server`] answers by its [`Site`] over HTTP/1.1 (in clear and in TLS), HTTP/2 and HTTP/3; a
+//! A [`Server`] answers by its [`Site`] over HTTP/1.1 (in clear and in TLS), SPDY/3 and 3.1, HTTP/2 and HTTP/3; a
 //! [`Client`] makes a [`Connection`], whose [`Exchange`]s say when each step of a request happened. Both
 //! count bodies and keep none of them: the memory of a load does not grow with its bytes.
 //!
@@ -10,23 +10,28 @@
 //! # Flow control
 //! [`Settings`] say which windows a side announces. What the libraries fix is not hidden:
 //!
-//! | | HTTP/2 (h2) | HTTP/3 (quinn) |
-//! |---|---|---|
-//! | windows are updated | at half (RFC 9113 leaves it open) | at one eighth |
-//! | window before the peer's is known | 65,535 bytes (RFC 9113 §6.9.2) | none: it comes in the handshake |
-//! | send order | ours: urgency, then round robin | quinn's: round robin, whatever the urgency |
+//! | | SPDY (ours) | HTTP/2 (h2) | HTTP/3 (quinn) |
+//! |---|---|---|---|
+//! | windows are updated | as set: at half or at one eighth | at half (RFC 9113 leaves it open) | at one eighth |
+//! | window before the peer's is known | 64 KB (draft 3.1 §2.6.8) | 65,535 bytes (RFC 9113 §6.9.2) | none: it comes in the handshake |
+//! | window of the connection | SPDY/3 has none | yes | yes |
+//! | send order | strictly by priority, then round robin | ours: urgency, then round robin | quinn's: round robin, whatever the urgency |
+//! | says the urgency | SYN_STREAM's priority | `priority` | `priority` |
 //!
 //! A threshold that a library cannot keep is an error ([`Settings::check`]). HTTP/1.1 has no windows of
 //! its own, TCP's alone.
 //!
 //! # Limits
 //! - h3 0.0.8 holds a request's HEADERS frame until it is whole, and looks at its size only then: what one
-//!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1 and HTTP/2
-//!   stop reading at [`Settings::max_header_list`].
+//!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1, HTTP/2
+//!   and SPDY stop reading at [`Settings::max_header_list`].
 //! - h3 has no dynamic table: QPACK compresses by its static table and Huffman coding.
 //! - Of HTTP/3 the log says how often a window was shut ([`QuicRecord::blocked`]), and for how long a stream
-//!   waited for quinn, for congestion and windows alike; of HTTP/2 it has each interval.
+//!   waited for quinn, for congestion and windows alike; of HTTP/2 and SPDY it has each
+//!   interval.
 //! - The `i` parameter of a priority is read and not used: responses of one urgency take turns.
+//! - Over SPDY a head beyond [`Settings::max_header_list`] ends the connection, since what follows cannot be
+//!   decompressed without it. Nothing is pushed, and what is pushed is refused.
 //!
 //! # Adding a protocol
 //! One module below `server` and one below `client`: each takes a stream of bytes
@@ -46,6 +51,7 @@ mod server;
 mod settings;
 mod site;
 mod socket;
+mod spdy;
 mod stream;
 
 pub use body::digest;

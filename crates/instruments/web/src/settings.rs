@@ -14,7 +14,7 @@ const MB: u32 = 1024 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowUpdate {
-    /// When the library does: h2 at half, quinn at one eighth.
+    /// When the library does: h2 and SPDY's session at half, quinn at one eighth.
     Library,
     /// When half of the window is consumed.
     Half,
@@ -27,13 +27,15 @@ pub enum WindowUpdate {
 pub struct Settings {
     /// Receive window of each stream, bytes (SETTINGS_INITIAL_WINDOW_SIZE; QUIC's max_stream_data).
     pub stream_window: u32,
-    /// Receive window of the connection, bytes (a WINDOW_UPDATE at the start; QUIC's max_data).
+    /// Receive window of the connection, bytes (a WINDOW_UPDATE at the start; QUIC's max_data). SPDY/3 has
+    /// none.
     pub connection_window: u32,
     /// When windows are updated.
     pub update: WindowUpdate,
     /// Streams that the peer may have open at once; HTTP/1.1 has one.
     pub max_concurrent_streams: u32,
-    /// Largest list of header fields accepted, bytes counted as in RFC 9113 §6.5.2.
+    /// Largest list of header fields accepted, bytes counted as in RFC 9113 §6.5.2; SPDY's block of them,
+    /// decompressed.
     pub max_header_list: u32,
     /// Largest frame accepted, bytes (HTTP/2 only: 16,384 to 16,777,215).
     pub max_frame: u32,
@@ -117,6 +119,12 @@ impl Settings {
         if protocol == Protocol::Http2 && self.connection_window < 65_535 {
             return wrong("HTTP/2's connection window is at least 65,535 bytes (RFC 9113 §6.9.2)");
         }
+        // SPDY draft 3.1 §2.6.8: the same.
+        if protocol == Protocol::Spdy31 && self.connection_window < START {
+            return wrong(
+                "SPDY/3.1's connection window is at least 65,536 bytes (draft 3.1 §2.6.8)",
+            );
+        }
         if protocol.is_multiplexed() && self.max_concurrent_streams == 0 {
             return wrong("at least one concurrent stream is needed");
         }
@@ -145,7 +153,9 @@ mod tests {
             for protocol in [Protocol::Http2, Protocol::Http3] {
                 assert!(check(settings.with_library_updates(), protocol), "{protocol}");
             }
-            assert!(check(settings, Protocol::Http1));
+            for protocol in [Protocol::Http1, Protocol::Spdy3, Protocol::Spdy31] {
+                assert!(check(settings, protocol), "{protocol}");
+            }
         }
     }
 
@@ -160,5 +170,8 @@ mod tests {
             let failure = settings.check(Protocol::Http2).unwrap_err();
             assert_eq!(failure.name(), "plan", "{failure}");
         }
+        let small = Settings { connection_window: START - 1, ..Settings::CHROMIUM };
+        assert_eq!(small.check(Protocol::Spdy31).unwrap_err().name(), "plan");
+        assert!(small.check(Protocol::Spdy3).is_ok());
     }
 }

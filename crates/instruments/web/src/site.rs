@@ -42,7 +42,7 @@ impl<'a> RequestHead<'a> {
         &self.parts.method
     }
 
-    /// The host that it asks for, with the port if one was said: `:authority`, or `Host`.
+    /// The host that it asks for, with the port if one was said: `:authority`, `:host` or `Host`.
     #[must_use]
     pub fn authority(&self) -> &'a str {
         match self.parts.uri.authority() {
@@ -81,9 +81,12 @@ impl<'a> RequestHead<'a> {
         self.header("content-length")?.parse().ok()
     }
 
-    /// The `priority` field (RFC 9218 §5).
+    /// The `priority` field (RFC 9218 §5); SPDY has its own in the frame.
     #[must_use]
     pub fn priority(&self) -> Priority {
+        if let Some(priority) = self.parts.extensions.get::<Priority>() {
+            return *priority;
+        }
         self.parts
             .headers
             .get("priority")

@@ -193,12 +193,12 @@ fn several_names_have_one_certificate_and_a_wrong_one_is_refused() {
 #[test]
 fn the_peers_limit_makes_requests_wait() {
     on_a_node(async {
-        for protocol in [Protocol::Http2, Protocol::Http3] {
+        for protocol in WINDOWED.into_iter().chain([Protocol::Http3]) {
             let server = serve(|plan| plan.settings.max_concurrent_streams = 3);
             let connection = connect(&server, protocol, Version::Tls13).await;
             // The peer's SETTINGS are here with the first response.
             assert_whole(&get(&connection, "/1").await, 1);
-            if protocol == Protocol::Http2 {
+            if protocol.is_over_tcp() {
                 assert_eq!(connection.max_concurrent(), Some(3));
             }
             let outcomes = join_all((0..12).map(|_| get(&connection, "/think"))).await;

@@ -18,33 +18,37 @@ async fn through(protocol: Protocol, settings: Settings) -> web::StreamRecord {
 }
 
 #[test]
-fn small_windows_stall_http2_and_large_ones_do_not() {
+fn small_windows_stall_and_large_ones_do_not() {
     on_a_node(async {
-        let small = Settings::OFF.with_windows(65_535);
-        let record = through(Protocol::Http2, small).await;
-        assert_eq!(record.finish, Finish::Complete);
-        // The client opens the window again when half of it is read: 3 MB take dozens of them.
-        assert!(record.stall_count > 10, "{record:?}");
-        assert!(record.stalled > Duration::ZERO);
-        let sum: Duration =
-            record.stalls.iter().map(|stall| stall.to.saturating_since(stall.from)).sum();
-        assert!(sum <= record.stalled);
-        let record = through(Protocol::Http2, Settings::OFF).await;
-        assert_eq!((record.stall_count, record.stalled), (0, Duration::ZERO), "{record:?}");
+        for protocol in WINDOWED {
+            let small = Settings::OFF.with_windows(65_536);
+            let record = through(protocol, small).await;
+            assert_eq!(record.finish, Finish::Complete);
+            // The client opens the window again when half of it is read: 3 MB take dozens of them.
+            assert!(record.stall_count > 10, "{protocol}: {record:?}");
+            assert!(record.stalled > Duration::ZERO);
+            let sum: Duration =
+                record.stalls.iter().map(|stall| stall.to.saturating_since(stall.from)).sum();
+            assert!(sum <= record.stalled);
+            let record = through(protocol, Settings::OFF).await;
+            assert_eq!((record.stall_count, record.stalled), (0, Duration::ZERO), "{record:?}");
+        }
     });
 }
 
 #[test]
 fn uploads_through_small_windows_stall_and_through_large_ones_do_not() {
     on_a_node(async {
-        for (window, stalls) in [(65_535, true), (10_000_000, false)] {
+        let windows = [(65_536, true), (10_000_000, false)];
+        let cases = WINDOWED.into_iter().flat_map(|protocol| windows.map(|each| (protocol, each)));
+        for (protocol, (window, stalls)) in cases {
             let server = serve(|plan| plan.settings = plan.settings.with_windows(window));
-            let connection = connect(&server, Protocol::Http2, Version::Tls13).await;
+            let connection = connect(&server, protocol, Version::Tls13).await;
             // The server's SETTINGS are here with the first response.
             get(&connection, "/1").await;
             let outcome = connection.request(Request::post(NAME, "/1", 3_000_000)).finish().await;
             assert_eq!(outcome.status(), Some(200));
-            assert_eq!(outcome.stalled > Duration::ZERO, stalls, "{outcome:?}");
+            assert_eq!(outcome.stalled > Duration::ZERO, stalls, "{protocol}: {outcome:?}");
         }
     });
 }
@@ -52,7 +56,7 @@ fn uploads_through_small_windows_stall_and_through_large_ones_do_not() {
 #[test]
 fn one_stalled_stream_does_not_stop_the_others() {
     on_a_node(async {
-        for protocol in [Protocol::Http2, Protocol::Http3] {
+        for protocol in WINDOWED.into_iter().chain([Protocol::Http3]) {
             let server = serve(|_| {});
             let settings = Settings { stream_window: 65_535, ..Settings::default() };
             let plan = ConnectPlan { settings, ..plan(&server, protocol) };
@@ -106,27 +110,31 @@ fn a_client_that_does_not_read_holds_little_and_is_given_up() {
 }
 
 #[test]
-fn urgent_responses_overtake_others_on_http2() {
+fn urgent_responses_overtake_others() {
     on_a_node(async {
-        let server = serve(|plan| plan.tcp.not_sent_low_water = Some(16_384));
-        let settings = Settings::OFF;
-        let mut plan = ConnectPlan { settings, ..plan(&server, Protocol::Http2) };
-        plan.tcp.receive_buffer = Some(65_536);
-        let connection = client(Version::Tls13).connect(&plan).await.unwrap();
-        let ask = |urgency| {
-            let priority = Some(Priority { urgency, incremental: false });
-            connection.request(Request { priority, ..Request::get(NAME, "/4000000") })
-        };
-        // Begun one after the other, the least urgent first.
-        let exchanges: Vec<_> = [7, 5, 5, 0].into_iter().map(ask).collect();
-        let finished = exchanges.into_iter().map(|exchange| exchange.finish());
-        let ends: Vec<_> = futures_util::future::join_all(finished).await;
-        let ends: Vec<_> = ends.iter().map(|outcome| outcome.ended.unwrap()).collect();
-        assert!(ends[3] < ends[1] && ends[3] < ends[2], "{ends:?}");
-        assert!(ends[1] < ends[0] && ends[2] < ends[0], "{ends:?}");
-        // Round robin within an urgency: both were begun before either was done.
-        let streams = server.log().take_streams();
-        let equal: Vec<_> = streams.iter().filter(|stream| stream.urgency == 5).collect();
-        assert!(equal[0].first_data < equal[1].finished && equal[1].first_data < equal[0].finished);
+        for protocol in WINDOWED {
+            let server = serve(|plan| plan.tcp.not_sent_low_water = Some(16_384));
+            let settings = Settings::OFF;
+            let mut plan = ConnectPlan { settings, ..plan(&server, protocol) };
+            plan.tcp.receive_buffer = Some(65_536);
+            let connection = client(Version::Tls13).connect(&plan).await.unwrap();
+            let ask = |urgency| {
+                let priority = Some(Priority { urgency, incremental: false });
+                connection.request(Request { priority, ..Request::get(NAME, "/4000000") })
+            };
+            // Begun one after the other, the least urgent first.
+            let exchanges: Vec<_> = [7, 5, 5, 0].into_iter().map(ask).collect();
+            let finished = exchanges.into_iter().map(|exchange| exchange.finish());
+            let ends: Vec<_> = futures_util::future::join_all(finished).await;
+            let ends: Vec<_> = ends.iter().map(|outcome| outcome.ended.unwrap()).collect();
+            assert!(ends[3] < ends[1] && ends[3] < ends[2], "{ends:?}");
+            assert!(ends[1] < ends[0] && ends[2] < ends[0], "{ends:?}");
+            // Round robin within an urgency: both were begun before either was done.
+            let streams = server.log().take_streams();
+            let equal: Vec<_> = streams.iter().filter(|stream| stream.urgency == 5).collect();
+            assert!(
+                equal[0].first_data < equal[1].finished && equal[1].first_data < equal[0].finished
+            );
+        }
     });
 }

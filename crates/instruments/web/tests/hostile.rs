@@ -216,7 +216,9 @@ fn plans_that_cannot_work_are_refused() {
         };
         let new = |protocol| plan(&server, protocol);
         assert_eq!(refused(new(Protocol::Http3)).await, "plan");
-        assert_eq!(refused(new(Protocol::Spdy31)).await, "unsupported");
+        let small = web::Settings::CHROMIUM.with_windows(1000);
+        let spdy = ConnectPlan { settings: small, ..new(Protocol::Spdy31) };
+        assert_eq!(refused(spdy).await, "plan");
         assert_eq!(
             refused(ConnectPlan { protocols: vec![], ..new(Protocol::Http2) }).await,
             "plan"

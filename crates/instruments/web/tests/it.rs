@@ -5,3 +5,4 @@ mod exchange;
 mod flow;
 mod hostile;
 mod judges;
+mod spdy_session;

@@ -62,7 +62,8 @@ fn of_a_connection(protocol: Protocol) -> (u64, u64) {
         IS_SERVER.set(true);
         tokio::task::LocalSet::new().block_on(&runtime(), async {
             let addresses = vec![([127, 0, 0, 1], 0).into()];
-            let protocols = vec![Protocol::Http2, Protocol::Http1, Protocol::Http3];
+            let protocols =
+                vec![Protocol::Http2, Protocol::Http1, Protocol::Http3, Protocol::Spdy31];
             let site = |_: &RequestHead<'_>| Answer::new(1000);
             let mut plan = ServerPlan::new(Arc::new(site));
             plan.clear.clone_from(&addresses);
@@ -107,7 +108,8 @@ fn of_a_connection(protocol: Protocol) -> (u64, u64) {
 
 #[test]
 fn the_estimate_is_within_a_factor_of_two_of_what_is_held() {
-    for protocol in [Protocol::Http1Clear, Protocol::Http1, Protocol::Http2, Protocol::Http3] {
+    let over_tls = [Protocol::Http1, Protocol::Spdy31, Protocol::Http2, Protocol::Http3];
+    for protocol in [Protocol::Http1Clear].into_iter().chain(over_tls) {
         let (estimated, held) = of_a_connection(protocol);
         eprintln!("{protocol}: {estimated} bytes estimated, {held} held");
         assert!(estimated <= 2 * held && held <= 2 * estimated, "{protocol}: {estimated}, {held}");

@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use super::exchange::Exchange;
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
-use super::{h1, h2, h3};
+use super::{h1, h2, h3, spdy};
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::{Failure, Protocol};
@@ -47,6 +47,7 @@ enum Kind {
     Http1(h1::Connection),
     Http2(h2::Connection),
     Http3(h3::Connection),
+    Spdy(spdy::Connection),
 }
 
 impl Client {
@@ -122,6 +123,10 @@ impl Client {
             Protocol::Http2 => {
                 let gauge = socket.clone();
                 Kind::Http2(h2::connect(stream, gauge, &plan.settings, &state).await?)
+            }
+            protocol @ (Protocol::Spdy3 | Protocol::Spdy31) => {
+                let gauge = socket.clone();
+                Kind::Spdy(spdy::connect(stream, gauge, protocol, &plan.settings, &state)?)
             }
             protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
         };
@@ -202,6 +207,7 @@ impl Connection {
                 Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
                 Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
                 Kind::Http3(connection) => connection.exchange(&state, &request, &sink).await,
+                Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
             }
         })
     }
@@ -213,13 +219,14 @@ impl Connection {
     }
 
     /// Exchanges that the peer allows at once: 1 with HTTP/1.1, SETTINGS_MAX_CONCURRENT_STREAMS with
-    /// HTTP/2 (unlimited before the peer's SETTINGS came). `None`: QUIC's limit is a count of streams
+    /// HTTP/2 and SPDY (unlimited before the peer's SETTINGS came). `None`: QUIC's limit is a count of streams
     /// opened so far, and quinn does not say it.
     #[must_use]
     pub fn max_concurrent(&self) -> Option<usize> {
         match &self.kind {
             Kind::Http1(_) => Some(1),
             Kind::Http2(connection) => Some(connection.max_concurrent()),
+            Kind::Spdy(connection) => Some(connection.max_concurrent()),
             Kind::Http3(_) => None,
         }
     }

@@ -82,7 +82,7 @@ pub struct Outcome {
     /// Bytes of the body.
     pub body: u64,
     /// Time for which the request's body waited for a flow-control window, with a transport that would have
-    /// taken it: HTTP/2 only.
+    /// taken it: HTTP/2 and SPDY only.
     pub stalled: Duration,
     /// SHA-256 of the body, if the request asks for it and the body is whole.
     pub digest: Option<[u8; 32]>,

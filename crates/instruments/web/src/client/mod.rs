@@ -6,6 +6,7 @@ mod h1;
 mod h2;
 mod h3;
 mod plan;
+mod spdy;
 mod state;
 
 pub use connect::{Client, Connection};

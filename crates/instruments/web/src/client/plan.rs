@@ -101,13 +101,6 @@ impl ConnectPlan {
         }
         for protocol in &self.protocols {
             match protocol {
-                Protocol::Spdy3 | Protocol::Spdy31 => {
-                    return Err(Failure::Unsupported {
-                        protocol: *protocol,
-                        what: "a client here yet",
-                        remedy: "use HTTP/2",
-                    });
-                }
                 Protocol::Http1Clear | Protocol::Http3 if self.protocols.len() > 1 => {
                     return wrong("HTTP/3 and HTTP/1.1 in clear cannot be offered beside others");
                 }
@@ -129,7 +122,8 @@ pub struct Request {
     pub path: String,
     /// Header fields beside those that the protocol needs.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Sent as `priority` (RFC 9218 §5), over every protocol; `None` sends none.
+    /// Sent as `priority` (RFC 9218 §5), over SPDY as the priority of its frame, where `None` is the default;
+    /// elsewhere `None` sends none.
     pub priority: Option<Priority>,
     /// Bytes to send as the request's body.
     pub upload: u64,

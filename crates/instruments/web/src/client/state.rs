@@ -60,6 +60,11 @@ impl State {
         self.changed.notify_waiters();
     }
 
+    /// The limit of exchanges may have changed.
+    pub(super) fn limit_changed(&self) {
+        self.changed.notify_waiters();
+    }
+
     pub(super) fn ended(&self) -> Option<Ended> {
         self.ended.borrow().clone()
     }

@@ -6,6 +6,7 @@ mod h2;
 mod h3;
 mod link;
 mod plan;
+mod spdy;
 mod tcp;
 
 pub use plan::{ServerPlan, ServerTimeouts, TlsPlan};

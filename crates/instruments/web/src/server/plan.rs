@@ -107,13 +107,6 @@ impl ServerPlan {
                 Protocol::Http1Clear => {
                     return wrong("HTTP/1.1 in clear has addresses of its own");
                 }
-                Protocol::Spdy3 | Protocol::Spdy31 => {
-                    return Err(Failure::Unsupported {
-                        protocol: *protocol,
-                        what: "a server here yet",
-                        remedy: "use HTTP/2",
-                    });
-                }
                 _ => self.settings.check(*protocol)?,
             }
         }

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use units::Time;
 
 use super::link::Link;
-use super::{Shared, h1, h2};
+use super::{Shared, h1, h2, spdy};
 use crate::counters::{Held, connection_memory};
 use crate::log::{ConnectionRecord, Sample};
 use crate::socket::Socket;
@@ -168,10 +168,12 @@ async fn serve(
             let gauge = socket.gauge();
             watched(h2::serve(stream, gauge, link), link, || None).await
         }
-        // Never offered: `ServerPlan::check`.
-        Protocol::Spdy3 | Protocol::Spdy31 | Protocol::Http3 => {
-            Err(Failure::Alpn(protocol.to_string()))
+        Protocol::Spdy3 | Protocol::Spdy31 => {
+            let gauge = socket.gauge();
+            watched(spdy::serve(stream, protocol, gauge, link), link, || None).await
         }
+        // Never offered over TCP.
+        Protocol::Http3 => Err(Failure::Alpn(protocol.to_string())),
     }
 }
 

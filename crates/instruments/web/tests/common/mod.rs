@@ -19,14 +19,20 @@ pub const OTHER: &str = "img.server.test";
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What runs over TLS 1.2 and 1.3, and the rest.
-pub const KINDS: [(Protocol, Version); 6] = [
+pub const KINDS: [(Protocol, Version); 9] = [
     (Protocol::Http1Clear, Version::Tls13),
     (Protocol::Http1, Version::Tls12),
     (Protocol::Http1, Version::Tls13),
+    (Protocol::Spdy3, Version::Tls12),
+    (Protocol::Spdy31, Version::Tls12),
+    (Protocol::Spdy31, Version::Tls13),
     (Protocol::Http2, Version::Tls12),
     (Protocol::Http2, Version::Tls13),
     (Protocol::Http3, Version::Tls13),
 ];
+
+/// What has windows whose stalls both sides count.
+pub const WINDOWED: [Protocol; 3] = [Protocol::Http2, Protocol::Spdy3, Protocol::Spdy31];
 
 pub fn identity() -> Arc<Identity> {
     static IDENTITY: OnceLock<Arc<Identity>> = OnceLock::new();
@@ -64,7 +70,8 @@ pub fn server_plan() -> ServerPlan {
         versions: vec![Version::Tls12, Version::Tls13],
         ..tls::ServerConfig::new(Library::Rustls, identity())
     };
-    let protocols = vec![Protocol::Http2, Protocol::Http1, Protocol::Http3];
+    let protocols =
+        vec![Protocol::Http2, Protocol::Spdy31, Protocol::Spdy3, Protocol::Http1, Protocol::Http3];
     ServerPlan {
         tls: Some(TlsPlan { addresses: vec![loopback()], config, protocols }),
         clear: vec![loopback()],
