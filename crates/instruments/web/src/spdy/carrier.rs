@@ -14,7 +14,7 @@ use super::ROUND;
 /// Bytes read at once: a TLS record.
 const READ: usize = 16_384;
 /// A buffer larger than this is given back when nothing waits.
-const KEPT: usize = 4096;
+const KEPT: usize = 16_384;
 
 /// What became of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
