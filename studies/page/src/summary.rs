@@ -107,6 +107,10 @@ impl Row {
             && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
     }
 
+    fn order(&self) -> (Protocol, Tls, Windows, Option<units::Bytes>, Option<units::Bytes>) {
+        (self.protocol, self.tls, self.windows, self.stream_window.0, self.tcp_window.0)
+    }
+
     fn take(&mut self, sample: &Sample) {
         if self.waterfall.is_none() {
             let text = sample.labels.get(WATERFALL);
@@ -267,6 +271,8 @@ impl Summary {
             }
         }
         for group in &mut groups {
+            // Samples come in the order in which loads end.
+            group.rows.sort_by_key(Row::order);
             group.rows.iter_mut().for_each(Row::sum_up);
             let ratios: Vec<Option<Estimate>> =
                 group.rows.iter().map(|row| row.ratio_to(group.reference(row)?)).collect();

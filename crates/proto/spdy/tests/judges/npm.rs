@@ -11,7 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lab_test::{Need, skip};
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
-use spdy::{Config, Event, FlowControl, Headers, Priority, Role, Session, StreamId, Version};
+use spdy::{
+    Config, Event, FlowControl, Headers, Priority, ResetReason, Role, RstStatus, Session, StreamId,
+    Version,
+};
 
 use crate::carrier::Carrier;
 
@@ -127,6 +130,13 @@ impl Client {
                         streams -= usize::from(fin);
                     }
                     Event::Settings { .. } | Event::Headers { .. } | Event::Writable { .. } => {}
+                    // npm's server answers a WINDOW_UPDATE that crosses the end of its stream so, before
+                    // its last, empty frame has gone out: the body is compared all the same.
+                    Event::Reset {
+                        reason: ResetReason::Peer(RstStatus::INVALID_STREAM), ..
+                    } => {
+                        streams -= 1;
+                    }
                     other => panic!("{other:?}"),
                 }
             }
