@@ -24,7 +24,7 @@ pub use job::workers;
 pub use link::{LinkName, UnknownLink};
 pub use pages::{PageName, Pages};
 pub use plan::{Cell, Plan};
-pub use point::{Point, Tls, Visit};
+pub use point::{Point, Tls, Visit, Waiting};
 pub use present::Findings;
 pub use sample::value;
 pub use summary::{Group, Row, Summary};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
-use linkmodel::Path;
+use linkmodel::{Codel, Path, Queue};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use study::{Number, Options, PlanError, Scale, Sweep, quoted};
@@ -13,7 +13,7 @@ use units::{Delay, Probability, Rate};
 
 use crate::link::LinkName;
 use crate::pages::Pages;
-use crate::point::{AXES, Point, Visit};
+use crate::point::{AXES, Point, Visit, Waiting};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -50,6 +50,8 @@ pub struct Cell {
     pub link: LinkName,
     /// Loss each way.
     pub loss: Probability,
+    /// How frames wait for the link's rate.
+    pub queue: Waiting,
     /// Loads per point.
     pub repeat: u32,
     /// Loads under way at once.
@@ -212,7 +214,7 @@ impl Plan {
                     continue;
                 }
                 let same = |cell: &Cell| {
-                    (&cell.link, cell.loss) == (&point.link, point.loss)
+                    (&cell.link, cell.loss, cell.queue) == (&point.link, point.loss, point.queue)
                         && cell.points.iter().all(|other| other.page == point.page)
                 };
                 match cells[first..].iter().position(same) {
@@ -230,6 +232,9 @@ impl Plan {
         let mut path = cell.link.path();
         for direction in [&mut path.forward, &mut path.backward] {
             direction.loss = cell.loss.into();
+            if cell.queue == Waiting::Codel {
+                direction.queue = Queue::Codel(Codel::default());
+            }
         }
         path
     }
@@ -246,6 +251,7 @@ fn cell_of(sweep: &Sweep, point: Point) -> Cell {
     Cell {
         link: point.link.clone(),
         loss: point.loss,
+        queue: point.queue,
         repeat: sweep.repeat(),
         lanes: asked.unwrap_or(by_rate).max(1),
         points: vec![point],

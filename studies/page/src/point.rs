@@ -38,6 +38,18 @@ named! {
     }
 }
 
+named! {
+    /// How frames wait for the link's rate.
+    #[derive(Default)]
+    pub enum Waiting: "queue" {
+        /// Drop-tail, as long as the link's own queue.
+        #[default]
+        DropTail = "drop-tail",
+        /// CoDel (RFC 8289) with its own defaults.
+        Codel = "codel",
+    }
+}
+
 /// One page load: one combination of a sweep's lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -49,6 +61,8 @@ pub struct Point {
     pub link: LinkName,
     /// Loss each way.
     pub loss: Probability,
+    /// How frames wait for the link's rate.
+    pub queue: Waiting,
     /// What carries it.
     pub protocol: Protocol,
     /// What was kept from before.
@@ -84,6 +98,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
+        axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
         axis!(
@@ -122,6 +137,7 @@ impl Point {
             page: PageName::default(),
             link: LinkName::Named("3g-0.9"),
             loss: Probability::ZERO,
+            queue: Waiting::DropTail,
             protocol: Protocol::Http1,
             visit: Visit::First,
             browser: Browser::Chromium,

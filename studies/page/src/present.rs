@@ -205,6 +205,7 @@ impl study::Findings for Findings {
                 "page": group.page,
                 "link": group.link.to_string(),
                 "loss": group.loss,
+                "queue": group.queue,
                 "browser": group.browser,
                 "visit": group.visit,
                 "rows": rows,

@@ -3,7 +3,7 @@
 use study::Counterpart;
 use web::Protocol;
 
-use crate::point::Visit;
+use crate::point::{Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
 
 /// The paper's figures: its Tables 2 to 4 (repeated loads), 6 and 7 (first visits), 9 and 10 (flow control).
@@ -55,6 +55,7 @@ impl<'a> Asked<'a> {
             && group.browser.name() == self.browser
             && group.visit == self.visit
             && group.loss.is_zero()
+            && group.queue == Waiting::DropTail
     }
 
     fn has(&self, row: &Row) -> bool {

@@ -43,6 +43,9 @@ pub mod value {
     pub const STALLED: &str = "stalled_on_window_ms";
     /// Time in which a response had data and the transport took none, summed over responses.
     pub const BLOCKED: &str = "transport_blocked_ms";
+    /// Time in which TCP's receive window kept the server from sending: the most of any connection that
+    /// was opened in the load, until its end. The kernel counts it in jiffies.
+    pub const RECEIVE_LIMITED: &str = "receive_window_limited_ms";
     /// CPU time of the server.
     pub const SERVER_CPU: &str = "server_cpu_ms";
     /// Sums over objects of HAR's phases.
@@ -76,6 +79,7 @@ pub mod value {
             (DOWN, BYTES),
             (STALLED, TIME),
             (BLOCKED, TIME),
+            (RECEIVE_LIMITED, TIME),
             (SERVER_CPU, TIME),
         ];
         kinds.extend(PHASES.map(|phase| (phase, TIME)));
@@ -168,6 +172,8 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
     let share = |share| Share::new(share).and_then(|share| loaded.bytes_by(share));
     let resumed = loaded.connections.iter().filter(|one| one.resumed && one.opening.is_some());
     let blocked: Duration = seen.streams.iter().map(|stream| stream.transport_blocked).sum();
+    let limits = seen.connections.iter().filter_map(|one| Some(one.tcp?.receive_window_limited));
+    let limited = limits.max();
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(loaded.load_time().duration()))),
         (value::FIRST_BYTE, ms(loaded.first_byte())),
@@ -181,6 +187,7 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
         (value::DOWN, Some(seen.down.count() as f64)),
         (value::STALLED, Some(millis(stalled(seen)))),
         (value::BLOCKED, Some(millis(blocked))),
+        (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),
     ]
     .into_iter()

@@ -11,7 +11,7 @@ use units::Probability;
 use web::Protocol;
 
 use crate::link::LinkName;
-use crate::point::{Point, Tls, Visit};
+use crate::point::{Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
 use crate::window::Window;
 
@@ -33,6 +33,8 @@ pub struct Group {
     pub link: LinkName,
     /// Loss each way.
     pub loss: Probability,
+    /// How frames wait for the link's rate.
+    pub queue: Waiting,
     /// Whose policy.
     pub browser: Browser,
     /// What was kept from before.
@@ -190,6 +192,7 @@ impl Group {
             page: point.page.to_string(),
             link: point.link.clone(),
             loss: point.loss,
+            queue: point.queue,
             browser: point.browser,
             visit: point.visit,
             rows: Vec::new(),
@@ -198,7 +201,7 @@ impl Group {
 
     fn is_of(&self, point: &Point) -> bool {
         (&self.sweep, &self.page) == (&point.sweep, &point.page.to_string())
-            && (&self.link, self.loss) == (&point.link, point.loss)
+            && (&self.link, self.loss, self.queue) == (&point.link, point.loss, point.queue)
             && (self.browser, self.visit) == (point.browser, point.visit)
     }
 
@@ -242,11 +245,15 @@ impl Group {
             0.0 => String::new(),
             loss => format!(", loss {} %", loss * 100.0),
         };
+        let queue = match self.queue {
+            Waiting::DropTail => "",
+            Waiting::Codel => ", CoDel",
+        };
         let browser = match self.browser {
             Browser::Chromium => "",
             Browser::Firefox => ", Firefox",
         };
-        format!("{} over {}{loss}{browser}, {visit}", self.page, self.link)
+        format!("{} over {}{loss}{queue}{browser}, {visit}", self.page, self.link)
     }
 }
 

@@ -59,10 +59,10 @@ fn every_load_has_its_sample() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
-        "protocol": ["http/1.1", "h2", "h3"], "visit": ["first", "kept", "closed"], "repeat": 2 });
+        "protocol": ["http/1.1", "spdy/3.1", "h2", "h3"], "visit": ["first", "kept", "closed"], "repeat": 2 });
     assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
     let run = Run::open(&results)?;
-    assert_eq!(run.samples.len(), 3 * 3 * 2);
+    assert_eq!(run.samples.len(), 4 * 3 * 2);
     for sample in &run.samples {
         assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
         let value = |name: &str| sample.values.get(name).copied().ok_or(format!("no {name}"));
@@ -85,7 +85,7 @@ fn every_load_has_its_sample() -> TestResult {
     let summary = Summary::of(&run.samples);
     assert_eq!(summary.groups.len(), 3);
     assert!(
-        summary.groups.iter().all(|g| g.rows.len() == 3 && g.rows.iter().all(|r| r.loads == 2))
+        summary.groups.iter().all(|g| g.rows.len() == 4 && g.rows.iter().all(|r| r.loads == 2))
     );
     let question = PageStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
     let found = question.findings(run.samples, &run.manifest).map_err(|p| p.to_string())?;

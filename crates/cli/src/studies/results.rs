@@ -149,7 +149,8 @@ impl Results {
             let lines = answer.iter().map(|line| line.to_text(width.min(READABLE)));
             texts.extend(Some(lines.collect::<String>()).filter(|answer| !answer.is_empty()));
             texts.extend(found.findings.tables().iter().map(|table| table.to_text(width)));
-            texts.extend(found.beside()?.iter().map(|table| table.to_text(width)));
+            let measured = found.beside_measured()?;
+            texts.extend(measured.iter().map(|table| table.to_text(width)));
         }
         Ok(match texts.as_slice() {
             [] => "no connection completed\n".to_owned(),
@@ -219,6 +220,17 @@ impl Found {
             .iter()
             .any(|(_, counterpart)| matches!(counterpart, study::Counterpart::Ours { .. }));
         Ok(if measured { study::beside(&figures, &counterparts) } else { Vec::new() })
+    }
+
+    /// The same with those figures alone that have one of ours beside them: a document may have
+    /// hundreds.
+    fn beside_measured(&self) -> Result<Vec<report::Table>, Problem> {
+        let mut figures = study::figures(self.study.published())?;
+        let mut counterparts = self.findings.counterparts();
+        counterparts
+            .retain(|(_, counterpart)| matches!(counterpart, study::Counterpart::Ours { .. }));
+        figures.retain(|figure| counterparts.iter().any(|(key, _)| *key == figure.key()));
+        Ok(study::beside(&figures, &counterparts))
     }
 
     fn published(&self) -> Result<Option<Section>, Problem> {

@@ -21,18 +21,16 @@ use crate::{Error, names};
 
 /// Most hosts of a page that a lane has addresses for.
 const MOST_HOSTS: usize = 250;
-/// The port of HTTP over TLS and of HTTP/3.
-const PORT: u16 = 443;
-/// The port of HTTP in clear.
-const CLEAR_PORT: u16 = 80;
+/// The first port that a lane's servers listen at. Each has a port of its own: QUIC keeps that of a server
+/// that has ended until its connections have drained (RFC 9000 §10.2).
+const FIRST_PORT: u16 = 10_000;
+/// How many ports there are: what used one long ago is gone.
+const PORTS: u16 = 20_000;
 /// How long names count: longer than a sample takes.
 const TTL: Duration = Duration::from_secs(3600);
 /// How long what is on its way when connections are closed may take to reach the server's log, beside
 /// two round trips.
 const CLOSING: Duration = Duration::from_millis(100);
-
-/// How often a runtime goes through its tasks until those that were aborted are gone.
-const UNTIL_DROPPED: u32 = 8;
 
 /// What the two sides saw of one load.
 #[derive(Debug)]
@@ -43,8 +41,7 @@ pub struct Seen {
     pub begin: Time,
     /// The streams that the server finished meanwhile.
     pub streams: Vec<StreamRecord>,
-    /// The connections that ended at the server until it was over; those that the browser kept come
-    /// with a later load.
+    /// The connections that were opened in it, as the server saw them until their end.
     pub connections: Vec<ConnectionRecord>,
     /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
     /// thread.
@@ -107,6 +104,8 @@ pub struct Lane {
     zone: Zone,
     site: PageSite,
     serving: Option<Serving>,
+    /// Servers that were started before.
+    served: u16,
 }
 
 /// A server that runs on the lane's node.
@@ -114,13 +113,14 @@ pub struct Lane {
 struct Serving {
     log: Log,
     identity: Arc<Identity>,
+    port: u16,
     /// Dropped, the server ends.
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Serving {
-    /// Ends the server, and waits until its ports are free.
+    /// Ends the server and its connections.
     fn end(self) -> Result<(), Error> {
         drop(self.end);
         Ok(self.task.join()?)
@@ -153,7 +153,17 @@ impl Lane {
         });
         started.join()?.map_err(|source| Error::Names { call: "bind", source })?;
         let site = PageSite::default();
-        Ok(Lane { client, server, link, hosts: own, resolver, zone, site, serving: None })
+        Ok(Lane {
+            client,
+            server,
+            link,
+            hosts: own,
+            resolver,
+            zone,
+            site,
+            serving: None,
+            served: 0,
+        })
     }
 
     /// Sets what the link is like from now on, from client to server.
@@ -185,7 +195,9 @@ impl Lane {
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
         let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
-        let plan = self.plan(setting, &identity);
+        let port = FIRST_PORT + self.served;
+        self.served = (self.served + 1) % PORTS;
+        let plan = self.plan(setting, &identity, port);
         let (end, ended) = oneshot::channel::<()>();
         let (started, log) = std::sync::mpsc::sync_channel(1);
         let task = self.server.spawn(move || async move {
@@ -195,26 +207,22 @@ impl Lane {
                     let _ = started.send(Ok(server.log()));
                     let _ = ended.await;
                     drop(server);
-                    // Its tasks are dropped when they are looked at next.
-                    for _ in 0..UNTIL_DROPPED {
-                        tokio::task::yield_now().await;
-                    }
                 }
             }
         });
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let log = log.recv().map_err(|_| stopped())??;
-        self.serving = Some(Serving { log, identity, end, task });
+        self.serving = Some(Serving { log, identity, port, end, task });
         Ok(())
     }
 
-    fn plan(&self, setting: &Setting, identity: &Arc<Identity>) -> ServerPlan {
-        let any = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    fn plan(&self, setting: &Setting, identity: &Arc<Identity>, port: u16) -> ServerPlan {
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let mut plan = ServerPlan::new(Arc::new(self.site.clone()));
         plan.settings = setting.settings;
         plan.tcp = setting.tcp.settings();
         if setting.protocol == web::Protocol::Http1Clear {
-            plan.clear = vec![any(CLEAR_PORT)];
+            plan.clear = vec![any];
             return plan;
         }
         let mut config = tls::ServerConfig::new(Library::Rustls, Arc::clone(identity));
@@ -223,7 +231,7 @@ impl Lane {
             config.versions = vec![tls::Version::Tls13];
         }
         let protocols = vec![setting.protocol];
-        plan.tls = Some(TlsPlan { addresses: vec![any(PORT)], config, protocols });
+        plan.tls = Some(TlsPlan { addresses: vec![any], config, protocols });
         plan
     }
 
@@ -250,10 +258,7 @@ impl Lane {
         }
         let client = web::Client::new(&config)?;
         let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
-        let port = match setting.protocol {
-            web::Protocol::Http1Clear => CLEAR_PORT,
-            _ => PORT,
-        };
+        let port = serving.port;
         let (link, server) = (self.link.clone(), self.server.clone());
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
@@ -273,11 +278,21 @@ impl Lane {
             }
             browser.forget();
             tokio::time::sleep(CLOSING).await;
-            if let Some(last) = all.last_mut() {
-                last.connections.extend(sides.log.take_connections());
-            }
+            give_to_their_loads(&mut all, sides.log.take_connections());
             Ok(all)
         }))
+    }
+}
+
+/// Puts each connection's record to the load in which it was opened: it came when the connection ended,
+/// perhaps loads later.
+fn give_to_their_loads(all: &mut [Seen], last: Vec<ConnectionRecord>) {
+    let early = all.iter_mut().flat_map(|seen| std::mem::take(&mut seen.connections));
+    for record in early.chain(last).collect::<Vec<_>>() {
+        let opened_in = all.iter_mut().rev().find(|seen| seen.begin <= record.accepted);
+        if let Some(seen) = opened_in {
+            seen.connections.push(record);
+        }
     }
 }
 
@@ -296,7 +311,7 @@ impl Sides {
             stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)))
         };
         let less = |a: Bytes, b: Bytes| Bytes(a.count().saturating_sub(b.count()));
-        drop((self.log.take_streams(), self.log.take_connections()));
+        drop(self.log.take_streams());
         let (cpu, before) = (self.server.cpu_time(), carried());
         let begin = conn::now();
         let loaded = browser.load(page).await;

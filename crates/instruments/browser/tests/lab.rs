@@ -55,7 +55,7 @@ fn visits(protocol: Protocol, visits: Vec<Before>) -> TestResult<Vec<Seen>> {
 
 /// Every protocol loads the page: the first visit whole, the second with what was kept.
 fn every_protocol_loads_a_page() -> TestResult {
-    for protocol in [Protocol::Http1Clear, Protocol::Http1, Protocol::Http2, Protocol::Http3] {
+    for protocol in Protocol::ALL.iter().copied() {
         let seen = visits(protocol, vec![Before::Forget, Before::Keep, Before::Close])?;
         let [first, kept, closed] = seen.as_slice() else { return Err("not three".into()) };
         println!("{protocol}: {:?}", seen.iter().map(|s| s.loaded.load_time()).collect::<Vec<_>>());
@@ -76,9 +76,10 @@ fn every_protocol_loads_a_page() -> TestResult {
             _ => closed.loaded.connections_opened(),
         };
         assert_eq!(resumed, expected, "{protocol}");
-        let closed_at_server: usize = seen.iter().map(|seen| seen.connections.len()).sum();
-        let opened: usize = seen.iter().map(|seen| seen.loaded.connections_opened()).sum();
-        assert_eq!(closed_at_server, opened, "{protocol}");
+        for seen in &seen {
+            let opened = seen.loaded.connections_opened();
+            assert_eq!(seen.connections.len(), opened, "{protocol}");
+        }
     }
     Ok(())
 }
@@ -117,10 +118,36 @@ fn a_load_that_takes_too_long_ends() -> TestResult {
     Ok(())
 }
 
+/// A lane serves one protocol after the other, whatever the one before has not yet closed.
+fn servers_follow_each_other() -> TestResult {
+    let page = page()?;
+    let mut bed = Bed::new(sleeping(9), 2, 2)?;
+    for lane in bed.lanes() {
+        lane.set_path(&Path::symmetric(Duration::from_millis(2).into()))?;
+    }
+    for round in 0..4 {
+        for protocol in Protocol::ALL.iter().copied() {
+            let setting = setting(protocol);
+            let mut loads = Vec::new();
+            for lane in bed.lanes() {
+                lane.serve(&page, &setting)?;
+                let stop = Arc::new(AtomicBool::new(false));
+                loads.push(lane.visit(&page, &setting, vec![Before::Forget], stop)?);
+            }
+            for load in loads {
+                let seen = load.join()??;
+                assert!(seen.iter().all(|seen| seen.loaded.is_complete()), "{protocol}, {round}");
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
         Test::inside("round_trips_are_paid", round_trips_are_paid),
+        Test::inside("servers_follow_each_other", servers_follow_each_other),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }
