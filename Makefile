@@ -72,6 +72,7 @@ figures: ## rewrite the figures in README.md from the committed results
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) figures README.md docs/results/handshake
 	$(WIRETAX) figures README.md docs/results/observe
+	$(WIRETAX) figures README.md docs/results/page
 	$(WIRETAX) figures README.md docs/results/stacks
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)

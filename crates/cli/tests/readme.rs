@@ -13,7 +13,9 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    for results in ["docs/results/handshake", "docs/results/observe", "docs/results/stacks"] {
+    for study in ["handshake", "observe", "page", "stacks"] {
+        let results = format!("docs/results/{study}");
+        let results = results.as_str();
         assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
         let output = run(&root(), &["figures", "README.md", results, "--check"]);
         assert!(output.status.success(), "{}", talk(&output));

@@ -7,6 +7,7 @@ use report::{
 use serde_json::{Value, json};
 use study::{Counterpart, Subject};
 use units::Bytes;
+use web::Protocol;
 
 use crate::point::Visit;
 use crate::sample::{STUDY, value};
@@ -62,7 +63,8 @@ fn answer(group: &Group) -> Option<Inline> {
         0 => format!("{names} is fastest"),
         _ => format!("{names} cannot be told apart as the fastest"),
     };
-    let saved = best.ratio.map_or(String::new(), |ratio| {
+    let ratio = best.ratio.filter(|_| best.protocol != Protocol::Http1);
+    let saved = ratio.map_or(String::new(), |ratio| {
         let percent = (1.0 - ratio.value) * 100.0;
         let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
         format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1")
