@@ -2,6 +2,7 @@
 //! comes.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fault::{Fault, Problem};
@@ -10,6 +11,7 @@ use record::{AttachmentKind, Sample};
 use study::{End, Expected, Session};
 
 use crate::job::{Batch, HAR, Job, Loads};
+use crate::pages::PageName;
 use crate::plan::{Cell, Plan, Series};
 use crate::point::{Point, Visit};
 
@@ -30,11 +32,13 @@ impl Plan {
     pub fn size(&self) -> (u64, Duration) {
         // A plan's words were read when it was made.
         let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
+        let sizes = self.sizes(&cells);
         let mut time = Duration::ZERO;
         let mut loads = 0;
         for cell in &cells {
-            let rounds = u64::from(cell.repeat) * cell.series().len() as u64;
-            let each: Duration = cell.series().iter().map(|series| self.series_time(series)).sum();
+            let (series, bytes) = (cell.series(), size_of(&sizes, cell));
+            let rounds = u64::from(cell.repeat) * series.len() as u64;
+            let each: Duration = series.iter().map(|series| series_time(series, bytes)).sum();
             let lanes = (cell.lanes as u64).min(rounds).max(1);
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
             loads += u64::from(cell.repeat) * cell.points.len() as u64;
@@ -42,11 +46,14 @@ impl Plan {
         (loads, time)
     }
 
-    /// About how long the loads of a series take, one after the other.
-    fn series_time(&self, series: &Series) -> Duration {
-        let Some(first) = series.points.first() else { return Duration::ZERO };
-        let bytes = self.pages.page(&first.page, self.seed).map_or(0, |page| page.bytes().count());
-        series.visits().into_iter().map(|visit| load_time(first, visit, bytes)).sum()
+    /// The bytes of the cells' pages: each is made once for it.
+    fn sizes(&self, cells: &[Cell]) -> Sizes {
+        let mut sizes = Sizes::new();
+        for Cell { page, .. } in cells {
+            let bytes = || self.pages.page(page, self.seed).map_or(0, |page| page.bytes().count());
+            sizes.entry(page.clone()).or_insert_with(bytes);
+        }
+        sizes
     }
 
     /// Carries it out, less what the session has already. Each sample is recorded as it ends.
@@ -67,18 +74,17 @@ impl Plan {
             if batches.is_empty() {
                 continue;
             }
-            let Some(first) = cell.points.first() else { continue };
             let job = Job {
                 lab: session.lab(),
                 lanes: cell.lanes,
                 path: Plan::path(cell),
-                page: self.pages.page(&first.page, self.seed)?.to_toml(),
+                page: self.pages.page(&cell.page, self.seed)?.to_toml(),
                 batches,
                 timeout: self.timeout,
                 seed: self.seed,
                 options: self.page_options.clone(),
             };
-            end = self.measure_cell(cell, job, &host, session, &mut ahead)?;
+            end = measure_cell(cell, job, &host, session, &mut ahead)?;
             if end != End::Complete {
                 break;
             }
@@ -89,57 +95,67 @@ impl Plan {
         }
         Ok(end)
     }
+}
 
-    fn measure_cell(
-        &self,
-        cell: &Cell,
-        job: Job,
-        host: &Host,
-        session: &mut Session<'_>,
-        ahead: &mut Ahead,
-    ) -> Result<End, Problem> {
-        let step = step(cell);
-        session.progress(&step, &ahead.time);
-        let session = RefCell::new(session);
-        let failed = RefCell::new(None);
-        let mut beside: Vec<(String, Vec<u8>)> = Vec::new();
-        let take = |message| {
-            let mut session = session.borrow_mut();
-            let taken = match message {
-                Message::Attachment(attachment) => {
-                    beside.push((attachment.name, attachment.bytes));
-                    Ok(())
-                }
-                Message::Sample(value) => {
-                    record(cell, value, std::mem::take(&mut beside), &mut session).map(|point| {
-                        ahead.passed(self, cell, point);
-                        session.progress(&step, &ahead.time);
-                    })
-                }
-                Message::Event(what) => {
-                    session.watcher().warning(&what, None);
-                    Ok(())
-                }
-                _ => Ok(()),
-            };
-            if let Err(problem) = taken {
-                failed.borrow_mut().get_or_insert(problem);
+fn measure_cell(
+    cell: &Cell,
+    job: Job,
+    host: &Host,
+    session: &mut Session<'_>,
+    ahead: &mut Ahead,
+) -> Result<End, Problem> {
+    let step = step(cell);
+    session.progress(&step, &ahead.time);
+    let session = RefCell::new(session);
+    let failed = RefCell::new(None);
+    let mut beside: Vec<(String, Vec<u8>)> = Vec::new();
+    let take = |message| {
+        let mut session = session.borrow_mut();
+        let taken = match message {
+            Message::Attachment(attachment) => {
+                beside.push((attachment.name, attachment.bytes));
+                Ok(())
             }
+            Message::Sample(value) => {
+                record(cell, value, std::mem::take(&mut beside), &mut session).map(|point| {
+                    ahead.passed(cell, point);
+                    session.progress(&step, &ahead.time);
+                })
+            }
+            Message::Event(what) => {
+                session.watcher().warning(&what, None);
+                Ok(())
+            }
+            _ => Ok(()),
         };
-        let limit = limit(&job);
-        let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
-        let done = host.run_until::<Loads>(&step, &job, limit, &stop, take);
-        if let Some(problem) = failed.into_inner() {
-            return Err(problem);
+        if let Err(problem) = taken {
+            failed.borrow_mut().get_or_insert(problem);
         }
-        match done {
-            Ok(()) => Ok(End::Complete),
-            Err(HostError::Stopped { .. }) => {
-                Ok(session.borrow().stop().unwrap_or(End::Interrupted))
-            }
-            Err(error) => Err(error.into()),
-        }
+    };
+    let limit = limit(&job);
+    let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
+    let done = host.run_until::<Loads>(&step, &job, limit, &stop, take);
+    if let Some(problem) = failed.into_inner() {
+        return Err(problem);
     }
+    match done {
+        Ok(()) => Ok(End::Complete),
+        Err(HostError::Stopped { .. }) => Ok(session.borrow().stop().unwrap_or(End::Interrupted)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The bytes of pages.
+type Sizes = BTreeMap<PageName, u64>;
+
+fn size_of(sizes: &Sizes, cell: &Cell) -> u64 {
+    sizes.get(&cell.page).copied().unwrap_or_default()
+}
+
+/// About how long the loads of a series take, one after the other.
+fn series_time(series: &Series, bytes: u64) -> Duration {
+    let Some(first) = series.points.first() else { return Duration::ZERO };
+    series.visits().into_iter().map(|visit| load_time(first, visit, bytes)).sum()
 }
 
 /// Expected time of one load, from bytes and round trips alone.
@@ -154,30 +170,32 @@ fn load_time(point: &Point, visit: Visit, bytes: u64) -> Duration {
 struct Ahead {
     loads: usize,
     time: Expected,
+    sizes: Sizes,
 }
 
 impl Ahead {
     fn of(plan: &Plan, cells: &[Cell], session: &Session<'_>) -> Ahead {
+        let sizes = plan.sizes(cells);
         let (mut loads, mut time) = (0, Duration::ZERO);
         for cell in cells {
             for point in &cell.points {
                 let missing = missing(point, cell, session);
                 loads += missing;
-                time += Ahead::each(plan, cell, point) * u32::try_from(missing).unwrap_or(u32::MAX);
+                time +=
+                    Ahead::each(&sizes, cell, point) * u32::try_from(missing).unwrap_or(u32::MAX);
             }
         }
-        Ahead { loads, time: Expected::of(time) }
+        Ahead { loads, time: Expected::of(time), sizes }
     }
 
     /// About what a load adds to the time of the whole.
-    fn each(plan: &Plan, cell: &Cell, point: &Point) -> Duration {
-        let bytes = plan.pages.page(&point.page, plan.seed).map_or(0, |page| page.bytes().count());
-        load_time(point, point.visit, bytes) / u32::try_from(cell.lanes).unwrap_or(1)
+    fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
+        load_time(point, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
     }
 
-    fn passed(&mut self, plan: &Plan, cell: &Cell, point: &Point) {
+    fn passed(&mut self, cell: &Cell, point: &Point) {
         self.loads = self.loads.saturating_sub(1);
-        self.time.done += Ahead::each(plan, cell, point);
+        self.time.done += Ahead::each(&self.sizes, cell, point);
     }
 }
 
@@ -232,10 +250,9 @@ fn limit(job: &Job) -> Duration {
 }
 
 fn step(cell: &Cell) -> String {
-    let page = cell.points.first().map(|point| point.page.to_string()).unwrap_or_default();
     let loss = match cell.loss.value() {
         0.0 => String::new(),
         loss => format!(", loss {} %", loss * 100.0),
     };
-    format!("{page} over {}{loss}", cell.link)
+    format!("{} over {}{loss}", cell.page, cell.link)
 }

@@ -1,6 +1,6 @@
 //! What is to be measured: sweeps, and the loads that they come to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use study::{Number, Options, PlanError, Scale, Sweep, quoted};
 use units::{Delay, Probability, Rate};
 
 use crate::link::LinkName;
-use crate::pages::Pages;
+use crate::pages::{PageName, Pages};
 use crate::point::{AXES, Point, Visit, Waiting};
 
 /// The plans that come with the study, by scale.
@@ -46,6 +46,8 @@ pub(crate) const NUMBERS: &[Number] = &[
 /// Loads that share a page and a link: they take turns on it.
 #[derive(Debug, Clone)]
 pub struct Cell {
+    /// The page.
+    pub page: PageName,
     /// The link.
     pub link: LinkName,
     /// Loss each way.
@@ -187,9 +189,9 @@ impl Plan {
             if loads > MOST_LOADS {
                 return Err(wrong(format!("more than {MOST_LOADS} loads in all")).into());
             }
-            for point in points_of(sweep)? {
-                self.pages.page(&point.page, self.seed)?;
-            }
+            let pages: BTreeSet<PageName> =
+                points_of(sweep)?.into_iter().map(|point| point.page).collect();
+            pages.iter().try_for_each(|page| self.pages.page(page, self.seed).map(drop))?;
         }
         let (cells, impossible) = self.cells()?;
         if cells.is_empty() {
@@ -214,8 +216,8 @@ impl Plan {
                     continue;
                 }
                 let same = |cell: &Cell| {
-                    (&cell.link, cell.loss, cell.queue) == (&point.link, point.loss, point.queue)
-                        && cell.points.iter().all(|other| other.page == point.page)
+                    (&cell.page, &cell.link, cell.loss, cell.queue)
+                        == (&point.page, &point.link, point.loss, point.queue)
                 };
                 match cells[first..].iter().position(same) {
                     Some(at) => cells[first + at].points.push(point),
@@ -249,6 +251,7 @@ fn cell_of(sweep: &Sweep, point: Point) -> Cell {
         _ => 1,
     };
     Cell {
+        page: point.page.clone(),
         link: point.link.clone(),
         loss: point.loss,
         queue: point.queue,
@@ -306,7 +309,7 @@ impl Cell {
         for point in &self.points {
             let own = all
                 .iter_mut()
-                .find(|series| series.points.iter().all(|other| point.is_visit_of(other)));
+                .find(|series| series.points.first().is_some_and(|other| point.is_visit_of(other)));
             match own {
                 Some(series) => series.points.push(point.clone()),
                 None => all.push(Series { points: vec![point.clone()] }),

@@ -176,16 +176,14 @@ impl study::Findings for Findings {
             sections.push(changes.into_iter().fold(section, Section::with));
         }
         let mut pictures = Section::new("page-waterfall", "Where a load's time goes");
-        let mut drawn = false;
         for group in self.groups().filter(|group| group.visit == Visit::First).take(2) {
             for row in &group.rows {
                 if let Some(plot) = waterfall(group, row)? {
                     pictures = pictures.with(plot);
-                    drawn = true;
                 }
             }
         }
-        if drawn {
+        if !pictures.blocks.is_empty() {
             sections.push(pictures);
         }
         Ok(sections)

@@ -226,10 +226,7 @@ impl Lane {
             return plan;
         }
         let mut config = tls::ServerConfig::new(Library::Rustls, Arc::clone(identity));
-        config.versions = setting.versions.clone();
-        if setting.protocol == web::Protocol::Http3 {
-            config.versions = vec![tls::Version::Tls13];
-        }
+        config.versions = setting.tls_versions();
         let protocols = vec![setting.protocol];
         plan.tls = Some(TlsPlan { addresses: vec![any], config, protocols });
         plan
@@ -252,10 +249,7 @@ impl Lane {
         let trust = Trust::Roots(serving.identity.roots());
         let name = page.hosts().first().cloned().unwrap_or_default();
         let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
-        config.versions = setting.versions.clone();
-        if setting.protocol == web::Protocol::Http3 {
-            config.versions = vec![tls::Version::Tls13];
-        }
+        config.versions = setting.tls_versions();
         let client = web::Client::new(&config)?;
         let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
         let port = serving.port;

@@ -63,8 +63,6 @@ pub struct Browser {
     tickets: Tickets,
     memory: Memory,
     open: Open,
-    /// Addresses by name, as the resolver gave them last.
-    addresses: HashMap<String, IpAddr>,
     questions: u16,
 }
 
@@ -80,7 +78,6 @@ impl Browser {
             memory: Memory::new(&setting.policy),
             setting,
             open: Open::default(),
-            addresses: HashMap::new(),
             questions: 0,
         }
     }
@@ -90,7 +87,6 @@ impl Browser {
         self.close_connections();
         self.memory = Memory::new(&self.setting.policy);
         self.tickets = Tickets::new(TICKET_HOSTS);
-        self.addresses.clear();
     }
 
     /// Closes all connections, and keeps the rest.
@@ -140,10 +136,11 @@ impl Browser {
         open.iter().filter(|(_, h)| h.connection.ended().is_some()).map(|(id, _)| *id).collect()
     }
 
-    fn plan(&self, address: IpAddr, host: &str, ticket: bool) -> ConnectPlan {
+    fn plan(&self, address: IpAddr, host: &str) -> ConnectPlan {
         let protocol = self.setting.protocol;
         ConnectPlan {
-            tickets: ticket.then(|| self.tickets.clone()),
+            // Sessions are stored for later connections even where there is none to resume yet.
+            tickets: self.setting.policy.tickets.then(|| self.tickets.clone()),
             settings: self.setting.settings,
             tcp: self.setting.tcp.settings(),
             timeouts: ClientTimeouts {
@@ -181,10 +178,10 @@ impl Run<'_> {
             tokio::select! {
                 biased;
                 told = events.recv() => {
-                    let Some(told) = told else { return };
-                    self.handle(told);
-                    while let Ok(told) = events.try_recv() {
-                        self.handle(told);
+                    let Some((at, event)) = told else { return };
+                    self.load.handle(event, at);
+                    while let Ok((at, event)) = events.try_recv() {
+                        self.load.handle(event, at);
                     }
                 }
                 () = until(self.load.wakeup()) => self.load.handle(Event::Wake, now()),
@@ -193,19 +190,10 @@ impl Run<'_> {
         }
     }
 
-    fn handle(&mut self, (at, event): Told) {
-        if let Event::Resolved { host, addresses, .. } = &event
-            && let (Some(name), Some(first)) = (self.page.host(*host), addresses.first())
-        {
-            self.browser.addresses.insert(name.to_owned(), *first);
-        }
-        self.load.handle(event, at);
-    }
-
     fn act(&mut self, action: Action) {
         match action {
             Action::Resolve { host } => self.resolve(host),
-            Action::Open { connection, host, ticket } => self.open(connection, host, ticket),
+            Action::Open { connection, host, .. } => self.open(connection, host),
             Action::Send { object, connection, urgency, incremental, validator } => {
                 self.send(object, connection, (urgency, incremental), validator);
             }
@@ -243,14 +231,12 @@ impl Run<'_> {
         });
     }
 
-    fn open(&mut self, id: ConnectionId, host: HostId, ticket: bool) {
+    fn open(&mut self, id: ConnectionId, host: HostId) {
         let name = self.page.host(host).unwrap_or_default().to_owned();
-        let Some(address) = self.browser.addresses.get(&name).copied() else {
+        let Some(address) = self.load.address(host) else {
             return self.tell(Event::Closed { connection: id });
         };
-        // Sessions are stored for later connections even where there is none to resume yet.
-        let keeps = ticket || self.browser.setting.policy.tickets;
-        let plan = self.browser.plan(address, &name, keeps);
+        let plan = self.browser.plan(address, &name);
         let limit = self.browser.setting.settings.max_concurrent_streams as usize;
         let (client, open) = (self.browser.client.clone(), Rc::clone(&self.browser.open));
         let (sender, certificate) = (self.sender.clone(), self.certificate.clone());

@@ -57,6 +57,16 @@ pub struct Setting {
     pub timeout: Duration,
 }
 
+impl Setting {
+    /// The TLS versions that both sides are set to.
+    pub(crate) fn tls_versions(&self) -> Vec<tls::Version> {
+        match self.protocol {
+            Protocol::Http3 => vec![tls::Version::Tls13],
+            _ => self.versions.clone(),
+        }
+    }
+}
+
 /// TCP's options, both sides alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tcp {

@@ -208,7 +208,7 @@ impl Digest {
 
     /// Adds what a tracker counted: once, when it has seen all.
     pub fn count_frames(&mut self, counters: &tracker::Counters) {
-        self.frames.add(&Frames::from(counters));
+        self.add_frames(&Frames::from(counters));
     }
 
     /// Adds frames that were counted before.

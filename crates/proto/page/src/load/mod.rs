@@ -208,6 +208,15 @@ impl Load {
         self.ignored
     }
 
+    /// The first address of a host's name, once it is known: where [`Action::Open`] leads.
+    #[must_use]
+    pub fn address(&self, host: HostId) -> Option<IpAddr> {
+        match &self.hosts.get(host.index())?.name {
+            Name::Known(addresses) => addresses.first().copied(),
+            Name::Unknown | Name::Asked(_) => None,
+        }
+    }
+
     /// How many connections are open or being opened.
     #[must_use]
     pub fn open_connections(&self) -> usize {
