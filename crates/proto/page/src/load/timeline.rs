@@ -131,11 +131,16 @@ impl Timeline {
         let sending = at(self.sending, queued, end);
         let sent = at(self.sent, sending, sending);
         let first_byte = at(self.first_byte, sent, end);
-        let dns = self.dns.map_or(Duration::ZERO, |dns| dns.within(queued, sending));
+        let (mut dns, mut named) = (Duration::ZERO, queued);
+        if let Some(span) = self.dns {
+            dns = span.within(queued, sending);
+            named = span.end.duration().clamp(queued, sending);
+        }
         let (mut connect, mut ssl) = (Duration::ZERO, Duration::ZERO);
+        // A connection may open during the look-up, by another name's address: that time counts once.
         if let Some(Opening { begin, tcp, ready }) = self.connect {
-            connect = Span { begin, end: ready }.within(queued, sending);
-            ssl = tcp.map_or(ssl, |tcp| Span { begin: tcp, end: ready }.within(queued, sending));
+            connect = Span { begin, end: ready }.within(named, sending);
+            ssl = tcp.map_or(ssl, |tcp| Span { begin: tcp, end: ready }.within(named, sending));
         }
         let blocked = (sending - queued).saturating_sub(dns).saturating_sub(connect);
         Some(Phases {
@@ -287,5 +292,29 @@ impl Loaded {
     /// The body of one object as it came.
     pub fn progress(&self, object: ObjectId) -> impl Iterator<Item = &Arrival> {
         self.arrivals.iter().filter(move |arrival| arrival.object == object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection to a server that another name led to opens while this name is looked up.
+    #[test]
+    fn a_look_up_beside_the_opening_counts_once() {
+        let at = |millis| Delay::from(Duration::from_millis(millis));
+        let timeline = Timeline {
+            queued: Some(at(10)),
+            dns: Some(Span { begin: at(20), end: at(60) }),
+            connect: Some(Opening { begin: at(30), tcp: Some(at(50)), ready: at(90) }),
+            sending: Some(at(100)),
+            sent: Some(at(100)),
+            first_byte: Some(at(140)),
+            end: Some(at(150)),
+            ..Timeline::default()
+        };
+        let phases = timeline.phases().unwrap();
+        assert_eq!((phases.dns, phases.connect, phases.ssl), (at(40), at(30), at(30)));
+        assert_eq!((phases.blocked, phases.wait, phases.receive), (at(20), at(40), at(10)));
     }
 }
