@@ -266,6 +266,14 @@ impl Explain for Error {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
+        let doctor = || "`wiretax doctor` says what is missing".into();
+        self.own_remedy().or_else(|| (self.fault() == Fault::Machine).then(doctor))
+    }
+}
+
+impl Error {
+    /// What to do about this error and no other.
+    fn own_remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             Error::NotEntered => "call lab::enter first thing in main",
             Error::NoLink { .. } => "connect it first",

@@ -1,16 +1,15 @@
 //! The measuring itself: cells in turn, each a job for who has the lab; every sample is recorded as it
 //! comes.
 
-use std::cell::RefCell;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use fault::{Fault as Blame, Problem};
-use host::{Host, HostError, Launch, Message, Place, Registry};
+use fault::Problem;
+use host::{Host, Launch, Place, Registry};
 use lab::LabOptions;
 use linkmodel::Middlebox;
 use record::Sample;
-use study::{End, Expected, Session};
+use study::{End, Expected, Session, StudyJob, stranger};
 use testbed::{Error, Way};
 
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
@@ -100,8 +99,7 @@ impl Bench {
                 capture: file,
                 fault: self.fault,
             };
-            end = CellRun { cell, job, session: RefCell::new(session), ahead: &mut ahead }
-                .run(&self.host)?;
+            end = CellRun { cell, job, session, ahead: &mut ahead }.run(&self.host)?;
             if end != End::Complete {
                 break;
             }
@@ -216,7 +214,7 @@ fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
 struct CellRun<'a, 's> {
     cell: &'a Cell,
     job: Job,
-    session: RefCell<&'a mut Session<'s>>,
+    session: &'a mut Session<'s>,
     ahead: &'a mut Ahead,
 }
 
@@ -227,59 +225,34 @@ impl CellRun<'_, '_> {
             let mode = batch.point.get("mode").map_or("", String::as_str);
             batch.repeats.iter().map(move |_| mode)
         });
-        let limit = limit(&job);
-        session.borrow_mut().progress(&step(cell, "preparing"), &ahead.time);
+        session.progress(&step(cell, "preparing"), &ahead.time);
         steps.next();
-        let failed = RefCell::new(None);
-        let take = |message| {
-            let mut session = session.borrow_mut();
-            match message {
-                Message::Sample(value) => {
-                    let taken = record(cell, value, &mut session, ahead);
-                    if let Err(problem) = taken {
-                        failed.borrow_mut().get_or_insert(problem);
-                    }
-                    let next = steps.next().unwrap_or("done");
-                    session.progress(&step(cell, next), &ahead.time);
-                }
-                Message::Event(what) => {
-                    let remedy = "give the machine less to do beside";
-                    session.watcher().warning(&what, Some(remedy));
-                }
-                _ => {}
-            }
+        let job = StudyJob::<Cells> {
+            host,
+            what: &step(cell, "cell"),
+            job: &job,
+            limit: limit(&job),
+            remedy: Some("give the machine less to do beside"),
         };
-        let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
-        let done = host.run_until::<Cells>(&step(cell, "cell"), &job, limit, &stop, take);
-        if let Some(problem) = failed.into_inner() {
-            return Err(problem);
-        }
-        match done {
-            Ok(()) => Ok(End::Complete),
-            // Asked again, it may have another reason, but no less.
-            Err(HostError::Stopped { .. }) => {
-                Ok(session.borrow().stop().unwrap_or(End::Interrupted))
-            }
-            Err(error) => Err(error.into()),
-        }
+        job.run(session, |session, sample, _| {
+            record(cell, &sample, session, ahead)?;
+            let next = steps.next().unwrap_or("done");
+            session.progress(&step(cell, next), &ahead.time);
+            Ok(())
+        })
     }
 }
 
 /// Records a sample that a job gave.
 fn record(
     cell: &Cell,
-    value: serde_json::Value,
+    sample: &Sample,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
 ) -> Result<(), Problem> {
-    let sample: Sample = serde_json::from_value(value)
-        .map_err(|error| Problem::new(Blame::Measurement, format!("no sample: {error}")))?;
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
-    let Some(point) = point else {
-        let what = format!("a sample of a point that is not of the cell: {}", sample.cell());
-        return Err(Problem::new(Blame::Measurement, what));
-    };
-    session.record(&sample)?;
+    let point = point.ok_or_else(|| stranger(sample))?;
+    session.record(sample)?;
     ahead.passed(cell, point);
     Ok(())
 }

@@ -1,14 +1,13 @@
 //! The measuring itself: cells in turn, each a job for who has the lab; every sample is recorded as it
 //! comes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fault::{Fault, Problem};
-use host::{Host, HostError, Message, Place, Registry};
+use fault::Problem;
+use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
-use study::{End, Expected, Session};
+use study::{End, Expected, Session, StudyJob, stranger};
 
 use crate::job::{Batch, HAR, Job, Loads};
 use crate::pages::PageName;
@@ -84,7 +83,7 @@ impl Plan {
                 seed: self.seed,
                 options: self.page_options.clone(),
             };
-            end = measure_cell(cell, job, &host, session, &mut ahead)?;
+            end = measure_cell(cell, &job, &host, session, &mut ahead)?;
             if end != End::Complete {
                 break;
             }
@@ -99,50 +98,19 @@ impl Plan {
 
 fn measure_cell(
     cell: &Cell,
-    job: Job,
+    job: &Job,
     host: &Host,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
 ) -> Result<End, Problem> {
     let step = step(cell);
     session.progress(&step, &ahead.time);
-    let session = RefCell::new(session);
-    let failed = RefCell::new(None);
-    let mut beside: Vec<(String, Vec<u8>)> = Vec::new();
-    let take = |message| {
-        let mut session = session.borrow_mut();
-        let taken = match message {
-            Message::Attachment(attachment) => {
-                beside.push((attachment.name, attachment.bytes));
-                Ok(())
-            }
-            Message::Sample(value) => {
-                record(cell, value, std::mem::take(&mut beside), &mut session).map(|point| {
-                    ahead.passed(cell, point);
-                    session.progress(&step, &ahead.time);
-                })
-            }
-            Message::Event(what) => {
-                session.watcher().warning(&what, None);
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        if let Err(problem) = taken {
-            failed.borrow_mut().get_or_insert(problem);
-        }
-    };
-    let limit = limit(&job);
-    let stop = || failed.borrow().is_some() || session.borrow().stop().is_some();
-    let done = host.run_until::<Loads>(&step, &job, limit, &stop, take);
-    if let Some(problem) = failed.into_inner() {
-        return Err(problem);
-    }
-    match done {
-        Ok(()) => Ok(End::Complete),
-        Err(HostError::Stopped { .. }) => Ok(session.borrow().stop().unwrap_or(End::Interrupted)),
-        Err(error) => Err(error.into()),
-    }
+    let job = StudyJob::<Loads> { host, what: &step, job, limit: limit(job), remedy: None };
+    job.run(session, |session, sample, files| {
+        record(cell, sample, files, session, ahead)?;
+        session.progress(&step, &ahead.time);
+        Ok(())
+    })
 }
 
 /// The bytes of pages.
@@ -221,25 +189,22 @@ fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
     batches
 }
 
-/// Records a sample that a job gave; its point.
-fn record<'c>(
-    cell: &'c Cell,
-    value: serde_json::Value,
-    beside: Vec<(String, Vec<u8>)>,
+/// Records a sample that a job gave.
+fn record(
+    cell: &Cell,
+    mut sample: Sample,
+    files: Vec<Attachment>,
     session: &mut Session<'_>,
-) -> Result<&'c Point, Problem> {
-    let mut sample: Sample = serde_json::from_value(value)
-        .map_err(|error| Problem::new(Fault::Measurement, format!("no sample: {error}")))?;
+    ahead: &mut Ahead,
+) -> Result<(), Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
-    let Some(point) = point else {
-        let what = format!("a sample of a point that is not of the cell: {}", sample.cell());
-        return Err(Problem::new(Fault::Measurement, what));
-    };
-    for (name, content) in beside.iter().filter(|(name, _)| name == HAR) {
-        session.attach(&mut sample, name, AttachmentKind::Har, content)?;
+    let point = point.ok_or_else(|| stranger(&sample))?;
+    for Attachment { name, bytes } in files.iter().filter(|file| file.name == HAR) {
+        session.attach(&mut sample, name, AttachmentKind::Har, bytes)?;
     }
     session.record(&sample)?;
-    Ok(point)
+    ahead.passed(cell, point);
+    Ok(())
 }
 
 /// The most that a job takes: every load waits for as long as it may.

@@ -52,10 +52,7 @@ impl Explain for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            Error::Lab(error) => {
-                let doctor = || "`wiretax doctor` says what is missing".into();
-                error.remedy().or_else(|| (error.fault() == Fault::Machine).then(doctor))
-            }
+            Error::Lab(error) => error.remedy(),
             Error::Web(error) => error.remedy(),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),

@@ -46,7 +46,6 @@ impl Explain for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let Error::Lab(error) = self else { return None };
-        let doctor = || "`wiretax doctor` says what is missing".into();
-        error.remedy().or_else(|| (error.fault() == Fault::Machine).then(doctor))
+        error.remedy()
     }
 }

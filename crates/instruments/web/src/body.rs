@@ -1,6 +1,11 @@
 //! Bodies: cut from one block that all share, so that a response of any size copies nothing.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use sha2::{Digest, Sha256};
 
 /// Bytes of the block that bodies repeat.
@@ -62,6 +67,51 @@ pub fn digest(len: u64) -> [u8; 32] {
         hash.update(body.next(BLOCK_LEN));
     }
     hash.finalize().into()
+}
+
+/// Who is told of each piece of a body that hyper took, and whether it was the last.
+pub(crate) trait Given {
+    /// So many bytes more were taken.
+    fn given(&mut self, bytes: usize, last: bool);
+}
+
+/// A body for hyper, in pieces of a bounded length.
+pub(crate) struct Pieces<G> {
+    body: Body,
+    longest: usize,
+    told: G,
+}
+
+impl<G: Given> Pieces<G> {
+    pub(crate) fn new(body: Body, longest: usize, told: G) -> Self {
+        Pieces { body, longest, told }
+    }
+}
+
+impl<G: Given + Unpin> http_body::Body for Pieces<G> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Pieces { body, longest, told } = &mut *self;
+        let piece = body.next(*longest);
+        if piece.is_empty() {
+            return Poll::Ready(None);
+        }
+        told.given(piece.len(), body.remaining() == 0);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.remaining() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.body.remaining())
+    }
 }
 
 #[cfg(test)]

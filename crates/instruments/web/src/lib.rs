@@ -53,6 +53,7 @@ mod site;
 mod socket;
 mod spdy;
 mod stream;
+mod task;
 
 pub use body::digest;
 pub use client::{

@@ -13,6 +13,7 @@
 
 mod axis;
 mod findings;
+mod job;
 mod options;
 mod plan_file;
 mod provenance;
@@ -23,6 +24,7 @@ mod threads;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use findings::{Findings, Subject};
+pub use job::{StudyJob, stranger};
 pub use options::{Options, quoted};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};

@@ -9,11 +9,11 @@ use conn::now;
 use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::timeout;
 use units::Time;
 
 use super::plan::Request;
+use crate::task::Task;
 use crate::{Failure, Protocol};
 
 /// Events that wait for the caller; with more, the exchange itself waits, and its windows shut.
@@ -59,7 +59,7 @@ pub struct Head {
 #[derive(Debug)]
 pub struct Exchange {
     events: mpsc::Receiver<Event>,
-    task: AbortHandle,
+    _task: Task,
     digest: Rc<RefCell<Option<[u8; 32]>>>,
     stalled: Rc<Cell<Duration>>,
 }
@@ -120,7 +120,7 @@ impl Exchange {
         };
         let stalled = Rc::clone(&sink.stalled);
         let (body, expected, digested) = (sink.clone(), request.expected, digest.clone());
-        let task = spawn_local(async move {
+        let task = Task::spawn(async move {
             let result = match timeout(limit, exchange(sink)).await {
                 Ok(result) => result,
                 Err(_) => Err(Failure::TimedOut { during: "the exchange", after: limit }),
@@ -145,7 +145,7 @@ impl Exchange {
             // Nobody may be there to hear it.
             let _ = sender.send(Event { at: now(), what }).await;
         });
-        Exchange { events, task: task.abort_handle(), digest, stalled }
+        Exchange { events, _task: task, digest, stalled }
     }
 
     /// The next event; `None` after the last.
@@ -193,12 +193,6 @@ impl Exchange {
         outcome.digest = self.digest();
         outcome.stalled = self.stalled.get();
         outcome
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

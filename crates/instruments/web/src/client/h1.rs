@@ -1,24 +1,21 @@
 //! HTTP/1.1 by hyper.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, spawn_local};
 
 use super::exchange::{Sink, What};
 use super::plan::Request;
 use super::state::{Ended, State};
-use crate::body::Body;
+use crate::body::{Body, Given, Pieces};
 use crate::stream::Stream;
+use crate::task::Task;
 use crate::{Failure, Protocol, Settings};
 
 /// Bytes of a request's body given to hyper at once.
@@ -28,15 +25,9 @@ const PIECE: usize = 16 * 1024;
 pub(super) struct Connection(Rc<Inner>);
 
 struct Inner {
-    sender: RefCell<Option<http1::SendRequest<Upload>>>,
+    sender: RefCell<Option<http1::SendRequest<Pieces<Rc<Progress>>>>>,
     protocol: Protocol,
-    driver: AbortHandle,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
+    _driver: Task,
 }
 
 /// Begins HTTP/1.1 on a stream.
@@ -52,14 +43,14 @@ pub(super) async fn connect(
     let handshake = builder.handshake(TokioIo::new(stream)).await;
     let (sender, connection) = handshake.map_err(|error| failed(&error))?;
     let state = Rc::clone(state);
-    let driver = spawn_local(async move {
+    let driver = Task::spawn(async move {
         state.end(match connection.await {
             Ok(()) => Ended::Closed,
             Err(error) => Ended::Failed(failed(&error)),
         });
     });
     let sender = RefCell::new(Some(sender));
-    Ok(Connection(Rc::new(Inner { sender, protocol, driver: driver.abort_handle() })))
+    Ok(Connection(Rc::new(Inner { sender, protocol, _driver: driver })))
 }
 
 impl Connection {
@@ -84,7 +75,7 @@ impl Connection {
 
     async fn run(
         &self,
-        sender: &mut http1::SendRequest<Upload>,
+        sender: &mut http1::SendRequest<Pieces<Rc<Progress>>>,
         request: &Request,
         sink: &Sink,
     ) -> Result<(), Failure> {
@@ -93,7 +84,7 @@ impl Connection {
         let (head, ()) = request.head(false)?.into_parts();
         sender.ready().await.map_err(failed)?;
         let progress = Rc::new(Progress::default());
-        let upload = Upload { body: Body::new(request.upload), progress: Rc::clone(&progress) };
+        let upload = Pieces::new(Body::new(request.upload), PIECE, Rc::clone(&progress));
         let mut response = pin!(sender.send_request(http::Request::from_parts(head, upload)));
         sink.say(What::Sent).await;
         let response = loop {
@@ -126,33 +117,9 @@ struct Progress {
     changed: Notify,
 }
 
-struct Upload {
-    body: Body,
-    progress: Rc<Progress>,
-}
-
-impl http_body::Body for Upload {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.body.next(PIECE);
-        if piece.is_empty() {
-            return Poll::Ready(None);
-        }
-        self.progress.sent.set(self.progress.sent.get() + piece.len() as u64);
-        self.progress.changed.notify_one();
-        Poll::Ready(Some(Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.remaining() == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.body.remaining())
+impl Given for Rc<Progress> {
+    fn given(&mut self, bytes: usize, _: bool) {
+        self.sent.set(self.sent.get() + bytes as u64);
+        self.changed.notify_one();
     }
 }

@@ -9,7 +9,6 @@ use ::h2::client::{Builder, ResponseFuture, SendRequest};
 use ::h2::{Reason, SendStream};
 use bytes::Bytes;
 use conn::now;
-use tokio::task::{AbortHandle, spawn_local};
 
 use super::exchange::{Sink, What};
 use super::plan::Request;
@@ -17,6 +16,7 @@ use super::state::{Ended, State};
 use crate::body::Body;
 use crate::socket::{Gauge, Socket};
 use crate::stream::Stream;
+use crate::task::Task;
 use crate::{Failure, Settings};
 
 /// Bytes of one DATA frame: with its header it fills a TLS record.
@@ -27,14 +27,8 @@ pub(super) struct Connection(Rc<Inner>);
 
 struct Inner {
     sender: RefCell<SendRequest<Bytes>>,
-    driver: AbortHandle,
+    _driver: Task,
     socket: Socket,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
 }
 
 /// Begins HTTP/2 on a stream: the preface and SETTINGS go out.
@@ -56,7 +50,7 @@ pub(super) async fn connect(
     let (sender, connection) =
         handshake.await.map_err(|error| Failure::from_h2(&error, "beginning HTTP/2"))?;
     let state = Rc::clone(state);
-    let driver = spawn_local(async move {
+    let driver = Task::spawn(async move {
         state.end(match connection.await {
             Ok(()) => Ended::Closed,
             Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
@@ -66,7 +60,7 @@ pub(super) async fn connect(
         });
     });
     let sender = RefCell::new(sender);
-    Ok(Connection(Rc::new(Inner { sender, driver: driver.abort_handle(), socket })))
+    Ok(Connection(Rc::new(Inner { sender, _driver: driver, socket })))
 }
 
 impl Connection {

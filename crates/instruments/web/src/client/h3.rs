@@ -14,12 +14,12 @@ use ::h3::quic;
 use bytes::{Buf, Bytes};
 use conn::{now, quic_tap};
 use quinn::crypto::rustls::QuicClientConfig;
-use tokio::task::{AbortHandle, spawn_local};
 
 use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
 use crate::body::Body;
+use crate::task::Task;
 use crate::{Failure, Protocol};
 
 /// Bytes of one DATA frame.
@@ -34,7 +34,7 @@ struct Inner {
     sender: RefCell<Sender>,
     quic: quinn::Connection,
     _endpoint: quinn::Endpoint,
-    driver: AbortHandle,
+    _driver: Task,
     idle: Duration,
 }
 
@@ -42,7 +42,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // RFC 9114 §8.1: H3_NO_ERROR. The endpoint's driver sends it when the task is next run.
         self.quic.close(quinn::VarInt::from_u32(0x100), b"");
-        self.driver.abort();
     }
 }
 
@@ -95,7 +94,7 @@ pub(super) async fn connect(
         tls,
     };
     let (state, watched) = (Rc::clone(state), quic.clone());
-    let task = spawn_local(async move {
+    let task = Task::spawn(async move {
         let error = poll_fn(|cx| driver.poll_close(cx)).await;
         state.end(if error.is_h3_no_error() {
             // GOAWAY comes first where the server stops in good order.
@@ -104,13 +103,8 @@ pub(super) async fn connect(
             Ended::Failed(failure(&error, &watched, idle, "asking"))
         });
     });
-    let inner = Inner {
-        sender: RefCell::new(sender),
-        quic,
-        _endpoint: endpoint,
-        driver: task.abort_handle(),
-        idle,
-    };
+    let inner =
+        Inner { sender: RefCell::new(sender), quic, _endpoint: endpoint, _driver: task, idle };
     Ok((Connection(Rc::new(inner)), facts))
 }
 

@@ -8,13 +8,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use ::spdy::{
-    CallError, Change, Event, GoAwayStatus, Headers, Priority, ResetReason, Role, RstStatus,
-    Session, SettingId, StreamId,
+    CallError, Event, GoAwayStatus, Headers, Priority, ResetReason, Role, RstStatus, Session,
+    SettingId, StreamId,
 };
 use bytes::Bytes;
 use conn::now;
 use http::response::Parts;
-use tokio::task::{AbortHandle, spawn_local};
 use units::Time;
 
 use super::exchange::{Sink, What};
@@ -22,8 +21,9 @@ use super::plan::Request;
 use super::state::{Ended, State};
 use crate::body::Body;
 use crate::socket::Socket;
-use crate::spdy::{Carrier, Progress, failure, head, room, session};
+use crate::spdy::{Carrier, Progress, failure, head, next_stall, room, session};
 use crate::stream::Stream;
+use crate::task::Task;
 use crate::{Failure, Protocol, Settings};
 
 const DURING: &str = "waiting for the response";
@@ -33,13 +33,7 @@ pub(super) struct Connection(Rc<Inner>);
 
 struct Inner {
     core: Rc<RefCell<Core>>,
-    driver: AbortHandle,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
+    _driver: Task,
 }
 
 /// What the connection's task and the exchanges share.
@@ -97,7 +91,7 @@ pub(super) fn connect(
     }));
     let (state, shared) = (Rc::clone(state), Rc::clone(&core));
     let mut carrier = Carrier::new(stream);
-    let driver = spawn_local(async move {
+    let driver = Task::spawn(async move {
         let ended = poll_fn(|cx| shared.borrow_mut().poll(cx, &mut carrier, &socket, &state)).await;
         let failure = match &ended {
             Ended::Failed(failure) => failure.clone(),
@@ -106,7 +100,7 @@ pub(super) fn connect(
         state.end(ended);
         shared.borrow_mut().fail(&failure);
     });
-    Ok(Connection(Rc::new(Inner { core, driver: driver.abort_handle() })))
+    Ok(Connection(Rc::new(Inner { core, _driver: driver })))
 }
 
 impl Connection {
@@ -412,12 +406,7 @@ impl Core {
     }
 
     fn take_changes(&mut self) {
-        while let Some(change) = self.session.poll_change() {
-            let (id, is_shut) = match change {
-                Change::StallBegan { stream, .. } => (stream, true),
-                Change::StallEnded { stream, .. } => (stream, false),
-                Change::SendWindow { .. } | Change::ReceiveWindow { .. } => continue,
-            };
+        while let Some((id, is_shut)) = next_stall(&mut self.session) {
             if let Some(asked) = self.asked.get_mut(&id) {
                 asked.is_shut = is_shut;
                 if !is_shut {

@@ -1,14 +1,12 @@
 //! HTTP/1.1 by hyper: one request at a time, the connection kept.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use super::link::{Link, Responding, hyper_failure, too_slow};
-use crate::body::Body;
+use crate::body::{Body, Given, Pieces};
 use crate::site::RequestHead;
 use crate::socket::Gauge;
 use crate::{Failure, Protocol};
@@ -63,7 +61,7 @@ async fn respond(
     protocol: Protocol,
     gauge: &Gauge,
     link: &Rc<Link>,
-) -> Result<Response<Outgoing>, Failure> {
+) -> Result<Response<Pieces<Outgoing>>, Failure> {
     let (parts, body) = request.into_parts();
     // The next request's head begins with the next byte.
     gauge.mark();
@@ -87,7 +85,7 @@ async fn respond(
     // hyper adds `date` itself.
     let head = answer.head(None);
     responding.answered(status, length);
-    Ok(head.map(|()| Outgoing { body: Body::new(length), responding: Some(responding) }))
+    Ok(head.map(|()| Pieces::new(Body::new(length), PIECE, Outgoing(Some(responding)))))
 }
 
 /// Reads the request's body and counts it.
@@ -107,39 +105,16 @@ async fn upload(mut body: Incoming, responding: &mut Responding) -> Result<(), F
     Ok(())
 }
 
-/// A response's body on its way. The request is over when its last piece is with hyper.
-struct Outgoing {
-    body: Body,
-    responding: Option<Responding>,
-}
+/// A response on its way: it is over when its last piece is with hyper.
+struct Outgoing(Option<Responding>);
 
-impl http_body::Body for Outgoing {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.body.next(PIECE);
-        if piece.is_empty() {
-            return Poll::Ready(None);
-        }
-        let last = self.body.remaining() == 0;
-        if let Some(responding) = &mut self.responding {
-            responding.gave(piece.len(), last);
+impl Given for Outgoing {
+    fn given(&mut self, bytes: usize, last: bool) {
+        if let Some(responding) = &mut self.0 {
+            responding.gave(bytes, last);
         }
         if last {
-            self.responding = None;
+            self.0 = None;
         }
-        Poll::Ready(Some(Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.remaining() == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.body.remaining())
     }
 }

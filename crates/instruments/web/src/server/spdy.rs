@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use ::spdy::{
-    Change, Event, GoAwayStatus, Headers, Priority, ResetReason, Role, RstStatus, Session,
-    SessionError, StreamId,
+    Event, GoAwayStatus, Headers, Priority, ResetReason, Role, RstStatus, Session, SessionError,
+    StreamId,
 };
 use conn::now;
 use http::Method;
@@ -26,7 +26,7 @@ use crate::body::Body;
 use crate::log::Finish;
 use crate::site::{Answer, RequestHead};
 use crate::socket::Gauge;
-use crate::spdy::{Carrier, Progress, failure, head, room, session};
+use crate::spdy::{Carrier, Progress, failure, head, next_stall, room, session};
 use crate::{Failure, Protocol};
 
 /// Serves one connection to its end.
@@ -238,12 +238,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
     }
 
     fn take_changes(&mut self) {
-        while let Some(change) = self.session.poll_change() {
-            let (id, is_shut) = match change {
-                Change::StallBegan { stream, .. } => (stream, true),
-                Change::StallEnded { stream, .. } => (stream, false),
-                Change::SendWindow { .. } | Change::ReceiveWindow { .. } => continue,
-            };
+        while let Some((id, is_shut)) = next_stall(&mut self.session) {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.is_shut = is_shut;
                 if !is_shut {

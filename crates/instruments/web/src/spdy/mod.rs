@@ -5,7 +5,7 @@ pub(crate) mod head;
 
 use fault::{Explain, Fault};
 
-use ::spdy::{Config, FlowControl, Role, Session, SessionError, Version};
+use ::spdy::{Change, Config, FlowControl, Role, Session, SessionError, StreamId, Version};
 
 pub(crate) use carrier::{Carrier, Progress};
 
@@ -32,6 +32,17 @@ pub(crate) fn session(
     let version = if protocol == Protocol::Spdy31 { Version::V3_1 } else { Version::V3 };
     let session = Session::new(role, version, config(settings));
     session.map_err(|error| failure(protocol, error))
+}
+
+/// The next stream that began to wait for a window, or no longer does: whether it is shut.
+pub(crate) fn next_stall(session: &mut Session) -> Option<(StreamId, bool)> {
+    loop {
+        match session.poll_change()? {
+            Change::StallBegan { stream, .. } => return Some((stream, true)),
+            Change::StallEnded { stream, .. } => return Some((stream, false)),
+            Change::SendWindow { .. } | Change::ReceiveWindow { .. } => {}
+        }
+    }
 }
 
 fn config(settings: &Settings) -> Config {
