@@ -8,9 +8,10 @@ set -euo pipefail
 
 what=${1:?usage: scripts/setup.sh run|test|drivers}
 
-# command:Debian package. The C compilers build OpenSSL and AWS-LC; Perl configures OpenSSL.
+# command:Debian package, or folder:package. The C compilers build OpenSSL and AWS-LC; Perl configures
+# OpenSSL; four drivers are built on the system's libraries.
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
-[ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind"
+[ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind /usr/include/botan-2:libbotan-2-dev /usr/include/mbedtls:libmbedtls-dev /usr/include/gnutls:libgnutls28-dev /usr/include/nss:libnss3-dev"
 [ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client gtlsclient:ngtcp2-client"
 
 # Programs of the administrator are not in every user's PATH.
@@ -18,7 +19,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 missing_commands() {
     for need in $needs; do
-        command -v "${need%%:*}" >/dev/null 2>&1 || printf '%s ' "${need##*:}"
+        command -v "${need%%:*}" >/dev/null 2>&1 || [ -d "${need%%:*}" ] || printf '%s ' "${need##*:}"
     done
 }
 

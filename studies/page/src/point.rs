@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use browser::{Before, Setting, Tcp, Windows};
+use browser::{Before, Carrier, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
-use web::Protocol;
+use web::{Embedding, Protocol};
 
 use crate::link::LinkName;
 use crate::pages::PageName;
@@ -35,6 +35,36 @@ named! {
         V13 = "1.3",
         /// TLS 1.2.
         V12 = "1.2",
+    }
+}
+
+named! {
+    /// Whose TCP carries it, and how TLS begins on it.
+    #[derive(Default)]
+    pub enum Handshake: "handshake" {
+        /// The kernel's TCP, then TLS.
+        #[default]
+        Kernel = "kernel",
+        /// Our TCP, then TLS: what SSLmTCP is held against.
+        UserTcp = "usertcp",
+        /// SSLmTCP as the document has it: TLS 1.2 with RSA key exchange, ready after two round trips.
+        Paper = "sslmtcp-paper",
+        /// SSLmTCP with TLS 1.3, ready after one round trip.
+        Tls13 = "sslmtcp-tls13",
+        /// The same with the first request in the SYN, where there is a ticket.
+        ZeroRtt = "sslmtcp-0rtt",
+    }
+}
+
+impl Handshake {
+    const fn carrier(self) -> Carrier {
+        match self {
+            Handshake::Kernel => Carrier::Kernel,
+            Handshake::UserTcp => Carrier::UserTcp(Embedding::None),
+            Handshake::Paper => Carrier::UserTcp(Embedding::Paper),
+            Handshake::Tls13 => Carrier::UserTcp(Embedding::Tls13),
+            Handshake::ZeroRtt => Carrier::UserTcp(Embedding::ZeroRtt),
+        }
     }
 }
 
@@ -71,6 +101,8 @@ pub struct Point {
     pub browser: Browser,
     /// The TLS version; HTTP/3 has 1.3.
     pub tls: Tls,
+    /// Whose TCP, and how TLS begins on it.
+    pub handshake: Handshake,
     /// Whose flow-control windows.
     pub windows: Windows,
     /// Another size for the windows of streams and connection.
@@ -101,6 +133,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
+        axis!("handshake", handshake, "kernel", "HANDSHAKES", "TCP and how TLS begins on it: kernel, usertcp (our TCP, then TLS), sslmtcp-paper, sslmtcp-tls13, sslmtcp-0rtt", unnamed "kernel"),
         axis!(
             "windows",
             windows,
@@ -142,30 +175,37 @@ impl Point {
             visit: Visit::First,
             browser: Browser::Chromium,
             tls: Tls::V13,
+            handshake: Handshake::Kernel,
             windows: Windows::Chromium,
             stream_window: Window(None),
             tcp_window: Window(None),
         }
     }
 
-    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, HTTP/1.1 no windows of its own.
+    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, an embedding brings its version, HTTP/1.1 has
+    /// no windows of its own.
     fn canonical(self) -> Point {
-        let tls = match self.protocol {
-            Protocol::Http3 | Protocol::Http1Clear => Tls::V13,
-            _ => self.tls,
+        let (tls, handshake) = match (self.protocol, self.handshake) {
+            (Protocol::Http3 | Protocol::Http1Clear, _) => (Tls::V13, Handshake::Kernel),
+            (_, Handshake::Paper) => (Tls::V12, Handshake::Paper),
+            (_, embedded @ (Handshake::Tls13 | Handshake::ZeroRtt)) => (Tls::V13, embedded),
+            (_, sequential) => (self.tls, sequential),
         };
         let tcp_window = if self.protocol.is_over_tcp() { self.tcp_window } else { Window(None) };
         let (windows, stream_window) = match self.protocol.is_multiplexed() {
             true => (self.windows, self.stream_window),
             false => (Windows::Chromium, Window(None)),
         };
-        Point { tls, tcp_window, windows, stream_window, ..self }
+        Point { tls, handshake, tcp_window, windows, stream_window, ..self }
     }
 
     fn impossible(&self) -> Option<&'static str> {
         let small = |window: Window, least| window.bytes().is_some_and(|bytes| bytes < least);
         if self.protocol == Protocol::Http2 && small(self.stream_window, 65_535) {
             return Some("HTTP/2's connection window is at least 65,535 bytes");
+        }
+        if self.handshake != Handshake::Kernel && self.tcp_window != Window(None) {
+            return Some("our TCP has no buffers to set");
         }
         (small(self.stream_window, 1024) || small(self.tcp_window, 2048))
             .then_some("such a window lets nothing through")
@@ -206,6 +246,7 @@ impl Point {
             protocol: self.protocol,
             versions: vec![version],
             settings,
+            carrier: self.handshake.carrier(),
             tcp: Tcp { buffer },
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),

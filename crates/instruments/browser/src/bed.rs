@@ -11,12 +11,16 @@ use page::{Loaded, Page};
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
 use units::{Bytes, Time};
-use web::{ConnectionRecord, Log, Server, ServerPlan, StreamRecord, TlsPlan};
+use web::{
+    ConnectionRecord, Embedding, Log, Server, ServerPlan, StreamRecord, TlsPlan, UserTcp,
+    UserTcpPlan,
+};
 
 use crate::drive::Browser;
 use crate::names::{NameServer, Resolver, Zone};
 use crate::setting::Setting;
 use crate::site::PageSite;
+use crate::user_tcp::UserTcps;
 use crate::{Error, names};
 
 /// Most hosts of a page that a lane has addresses for.
@@ -26,6 +30,8 @@ const MOST_HOSTS: usize = 250;
 const FIRST_PORT: u16 = 10_000;
 /// How many ports there are: what used one long ago is gone.
 const PORTS: u16 = 20_000;
+/// Bytes of early data that a server takes, where it takes any: a page's request many times over.
+const EARLY_DATA: u32 = 16 * 1024;
 /// How long names count: longer than a sample takes.
 const TTL: Duration = Duration::from_secs(3600);
 /// How long what is on its way when connections are closed may take to reach the server's log, beside
@@ -100,6 +106,8 @@ pub struct Lane {
     link: Link,
     /// Addresses of a page's hosts, at the server's end.
     hosts: Vec<Ipv4Addr>,
+    /// Our TCP, once it was asked for.
+    user_tcp: Option<UserTcps>,
     resolver: SocketAddr,
     zone: Zone,
     site: PageSite,
@@ -158,6 +166,7 @@ impl Lane {
             server,
             link,
             hosts: own,
+            user_tcp: None,
             resolver,
             zone,
             site,
@@ -188,13 +197,21 @@ impl Lane {
         if let Some(before) = self.serving.take() {
             before.end()?;
         }
+        let embedding = setting.embedding();
+        if embedding.is_some() && self.user_tcp.is_none() {
+            let nodes = [&self.client, &self.server];
+            self.user_tcp = Some(UserTcps::open(nodes, &self.link, &self.hosts)?);
+        }
+        let user_tcp = self.user_tcp.as_ref().filter(|_| embedding.is_some());
+        let hosts = user_tcp.map_or(&self.hosts, |user| &user.hosts);
         let zone: Vec<(String, Ipv4Addr)> =
-            names.iter().cloned().zip(self.hosts.iter().copied()).collect();
+            names.iter().cloned().zip(hosts.iter().copied()).collect();
         self.zone.set(&zone, TTL).map_err(Error::HostName)?;
         self.site.serve(page);
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
-        let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
+        let key = if setting.is_papers() { KeyType::Rsa2048 } else { KeyType::EcdsaP256 };
+        let identity = Arc::new(Identity::generate(key, 1, &certified)?);
         let port = FIRST_PORT + self.served;
         self.served = (self.served + 1) % PORTS;
         let plan = self.plan(setting, &identity, port);
@@ -225,10 +242,20 @@ impl Lane {
             plan.clear = vec![any];
             return plan;
         }
-        let mut config = tls::ServerConfig::new(Library::Rustls, Arc::clone(identity));
+        let mut config = tls::ServerConfig::new(setting.library(), Arc::clone(identity));
         config.versions = setting.tls_versions();
+        config.key_exchange = setting.key_exchange();
+        if setting.embedding() == Some(Embedding::ZeroRtt) {
+            config.max_early_data = EARLY_DATA;
+        }
         let protocols = vec![setting.protocol];
-        plan.tls = Some(TlsPlan { addresses: vec![any], config, protocols });
+        let user_tcp = self.user_tcp.as_ref().filter(|_| setting.embedding().is_some());
+        let user_tcp = user_tcp.map(|user| {
+            let addresses = user.hosts.iter().map(|host| SocketAddr::from((*host, port)));
+            UserTcpPlan { stack: user.server.clone(), addresses: addresses.collect() }
+        });
+        let addresses = if user_tcp.is_some() { Vec::new() } else { vec![any] };
+        plan.tls = Some(TlsPlan { addresses, config, protocols, user_tcp });
         plan
     }
 
@@ -250,13 +277,21 @@ impl Lane {
         let name = page.hosts().first().cloned().unwrap_or_default();
         let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
         config.versions = setting.tls_versions();
-        let client = web::Client::new(&config)?;
+        let client = web::Client::new(&config)?.with_user_tcp_tls(tls::ClientConfig {
+            library: setting.library(),
+            key_exchange: setting.key_exchange(),
+            ..config
+        });
+        let user_tcp = self.user_tcp.as_ref().zip(setting.embedding());
+        let user_tcp =
+            user_tcp.map(|(user, embedding)| UserTcp { stack: user.client.clone(), embedding });
         let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
         let port = serving.port;
         let (link, server) = (self.link.clone(), self.server.clone());
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
-            let mut browser = Browser::new(client, resolver, port, setting);
+            let browser = Browser::new(client, resolver, port, setting);
+            let mut browser = browser.with_user_tcp(user_tcp);
             let sides = Sides { link, server, log };
             let mut all = Vec::with_capacity(visits.len());
             for before in visits {

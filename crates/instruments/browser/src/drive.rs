@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use units::Time;
 use web::{
     ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, Request, Tickets,
-    What,
+    UserTcp, What,
 };
 
 use crate::names::Resolver;
@@ -59,6 +59,7 @@ pub struct Browser {
     client: web::Client,
     resolver: Resolver,
     port: u16,
+    user_tcp: Option<UserTcp>,
     setting: Setting,
     tickets: Tickets,
     memory: Memory,
@@ -74,12 +75,19 @@ impl Browser {
             client,
             resolver,
             port,
+            user_tcp: None,
             tickets: Tickets::new(TICKET_HOSTS),
             memory: Memory::new(&setting.policy),
             setting,
             open: Open::default(),
             questions: 0,
         }
+    }
+
+    /// Connects by our TCP, where a protocol is over TCP and TLS.
+    #[must_use]
+    pub fn with_user_tcp(self, user_tcp: Option<UserTcp>) -> Browser {
+        Browser { user_tcp, ..self }
     }
 
     /// Forgets everything: the next load is a first visit.
@@ -143,6 +151,7 @@ impl Browser {
             tickets: self.setting.policy.tickets.then(|| self.tickets.clone()),
             settings: self.setting.settings,
             tcp: self.setting.tcp.settings(),
+            user_tcp: self.user_tcp.clone(),
             timeouts: ClientTimeouts {
                 connect: self.setting.timeout,
                 exchange: self.setting.timeout,

@@ -19,6 +19,14 @@ pub enum Error {
     /// The server or the client cannot be set up so.
     #[error(transparent)]
     Web(#[from] web::Failure),
+    /// Our own TCP could not be had on a node.
+    #[error("our TCP could not be opened on node {node}: {source}")]
+    UserTcp {
+        /// The node.
+        node: String,
+        /// What went wrong.
+        source: tcpio::Error,
+    },
     /// The name server or the resolver has no socket.
     #[error("names: {call} failed: {source}")]
     Names {
@@ -45,7 +53,7 @@ impl Explain for Error {
         match self {
             Error::Lab(error) => error.fault(),
             Error::Web(error) => error.fault(),
-            Error::Tls(_) | Error::Names { .. } => Fault::Measurement,
+            Error::Tls(_) | Error::UserTcp { .. } | Error::Names { .. } => Fault::Measurement,
             Error::TooManyHosts { .. } | Error::HostName(_) => Fault::Caller,
         }
     }
@@ -56,7 +64,7 @@ impl Explain for Error {
             Error::Web(error) => error.remedy(),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),
-            Error::Tls(_) | Error::Names { .. } => None,
+            Error::Tls(_) | Error::UserTcp { .. } | Error::Names { .. } => None,
         }
     }
 }

@@ -13,9 +13,10 @@ mod error;
 pub mod names;
 mod setting;
 mod site;
+mod user_tcp;
 
 pub use bed::{Bed, Before, Lane, Seen};
 pub use drive::Browser;
 pub use error::Error;
-pub use setting::{Setting, Tcp, Windows};
+pub use setting::{Carrier, Setting, Tcp, Windows};
 pub use site::PageSite;

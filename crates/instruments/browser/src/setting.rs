@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use page::Policy;
 use serde::{Deserialize, Serialize};
-use web::{Protocol, Settings, TcpSettings};
+use tls::{KeyExchange, Library};
+use web::{Embedding, Protocol, Settings, TcpSettings};
 
 units::named! {
     /// Which flow-control windows both sides announce, by whose product has them.
@@ -49,7 +50,9 @@ pub struct Setting {
     pub versions: Vec<tls::Version>,
     /// Flow-control windows of both sides.
     pub settings: Settings,
-    /// TCP's options of both sides.
+    /// Whose TCP carries it, where TCP does.
+    pub carrier: Carrier,
+    /// TCP's options of both sides, the kernel's.
     pub tcp: Tcp,
     /// What the browser decides by.
     pub policy: Policy,
@@ -58,11 +61,52 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// What of the TLS handshake rides in TCP's, over our TCP: HTTP/3 and clear text have none.
+    pub(crate) fn embedding(&self) -> Option<Embedding> {
+        let is_over_tls = !matches!(self.protocol, Protocol::Http3 | Protocol::Http1Clear);
+        self.carrier.embedding().filter(|_| is_over_tls)
+    }
+
+    /// Whether both sides make the handshake of the SSLmTCP document.
+    pub(crate) fn is_papers(&self) -> bool {
+        self.embedding() == Some(Embedding::Paper)
+    }
+
+    pub(crate) fn library(&self) -> Library {
+        if self.is_papers() { Library::OpenSsl } else { Library::Rustls }
+    }
+
+    pub(crate) fn key_exchange(&self) -> KeyExchange {
+        if self.is_papers() { KeyExchange::Rsa } else { KeyExchange::Ecdhe }
+    }
+
     /// The TLS versions that both sides are set to.
     pub(crate) fn tls_versions(&self) -> Vec<tls::Version> {
         match self.protocol {
             Protocol::Http3 => vec![tls::Version::Tls13],
+            _ if self.is_papers() => vec![tls::Version::Tls12],
             _ => self.versions.clone(),
+        }
+    }
+}
+
+/// Whose TCP carries a page, both sides alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// The kernel's.
+    #[default]
+    Kernel,
+    /// Ours, whose handshake carries so much of that of TLS. [`Embedding::Paper`] brings TLS 1.2 with RSA key
+    /// exchange, which only OpenSSL has.
+    UserTcp(Embedding),
+}
+
+impl Carrier {
+    /// The embedding, over our TCP.
+    pub(crate) fn embedding(self) -> Option<Embedding> {
+        match self {
+            Carrier::Kernel => None,
+            Carrier::UserTcp(embedding) => Some(embedding),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use browser::{Bed, Before, Seen, Setting, Tcp, Windows};
+use browser::{Bed, Before, Carrier, Seen, Setting, Tcp, Windows};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 use linkmodel::Path;
 use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Page, Policy, Share};
 use units::{Bytes, Delay};
-use web::Protocol;
+use web::{Embedding, Protocol};
 
 /// The round trip of the tests' links.
 const RTT: Duration = Duration::from_millis(40);
@@ -20,6 +20,7 @@ fn setting(protocol: Protocol) -> Setting {
         protocol,
         versions: vec![tls::Version::Tls13],
         settings: Windows::Chromium.settings(protocol),
+        carrier: Carrier::Kernel,
         tcp: Tcp::default(),
         policy: Policy::of(Browser::Chromium),
         timeout: Duration::from_secs(20),
@@ -45,12 +46,16 @@ fn page() -> TestResult<Page> {
 }
 
 fn visits(protocol: Protocol, visits: Vec<Before>) -> TestResult<Vec<Seen>> {
-    let (page, setting) = (page()?, setting(protocol));
+    visits_with(&setting(protocol), visits)
+}
+
+fn visits_with(setting: &Setting, visits: Vec<Before>) -> TestResult<Vec<Seen>> {
+    let page = page()?;
     let mut bed = Bed::new(sleeping(7), 1, page.hosts().len())?;
     let lane = bed.lanes().first_mut().ok_or("no lane")?;
-    lane.serve(&page, &setting)?;
+    lane.serve(&page, setting)?;
     lane.set_path(&Path::symmetric(RTT.into()))?;
-    Ok(lane.visit(&page, &setting, visits, Arc::new(AtomicBool::new(false)))?.join()??)
+    Ok(lane.visit(&page, setting, visits, Arc::new(AtomicBool::new(false)))?.join()??)
 }
 
 /// Every protocol loads the page: the first visit whole, the second with what was kept.
@@ -104,6 +109,53 @@ fn round_trips_are_paid() -> TestResult {
     Ok(())
 }
 
+/// Over our TCP every protocol loads the page too; its SYNs carry what the embedding says, and a second
+/// visit's first requests.
+fn our_tcp_carries_tls_in_its_handshake() -> TestResult {
+    // TLS 1.2 is abbreviated on the second visit: its two flights ride in the SYN and the SYN+ACK.
+    let round_trips = [
+        (Embedding::None, 3, 3),
+        (Embedding::Paper, 3, 2),
+        (Embedding::Tls13, 2, 2),
+        (Embedding::ZeroRtt, 2, 1),
+    ];
+    for (embedding, first_visit, second_visit) in round_trips {
+        for protocol in [Protocol::Http1, Protocol::Spdy31, Protocol::Http2] {
+            let what = format!("{protocol}, {embedding}");
+            let carrier = Carrier::UserTcp(embedding);
+            let setting = Setting { carrier, ..setting(protocol) };
+            let seen = visits_with(&setting, vec![Before::Forget, Before::Close])?;
+            let [first, second] = seen.as_slice() else { return Err("not two".into()) };
+            for (seen, round_trips) in [(first, first_visit + 1), (second, second_visit)] {
+                assert!(seen.loaded.is_complete(), "{what}: {:?}", seen.loaded.objects);
+                let byte = seen.loaded.first_byte().ok_or("no byte")?.duration();
+                assert!(byte >= RTT * round_trips, "{what}: {byte:?}");
+                assert_eq!(seen.connections.len(), seen.loaded.connections_opened(), "{what}");
+            }
+            let rode = |seen: &Seen| {
+                let tcp =
+                    |c: &web::ConnectionRecord| c.tcp.as_ref().map(|i| i.syn_data_acknowledged);
+                seen.connections.iter().all(|c| tcp(c) == Some(embedding != Embedding::None))
+            };
+            assert!(rode(first) && rode(second), "{what}: {:?}", first.connections);
+            let tls = |seen: &Seen| seen.connections.iter().filter_map(|c| c.tls.clone()).collect();
+            let (before, after): (Vec<tls::Facts>, Vec<tls::Facts>) = (tls(first), tls(second));
+            assert!(after.iter().all(|facts| facts.resumed), "{what}: {after:?}");
+            let early = |facts: &tls::Facts| facts.early_data == tls::EarlyData::Accepted;
+            assert!(!before.iter().any(|facts| early(facts) && !facts.resumed), "{what}");
+            let is_early = embedding == Embedding::ZeroRtt;
+            assert!(after.iter().all(|facts| early(facts) == is_early), "{what}: {after:?}");
+            let versions: Vec<_> = after.iter().filter_map(|facts| facts.version).collect();
+            let expected = match embedding {
+                Embedding::Paper => tls::Version::Tls12,
+                _ => tls::Version::Tls13,
+            };
+            assert!(versions.iter().all(|version| *version == expected), "{what}: {versions:?}");
+        }
+    }
+    Ok(())
+}
+
 /// A load that is to end ends, and what did not come has failed.
 fn a_load_that_takes_too_long_ends() -> TestResult {
     let (page, mut setting) = (page()?, setting(Protocol::Http2));
@@ -147,6 +199,7 @@ fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
         Test::inside("round_trips_are_paid", round_trips_are_paid),
+        Test::inside("our_tcp_carries_tls_in_its_handshake", our_tcp_carries_tls_in_its_handshake),
         Test::inside("servers_follow_each_other", servers_follow_each_other),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])

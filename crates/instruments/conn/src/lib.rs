@@ -25,6 +25,7 @@ mod timeline;
 pub mod untrusted;
 
 pub use self::quic::{QuicInfo, tap as quic_tap};
+pub use self::sslmtcp::facts as user_tcp;
 pub use self::tcp::{FastOpen, FastOpenFailure, SynData, TcpInfo};
 pub use cpu::{CpuScope, Metered};
 pub use failure::Failure;

@@ -79,6 +79,7 @@ fn serve(
         addresses: vec![([127, 0, 0, 1], 0).into()],
         config: ServerConfig::new(Library::Rustls, identity),
         protocols: task.protocols.clone(),
+        user_tcp: None,
     });
     plan.settings.max_concurrent_streams = u32::try_from(task.at_once)?.max(100);
     plan.log_capacity = 0;

@@ -33,7 +33,7 @@ fn plan(arguments: &[String]) -> Result<ServerPlan, String> {
     };
     let protocols = vec![Protocol::Http2, Protocol::Http1, Protocol::Http3];
     Ok(ServerPlan {
-        tls: Some(TlsPlan { addresses: vec![parse(address)?], config, protocols }),
+        tls: Some(TlsPlan { addresses: vec![parse(address)?], config, protocols, user_tcp: None }),
         clear: clear.iter().map(parse).collect::<Result<_, _>>()?,
         log_capacity: 0,
         ..ServerPlan::new(Arc::new(site))

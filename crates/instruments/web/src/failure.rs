@@ -102,6 +102,9 @@ impl Failure {
         if let Some(error) = inner {
             return conn::Failure::Tls(tls::direct::error(error.clone())).into();
         }
+        if error.get_ref().is_some_and(|inner| inner.is::<sslmtcp::Error>()) {
+            return conn::user_tcp::io(during, error).into();
+        }
         if error.kind() == io::ErrorKind::UnexpectedEof {
             return Failure::Broken { during, detail: "the peer closed it".to_owned() };
         }

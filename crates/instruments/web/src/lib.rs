@@ -21,6 +21,11 @@
 //! A threshold that a library cannot keep is an error ([`Settings::check`]). HTTP/1.1 has no windows of
 //! its own, TCP's alone.
 //!
+//! # TCP
+//! HTTP/1.1, SPDY and HTTP/2 run over the kernel's TCP, or over ours ([`UserTcp`]), whose handshake carries that
+//! of TLS as SSLmTCP has it. What TCP_INFO would say is known in part there: no congestion window, no time
+//! in which the peer's window was shut.
+//!
 //! # Limits
 //! - h3 0.0.8 holds a request's HEADERS frame until it is whole, and looks at its size only then: what one
 //!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1, HTTP/2
@@ -54,6 +59,7 @@ mod socket;
 mod spdy;
 mod stream;
 mod task;
+mod user_tcp;
 
 pub use body::digest;
 pub use client::{
@@ -66,7 +72,9 @@ pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRe
 pub use priority::Priority;
 pub use protocol::Protocol;
 pub use quic::QuicSettings;
-pub use server::{Server, ServerPlan, ServerTimeouts, TlsPlan};
+pub use server::{Server, ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
 pub use settings::{Settings, WindowUpdate};
 pub use site::{Answer, RequestHead, Site};
 pub use socket::TcpSettings;
+pub use sslmtcp::Embedding;
+pub use user_tcp::UserTcp;

@@ -1,4 +1,5 @@
-//! A TCP stream that several owners look at: the protocol moves bytes, the log reads TCP_INFO.
+//! A TCP stream that several owners look at: the protocol moves bytes, the log reads TCP_INFO. Ours brings
+//! TLS, and its bytes are plaintext.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -16,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::Failure;
+use crate::user_tcp::UserStream;
 
 /// Options of a TCP socket. The congestion window at the start is the route's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,10 +71,27 @@ pub(crate) struct Socket(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    stream: RefCell<TcpStream>,
+    stream: RefCell<Carrier>,
     local: SocketAddr,
     peer: SocketAddr,
     gauge: Gauge,
+}
+
+/// Whose TCP it is.
+#[derive(Debug)]
+enum Carrier {
+    Kernel(TcpStream),
+    Ours(UserStream),
+}
+
+/// Calls the same method of whichever TCP it is.
+macro_rules! each {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match &mut *$self.0.stream.borrow_mut() {
+            Carrier::Kernel($stream) => $call,
+            Carrier::Ours($stream) => $call,
+        }
+    };
 }
 
 /// What passed through a stream.
@@ -137,8 +156,17 @@ impl Gauge {
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         let (local, peer) = (stream.local_addr()?, stream.peer_addr()?);
-        let stream = RefCell::new(stream);
-        Ok(Socket(Rc::new(Inner { stream, local, peer, gauge: Gauge::default() })))
+        Ok(Self::of(Carrier::Kernel(stream), local, peer))
+    }
+
+    pub(crate) fn of_user_tcp(stream: UserStream) -> Self {
+        let (local, peer) = (stream.local(), stream.peer());
+        Self::of(Carrier::Ours(stream), local, peer)
+    }
+
+    fn of(carrier: Carrier, local: SocketAddr, peer: SocketAddr) -> Self {
+        let stream = RefCell::new(carrier);
+        Socket(Rc::new(Inner { stream, local, peer, gauge: Gauge::default() }))
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
@@ -155,7 +183,18 @@ impl Socket {
 
     /// TCP_INFO now.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
-        TcpInfo::of(self.0.stream.borrow().as_fd()).ok()
+        match &*self.0.stream.borrow() {
+            Carrier::Kernel(stream) => TcpInfo::of(stream.as_fd()).ok(),
+            Carrier::Ours(stream) => stream.info(),
+        }
+    }
+
+    /// What SSLmTCP says, on a connection of our TCP.
+    pub(crate) fn report(&self) -> Option<sslmtcp::Report> {
+        match &*self.0.stream.borrow() {
+            Carrier::Kernel(_) => None,
+            Carrier::Ours(stream) => stream.report(),
+        }
     }
 }
 
@@ -166,7 +205,7 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_read(cx, buf);
+        let polled = each!(self, stream => Pin::new(stream).poll_read(cx, buf));
         self.0.gauge.count_read(buf.filled().len() - before);
         polled
     }
@@ -178,7 +217,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_write(cx, bytes);
+        let polled = each!(self, stream => Pin::new(stream).poll_write(cx, bytes));
         self.0.gauge.count_written(&polled);
         polled
     }
@@ -188,7 +227,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut *self.0.stream.borrow_mut()).poll_write_vectored(cx, slices);
+        let polled = each!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices));
         self.0.gauge.count_written(&polled);
         polled
     }
@@ -198,10 +237,10 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.stream.borrow_mut()).poll_flush(cx)
+        each!(self, stream => Pin::new(stream).poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.stream.borrow_mut()).poll_shutdown(cx)
+        each!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }

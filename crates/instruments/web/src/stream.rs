@@ -11,6 +11,7 @@ use crate::socket::Socket;
 
 /// What a protocol over TCP runs on.
 pub(crate) enum Stream {
+    /// In clear, or in TLS that the socket brings.
     Clear(Socket),
     Client(Box<client::TlsStream<Socket>>),
     Server(Box<server::TlsStream<Socket>>),

@@ -67,7 +67,7 @@ fn of_a_connection(protocol: Protocol) -> (u64, u64) {
             let site = |_: &RequestHead<'_>| Answer::new(1000);
             let mut plan = ServerPlan::new(Arc::new(site));
             plan.clear.clone_from(&addresses);
-            plan.tls = Some(TlsPlan { addresses, config, protocols });
+            plan.tls = Some(TlsPlan { addresses, config, protocols, user_tcp: None });
             plan.log_capacity = 0;
             let server = Server::start(plan).unwrap();
             let addresses = (server.addresses()[0], server.clear_addresses()[0]);

@@ -7,7 +7,8 @@ use crate::Failure;
 use crate::tcp::{SynData, TcpInfo};
 
 /// What TCP_INFO would say. What our TCP does not count is zero or `None`.
-pub(super) fn tcp_info(info: &tcp::Info) -> TcpInfo {
+#[must_use]
+pub fn tcp_info(info: &tcp::Info) -> TcpInfo {
     TcpInfo {
         // Our TCP does not say these.
         congestion_window: 0,
@@ -44,7 +45,8 @@ pub(super) fn syn_data(info: &tcp::Info) -> SynData {
 }
 
 /// A failure of SSLmTCP.
-pub(super) fn failure(error: sslmtcp::Error) -> Failure {
+#[must_use]
+pub fn failure(error: sslmtcp::Error) -> Failure {
     match error {
         sslmtcp::Error::Tls(error) => Failure::Tls(error),
         sslmtcp::Error::TimedOut { after } => Failure::TimedOut { after, timeline: Box::default() },
@@ -55,7 +57,8 @@ pub(super) fn failure(error: sslmtcp::Error) -> Failure {
 }
 
 /// A failure of a read or write.
-pub(super) fn io(during: &'static str, error: &io::Error) -> Failure {
+#[must_use]
+pub fn io(during: &'static str, error: &io::Error) -> Failure {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<sslmtcp::Error>());
     match inner {
         Some(inner) => failure(inner.clone()),

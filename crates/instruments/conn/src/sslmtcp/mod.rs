@@ -2,7 +2,7 @@
 //! same steps, outcomes and logs as over the kernel's.
 
 mod client;
-mod facts;
+pub mod facts;
 mod server;
 
 pub(crate) use client::connect;

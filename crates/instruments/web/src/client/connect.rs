@@ -15,10 +15,10 @@ use tokio_rustls::TlsConnector;
 use super::exchange::Exchange;
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
-use super::{h1, h2, h3, spdy};
+use super::{h1, h2, h3, spdy, user_tcp};
 use crate::socket::Socket;
 use crate::stream::Stream;
-use crate::{Failure, Protocol};
+use crate::{Failure, Protocol, UserTcp};
 
 /// What all connections of a browser share: roots, versions, groups. Tickets are resumed only by the
 /// client that they came to. Cheap to clone.
@@ -26,6 +26,7 @@ use crate::{Failure, Protocol};
 pub struct Client {
     tcp: Arc<rustls::ClientConfig>,
     quic: Option<Arc<rustls::ClientConfig>>,
+    user_tcp: user_tcp::Clients,
 }
 
 impl fmt::Debug for Client {
@@ -57,6 +58,7 @@ impl Client {
     /// # Errors
     /// [`Failure::Transport`]: the configuration cannot work.
     pub fn new(config: &tls::ClientConfig) -> Result<Client, Failure> {
+        let user_tcp = user_tcp::Clients::new(config.clone());
         let config = tls::ClientConfig { early_data: false, alpn: Vec::new(), ..config.clone() };
         let tcp = tls::direct::client_config(&config).map_err(conn::Failure::from)?;
         let quic = match config.versions.contains(&tls::Version::Tls13) {
@@ -67,7 +69,13 @@ impl Client {
                 Some(tls::direct::client_config(&config).map_err(conn::Failure::from)?)
             }
         };
-        Ok(Client { tcp: Arc::new(tcp), quic: quic.map(Arc::new) })
+        Ok(Client { tcp: Arc::new(tcp), quic: quic.map(Arc::new), user_tcp })
+    }
+
+    /// Another configuration for connections over our TCP, whose TLS may be that of either library.
+    #[must_use]
+    pub fn with_user_tcp_tls(self, config: tls::ClientConfig) -> Client {
+        Client { user_tcp: user_tcp::Clients::new(config), ..self }
     }
 
     /// Makes a connection. Tasks of the current [`tokio::task::LocalSet`] carry it.
@@ -81,7 +89,10 @@ impl Client {
         let connecting = async {
             match plan.protocols.first() {
                 Some(Protocol::Http3) => self.connect_quic(plan).await,
-                _ => self.connect_tcp(plan).await,
+                _ => match &plan.user_tcp {
+                    Some(user) => self.connect_user_tcp(plan, user).await,
+                    None => self.connect_tcp(plan).await,
+                },
             }
         };
         match timeout(after, connecting).await {
@@ -118,20 +129,16 @@ impl Client {
         } else {
             self.secure(socket.clone(), plan, &mut facts).await?
         };
-        let state = Rc::new(State::default());
-        let kind = match facts.protocol {
-            Protocol::Http2 => {
-                let gauge = socket.clone();
-                Kind::Http2(h2::connect(stream, gauge, &plan.settings, &state).await?)
-            }
-            protocol @ (Protocol::Spdy3 | Protocol::Spdy31) => {
-                let gauge = socket.clone();
-                Kind::Spdy(spdy::connect(stream, gauge, protocol, &plan.settings, &state)?)
-            }
-            protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
-        };
-        facts.ready = now();
-        Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange })
+        begin(stream, &socket, facts, plan).await
+    }
+
+    async fn connect_user_tcp(
+        &self,
+        plan: &ConnectPlan,
+        user: &UserTcp,
+    ) -> Result<Connection, Failure> {
+        let (socket, facts) = self.user_tcp.connect(plan, user).await?;
+        begin(Stream::Clear(socket.clone()), &socket, facts, plan).await
     }
 
     /// The handshake of TLS.
@@ -179,6 +186,29 @@ impl Client {
         let limit = plan.timeouts.exchange;
         Ok(Connection { facts, kind: Kind::Http3(connection), state, limit })
     }
+}
+
+/// Begins HTTP or SPDY on a stream.
+async fn begin(
+    stream: Stream,
+    socket: &Socket,
+    mut facts: Facts,
+    plan: &ConnectPlan,
+) -> Result<Connection, Failure> {
+    let state = Rc::new(State::default());
+    let kind = match facts.protocol {
+        Protocol::Http2 => {
+            let gauge = socket.clone();
+            Kind::Http2(h2::connect(stream, gauge, &plan.settings, &state).await?)
+        }
+        protocol @ (Protocol::Spdy3 | Protocol::Spdy31) => {
+            let gauge = socket.clone();
+            Kind::Spdy(spdy::connect(stream, gauge, protocol, &plan.settings, &state)?)
+        }
+        protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
+    };
+    facts.ready = now();
+    Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange })
 }
 
 fn server_name(plan: &ConnectPlan) -> Result<ServerName<'static>, Failure> {

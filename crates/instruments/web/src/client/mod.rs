@@ -8,8 +8,10 @@ mod h3;
 mod plan;
 mod spdy;
 mod state;
+mod user_tcp;
 
 pub use connect::{Client, Connection};
 pub use exchange::{Event, Exchange, Head, Outcome, What};
+pub(crate) use plan::TicketsOf;
 pub use plan::{ClientTimeouts, ConnectPlan, Request, Tickets};
 pub use state::{Ended, Facts};

@@ -1,22 +1,33 @@
 //! What a client is told.
 
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore};
 
-use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings};
+use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp};
+
+/// Tickets kept per host.
+const TICKETS_PER_HOST: usize = 8;
 
 /// The sessions that a browser remembers between connections and loads, for all hosts. Clones share them.
-/// Those of QUIC are apart, as they are in browsers. Up to eight TLS 1.3 tickets per host are kept, and
+/// Those of QUIC are apart, as they are in browsers, and those of our own TCP. Up to eight TLS 1.3 tickets per host are kept, and
 /// each is used once.
 #[derive(Clone)]
 pub struct Tickets {
     pub(super) tcp: Arc<dyn ClientSessionStore>,
     pub(super) quic: Arc<dyn ClientSessionStore>,
+    user_tcp: Arc<Mutex<UserTickets>>,
+}
+
+/// Tickets of our TCP by host, the newest last.
+struct UserTickets {
+    most_hosts: usize,
+    of: HashMap<String, VecDeque<tls::Ticket>>,
 }
 
 impl Tickets {
@@ -24,8 +35,47 @@ impl Tickets {
     /// would not be offered them.
     #[must_use]
     pub fn new(hosts: usize) -> Self {
-        let cache = || Arc::new(ClientSessionMemoryCache::new(hosts.saturating_mul(8)));
-        Tickets { tcp: cache(), quic: cache() }
+        let sessions = hosts.saturating_mul(TICKETS_PER_HOST);
+        let cache = || Arc::new(ClientSessionMemoryCache::new(sessions));
+        let user_tcp = UserTickets { most_hosts: hosts, of: HashMap::new() };
+        Tickets { tcp: cache(), quic: cache(), user_tcp: Arc::new(Mutex::new(user_tcp)) }
+    }
+
+    /// Those of a host, for connections of our TCP.
+    pub(super) fn of(&self, host: &str) -> TicketsOf {
+        TicketsOf { tickets: Arc::clone(&self.user_tcp), host: host.to_owned() }
+    }
+}
+
+/// A host's tickets for connections of our TCP.
+#[derive(Clone)]
+pub(crate) struct TicketsOf {
+    tickets: Arc<Mutex<UserTickets>>,
+    host: String,
+}
+
+impl TicketsOf {
+    /// The newest. One of TLS 1.3 is for one use (RFC 8446 §C.4), one of TLS 1.2 stays.
+    pub(crate) fn take(&self) -> Option<tls::Ticket> {
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = tickets.of.get_mut(&self.host)?;
+        match kept.back() {
+            Some(ticket) if ticket.version() == tls::Version::Tls12 => Some(ticket.clone()),
+            _ => kept.pop_back(),
+        }
+    }
+
+    /// Keeps one; the oldest goes where there are too many, and a host beyond the limit has none.
+    pub(crate) fn put(&self, ticket: tls::Ticket) {
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        if tickets.of.len() >= tickets.most_hosts && !tickets.of.contains_key(&self.host) {
+            return;
+        }
+        let kept = tickets.of.entry(self.host.clone()).or_default();
+        if kept.len() >= TICKETS_PER_HOST {
+            kept.pop_front();
+        }
+        kept.push_back(ticket);
     }
 }
 
@@ -52,6 +102,8 @@ pub struct ConnectPlan {
     pub quic: QuicSettings,
     /// Options of the socket.
     pub tcp: TcpSettings,
+    /// Our TCP in place of the kernel's, for one protocol in TLS; `tcp` is nothing to it.
+    pub user_tcp: Option<UserTcp>,
     /// Limits of time.
     pub timeouts: ClientTimeouts,
 }
@@ -90,6 +142,7 @@ impl ConnectPlan {
             settings: Settings::default(),
             quic: QuicSettings::default(),
             tcp: TcpSettings::default(),
+            user_tcp: None,
             timeouts: ClientTimeouts::default(),
         }
     }
@@ -98,6 +151,13 @@ impl ConnectPlan {
         let wrong = |what: &str| Err(Failure::Plan(what.to_owned()));
         if self.protocols.is_empty() {
             return wrong("there is no protocol to connect by");
+        }
+        let over_tls =
+            |protocol: &Protocol| protocol.is_over_tcp() && *protocol != Protocol::Http1Clear;
+        if self.user_tcp.is_some()
+            && !(self.protocols.len() == 1 && self.protocols.iter().all(over_tls))
+        {
+            return wrong("our TCP carries one protocol in TLS");
         }
         for protocol in &self.protocols {
             match protocol {

@@ -9,7 +9,7 @@ mod plan;
 mod spdy;
 mod tcp;
 
-pub use plan::{ServerPlan, ServerTimeouts, TlsPlan};
+pub use plan::{ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
 
 use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sslmtcp::SslmTcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, spawn_local};
 
@@ -138,7 +139,7 @@ impl Server {
         let over_tcp: Vec<_> =
             plan.protocols.iter().copied().filter(|protocol| protocol.is_over_tcp()).collect();
         let over_quic = plan.protocols.contains(&Protocol::Http3);
-        let acceptor = match over_tcp.is_empty() {
+        let acceptor = match over_tcp.is_empty() || plan.addresses.is_empty() {
             true => None,
             false => {
                 let alpn = over_tcp.iter().map(|protocol| protocol.alpn().to_vec()).collect();
@@ -147,7 +148,7 @@ impl Server {
                 Some(tokio_rustls::TlsAcceptor::from(config))
             }
         };
-        let config = match over_quic {
+        let config = match over_quic && !plan.addresses.is_empty() {
             false => None,
             true => Some(h3::config(&plan.config, &self.shared, quic)?),
         };
@@ -167,10 +168,33 @@ impl Server {
             }
             self.secure.push(local);
         }
+        match &plan.user_tcp {
+            Some(user) => self.listen_by_user_tcp(plan, user),
+            None => Ok(()),
+        }
+    }
+
+    /// Listens over our TCP.
+    fn listen_by_user_tcp(&mut self, plan: &TlsPlan, user: &UserTcpPlan) -> Result<(), Failure> {
+        let over_tcp = plan.protocols.iter().filter(|protocol| protocol.is_over_tcp());
+        let alpn = over_tcp.map(|protocol| protocol.alpn().to_vec()).collect();
+        let config = tls::ServerConfig { alpn, ..plan.config.clone() };
+        let server = tls::Server::new(&config).map_err(conn::Failure::from)?;
+        for address in &user.addresses {
+            let options = sslmtcp::ListenOptions {
+                timeout: self.shared.timeouts.handshake,
+                ..sslmtcp::ListenOptions::default()
+            };
+            let bound = SslmTcpListener::bind(&user.stack, *address, server.clone(), options);
+            let listener = bound.map_err(conn::user_tcp::failure)?;
+            self.secure.push(listener.local_addr());
+            let task = spawn_local(tcp::accept_user_tcp(listener, Rc::clone(&self.shared)));
+            self.listeners.push(task.abort_handle());
+        }
         Ok(())
     }
 
-    /// Where it listens for TLS and QUIC, in the plan's order.
+    /// Where it listens for TLS and QUIC, in the plan's order, our TCP's addresses last.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.secure

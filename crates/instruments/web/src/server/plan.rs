@@ -43,6 +43,17 @@ pub struct TlsPlan {
     pub config: tls::ServerConfig,
     /// What is offered by ALPN, preferred first. A client without ALPN gets HTTP/1.1 if that is in it.
     pub protocols: Vec<Protocol>,
+    /// Where our TCP takes connections too, with and without SSLmTCP.
+    pub user_tcp: Option<UserTcpPlan>,
+}
+
+/// Where our TCP takes connections.
+#[derive(Clone)]
+pub struct UserTcpPlan {
+    /// The TCP.
+    pub stack: tcpio::Stack,
+    /// Addresses of its own, with ports.
+    pub addresses: Vec<SocketAddr>,
 }
 
 /// Limits of time, against clients that are slow on purpose.

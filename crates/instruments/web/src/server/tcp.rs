@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use conn::now;
 use socket2::{Domain, SockRef, Type};
-use tokio::net::{TcpListener, TcpStream};
+use sslmtcp::SslmTcpListener;
+use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 use units::Time;
@@ -20,6 +21,7 @@ use crate::counters::{Held, connection_memory};
 use crate::log::{ConnectionRecord, Sample};
 use crate::socket::Socket;
 use crate::stream::Stream;
+use crate::user_tcp::UserStream;
 use crate::{Failure, Protocol, TcpSettings};
 
 /// How long to wait before accepting again after an error such as too many open files.
@@ -67,17 +69,38 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shar
         let Ok(slot) = Arc::clone(&shared.slots).acquire_owned().await else { return };
         let (tls, shared) = (tls.clone(), Rc::clone(&shared));
         spawn_local(async move {
-            connection(stream, tls, shared).await;
+            // The peer may have gone already.
+            if let Ok(socket) = Socket::new(stream) {
+                connection(socket, tls, shared).await;
+            }
+            drop(slot);
+        });
+    }
+}
+
+/// The same for our TCP, whose listener makes the handshakes.
+pub(super) async fn accept_user_tcp(listener: SslmTcpListener, shared: Rc<Shared>) {
+    loop {
+        let Ok(slot) = Arc::clone(&shared.slots).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "our TCP has ended");
+                return;
+            }
+        };
+        let shared = Rc::clone(&shared);
+        spawn_local(async move {
+            let socket = Socket::of_user_tcp(UserStream::open(stream, None));
+            connection(socket, None, shared).await;
             drop(slot);
         });
     }
 }
 
 /// One connection from its acceptance to its record.
-async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
-    let accepted = now();
-    // The peer may have gone already.
-    let Ok(socket) = Socket::new(stream) else { return };
+async fn connection(socket: Socket, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
+    let accepted = socket.report().and_then(|report| report.timeline.started).unwrap_or_else(now);
     let held = RefCell::new(shared.counters.connection());
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
@@ -150,9 +173,10 @@ async fn serve(
     facts: &RefCell<Negotiated>,
     held: &RefCell<Held>,
 ) -> Result<(), Failure> {
-    let (stream, protocol) = match tls {
-        None => (Stream::Clear(socket.clone()), Protocol::Http1Clear),
-        Some(acceptor) => secure(socket.clone(), &acceptor, link, facts).await?,
+    let (stream, protocol) = match (tls, socket.report()) {
+        (Some(acceptor), _) => secure(socket.clone(), &acceptor, link, facts).await?,
+        (None, Some(report)) => (Stream::Clear(socket.clone()), secured(report, link, facts)?),
+        (None, None) => (Stream::Clear(socket.clone()), Protocol::Http1Clear),
     };
     facts.borrow_mut().protocol = Some(protocol);
     held.borrow_mut().set_memory(connection_memory(Some(protocol)));
@@ -205,17 +229,34 @@ async fn secure(
         Err(_) => Err(Failure::TimedOut { during, after }),
     };
     let stream = accepted.inspect_err(|_| counters.handshake_failed())?;
-    let mut negotiated = facts.borrow_mut();
-    negotiated.secured = Some(now());
     let session = stream.get_ref().1;
-    let name = session.server_name().map(str::to_owned);
-    let facts = tls::Facts { server_name: name.clone(), ..tls::direct::facts(session) };
-    counters.handshake(facts.resumed);
-    let alpn = facts.alpn.clone();
-    negotiated.tls = Some(facts);
-    *link.server_name.borrow_mut() = name;
-    let protocol = Protocol::of_alpn(alpn.as_deref()).ok_or_else(|| {
-        Failure::Alpn(String::from_utf8_lossy(&alpn.unwrap_or_default()).into_owned())
-    })?;
+    let server_name = session.server_name().map(str::to_owned);
+    let session = tls::Facts { server_name, ..tls::direct::facts(session) };
+    let protocol = negotiated(session, Some(now()), link, facts)?;
     Ok((Stream::Server(Box::new(stream)), protocol))
+}
+
+/// The handshake that our TCP's listener made; with early data it is not over yet.
+fn secured(
+    report: sslmtcp::Report,
+    link: &Link,
+    facts: &RefCell<Negotiated>,
+) -> Result<Protocol, Failure> {
+    negotiated(report.facts, report.timeline.handshake_complete, link, facts)
+}
+
+/// Keeps what the handshake gave; the protocol that it chose.
+fn negotiated(
+    session: tls::Facts,
+    secured: Option<Time>,
+    link: &Link,
+    facts: &RefCell<Negotiated>,
+) -> Result<Protocol, Failure> {
+    link.server.counters.handshake(session.resumed);
+    let alpn = session.alpn.clone();
+    link.server_name.borrow_mut().clone_from(&session.server_name);
+    *facts.borrow_mut() = Negotiated { protocol: None, tls: Some(session), secured };
+    Protocol::of_alpn(alpn.as_deref()).ok_or_else(|| {
+        Failure::Alpn(String::from_utf8_lossy(&alpn.unwrap_or_default()).into_owned())
+    })
 }

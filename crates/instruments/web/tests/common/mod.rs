@@ -73,7 +73,7 @@ pub fn server_plan() -> ServerPlan {
     let protocols =
         vec![Protocol::Http2, Protocol::Spdy31, Protocol::Spdy3, Protocol::Http1, Protocol::Http3];
     ServerPlan {
-        tls: Some(TlsPlan { addresses: vec![loopback()], config, protocols }),
+        tls: Some(TlsPlan { addresses: vec![loopback()], config, protocols, user_tcp: None }),
         clear: vec![loopback()],
         ..ServerPlan::new(Arc::new(site))
     }
