@@ -176,6 +176,21 @@ impl Link {
         }
     }
 
+    /// Begins the path's traces and outages anew: they count from now. Frames on the way arrive as they
+    /// would have. A netem or direct link has neither.
+    ///
+    /// # Errors
+    /// [`Error::NodeStopped`] after shutdown.
+    pub fn restart(&self) -> Result<(), Error> {
+        match &self.carrier {
+            Carrier::Pump { pump, id, .. } => match pump.lock().as_ref() {
+                Some(handle) => Ok(handle.restart(*id)?),
+                None => Err(self.stopped()),
+            },
+            Carrier::Netem | Carrier::Direct => Ok(()),
+        }
+    }
+
     /// Takes the link down: frames on the way are lost, and count as refused. When this returns, both
     /// nodes' kernels have noticed.
     ///
