@@ -15,6 +15,7 @@ use page::{Page, har};
 use serde::{Deserialize, Serialize};
 use units::{Delay, Time};
 
+use crate::link::begun;
 use crate::plan::Series;
 use crate::point::{Point, Visit};
 use crate::sample::sample;
@@ -96,9 +97,6 @@ impl Worker for Loads {
             }
         };
         let bed = &mut held.insert(bed).bed;
-        for lane in bed.lanes() {
-            lane.set_path(&job.path)?;
-        }
         for batches in job.batches.chunks(lanes) {
             if outlet.stopped() {
                 break;
@@ -123,6 +121,7 @@ fn together(
         let series = series_of(batch)?;
         let Some(first) = series.points.first() else { continue };
         let setting = first.setting(job.timeout);
+        lane.set_path(&begun(&job.path, job.seed, batch.repeat))?;
         lane.serve(page, &setting)?;
         let visits = series.visits();
         let before = visits.iter().map(|visit| visit.before()).collect();

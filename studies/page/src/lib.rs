@@ -17,6 +17,7 @@ mod published;
 mod sample;
 mod study;
 mod summary;
+mod trace;
 mod window;
 
 pub use self::study::PageStudy;
@@ -28,4 +29,5 @@ pub use point::{Point, Tls, Visit, Waiting};
 pub use present::Findings;
 pub use sample::value;
 pub use summary::{Group, Row, Summary};
+pub use trace::TraceFile;
 pub use window::Window;

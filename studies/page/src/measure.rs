@@ -38,7 +38,7 @@ impl Plan {
         for cell in &cells {
             let (series, bytes) = (cell.series(), size_of(&sizes, cell));
             let rounds = u64::from(cell.repeat) * series.len() as u64;
-            let each: Duration = series.iter().map(|series| series_time(series, bytes)).sum();
+            let each: Duration = series.iter().map(|series| series_time(cell, series, bytes)).sum();
             let lanes = (cell.lanes as u64).min(rounds).max(1);
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
             loads += u64::from(cell.repeat) * cell.points.len() as u64;
@@ -77,7 +77,7 @@ impl Plan {
             let job = Job {
                 lab: session.lab(),
                 lanes: cell.lanes,
-                path: Plan::path(cell),
+                path: self.path(cell),
                 page: self.pages.page(&cell.page, self.seed)?.to_toml(),
                 batches,
                 timeout: self.timeout,
@@ -153,17 +153,16 @@ fn size_of(sizes: &Sizes, cell: &Cell) -> u64 {
 }
 
 /// About how long the loads of a series take, one after the other.
-fn series_time(series: &Series, bytes: u64) -> Duration {
-    let Some(first) = series.points.first() else { return Duration::ZERO };
-    series.visits().into_iter().map(|visit| load_time(first, visit, bytes)).sum()
+fn series_time(cell: &Cell, series: &Series, bytes: u64) -> Duration {
+    series.visits().into_iter().map(|visit| load_time(cell, visit, bytes)).sum()
 }
 
 /// Expected time of one load, from bytes and round trips alone.
-fn load_time(point: &Point, visit: Visit, bytes: u64) -> Duration {
-    let rate = point.link.down().max(1) as f64;
+fn load_time(cell: &Cell, visit: Visit, bytes: u64) -> Duration {
+    let rate = cell.down.max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
-    sending + point.link.rtt() * ROUND_TRIPS + OVERHEAD
+    sending + cell.link.rtt() * ROUND_TRIPS + OVERHEAD
 }
 
 /// What is yet to be measured.
@@ -190,7 +189,7 @@ impl Ahead {
 
     /// About what a load adds to the time of the whole.
     fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
-        load_time(point, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
+        load_time(cell, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
     }
 
     fn passed(&mut self, cell: &Cell, point: &Point) {

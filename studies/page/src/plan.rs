@@ -14,6 +14,7 @@ use units::{Delay, Probability, Rate};
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
 use crate::point::{AXES, Point, Visit, Waiting};
+use crate::trace::Traces;
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -21,6 +22,8 @@ const BUILT_IN: &str = include_str!("../plan.toml");
 const MOST_LOADS: u64 = 1_000_000;
 /// Most loads under way at once.
 pub(crate) const MOST_LANES: u64 = 16;
+/// What a link's rate is taken for, in bit/s, until its trace was read.
+const UNKNOWN_RATE: u64 = 1_000_000;
 /// After how long a load is given up, unless the user says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -50,6 +53,8 @@ pub struct Cell {
     pub page: PageName,
     /// The link.
     pub link: LinkName,
+    /// About its rate down, in bit/s.
+    pub down: u64,
     /// Loss each way.
     pub loss: Probability,
     /// How frames wait for the link's rate.
@@ -77,6 +82,8 @@ pub struct Plan {
     pub page_options: String,
     /// The time that it keeps to, if it has such a limit.
     pub budget: Option<Duration>,
+    /// The traces of its links. A manifest has their digests, in the links' names.
+    pub(crate) traces: Traces,
 }
 
 /// A plan in a manifest, less its sweeps.
@@ -117,6 +124,7 @@ impl Plan {
             timeout: TIMEOUT.into(),
             page_options: String::new(),
             budget: None,
+            traces: Traces::default(),
         };
         plan.check()?;
         Ok(plan)
@@ -163,7 +171,22 @@ impl Plan {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
         }
+        plan.read_traces(options)?;
         Ok(plan)
+    }
+
+    /// Reads the files of its links, as far as it has not; the links are known by their content from
+    /// now on.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no trace, or is another than the link's name says.
+    pub(crate) fn read_traces(&mut self, options: &Options<'_>) -> Result<(), Problem> {
+        let links = self.sweeps.iter_mut().filter_map(|sweep| sweep.lists.get_mut("link"));
+        for word in links.flatten() {
+            let link: LinkName = word.parse().blame(Fault::Caller)?;
+            *word = link.read(&mut self.traces, options)?.to_string();
+        }
+        Ok(())
     }
 
     /// As a manifest has it.
@@ -221,7 +244,7 @@ impl Plan {
                 };
                 match cells[first..].iter().position(same) {
                     Some(at) => cells[first + at].points.push(point),
-                    None => cells.push(cell_of(sweep, point)),
+                    None => cells.push(self.cell_of(sweep, point)),
                 }
             }
         }
@@ -230,8 +253,8 @@ impl Plan {
 
     /// The path of a cell.
     #[must_use]
-    pub fn path(cell: &Cell) -> Path {
-        let mut path = cell.link.path();
+    pub fn path(&self, cell: &Cell) -> Path {
+        let mut path = cell.link.path(&self.traces);
         for direction in [&mut path.forward, &mut path.backward] {
             direction.loss = cell.loss.into();
             if cell.queue == Waiting::Codel {
@@ -240,24 +263,26 @@ impl Plan {
         }
         path
     }
-}
 
-fn cell_of(sweep: &Sweep, point: Point) -> Cell {
-    let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
-    // Loads at this rate take so little of a processor that so many do not wait for each other.
-    let by_rate = match point.link.down() {
-        0..=2_000_000 => 8,
-        2_000_001..=20_000_000 => 2,
-        _ => 1,
-    };
-    Cell {
-        page: point.page.clone(),
-        link: point.link.clone(),
-        loss: point.loss,
-        queue: point.queue,
-        repeat: sweep.repeat(),
-        lanes: asked.unwrap_or(by_rate).max(1),
-        points: vec![point],
+    fn cell_of(&self, sweep: &Sweep, point: Point) -> Cell {
+        let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
+        let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
+        // Loads at this rate take so little of a processor that so many do not wait for each other.
+        let by_rate = match down {
+            0..=2_000_000 => 8,
+            2_000_001..=20_000_000 => 2,
+            _ => 1,
+        };
+        Cell {
+            page: point.page.clone(),
+            link: point.link.clone(),
+            down,
+            loss: point.loss,
+            queue: point.queue,
+            repeat: sweep.repeat(),
+            lanes: asked.unwrap_or(by_rate).max(1),
+            points: vec![point],
+        }
     }
 }
 

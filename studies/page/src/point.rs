@@ -95,7 +95,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             link,
             "3g-0.9,wlan-17",
             "LINKS",
-            "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"
+            "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; bus or bus:SEED, a moving bus; trace:FILE@50ms or trace:DOWN:UP@50ms, files of mahimahi's format; or round trip and rate as 50ms@20mbit"
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
         axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),

@@ -80,10 +80,13 @@ fn change(group: &Group) -> Vec<Inline> {
         let (stalled, load) = (row.median(value::STALLED)?, row.load_ms?.value);
         (stalled > load * WORTH).then_some((row, stalled, stalled / load))
     });
-    let needed = window_needed(group);
+    let needed = match window_needed(group) {
+        Some(bytes) => format!("{bytes} or more"),
+        None => "larger ones".to_owned(),
+    };
     let advice = stalled.map(|(row, stalled, share)| {
         Inline::new().text(format!(
-            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed} or more.",
+            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed}.",
             group.title(),
             row.label(plain),
             seconds(stalled),
@@ -94,10 +97,10 @@ fn change(group: &Group) -> Vec<Inline> {
 }
 
 /// The window that does not bind on a link: twice its bandwidth-delay product, since an update takes a round
-/// trip and comes when half is consumed; a power of two.
-fn window_needed(group: &Group) -> Bytes {
-    let product = group.link.bandwidth_delay().count();
-    Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two())
+/// trip and comes when half is consumed; a power of two. `None` where the link's rate is not known.
+fn window_needed(group: &Group) -> Option<Bytes> {
+    let product = group.link.bandwidth_delay()?.count();
+    Some(Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two()))
 }
 
 impl study::Findings for Findings {

@@ -145,6 +145,7 @@ impl study::Plan for Plan {
     }
 
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
+        self.read_traces(&Options::none())?;
         self.run(session)
     }
 }
@@ -207,6 +208,7 @@ mod tests {
             (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),
             (&["--link", "4g"], "no link is called `4g`"),
             (&["--rtt", "50ms"], "a link needs a round trip and a rate"),
+            (&["--link", "trace:nowhere.down@50ms"], "nowhere.down cannot be read"),
             (&["--har", "nowhere.har"], "nowhere.har cannot be read"),
             (&["--timeout", "0s"], "a timeout of 0"),
             (&["--protocol", "http/9"], "http/9"),

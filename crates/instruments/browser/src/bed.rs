@@ -166,7 +166,8 @@ impl Lane {
         })
     }
 
-    /// Sets what the link is like from now on, from client to server.
+    /// Sets what the link is like from now on, from client to server. Its traces and outages begin anew with
+    /// each load.
     ///
     /// # Errors
     /// The lab's own.
@@ -306,6 +307,7 @@ impl Sides {
         };
         let less = |a: Bytes, b: Bytes| Bytes(a.count().saturating_sub(b.count()));
         drop(self.log.take_streams());
+        self.link.restart()?;
         let (cpu, before) = (self.server.cpu_time(), carried());
         let begin = conn::now();
         let loaded = browser.load(page).await;
