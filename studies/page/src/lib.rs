@@ -30,4 +30,4 @@ pub use present::Findings;
 pub use sample::value;
 pub use summary::{Group, Row, Summary};
 pub use trace::TraceFile;
-pub use window::Window;
+pub use window::{BadInitialWindow, InitialWindow, Window};

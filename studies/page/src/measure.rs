@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use browser::CrossTraffic;
 use fault::{Fault, Problem};
 use host::{Host, HostError, Message, Place, Registry};
 use record::{AttachmentKind, Sample};
@@ -21,6 +22,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const PREPARING: Duration = Duration::from_secs(120);
 /// What a load takes beside its bytes and round trips: computation in the page, servers, certificates.
 const OVERHEAD: Duration = Duration::from_millis(400);
+/// How long cross traffic takes to fill the queue, about; with it a load has half of the rate.
+const FILLING: Duration = Duration::from_secs(8);
+/// The longest that cross traffic takes before and after a load.
+const CROSSING: Duration = Duration::from_secs(40);
 /// Round trips of a load that are not hidden behind its bytes, about.
 const ROUND_TRIPS: u32 = 10;
 /// What of a page a repeated visit fetches, about.
@@ -78,6 +83,7 @@ impl Plan {
                 lab: session.lab(),
                 lanes: cell.lanes,
                 path: self.path(cell),
+                cross: cell.cross.name().to_owned(),
                 page: self.pages.page(&cell.page, self.seed)?.to_toml(),
                 batches,
                 timeout: self.timeout,
@@ -162,7 +168,11 @@ fn load_time(cell: &Cell, visit: Visit, bytes: u64) -> Duration {
     let rate = cell.down.max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
-    sending + cell.link.rtt() * ROUND_TRIPS + OVERHEAD
+    let alone = sending + cell.link.rtt() * ROUND_TRIPS + OVERHEAD;
+    match cell.cross {
+        CrossTraffic::None => alone,
+        CrossTraffic::Bulk => alone * 2 + FILLING,
+    }
 }
 
 /// What is yet to be measured.
@@ -245,7 +255,8 @@ fn record<'c>(
 fn limit(job: &Job) -> Duration {
     let loads: usize = job.batches.iter().map(|batch| batch.points.len() + 1).sum();
     let loads = u32::try_from(loads).unwrap_or(u32::MAX);
-    PREPARING.saturating_add((job.timeout.duration() + OVERHEAD).saturating_mul(loads))
+    let beside = if job.cross == CrossTraffic::None.name() { OVERHEAD } else { CROSSING };
+    PREPARING.saturating_add((job.timeout.duration() + beside).saturating_mul(loads))
 }
 
 fn step(cell: &Cell) -> String {
@@ -253,5 +264,9 @@ fn step(cell: &Cell) -> String {
         0.0 => String::new(),
         loss => format!(", loss {} %", loss * 100.0),
     };
-    format!("{} over {}{loss}", cell.page, cell.link)
+    let cross = match cell.cross {
+        CrossTraffic::None => "",
+        CrossTraffic::Bulk => ", beside a download",
+    };
+    format!("{} over {}{loss}{cross}", cell.page, cell.link)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use browser::CrossTraffic;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Codel, Path, Queue};
 use serde::Deserialize;
@@ -24,6 +25,10 @@ const MOST_LOADS: u64 = 1_000_000;
 pub(crate) const MOST_LANES: u64 = 16;
 /// What a link's rate is taken for, in bit/s, until its trace was read.
 const UNKNOWN_RATE: u64 = 1_000_000;
+/// Bit/s down that the loads of one processor come to.
+const RATE_PER_PROCESSOR: u64 = 20_000_000;
+/// Most loads at once per processor.
+const LOADS_PER_PROCESSOR: usize = 4;
 /// After how long a load is given up, unless the user says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -38,8 +43,8 @@ pub(crate) const NUMBERS: &[Number] = &[
     },
     Number {
         name: "lanes",
-        help: "Loads under way at once, each on a link of its own [default: 8 up to 2 Mbit/s, 2 up to \
-               20 Mbit/s, else 1]",
+        help: "Loads under way at once, each on a link of its own [default: as many as processors \
+               and the link's rate allow: at most 4 and 20 Mbit/s per processor]",
         default: None,
         least: 1,
         most: MOST_LANES,
@@ -59,6 +64,8 @@ pub struct Cell {
     pub loss: Probability,
     /// How frames wait for the link's rate.
     pub queue: Waiting,
+    /// What else is on the link.
+    pub cross: CrossTraffic,
     /// Loads per point.
     pub repeat: u32,
     /// Loads under way at once.
@@ -239,8 +246,8 @@ impl Plan {
                     continue;
                 }
                 let same = |cell: &Cell| {
-                    (&cell.page, &cell.link, cell.loss, cell.queue)
-                        == (&point.page, &point.link, point.loss, point.queue)
+                    (&cell.page, &cell.link, cell.loss, cell.queue, cell.cross)
+                        == (&point.page, &point.link, point.loss, point.queue, point.cross)
                 };
                 match cells[first..].iter().position(same) {
                     Some(at) => cells[first + at].points.push(point),
@@ -267,22 +274,36 @@ impl Plan {
     fn cell_of(&self, sweep: &Sweep, point: Point) -> Cell {
         let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
         let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
-        // Loads at this rate take so little of a processor that so many do not wait for each other.
-        let by_rate = match down {
-            0..=2_000_000 => 8,
-            2_000_001..=20_000_000 => 2,
-            _ => 1,
-        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Cell {
             page: point.page.clone(),
             link: point.link.clone(),
             down,
             loss: point.loss,
             queue: point.queue,
+            cross: point.cross,
             repeat: sweep.repeat(),
-            lanes: asked.unwrap_or(by_rate).max(1),
+            lanes: asked.unwrap_or_else(|| lanes_for(down, processors)).max(1),
             points: vec![point],
         }
+    }
+}
+
+/// How many loads at once a link of this rate down, in bit/s, and so many processors bear.
+///
+/// What a load costs grows with its rate: a frame takes the pump, two kernels and two programs about
+/// 100 us of a processor, so that 20 Mbit/s of full-sized frames take a sixth of one, and the others meet a
+/// busy processor about as seldom. What does not grow with the rate, the handshakes' computation, comes in
+/// bursts of some milliseconds: with more than four loads for each processor these would meet too often.
+const fn lanes_for(down: u64, processors: usize) -> usize {
+    let by_rate =
+        (processors as u64 * RATE_PER_PROCESSOR / if down == 0 { 1 } else { down }) as usize;
+    let most = processors * LOADS_PER_PROCESSOR;
+    let lanes = if by_rate < most { by_rate } else { most };
+    match lanes {
+        0 => 1,
+        lanes if lanes > MOST_LANES as usize => MOST_LANES as usize,
+        lanes => lanes,
     }
 }
 
@@ -385,7 +406,23 @@ mod tests {
         let series = cells[0].series();
         assert_eq!(series.len(), 4);
         assert_eq!(series[0].visits(), [Visit::First, Visit::Kept]);
-        assert_eq!((cells[0].lanes, cells[1].lanes), (8, 2));
+    }
+
+    #[test]
+    fn lanes_come_of_the_rate_and_the_processors() {
+        for (down, processors, lanes) in [
+            (900_000, 2, 8),
+            (1_370_000, 2, 8),
+            (17_040_000, 2, 2),
+            (61_120_000, 2, 1),
+            (900_000, 1, 4),
+            (17_040_000, 8, 9),
+            (900_000, 64, 16),
+            (0, 1, 4),
+            (1_000_000_000, 1, 1),
+        ] {
+            assert_eq!(lanes_for(down, processors), lanes, "{down} bit/s, {processors}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use browser::{Before, Setting, Tcp, Windows};
+use browser::{Before, CrossTraffic, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
@@ -10,7 +10,7 @@ use web::Protocol;
 
 use crate::link::LinkName;
 use crate::pages::PageName;
-use crate::window::Window;
+use crate::window::{InitialWindow, Window};
 
 named! {
     /// What the browser has kept from a load of the same page before.
@@ -63,6 +63,8 @@ pub struct Point {
     pub loss: Probability,
     /// How frames wait for the link's rate.
     pub queue: Waiting,
+    /// What else is on the link.
+    pub cross: CrossTraffic,
     /// What carries it.
     pub protocol: Protocol,
     /// What was kept from before.
@@ -77,6 +79,8 @@ pub struct Point {
     pub stream_window: Window,
     /// TCP's buffers.
     pub tcp_window: Window,
+    /// The congestion window at the start.
+    pub initial_window: InitialWindow,
 }
 
 /// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
@@ -99,6 +103,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
         axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),
+        axis!("cross-traffic", cross, "none", "KINDS", "What else is on the link: none, bulk (a long TCP download of another host, which has filled the queue)", unnamed "none"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
         axis!(
@@ -110,6 +115,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("stream-window", stream_window, "auto", "SIZES", "Another size for the windows of stream and connection, as 64kB", unnamed "auto"),
         axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
+        axis!("initial-window", initial_window, "10", "PACKETS", "Congestion windows at the start of TCP and QUIC, in packets, as 3,10,32", unnamed "10"),
         axis!(
             "protocol",
             protocol,
@@ -138,6 +144,7 @@ impl Point {
             link: LinkName::Named("3g-0.9"),
             loss: Probability::ZERO,
             queue: Waiting::DropTail,
+            cross: CrossTraffic::None,
             protocol: Protocol::Http1,
             visit: Visit::First,
             browser: Browser::Chromium,
@@ -145,6 +152,7 @@ impl Point {
             windows: Windows::Chromium,
             stream_window: Window(None),
             tcp_window: Window(None),
+            initial_window: InitialWindow::USUAL,
         }
     }
 
@@ -207,6 +215,7 @@ impl Point {
             versions: vec![version],
             settings,
             tcp: Tcp { buffer },
+            initial_window: self.initial_window.packets(),
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
         }

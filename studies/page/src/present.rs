@@ -209,6 +209,7 @@ impl study::Findings for Findings {
                 "link": group.link.to_string(),
                 "loss": group.loss,
                 "queue": group.queue,
+                "cross_traffic": group.cross,
                 "browser": group.browser,
                 "visit": group.visit,
                 "rows": rows,

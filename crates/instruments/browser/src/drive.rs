@@ -143,6 +143,7 @@ impl Browser {
             tickets: self.setting.policy.tickets.then(|| self.tickets.clone()),
             settings: self.setting.settings,
             tcp: self.setting.tcp.settings(),
+            quic: self.setting.quic(),
             timeouts: ClientTimeouts {
                 connect: self.setting.timeout,
                 exchange: self.setting.timeout,

@@ -27,6 +27,12 @@ pub enum Error {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// The download beside the page failed.
+    #[error("the cross traffic failed: {source}")]
+    CrossTraffic {
+        /// What went wrong.
+        source: std::io::Error,
+    },
     /// A page has more hosts than a lane has addresses.
     #[error("the page has {hosts} hosts, a lane has {most} addresses")]
     TooManyHosts {
@@ -45,7 +51,7 @@ impl Explain for Error {
         match self {
             Error::Lab(error) => error.fault(),
             Error::Web(error) => error.fault(),
-            Error::Tls(_) | Error::Names { .. } => Fault::Measurement,
+            Error::Tls(_) | Error::Names { .. } | Error::CrossTraffic { .. } => Fault::Measurement,
             Error::TooManyHosts { .. } | Error::HostName(_) => Fault::Caller,
         }
     }
@@ -59,7 +65,7 @@ impl Explain for Error {
             Error::Web(error) => error.remedy(),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),
-            Error::Tls(_) | Error::Names { .. } => None,
+            Error::Tls(_) | Error::Names { .. } | Error::CrossTraffic { .. } => None,
         }
     }
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod cross;
 mod drive;
 mod error;
 pub mod names;
@@ -15,7 +16,8 @@ mod setting;
 mod site;
 
 pub use bed::{Bed, Before, Lane, Seen};
+pub use cross::Crossed;
 pub use drive::Browser;
 pub use error::Error;
-pub use setting::{Setting, Tcp, Windows};
+pub use setting::{CrossTraffic, Setting, Tcp, Windows};
 pub use site::PageSite;
