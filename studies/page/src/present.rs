@@ -161,6 +161,9 @@ impl study::Findings for Findings {
             let text = format!("{failed} loads are not whole and in no figure; the first: {why}.");
             notes.push(Note::info(Inline::new().text(text)));
         }
+        if let Some(text) = self.summary.passed.sentence() {
+            notes.push(Note::info(Inline::new().text(text)));
+        }
         let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in the \
                     browser is what the page's graph says.";
         notes.push(Note::info(Inline::new().text(text)));
@@ -216,7 +219,7 @@ impl study::Findings for Findings {
             }))
         };
         let groups = self.summary.groups.iter().map(group).collect::<Result<Vec<_>, Problem>>()?;
-        Ok(json!({ STUDY: { "groups": groups } }))
+        Ok(json!({ STUDY: { "groups": groups, "time": self.summary.passed } }))
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {

@@ -11,6 +11,7 @@ use units::Probability;
 use web::Protocol;
 
 use crate::link::LinkName;
+use crate::passed::Passed;
 use crate::point::{Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
 use crate::window::{InitialWindow, Window};
@@ -20,6 +21,8 @@ use crate::window::{InitialWindow, Window};
 pub struct Summary {
     /// The groups, in the order of their first samples.
     pub groups: Vec<Group>,
+    /// How long the loads took.
+    pub passed: Passed,
 }
 
 /// What is loaded, and over what: within it protocols are compared.
@@ -304,7 +307,7 @@ impl Summary {
                 row.ratio = ratio;
             }
         }
-        Summary { groups }
+        Summary { groups, passed: Passed::of(samples) }
     }
 }
 

@@ -177,6 +177,7 @@ fn join(lab: &mut Lab, [a, b]: [&Node; 2], addresses: [Ipv4Addr; 2]) -> Result<L
 /// again.
 async fn send(address: SocketAddr, ready: oneshot::Sender<()>) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
+    fill_queues(SockRef::from(&listener))?;
     let _ = ready.send(());
     let (mut stream, _) = listener.accept().await?;
     SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
@@ -184,6 +185,13 @@ async fn send(address: SocketAddr, ready: oneshot::Sender<()>) -> io::Result<()>
     loop {
         stream.write_all(&piece).await?;
     }
+}
+
+/// Sets a congestion control that sends until it loses a packet, whatever the kernel's default is: BBR would
+/// keep the queue short. Accepted connections have it too.
+fn fill_queues(socket: SockRef<'_>) -> io::Result<()> {
+    // Every kernel has Reno; a CUBIC that is a module may not be loaded.
+    socket.set_tcp_congestion(b"cubic").or_else(|_| socket.set_tcp_congestion(b"reno"))
 }
 
 /// Receives until it is dropped.

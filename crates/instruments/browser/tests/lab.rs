@@ -212,45 +212,42 @@ fn the_initial_window_is_the_first_flight() -> TestResult {
         let segments: Vec<Segment> = frames.iter().filter_map(segments::segment).collect();
         assert_eq!(flights(&segments), expected, "{window:?}");
     }
-    // Thirty: three round trips from 10 (10, 20), two from 32 would be one.
     let frames = captured(42_000, Protocol::Http1Clear, Some(32))?;
     let segments: Vec<Segment> = frames.iter().filter_map(segments::segment).collect();
-    println!("{:?}", flights(&segments));
-    // QUIC: datagrams with data between the last that came before the response and the next that comes.
-    let burst = |window| -> TestResult<usize> {
+    assert_eq!(flights(&segments), [30]);
+    // Over QUIC: datagrams that go out before anything comes in, the certificate's and then the response's.
+    let first = |window| -> TestResult<usize> {
         let frames = captured(60_000, Protocol::Http3, window)?;
         let mut bursts = vec![0usize];
         for frame in &frames {
-            match frame.direction {
-                Direction::Outbound if frame.original_len > 1200 => {
-                    if let Some(last) = bursts.last_mut() {
-                        *last += 1;
-                    }
-                }
-                Direction::Outbound => {}
+            match (frame.direction, bursts.last_mut()) {
+                (Direction::Outbound, Some(last)) if frame.original_len > 1200 => *last += 1,
+                (Direction::Outbound, _) => {}
                 _ => bursts.push(0),
             }
         }
         bursts.retain(|burst| *burst > 0);
-        println!("{window:?}: {bursts:?}");
-        bursts.into_iter().max().ok_or_else(|| "nothing was sent".into())
+        bursts.into_iter().take(2).max().ok_or_else(|| "nothing was sent".into())
     };
-    let (few, usual, many) = (burst(Some(3))?, burst(None)?, burst(Some(32))?);
-    println!("{few} {usual} {many}");
+    assert!(first(Some(3))? <= 3);
+    // A server that a busy machine holds up lets something come in earlier: not every time.
+    let usual = (0..5).map(|_| first(None)).collect::<TestResult<Vec<_>>>()?;
+    assert!(usual.iter().any(|burst| *burst > 3), "{usual:?}");
     Ok(())
 }
 
-/// What a load with a download beside it has for its own is what it has without.
+/// Beside a download that has filled the queue a page comes whole, and the download's bytes are not among
+/// the page's.
 fn cross_traffic_is_counted_apart() -> TestResult {
     let page = page()?;
     let mut bed = Bed::new(sleeping(11), 1, page.hosts().len())?;
     let rate = "2mbit/ip".parse::<units::Rate>().map_err(|error| error.to_string())?;
     let slow = Path::symmetric(RTT.into()).with_rate(rate);
-    let codel = Queue::Codel(Codel::default());
     for (queue, cross) in [
         (Queue::Packets(30), CrossTraffic::None),
         (Queue::Packets(30), CrossTraffic::Bulk),
-        (codel, CrossTraffic::Bulk),
+        (Queue::Codel(Codel::default()), CrossTraffic::Bulk),
+        (Queue::Packets(30), CrossTraffic::None),
     ] {
         bed.set_cross_traffic(cross)?;
         let lane = bed.lanes().first_mut().ok_or("no lane")?;
@@ -259,16 +256,21 @@ fn cross_traffic_is_counted_apart() -> TestResult {
         lane.set_path(&slow.clone().with_queue(queue))?;
         let stop = Arc::new(AtomicBool::new(false));
         let visits = vec![Before::Forget, Before::Keep];
-        let seen = lane.visit(&page, &setting, visits, stop)?.join()??;
-        for seen in &seen {
-            println!(
-                "{queue:?} {cross}: {:?} up {:?} down {:?} {:?}",
-                seen.loaded.load_time(),
-                seen.up,
-                seen.down,
-                seen.cross
-            );
+        for seen in lane.visit(&page, &setting, visits, stop)?.join()?? {
+            let time = seen.loaded.load_time();
+            println!("{cross}: {time:?} up {:?} down {:?} {:?}", seen.up, seen.down, seen.cross);
             assert!(seen.loaded.is_complete());
+            // Headers, certificates, and what was sent again; a frame or two of the download at most.
+            assert!(seen.down > Bytes(30_000) && seen.down < Bytes(60_000), "{:?}", seen.down);
+            assert!(seen.up > Bytes(500) && seen.up < Bytes(20_000), "{:?}", seen.up);
+            match (cross, seen.cross) {
+                (CrossTraffic::None, None) => {}
+                (CrossTraffic::Bulk, Some(crossed)) => {
+                    assert!(crossed.steady && crossed.up > Bytes(0), "{crossed:?}");
+                    assert!(crossed.down > crossed.up, "{crossed:?}");
+                }
+                other => return Err(format!("{other:?}").into()),
+            }
         }
     }
     Ok(())
