@@ -154,8 +154,7 @@ fn lanes_do_not_touch_counts() -> TestResult {
     Ok(())
 }
 
-/// Loads over a bus are paired: those of one turn begin at one place of the drive, and a resumed or repeated
-/// command begins there again. Each load's command names the drive and the window.
+/// Pages load over a bus; each load's command names the drive and the initial window.
 fn a_bus_and_an_initial_window_are_measured() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
@@ -173,6 +172,26 @@ fn a_bus_and_an_initial_window_are_measured() -> TestResult {
     }
     let summary = Summary::of(&run.samples);
     assert_eq!((summary.groups.len(), summary.groups[0].rows.len()), (1, 2));
+    Ok(())
+}
+
+/// A file of the user's is the capacity of a link, and a sample's command knows it by its content.
+fn a_trace_of_the_users_is_measured() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("steady.down");
+    // 12 Mbit/s.
+    std::fs::write(&file, "1\n2\n3\n4\n")?;
+    let results = folder.path().join("results");
+    let link = format!("trace:{}@20ms", file.display());
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": [link], "protocol": ["h2"],
+        "visit": ["first"], "repeat": 1 });
+    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    let run = Run::open(&results)?;
+    let [sample] = run.samples.as_slice() else { return Err("not one sample".into()) };
+    assert_eq!(sample.outcome, Outcome::Completed);
+    let named = sample.point.get("link").ok_or("no link")?;
+    assert!(named.contains("steady.down#") && named.ends_with("@20ms"), "{named}");
+    assert!(sample.command.contains(&format!("--link '{named}'")), "{}", sample.command);
     Ok(())
 }
 
@@ -203,6 +222,7 @@ fn main() -> std::process::ExitCode {
             "a_bus_and_an_initial_window_are_measured",
             a_bus_and_an_initial_window_are_measured,
         ),
+        Test::inside("a_trace_of_the_users_is_measured", a_trace_of_the_users_is_measured),
         Test::inside("cross_traffic_is_in_the_samples", cross_traffic_is_in_the_samples),
         Test::inside(
             "a_stop_loses_nothing_and_what_follows_repeats_nothing",

@@ -9,7 +9,7 @@ use lab::{CaptureOptions, Direction, OwnedFrame};
 use lab_test::net::segments::{self, Segment};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
-use linkmodel::{Codel, Path, Queue};
+use linkmodel::{Codel, Outage, OutageFrames, Path, Queue};
 use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Page, Policy, Share};
 use units::{Bytes, Delay};
 use web::Protocol;
@@ -142,6 +142,31 @@ fn servers_follow_each_other() -> TestResult {
                 assert!(seen.iter().all(|seen| seen.loaded.is_complete()), "{protocol}, {round}");
             }
         }
+    }
+    Ok(())
+}
+
+/// A link's outages and traces begin anew with each load: both loads meet the outage at their beginning.
+fn the_links_time_begins_with_the_load() -> TestResult {
+    const DOWN: Duration = Duration::from_millis(300);
+    let (page, setting) = (page()?, setting(Protocol::Http2));
+    let mut bed = Bed::new(sleeping(12), 1, page.hosts().len())?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    let mut path = Path::symmetric(RTT.into());
+    path.forward.outages.push(Outage {
+        start: Delay::ZERO,
+        duration: DOWN.into(),
+        every: None,
+        frames: OutageFrames::Wait,
+    });
+    lane.set_path(&path)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = lane.visit(&page, &setting, vec![Before::Forget, Before::Keep], stop)?.join()??;
+    assert_eq!(seen.len(), 2);
+    for seen in seen {
+        let byte = seen.loaded.first_byte().ok_or("no byte")?.duration();
+        assert!(byte >= DOWN, "{byte:?}");
     }
     Ok(())
 }
@@ -285,6 +310,7 @@ fn main() -> std::process::ExitCode {
             "the_initial_window_is_the_first_flight",
             the_initial_window_is_the_first_flight,
         ),
+        Test::inside("the_links_time_begins_with_the_load", the_links_time_begins_with_the_load),
         Test::inside("cross_traffic_is_counted_apart", cross_traffic_is_counted_apart),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
