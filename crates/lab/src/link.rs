@@ -176,6 +176,40 @@ impl Link {
         }
     }
 
+    /// Begins the path's traces and outages anew: they count from now. Frames on the way arrive as they
+    /// would have. A netem or direct link has neither.
+    ///
+    /// # Errors
+    /// [`Error::NodeStopped`] after shutdown.
+    pub fn restart(&self) -> Result<(), Error> {
+        match &self.carrier {
+            Carrier::Pump { pump, id, .. } => match pump.lock().as_ref() {
+                Some(handle) => Ok(handle.restart(*id)?),
+                None => Err(self.stopped()),
+            },
+            Carrier::Netem | Carrier::Direct => Ok(()),
+        }
+    }
+
+    /// Sets how many segments TCP may send at first to the other end's network, at both ends, for connections
+    /// from now on (RFC 6928: the kernel's 10 is `None`). It is a metric of the route of each end's first
+    /// IPv4 address, as by `ip route change … initcwnd`; [`Link::down`] forgets it where that takes the
+    /// routes.
+    ///
+    /// # Errors
+    /// [`Error::NoAddress`] for an end without an IPv4 address; what the kernel refuses.
+    pub fn set_initial_window(&self, segments: Option<u32>) -> Result<(), Error> {
+        for (node, end) in self.joint.nodes.iter().zip(self.joint.ends.clone()) {
+            let own = end.addr4()?;
+            let found = end.addresses.iter().find(|prefix| prefix.address() == IpAddr::V4(own));
+            let len = found.map_or(32, |prefix| prefix.prefix_len());
+            node.netlink(move |handle| {
+                netlink::set_initial_window(handle, end, own, len, segments)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Takes the link down: frames on the way are lost, and count as refused. When this returns, both
     /// nodes' kernels have noticed.
     ///

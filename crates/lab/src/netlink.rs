@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,9 @@ use rtnetlink::packet_core::{
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rtnetlink::{Handle, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
@@ -291,6 +293,31 @@ pub(crate) async fn add_route(
         .map_err(wrong)?
         .build();
     handle.route().add(route).execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Puts another route in place of the one that the kernel made for an interface's first IPv4 address: the
+/// same but for how many segments TCP may send at first (RTAX_INITCWND).
+pub(crate) async fn set_initial_window(
+    handle: Handle,
+    end: End,
+    own: Ipv4Addr,
+    prefix_len: u8,
+    segments: Option<u32>,
+) -> Result<(), Error> {
+    let bits = u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0);
+    let network = Ipv4Addr::from_bits(own.to_bits() & bits);
+    let mut route = RouteMessageBuilder::<Ipv4Addr>::new()
+        .destination_prefix(network, prefix_len)
+        .output_interface(end.index)
+        .pref_source(own)
+        .scope(RouteScope::Link)
+        .protocol(RouteProtocol::Kernel);
+    if let Some(segments) = segments {
+        let metrics = vec![RouteMetric::InitCwnd(segments)];
+        route.get_mut().attributes.push(RouteAttribute::Metrics(metrics));
+    }
+    let doing = || format!("setting the initial window of {} on node {}", end.interface, end.node);
+    handle.route().add(route.build()).replace().execute().await.map_err(|e| refused(doing(), e))
 }
 
 /// Puts the queueing discipline `kind` with these raw options at the root of an interface,

@@ -175,6 +175,10 @@ impl Direction {
         self.link.set_config(now, config)
     }
 
+    pub(crate) fn restart(&mut self, now: Time) {
+        self.link.restart(now);
+    }
+
     pub(crate) fn clear_errors(&mut self) {
         self.errors.reset();
     }

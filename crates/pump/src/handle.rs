@@ -222,6 +222,14 @@ impl Handle {
         self.ask(|reply| Command::SetPath(id.0, Box::new(path.clone()), reply))?
     }
 
+    /// Begins a link's traces and outages anew: they count from now. In force when this returns.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchLink`], [`Error::Stopped`].
+    pub fn restart(&self, id: LinkId) -> Result<(), Error> {
+        self.ask(|reply| Command::Restart(id.0, reply))?
+    }
+
     /// Connects a link's ports, or takes them apart: frames under way then are lost, and counted as
     /// [`crate::PumpCounters::refused`]. In force when this returns.
     ///

@@ -33,6 +33,7 @@ pub(crate) struct OpenLink {
 pub(crate) enum Command {
     Add(Box<OpenLink>, Sender<Result<(), Error>>),
     SetPath(usize, Box<Path>, Sender<Result<(), Error>>),
+    Restart(usize, Sender<Result<(), Error>>),
     SetConnected(usize, bool, Sender<Result<(), Error>>),
     Stats(usize, Sender<Result<Stats, Error>>),
     ClearErrors(usize, Sender<Result<(), Error>>),
@@ -256,6 +257,7 @@ impl Worker {
             match command {
                 Command::Add(link, reply) => drop(reply.send(self.add(*link))),
                 Command::SetPath(id, path, reply) => drop(reply.send(self.set_path(id, *path))),
+                Command::Restart(id, reply) => drop(reply.send(self.restart(id))),
                 Command::SetConnected(id, connected, reply) => {
                     drop(reply.send(self.set_connected(id, connected)));
                 }
@@ -322,6 +324,12 @@ impl Worker {
         let [forward, backward] = &mut self.live(id)?.directions;
         forward.set_config(now, path.forward)?;
         backward.set_config(now, path.backward)?;
+        Ok(())
+    }
+
+    fn restart(&mut self, id: usize) -> Result<(), Error> {
+        let now = clock::monotonic();
+        self.live(id)?.directions.iter_mut().for_each(|direction| direction.restart(now));
         Ok(())
     }
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use browser::{Bed, Seen};
-use fault::{Fault, Problem};
+use browser::{Bed, CrossTraffic, Seen};
+use fault::{Fault, OrProblem, Problem};
 use host::{Outlet, Registry, Worker};
 use lab::LabOptions;
 use linkmodel::Path;
@@ -15,6 +15,7 @@ use page::{Page, har};
 use serde::{Deserialize, Serialize};
 use units::{Delay, Time};
 
+use crate::link::begun;
 use crate::plan::Series;
 use crate::point::{Point, Visit};
 use crate::sample::sample;
@@ -44,6 +45,8 @@ pub(crate) struct Job {
     pub(crate) lanes: usize,
     /// The link between client and server.
     pub(crate) path: Path,
+    /// The name of what else is on it.
+    pub(crate) cross: String,
     /// The page, in TOML.
     pub(crate) page: String,
     /// What is loaded, in this order.
@@ -96,9 +99,8 @@ impl Worker for Loads {
             }
         };
         let bed = &mut held.insert(bed).bed;
-        for lane in bed.lanes() {
-            lane.set_path(&job.path)?;
-        }
+        let cross: CrossTraffic = job.cross.parse().blame(Fault::Measurement)?;
+        bed.set_cross_traffic(cross)?;
         for batches in job.batches.chunks(lanes) {
             if outlet.stopped() {
                 break;
@@ -123,6 +125,7 @@ fn together(
         let series = series_of(batch)?;
         let Some(first) = series.points.first() else { continue };
         let setting = first.setting(job.timeout);
+        lane.set_path(&begun(&job.path, job.seed, batch.repeat))?;
         lane.serve(page, &setting)?;
         let visits = series.visits();
         let before = visits.iter().map(|visit| visit.before()).collect();
@@ -167,7 +170,7 @@ fn give(
     let own = series.points.iter().zip(&batch.wanted).find(|(point, _)| point.visit == visit);
     let Some((point, true)) = own else { return Ok(()) };
     if batch.repeat == 0 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Time::ZERO + since.saturating_sub(seen.loaded.load_time().duration());
         let protocol = point.protocol.to_string();
         let about = har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };

@@ -5,10 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use fault::{Explain, Fault};
-use linkmodel::{LinkConfig, Path, Queue, RateSource};
+use fault::{Explain, Fault, Problem};
+use linkmodel::{Drive, LinkConfig, Path, Queue, RateSource, Trace, mix};
+use study::Options;
 use thiserror::Error;
 use units::{Bytes, CountedBytes, Delay, Rate};
+
+use crate::trace::{TraceFile, Traces};
 
 /// A named link.
 struct Named {
@@ -61,13 +64,33 @@ const LINKS: [Named; 10] = [
     link("wired-100", Duration::from_micros(500), (100_000, 100_000), packets),
 ];
 
-/// A link by its name, or by round trip and rate: `3g-0.9`, `50ms@20mbit`.
+/// WiBro's round trip: our choice. Measurements found it far above that of Wi-Fi (D. Kim, H. Cai, M. Na and
+/// S. Choi, "Performance Measurement over Mobile WiMAX/IEEE 802.16e Network", 2008).
+const RTT_BUS: Duration = Duration::from_millis(120);
+/// The drive of the link `bus`.
+const FIRST_DRIVE: u64 = 1;
+/// The stream of random numbers that phases are drawn from.
+const PHASES: u64 = 0x7068_6173;
+
+/// A link by its name, or by what it is like: `3g-0.9`, `50ms@20mbit`, `bus`, `trace:lte.down@50ms`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LinkName {
     /// One of the paper's.
     Named(&'static str),
     /// A round-trip time, and a rate each way.
     Given(Delay, Rate),
+    /// A moving bus ([`Drive::wibro_bus`]): the drive of a seed. The queue each way holds a second of the
+    /// best rate, as 3G's.
+    Bus(u64),
+    /// Capacity as files say, and a round-trip time.
+    Trace {
+        /// Capacity down.
+        down: TraceFile,
+        /// Capacity up; as down if not given.
+        up: Option<TraceFile>,
+        /// The round-trip time.
+        rtt: Delay,
+    },
 }
 
 /// A text that names no link. The caller's fault.
@@ -83,7 +106,8 @@ impl Explain for UnknownLink {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let names: Vec<&str> = LINKS.iter().map(|link| link.name).collect();
         let names = names.join(", ");
-        Some(format!("write {names}, or a round trip and a rate as 50ms@20mbit").into())
+        let given = "or a round trip and a rate as 50ms@20mbit";
+        Some(format!("write {names}, bus, bus:SEED, trace:FILE@50ms, {given}").into())
     }
 }
 
@@ -92,6 +116,10 @@ impl fmt::Display for LinkName {
         match self {
             LinkName::Named(name) => f.write_str(name),
             LinkName::Given(rtt, rate) => write!(f, "{rtt}@{rate}"),
+            LinkName::Bus(FIRST_DRIVE) => f.write_str("bus"),
+            LinkName::Bus(seed) => write!(f, "bus:{seed}"),
+            LinkName::Trace { down, up: None, rtt } => write!(f, "trace:{down}@{rtt}"),
+            LinkName::Trace { down, up: Some(up), rtt } => write!(f, "trace:{down}:{up}@{rtt}"),
         }
     }
 }
@@ -103,11 +131,26 @@ impl FromStr for LinkName {
         if let Some(found) = LINKS.iter().find(|link| link.name == text) {
             return Ok(LinkName::Named(found.name));
         }
-        let given = text
-            .split_once('@')
-            .and_then(|(rtt, rate)| Some(LinkName::Given(rtt.parse().ok()?, rate.parse().ok()?)));
-        given.ok_or_else(|| UnknownLink(text.to_owned()))
+        let link = match (text.strip_prefix("trace:"), text.strip_prefix("bus:")) {
+            (Some(files), _) => traced(files),
+            (None, Some(seed)) => seed.parse().ok().map(LinkName::Bus),
+            (None, None) if text == "bus" => Some(LinkName::Bus(FIRST_DRIVE)),
+            (None, None) => text.split_once('@').and_then(|(rtt, rate)| {
+                Some(LinkName::Given(rtt.parse().ok()?, rate.parse().ok()?))
+            }),
+        };
+        link.ok_or_else(|| UnknownLink(text.to_owned()))
     }
+}
+
+/// `DOWN@RTT` or `DOWN:UP@RTT`.
+fn traced(text: &str) -> Option<LinkName> {
+    let (files, rtt) = text.rsplit_once('@')?;
+    let (down, up) = match files.split_once(':') {
+        Some((down, up)) => (down, Some(TraceFile::of(up).filter(|_| !up.contains(':'))?)),
+        None => (files, None),
+    };
+    Some(LinkName::Trace { down: TraceFile::of(down)?, up, rtt: rtt.parse().ok()? })
 }
 
 /// kbit/s of IP bytes, as speed tests count; never zero in the table.
@@ -115,55 +158,116 @@ fn rate(kbit: u64) -> Option<Rate> {
     Rate::new(kbit * 1000, CountedBytes::Ip)
 }
 
+/// A direction of a link.
+fn direction(delay: Delay, rate: Option<RateSource>, queue: Queue) -> LinkConfig {
+    LinkConfig { delay, rate, queue, ..LinkConfig::default() }
+}
+
+/// The same path as a load finds it that begins anywhere in its traces: where, the run's seed and the load's
+/// number say, so that the protocols of one turn begin at the same place.
+pub(crate) fn begun(path: &Path, seed: u64, repeat: u32) -> Path {
+    let trace = |config: &LinkConfig| match &config.rate {
+        Some(RateSource::Trace(trace)) => Some(trace.clone()),
+        _ => None,
+    };
+    let traces = [trace(&path.forward), trace(&path.backward)];
+    let periods = traces.iter().flatten().map(|trace| trace.period().as_millis() as u64);
+    let Some(longest) = periods.max() else { return path.clone() };
+    let phase = mix(mix(seed, PHASES), u64::from(repeat)) % longest.max(1);
+    let begun = |trace: Trace| trace.begun_at(Duration::from_millis(phase)).into();
+    let [forward, backward] = traces.map(|trace| trace.map(begun));
+    let mut path = path.clone();
+    path.forward.rate = forward.or(path.forward.rate);
+    path.backward.rate = backward.or(path.backward.rate);
+    path
+}
+
 impl LinkName {
-    /// The path from client to server.
-    #[must_use]
-    pub fn path(&self) -> Path {
-        let (rtt, up, down, queues) = match self {
-            LinkName::Named(name) => match LINKS.iter().find(|link| link.name == *name) {
-                Some(link) => {
-                    let queues = ((link.queue)(link.up), (link.queue)(link.down));
-                    (Delay::from(link.rtt), rate(link.up), rate(link.down), queues)
-                }
-                None => (Delay::ZERO, None, None, (Queue::default(), Queue::default())),
-            },
-            LinkName::Given(rtt, rate) => {
-                (*rtt, Some(*rate), Some(*rate), (Queue::default(), Queue::default()))
-            }
-        };
-        let (there, back) = rtt.split_round_trip();
-        let direction = |delay, rate: Option<Rate>, queue| LinkConfig {
-            delay,
-            rate: rate.map(RateSource::Fixed),
-            queue,
-            ..LinkConfig::default()
-        };
-        Path { forward: direction(there, up, queues.0), backward: direction(back, down, queues.1) }
+    fn named(&self) -> Option<&'static Named> {
+        let LinkName::Named(name) = self else { return None };
+        LINKS.iter().find(|link| link.name == *name)
     }
 
-    /// The rate down in bit/s.
-    #[must_use]
-    pub fn down(&self) -> u64 {
-        match self {
-            LinkName::Named(name) => {
-                LINKS.iter().find(|link| link.name == *name).map_or(0, |link| link.down * 1000)
+    /// The path from client to server; without a limit where a file of `traces` was not read.
+    pub(crate) fn path(&self, traces: &Traces) -> Path {
+        let (there, back) = Delay::from(self.rtt()).split_round_trip();
+        let (up, down) = match self {
+            LinkName::Named(_) => self.named().map_or_else(Default::default, |link| {
+                let way = |kbit| (rate(kbit).map(RateSource::Fixed), (link.queue)(kbit));
+                (way(link.up), way(link.down))
+            }),
+            LinkName::Given(_, rate) => {
+                let way = || (Some(RateSource::Fixed(*rate)), Queue::default());
+                (way(), way())
             }
-            LinkName::Given(_, rate) => rate.bits_per_second(),
+            LinkName::Bus(seed) => {
+                let drive = Drive::wibro_bus();
+                // It is a drive that can be: a test draws from it.
+                let capacity = drive.capacity(*seed).ok();
+                let (up, down) = capacity.map(|both| (both.up, both.down)).unzip();
+                let way = |trace: Option<Trace>, rate: Rate| {
+                    (trace.map(RateSource::Trace), one_second(rate.bits_per_second() / 1000))
+                };
+                (way(up, drive.good.up), way(down, drive.good.down))
+            }
+            LinkName::Trace { down, up, .. } => {
+                let way =
+                    |file| (traces.get(file).cloned().map(RateSource::Trace), Queue::default());
+                (way(up.as_ref().unwrap_or(down)), way(down))
+            }
+        };
+        Path { forward: direction(there, up.0, up.1), backward: direction(back, down.0, down.1) }
+    }
+
+    /// The rate down in bit/s: a bus's mean. `None` for a trace, which only its file tells.
+    #[must_use]
+    pub fn down(&self) -> Option<u64> {
+        match self {
+            LinkName::Named(_) => self.named().map(|link| link.down * 1000),
+            LinkName::Given(_, rate) => Some(rate.bits_per_second()),
+            LinkName::Bus(_) => Some(Drive::wibro_bus().mean().0 as u64),
+            LinkName::Trace { .. } => None,
         }
+    }
+
+    /// The same with its files read, if it is of any: a trace's mean.
+    pub(crate) fn down_of(&self, traces: &Traces) -> Option<u64> {
+        match self {
+            LinkName::Trace { down, .. } => traces.get(down).map(|trace| trace.mean() as u64),
+            _ => self.down(),
+        }
+    }
+
+    /// The same link, its files read into `traces` and known by their content.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no trace, or is another than the name says.
+    pub(crate) fn read(
+        &self,
+        traces: &mut Traces,
+        options: &Options<'_>,
+    ) -> Result<LinkName, Problem> {
+        let LinkName::Trace { down, up, rtt } = self else { return Ok(self.clone()) };
+        let down = traces.read(down, options)?;
+        let up = up.as_ref().map(|up| traces.read(up, options)).transpose()?;
+        Ok(LinkName::Trace { down, up, rtt: *rtt })
     }
 
     /// The round-trip time, propagation only.
     #[must_use]
     pub fn rtt(&self) -> Duration {
-        let path = self.path();
-        path.forward.delay.duration() + path.backward.delay.duration()
+        match self {
+            LinkName::Named(_) => self.named().map_or(Duration::ZERO, |link| link.rtt),
+            LinkName::Given(rtt, _) | LinkName::Trace { rtt, .. } => rtt.duration(),
+            LinkName::Bus(_) => RTT_BUS,
+        }
     }
 
-    /// The bandwidth-delay product down.
+    /// The bandwidth-delay product down, where the rate is known.
     #[must_use]
-    pub fn bandwidth_delay(&self) -> Bytes {
-        let bits = self.down() as f64 * self.rtt().as_secs_f64();
-        Bytes((bits / 8.0) as u64)
+    pub fn bandwidth_delay(&self) -> Option<Bytes> {
+        let bits = self.down()? as f64 * self.rtt().as_secs_f64();
+        Some(Bytes((bits / 8.0) as u64))
     }
 }
 
@@ -178,10 +282,28 @@ mod tests {
         }
         let given: LinkName = "50ms@20mbit".parse().unwrap();
         assert_eq!(given.to_string().parse::<LinkName>().unwrap(), given);
-        assert_eq!((given.down(), given.rtt()), (20_000_000, Duration::from_millis(50)));
+        assert_eq!((given.down(), given.rtt()), (Some(20_000_000), Duration::from_millis(50)));
+        for text in ["bus", "bus:7", "trace:a.down@50ms", "trace:a.down:dir/b.up@50ms"] {
+            assert_eq!(text.parse::<LinkName>().unwrap().to_string(), text);
+        }
+        assert_eq!("bus:1".parse::<LinkName>().unwrap().to_string(), "bus");
         let unknown = "4g".parse::<LinkName>().unwrap_err();
         assert!(unknown.remedy().unwrap().contains("3g-0.9"), "{unknown:?}");
-        for wrong in ["", "@", "50ms@", "@1mbit", "50ms@fast", "x@1mbit"] {
+        for wrong in [
+            "",
+            "@",
+            "50ms@",
+            "@1mbit",
+            "50ms@fast",
+            "x@1mbit",
+            "bus:",
+            "bus:x",
+            "trace:",
+            "trace:a",
+        ] {
+            assert!(wrong.parse::<LinkName>().is_err(), "{wrong}");
+        }
+        for wrong in ["trace:@50ms", "trace:a:@50ms", "trace:a:b:c@50ms", "trace:a@soon"] {
             assert!(wrong.parse::<LinkName>().is_err(), "{wrong}");
         }
     }
@@ -189,13 +311,80 @@ mod tests {
     #[test]
     fn a_path_has_the_rates_and_the_round_trip() {
         let link: LinkName = "3g-0.9".parse().unwrap();
-        let path = link.path();
+        let path = link.path(&Traces::default());
         assert_eq!(path.round_trip(), Delay::from(RTT_3G));
         assert_eq!(path.backward.queue, Queue::Bytes(Bytes(112_500)));
         assert!(path.validate().is_ok());
         // The paper: 12.5 KB at most on its testbed.
         let wired = ["wired-10", "wired-100"].map(|name| name.parse::<LinkName>().unwrap());
-        assert_eq!(wired[0].bandwidth_delay(), Bytes(1250));
-        assert_eq!(wired[1].bandwidth_delay(), Bytes(6250));
+        assert_eq!(wired[0].bandwidth_delay(), Some(Bytes(1250)));
+        assert_eq!(wired[1].bandwidth_delay(), Some(Bytes(6250)));
+    }
+
+    #[test]
+    fn a_bus_has_the_capacity_of_its_drive() {
+        let path = |name: &str| name.parse::<LinkName>().unwrap().path(&Traces::default());
+        let first = path("bus");
+        assert!(first.validate().is_ok());
+        assert_eq!(first.round_trip(), Delay::from(RTT_BUS));
+        assert_eq!(first.backward.queue, Queue::Bytes(Bytes(375_000)));
+        let capacity = Drive::wibro_bus().capacity(1).unwrap();
+        assert_eq!(first.backward.rate, Some(RateSource::Trace(capacity.down)));
+        assert_eq!(first.forward.rate, Some(RateSource::Trace(capacity.up)));
+        assert_ne!(path("bus:2"), first);
+    }
+
+    #[test]
+    fn loads_of_one_turn_begin_at_one_place_of_a_trace() {
+        let bus = LinkName::Bus(1).path(&Traces::default());
+        let phase = |path: &Path| match (&path.forward.rate, &path.backward.rate) {
+            (Some(RateSource::Trace(up)), Some(RateSource::Trace(down))) => {
+                assert_eq!(up.phase(), down.phase());
+                up.phase()
+            }
+            other => panic!("{other:?}"),
+        };
+        let phases: Vec<Duration> = (0..20).map(|repeat| phase(&begun(&bus, 5, repeat))).collect();
+        let mut distinct = phases.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 20);
+        assert!(distinct.iter().all(|phase| *phase < Duration::from_secs(600)));
+        // The same again, and others for another seed; a phase is not counted from where one was.
+        assert_eq!(phase(&begun(&begun(&bus, 9, 1), 5, 3)), phases[3]);
+        assert_ne!(phase(&begun(&bus, 6, 3)), phases[3]);
+        let still = LinkName::Named("3g-0.9").path(&Traces::default());
+        assert_eq!(begun(&still, 5, 3), still);
+    }
+
+    #[test]
+    fn files_are_the_capacity_of_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let (down, up) = (file("a.down", "2\n4\n6\n"), file("a.up", "6\n"));
+        let mut traces = Traces::default();
+        let mut read = |text: String| {
+            let link: LinkName = text.parse().unwrap();
+            link.read(&mut traces, &Options::none()).unwrap()
+        };
+        let one = read(format!("trace:{down}@50ms"));
+        let both = read(format!("trace:{down}:{up}@50ms"));
+        assert!(one.to_string().contains("a.down#"), "{one}");
+        assert_eq!(both.to_string().parse::<LinkName>().unwrap(), both);
+        let rates = |link: &LinkName| {
+            let path = link.path(&traces);
+            [path.forward, path.backward].map(|way| match way.rate {
+                Some(RateSource::Trace(trace)) => trace.millis().to_vec(),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(rates(&one), [vec![2, 4, 6], vec![2, 4, 6]]);
+        assert_eq!(rates(&both), [vec![6], vec![2, 4, 6]]);
+        // 1500 bytes in 2 ms.
+        assert_eq!((both.down(), both.down_of(&traces)), (None, Some(6_000_000)));
     }
 }

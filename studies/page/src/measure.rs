@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use browser::CrossTraffic;
 use fault::Problem;
 use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
@@ -20,6 +21,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const PREPARING: Duration = Duration::from_secs(120);
 /// What a load takes beside its bytes and round trips: computation in the page, servers, certificates.
 const OVERHEAD: Duration = Duration::from_millis(400);
+/// How long cross traffic takes to fill the queue, about; with it a load has half of the rate.
+const FILLING: Duration = Duration::from_secs(8);
+/// The longest that cross traffic takes before and after a load.
+const CROSSING: Duration = Duration::from_secs(40);
 /// Round trips of a load that are not hidden behind its bytes, about.
 const ROUND_TRIPS: u32 = 10;
 /// What of a page a repeated visit fetches, about.
@@ -37,7 +42,7 @@ impl Plan {
         for cell in &cells {
             let (series, bytes) = (cell.series(), size_of(&sizes, cell));
             let rounds = u64::from(cell.repeat) * series.len() as u64;
-            let each: Duration = series.iter().map(|series| series_time(series, bytes)).sum();
+            let each: Duration = series.iter().map(|series| series_time(cell, series, bytes)).sum();
             let lanes = (cell.lanes as u64).min(rounds).max(1);
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
             loads += u64::from(cell.repeat) * cell.points.len() as u64;
@@ -76,7 +81,8 @@ impl Plan {
             let job = Job {
                 lab: session.lab(),
                 lanes: cell.lanes,
-                path: Plan::path(cell),
+                path: self.path(cell),
+                cross: cell.cross.name().to_owned(),
                 page: self.pages.page(&cell.page, self.seed)?.to_toml(),
                 batches,
                 timeout: self.timeout,
@@ -121,17 +127,20 @@ fn size_of(sizes: &Sizes, cell: &Cell) -> u64 {
 }
 
 /// About how long the loads of a series take, one after the other.
-fn series_time(series: &Series, bytes: u64) -> Duration {
-    let Some(first) = series.points.first() else { return Duration::ZERO };
-    series.visits().into_iter().map(|visit| load_time(first, visit, bytes)).sum()
+fn series_time(cell: &Cell, series: &Series, bytes: u64) -> Duration {
+    series.visits().into_iter().map(|visit| load_time(cell, visit, bytes)).sum()
 }
 
 /// Expected time of one load, from bytes and round trips alone.
-fn load_time(point: &Point, visit: Visit, bytes: u64) -> Duration {
-    let rate = point.link.down().max(1) as f64;
+fn load_time(cell: &Cell, visit: Visit, bytes: u64) -> Duration {
+    let rate = cell.down.max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
-    sending + point.link.rtt() * ROUND_TRIPS + OVERHEAD
+    let alone = sending + cell.link.rtt() * ROUND_TRIPS + OVERHEAD;
+    match cell.cross {
+        CrossTraffic::None => alone,
+        CrossTraffic::Bulk => alone * 2 + FILLING,
+    }
 }
 
 /// What is yet to be measured.
@@ -158,7 +167,7 @@ impl Ahead {
 
     /// About what a load adds to the time of the whole.
     fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
-        load_time(point, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
+        load_time(cell, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
     }
 
     fn passed(&mut self, cell: &Cell, point: &Point) {
@@ -211,7 +220,8 @@ fn record(
 fn limit(job: &Job) -> Duration {
     let loads: usize = job.batches.iter().map(|batch| batch.points.len() + 1).sum();
     let loads = u32::try_from(loads).unwrap_or(u32::MAX);
-    PREPARING.saturating_add((job.timeout.duration() + OVERHEAD).saturating_mul(loads))
+    let beside = if job.cross == CrossTraffic::None.name() { OVERHEAD } else { CROSSING };
+    PREPARING.saturating_add((job.timeout.duration() + beside).saturating_mul(loads))
 }
 
 fn step(cell: &Cell) -> String {
@@ -219,5 +229,9 @@ fn step(cell: &Cell) -> String {
         0.0 => String::new(),
         loss => format!(", loss {} %", loss * 100.0),
     };
-    format!("{} over {}{loss}", cell.page, cell.link)
+    let cross = match cell.cross {
+        CrossTraffic::None => "",
+        CrossTraffic::Bulk => ", beside a download",
+    };
+    format!("{} over {}{loss}{cross}", cell.page, cell.link)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use browser::CrossTraffic;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Codel, Path, Queue};
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use units::{Delay, Probability, Rate};
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
 use crate::point::{AXES, Point, Visit, Waiting};
+use crate::trace::Traces;
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -21,6 +23,12 @@ const BUILT_IN: &str = include_str!("../plan.toml");
 const MOST_LOADS: u64 = 1_000_000;
 /// Most loads under way at once.
 pub(crate) const MOST_LANES: u64 = 16;
+/// What a link's rate is taken for, in bit/s, until its trace was read.
+const UNKNOWN_RATE: u64 = 1_000_000;
+/// Bit/s down that the loads of one processor come to.
+const RATE_PER_PROCESSOR: u64 = 20_000_000;
+/// Most loads at once per processor.
+const LOADS_PER_PROCESSOR: usize = 4;
 /// After how long a load is given up, unless the user says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -35,8 +43,8 @@ pub(crate) const NUMBERS: &[Number] = &[
     },
     Number {
         name: "lanes",
-        help: "Loads under way at once, each on a link of its own [default: 8 up to 2 Mbit/s, 2 up to \
-               20 Mbit/s, else 1]",
+        help: "Loads under way at once, each on a link of its own [default: as many as processors \
+               and the link's rate allow: at most 4 and 20 Mbit/s per processor]",
         default: None,
         least: 1,
         most: MOST_LANES,
@@ -50,10 +58,14 @@ pub struct Cell {
     pub page: PageName,
     /// The link.
     pub link: LinkName,
+    /// About its rate down, in bit/s.
+    pub down: u64,
     /// Loss each way.
     pub loss: Probability,
     /// How frames wait for the link's rate.
     pub queue: Waiting,
+    /// What else is on the link.
+    pub cross: CrossTraffic,
     /// Loads per point.
     pub repeat: u32,
     /// Loads under way at once.
@@ -77,6 +89,8 @@ pub struct Plan {
     pub page_options: String,
     /// The time that it keeps to, if it has such a limit.
     pub budget: Option<Duration>,
+    /// The traces of its links. A manifest has their digests, in the links' names.
+    pub(crate) traces: Traces,
 }
 
 /// A plan in a manifest, less its sweeps.
@@ -117,6 +131,7 @@ impl Plan {
             timeout: TIMEOUT.into(),
             page_options: String::new(),
             budget: None,
+            traces: Traces::default(),
         };
         plan.check()?;
         Ok(plan)
@@ -163,7 +178,22 @@ impl Plan {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
         }
+        plan.read_traces(options)?;
         Ok(plan)
+    }
+
+    /// Reads the files of its links, as far as it has not; the links are known by their content from
+    /// now on.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no trace, or is another than the link's name says.
+    pub(crate) fn read_traces(&mut self, options: &Options<'_>) -> Result<(), Problem> {
+        let links = self.sweeps.iter_mut().filter_map(|sweep| sweep.lists.get_mut("link"));
+        for word in links.flatten() {
+            let link: LinkName = word.parse().blame(Fault::Caller)?;
+            *word = link.read(&mut self.traces, options)?.to_string();
+        }
+        Ok(())
     }
 
     /// As a manifest has it.
@@ -216,12 +246,12 @@ impl Plan {
                     continue;
                 }
                 let same = |cell: &Cell| {
-                    (&cell.page, &cell.link, cell.loss, cell.queue)
-                        == (&point.page, &point.link, point.loss, point.queue)
+                    (&cell.page, &cell.link, cell.loss, cell.queue, cell.cross)
+                        == (&point.page, &point.link, point.loss, point.queue, point.cross)
                 };
                 match cells[first..].iter().position(same) {
                     Some(at) => cells[first + at].points.push(point),
-                    None => cells.push(cell_of(sweep, point)),
+                    None => cells.push(self.cell_of(sweep, point)),
                 }
             }
         }
@@ -230,8 +260,8 @@ impl Plan {
 
     /// The path of a cell.
     #[must_use]
-    pub fn path(cell: &Cell) -> Path {
-        let mut path = cell.link.path();
+    pub fn path(&self, cell: &Cell) -> Path {
+        let mut path = cell.link.path(&self.traces);
         for direction in [&mut path.forward, &mut path.backward] {
             direction.loss = cell.loss.into();
             if cell.queue == Waiting::Codel {
@@ -240,25 +270,36 @@ impl Plan {
         }
         path
     }
+
+    fn cell_of(&self, sweep: &Sweep, point: Point) -> Cell {
+        let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
+        let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Cell {
+            page: point.page.clone(),
+            link: point.link.clone(),
+            down,
+            loss: point.loss,
+            queue: point.queue,
+            cross: point.cross,
+            repeat: sweep.repeat(),
+            lanes: asked.unwrap_or_else(|| lanes_for(down, processors)).max(1),
+            points: vec![point],
+        }
+    }
 }
 
-fn cell_of(sweep: &Sweep, point: Point) -> Cell {
-    let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
-    // Loads at this rate take so little of a processor that so many do not wait for each other.
-    let by_rate = match point.link.down() {
-        0..=2_000_000 => 8,
-        2_000_001..=20_000_000 => 2,
-        _ => 1,
-    };
-    Cell {
-        page: point.page.clone(),
-        link: point.link.clone(),
-        loss: point.loss,
-        queue: point.queue,
-        repeat: sweep.repeat(),
-        lanes: asked.unwrap_or(by_rate).max(1),
-        points: vec![point],
-    }
+/// How many loads at once a link of this rate down, in bit/s, and so many processors bear.
+///
+/// What a load costs grows with its rate. By the program's CPU time on two processors, a load of
+/// `google-play` at 17 Mbit/s takes 0.47 of one, and eight at once at 1.37 Mbit/s take 0.5, the pump's waiting
+/// included: at 20 Mbit/s per processor about half of each is idle. What does not grow with the rate, the
+/// handshakes' computation, comes in bursts of some milliseconds: more than four loads per processor would
+/// meet too often (our choice).
+fn lanes_for(down: u64, processors: usize) -> usize {
+    let by_rate = processors as u64 * RATE_PER_PROCESSOR / down.max(1);
+    let most = (processors * LOADS_PER_PROCESSOR) as u64;
+    by_rate.min(most).clamp(1, MOST_LANES) as usize
 }
 
 /// Every combination of a sweep's lists, each once.
@@ -346,7 +387,9 @@ mod tests {
                 Plan { budget: plan.budget, ..Plan::recorded(&plan.value()).unwrap() },
                 plan
             );
-            if let Some(budget) = plan.budget {
+            // With one processor fewer loads are under way at once: some are left out.
+            let several = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
+            if let Some(budget) = plan.budget.filter(|_| several) {
                 assert!(plan.expected() <= budget, "{scale}: {:?}", plan.expected());
             }
         }
@@ -360,7 +403,23 @@ mod tests {
         let series = cells[0].series();
         assert_eq!(series.len(), 4);
         assert_eq!(series[0].visits(), [Visit::First, Visit::Kept]);
-        assert_eq!((cells[0].lanes, cells[1].lanes), (8, 2));
+    }
+
+    #[test]
+    fn lanes_come_of_the_rate_and_the_processors() {
+        for (down, processors, lanes) in [
+            (900_000, 2, 8),
+            (1_370_000, 2, 8),
+            (17_040_000, 2, 2),
+            (61_120_000, 2, 1),
+            (900_000, 1, 4),
+            (17_040_000, 8, 9),
+            (900_000, 64, 16),
+            (0, 1, 4),
+            (1_000_000_000, 1, 1),
+        ] {
+            assert_eq!(lanes_for(down, processors), lanes, "{down} bit/s, {processors}");
+        }
     }
 
     #[test]

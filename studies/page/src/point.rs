@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use browser::{Before, Carrier, Setting, Tcp, Windows};
+use browser::{Before, Carrier, CrossTraffic, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
@@ -10,7 +10,7 @@ use web::{Embedding, Protocol};
 
 use crate::link::LinkName;
 use crate::pages::PageName;
-use crate::window::Window;
+use crate::window::{InitialWindow, Window};
 
 named! {
     /// What the browser has kept from a load of the same page before.
@@ -93,6 +93,8 @@ pub struct Point {
     pub loss: Probability,
     /// How frames wait for the link's rate.
     pub queue: Waiting,
+    /// What else is on the link.
+    pub cross: CrossTraffic,
     /// What carries it.
     pub protocol: Protocol,
     /// What was kept from before.
@@ -109,6 +111,8 @@ pub struct Point {
     pub stream_window: Window,
     /// TCP's buffers.
     pub tcp_window: Window,
+    /// The congestion window at the start.
+    pub initial_window: InitialWindow,
 }
 
 /// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
@@ -127,10 +131,11 @@ pub(crate) const AXES: Axes<Point> = Axes {
             link,
             "3g-0.9,wlan-17",
             "LINKS",
-            "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; or round trip and rate as 50ms@20mbit"
+            "Links: 3g-0.9, 3g-1.37, wlan-17, wlan-61, wired-10, wired-100 and others of the SPDY paper; bus or bus:SEED, a moving bus; trace:FILE@50ms or trace:DOWN:UP@50ms, files of mahimahi's format; or round trip and rate as 50ms@20mbit"
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
         axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),
+        axis!("cross-traffic", cross, "none", "KINDS", "What else is on the link: none, bulk (a long TCP download of another host, which has filled the queue)", unnamed "none"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
         axis!("handshake", handshake, "kernel", "HANDSHAKES", "TCP and how TLS begins on it: kernel, usertcp (our TCP, then TLS), sslmtcp-paper, sslmtcp-tls13, sslmtcp-0rtt", unnamed "kernel"),
@@ -143,6 +148,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("stream-window", stream_window, "auto", "SIZES", "Another size for the windows of stream and connection, as 64kB", unnamed "auto"),
         axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
+        axis!("initial-window", initial_window, "10", "PACKETS", "Congestion windows at the start of TCP and QUIC, in packets, as 3,10,32", unnamed "10"),
         axis!(
             "protocol",
             protocol,
@@ -171,6 +177,7 @@ impl Point {
             link: LinkName::Named("3g-0.9"),
             loss: Probability::ZERO,
             queue: Waiting::DropTail,
+            cross: CrossTraffic::None,
             protocol: Protocol::Http1,
             visit: Visit::First,
             browser: Browser::Chromium,
@@ -179,6 +186,7 @@ impl Point {
             windows: Windows::Chromium,
             stream_window: Window(None),
             tcp_window: Window(None),
+            initial_window: InitialWindow::USUAL,
         }
     }
 
@@ -206,6 +214,9 @@ impl Point {
         }
         if self.handshake != Handshake::Kernel && self.tcp_window != Window(None) {
             return Some("our TCP has no buffers to set");
+        }
+        if self.handshake != Handshake::Kernel && self.initial_window != InitialWindow::USUAL {
+            return Some("our TCP begins with 10 packets");
         }
         (small(self.stream_window, 1024) || small(self.tcp_window, 2048))
             .then_some("such a window lets nothing through")
@@ -248,6 +259,7 @@ impl Point {
             settings,
             carrier: self.handshake.carrier(),
             tcp: Tcp { buffer },
+            initial_window: self.initial_window.packets(),
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
         }

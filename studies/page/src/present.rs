@@ -80,10 +80,13 @@ fn change(group: &Group) -> Vec<Inline> {
         let (stalled, load) = (row.median(value::STALLED)?, row.load_ms?.value);
         (stalled > load * WORTH).then_some((row, stalled, stalled / load))
     });
-    let needed = window_needed(group);
+    let needed = match window_needed(group) {
+        Some(bytes) => format!("{bytes} or more"),
+        None => "larger ones".to_owned(),
+    };
     let advice = stalled.map(|(row, stalled, share)| {
         Inline::new().text(format!(
-            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed} or more.",
+            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed}.",
             group.title(),
             row.label(plain),
             seconds(stalled),
@@ -94,10 +97,10 @@ fn change(group: &Group) -> Vec<Inline> {
 }
 
 /// The window that does not bind on a link: twice its bandwidth-delay product, since an update takes a round
-/// trip and comes when half is consumed; a power of two.
-fn window_needed(group: &Group) -> Bytes {
-    let product = group.link.bandwidth_delay().count();
-    Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two())
+/// trip and comes when half is consumed; a power of two. `None` where the link's rate is not known.
+fn window_needed(group: &Group) -> Option<Bytes> {
+    let product = group.link.bandwidth_delay()?.count();
+    Some(Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two()))
 }
 
 impl study::Findings for Findings {
@@ -158,6 +161,9 @@ impl study::Findings for Findings {
             let text = format!("{failed} loads are not whole and in no figure; the first: {why}.");
             notes.push(Note::info(Inline::new().text(text)));
         }
+        if let Some(text) = self.summary.passed.sentence() {
+            notes.push(Note::info(Inline::new().text(text)));
+        }
         let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in the \
                     browser is what the page's graph says.";
         notes.push(Note::info(Inline::new().text(text)));
@@ -206,13 +212,14 @@ impl study::Findings for Findings {
                 "link": group.link.to_string(),
                 "loss": group.loss,
                 "queue": group.queue,
+                "cross_traffic": group.cross,
                 "browser": group.browser,
                 "visit": group.visit,
                 "rows": rows,
             }))
         };
         let groups = self.summary.groups.iter().map(group).collect::<Result<Vec<_>, Problem>>()?;
-        Ok(json!({ STUDY: { "groups": groups } }))
+        Ok(json!({ STUDY: { "groups": groups, "time": self.summary.passed } }))
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {

@@ -1,10 +1,12 @@
 //! The SPDY paper's figures beside ours.
 
+use browser::CrossTraffic;
 use study::Counterpart;
 use web::Protocol;
 
 use crate::point::{Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
+use crate::window::InitialWindow;
 
 /// The paper's figures: its Tables 2 to 4 (repeated loads), 6 and 7 (first visits), 9 and 10 (flow control).
 pub(crate) const FIGURES: &str = include_str!("../published.csv");
@@ -56,11 +58,13 @@ impl<'a> Asked<'a> {
             && group.visit == self.visit
             && group.loss.is_zero()
             && group.queue == Waiting::DropTail
+            && group.cross == CrossTraffic::None
     }
 
     fn has(&self, row: &Row) -> bool {
         let window = |size: crate::window::Window| size.to_string();
         self.protocols.contains(&row.protocol)
+            && row.initial_window == InitialWindow::USUAL
             && self.windows.is_none_or(|(tcp, stream)| {
                 let streams = stream.is_empty() || window(row.stream_window) == stream;
                 window(row.tcp_window) == tcp && streams

@@ -1,7 +1,7 @@
 //! From one load, seen from both sides, to one sample.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use browser::Seen;
 use page::{Loaded, Outcome, Phases, Share};
@@ -34,10 +34,14 @@ pub mod value {
     pub const REQUESTS: &str = "requests";
     /// Bytes of bodies that came.
     pub const BODY: &str = "body_bytes";
-    /// Frame bytes to the server.
+    /// Frame bytes to the server, without those of cross traffic.
     pub const UP: &str = "up_bytes";
-    /// Frame bytes to the client.
+    /// Frame bytes to the client, without those of cross traffic.
     pub const DOWN: &str = "down_bytes";
+    /// Frame bytes of cross traffic to the server's side during the load, where there was any.
+    pub const CROSS_UP: &str = "cross_up_bytes";
+    /// The same to the client's side.
+    pub const CROSS_DOWN: &str = "cross_down_bytes";
     /// Time in which some response had data, its flow-control window was shut and the transport would
     /// have taken more; overlapping times count once.
     pub const STALLED: &str = "stalled_on_window_ms";
@@ -77,6 +81,8 @@ pub mod value {
             (BODY, BYTES),
             (UP, BYTES),
             (DOWN, BYTES),
+            (CROSS_UP, ValueKind::new("bytes", Better::More, Clock::Count)),
+            (CROSS_DOWN, ValueKind::new("bytes", Better::More, Clock::Count)),
             (STALLED, TIME),
             (BLOCKED, TIME),
             (RECEIVE_LIMITED, TIME),
@@ -96,7 +102,7 @@ pub(crate) fn sample(
     timeout: Delay,
     options: &str,
 ) -> Sample {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ended = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
     let command = format!(
         "wiretax page{} --seed {seed} --repeat {}{options}",
         AXES.command_line(point),
@@ -107,7 +113,7 @@ pub(crate) fn sample(
         point: point.fields(),
         repeat,
         seed,
-        at_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        at_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
         outcome: Ended::Completed,
         values: values(seen),
         labels: BTreeMap::new(),
@@ -124,6 +130,9 @@ pub(crate) fn sample(
         } else {
             Ended::Failed { reason: why }
         };
+    } else if seen.cross.is_some_and(|cross| !cross.steady) {
+        let reason = "cross traffic had not filled the queue when the load began".to_owned();
+        sample.outcome = Ended::Failed { reason };
     }
     sample
 }
@@ -185,6 +194,8 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
         (value::BODY, Some(loaded.bytes().count() as f64)),
         (value::UP, Some(seen.up.count() as f64)),
         (value::DOWN, Some(seen.down.count() as f64)),
+        (value::CROSS_UP, seen.cross.map(|cross| cross.up.count() as f64)),
+        (value::CROSS_DOWN, seen.cross.map(|cross| cross.down.count() as f64)),
         (value::STALLED, Some(millis(stalled(seen)))),
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),

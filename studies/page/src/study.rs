@@ -40,6 +40,8 @@ impl study::Study for PageStudy {
   wiretax page --page google-play --link 3g-0.9 --repeat 20
   wiretax page --har MY.har --rtt 50ms --rate 20mbit
   wiretax page --page domestic-2mb --link 50ms@20mbit --loss 0%,1%,2% --visit first --repeat 30
+  wiretax page --page google-play --link bus,trace:lte.down:lte.up@50ms --visit first
+  wiretax page --link 3g-1.37 --cross-traffic bulk --queue drop-tail,codel --initial-window 3,10 --visit first
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
   wiretax page --scale full --out results/page    {}
   wiretax page --scale paper                      the SPDY paper's tables: {}
@@ -145,6 +147,7 @@ impl study::Plan for Plan {
     }
 
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
+        self.read_traces(&Options::none())?;
         self.run(session)
     }
 }
@@ -207,6 +210,7 @@ mod tests {
             (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),
             (&["--link", "4g"], "no link is called `4g`"),
             (&["--rtt", "50ms"], "a link needs a round trip and a rate"),
+            (&["--link", "trace:nowhere.down@50ms"], "nowhere.down cannot be read"),
             (&["--har", "nowhere.har"], "nowhere.har cannot be read"),
             (&["--timeout", "0s"], "a timeout of 0"),
             (&["--protocol", "http/9"], "http/9"),

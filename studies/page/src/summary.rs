@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use browser::Windows;
+use browser::{CrossTraffic, Windows};
 use page::Browser;
 use record::{Outcome, Sample};
 use serde::Serialize;
@@ -11,15 +11,18 @@ use units::Probability;
 use web::Protocol;
 
 use crate::link::LinkName;
+use crate::passed::Passed;
 use crate::point::{Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
-use crate::window::Window;
+use crate::window::{InitialWindow, Window};
 
 /// What the samples come to.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// The groups, in the order of their first samples.
     pub groups: Vec<Group>,
+    /// How long the loads took.
+    pub passed: Passed,
 }
 
 /// What is loaded, and over what: within it protocols are compared.
@@ -35,6 +38,8 @@ pub struct Group {
     pub loss: Probability,
     /// How frames wait for the link's rate.
     pub queue: Waiting,
+    /// What else is on the link.
+    pub cross: CrossTraffic,
     /// Whose policy.
     pub browser: Browser,
     /// What was kept from before.
@@ -58,6 +63,9 @@ pub struct Row {
     /// TCP's buffers.
     #[serde(skip)]
     pub tcp_window: Window,
+    /// The congestion window at the start.
+    #[serde(skip)]
+    pub initial_window: InitialWindow,
     /// Loads that are whole.
     pub loads: usize,
     /// Loads that are not, and why the first is not.
@@ -90,6 +98,7 @@ impl Row {
             windows: point.windows,
             stream_window: point.stream_window,
             tcp_window: point.tcp_window,
+            initial_window: point.initial_window,
             loads: 0,
             failed: 0,
             failure: None,
@@ -107,10 +116,12 @@ impl Row {
     fn is_of(&self, point: &Point) -> bool {
         (self.protocol, self.tls, self.windows) == (point.protocol, point.tls, point.windows)
             && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
+            && self.initial_window == point.initial_window
     }
 
-    fn order(&self) -> (Protocol, Tls, Windows, Option<units::Bytes>, Option<units::Bytes>) {
-        (self.protocol, self.tls, self.windows, self.stream_window.0, self.tcp_window.0)
+    fn order(&self) -> impl Ord + use<> {
+        let sizes = (self.stream_window.0, self.tcp_window.0, self.initial_window);
+        (self.protocol, self.tls, self.windows, sizes)
     }
 
     fn take(&mut self, sample: &Sample) {
@@ -181,6 +192,9 @@ impl Row {
         if self.tcp_window != Window(None) {
             label += &format!(", TCP {}", self.tcp_window);
         }
+        if self.initial_window != InitialWindow::USUAL {
+            label += &format!(", {} packets at first", self.initial_window);
+        }
         label
     }
 }
@@ -193,6 +207,7 @@ impl Group {
             link: point.link.clone(),
             loss: point.loss,
             queue: point.queue,
+            cross: point.cross,
             browser: point.browser,
             visit: point.visit,
             rows: Vec::new(),
@@ -202,15 +217,16 @@ impl Group {
     fn is_of(&self, point: &Point) -> bool {
         (&self.sweep, &self.page) == (&point.sweep, &point.page.to_string())
             && (&self.link, self.loss, self.queue) == (&point.link, point.loss, point.queue)
-            && (self.browser, self.visit) == (point.browser, point.visit)
+            && (self.cross, self.browser, self.visit) == (point.cross, point.browser, point.visit)
     }
 
-    /// The row that others are set against: HTTP/1.1 in TLS of the same version and buffers.
+    /// The row that others are set against: HTTP/1.1 in TLS of the same version, buffers and initial window.
     fn reference(&self, row: &Row) -> Option<&Row> {
         self.rows.iter().find(|other| {
             let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
             let same_tcp = other.tcp_window == row.tcp_window || row.protocol == Protocol::Http3;
-            other.protocol == Protocol::Http1 && same_tls && same_tcp
+            let same_start = other.initial_window == row.initial_window;
+            other.protocol == Protocol::Http1 && same_tls && same_tcp && same_start
         })
     }
 
@@ -249,11 +265,15 @@ impl Group {
             Waiting::DropTail => "",
             Waiting::Codel => ", CoDel",
         };
+        let cross = match self.cross {
+            CrossTraffic::None => "",
+            CrossTraffic::Bulk => ", beside a download",
+        };
         let browser = match self.browser {
             Browser::Chromium => "",
             Browser::Firefox => ", Firefox",
         };
-        format!("{} over {}{loss}{queue}{browser}, {visit}", self.page, self.link)
+        format!("{} over {}{loss}{queue}{cross}{browser}, {visit}", self.page, self.link)
     }
 }
 
@@ -287,7 +307,7 @@ impl Summary {
                 row.ratio = ratio;
             }
         }
-        Summary { groups }
+        Summary { groups, passed: Passed::of(samples) }
     }
 }
 

@@ -2,13 +2,14 @@
 //! repeats nothing.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 use page_study::{PageStudy, Summary, value};
-use record::{AttachmentKind, Finished, Manifest, Outcome, Recorder, Run};
+use record::{AttachmentKind, Finished, Manifest, Outcome, Recorder, Run, Sample};
 use serde_json::{Value, json};
 use study::{End, Options, Session, Study, Watcher};
 
@@ -117,9 +118,112 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     Ok(())
 }
 
+/// The counts of a sample that no clock has a part in.
+const COUNTS: [&str; 4] = [value::REQUESTS, value::CONNECTIONS, value::RESUMED, value::BODY];
+
+/// Samples by their keys, with their counts.
+fn counts(samples: &[Sample]) -> BTreeMap<String, Vec<f64>> {
+    let of = |sample: &Sample| {
+        let counts = COUNTS.iter().filter_map(|name| sample.values.get(*name).copied());
+        (sample.key(), counts.collect())
+    };
+    samples.iter().map(of).collect()
+}
+
+/// Loads that are under way at once differ in no count from those that have the machine to themselves:
+/// names and connections, and so round trips, handshakes, requests, bytes.
+fn lanes_do_not_touch_counts() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let measured = |name: &str, lanes: Option<u32>| -> TestResult<Vec<Sample>> {
+        let mut sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["40ms@2mbit"],
+            "protocol": ["http/1.1", "spdy/3.1", "h2", "h3"], "visit": ["first", "closed"], "repeat": 4 });
+        if let (Some(lanes), Some(fields)) = (lanes, sweep.as_object_mut()) {
+            fields.insert("lanes".to_owned(), json!(lanes));
+        }
+        let results = folder.path().join(name);
+        assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+        Ok(Run::open(&results)?.samples)
+    };
+    let (alone, together) = (measured("alone", Some(1))?, measured("together", None)?);
+    assert_eq!(alone.len(), 4 * 2 * 4);
+    assert!(alone.iter().chain(&together).all(|sample| sample.outcome == Outcome::Completed));
+    assert_eq!(counts(&alone), counts(&together));
+    for samples in [&alone, &together] {
+        println!("{:?}", Summary::of(samples).passed);
+    }
+    Ok(())
+}
+
+/// Pages load over a bus; each load's command names the drive and the initial window.
+fn a_bus_and_an_initial_window_are_measured() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["bus:3"], "protocol": ["h2"],
+        "visit": ["first"], "initial-window": ["3", "10"], "repeat": 2 });
+    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    let run = Run::open(&results)?;
+    assert_eq!(run.samples.len(), 4);
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        assert!(sample.command.contains("--link bus:3 "), "{}", sample.command);
+        let named = sample.point.get("initial-window").map(String::as_str);
+        assert!(matches!(named, None | Some("3")), "{named:?}");
+        assert_eq!(named.is_some(), sample.command.contains("--initial-window 3"));
+    }
+    let summary = Summary::of(&run.samples);
+    assert_eq!((summary.groups.len(), summary.groups[0].rows.len()), (1, 2));
+    Ok(())
+}
+
+/// A file of the user's is the capacity of a link, and a sample's command knows it by its content.
+fn a_trace_of_the_users_is_measured() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("steady.down");
+    // 12 Mbit/s.
+    std::fs::write(&file, "1\n2\n3\n4\n")?;
+    let results = folder.path().join("results");
+    let link = format!("trace:{}@20ms", file.display());
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": [link], "protocol": ["h2"],
+        "visit": ["first"], "repeat": 1 });
+    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    let run = Run::open(&results)?;
+    let [sample] = run.samples.as_slice() else { return Err("not one sample".into()) };
+    assert_eq!(sample.outcome, Outcome::Completed);
+    let named = sample.point.get("link").ok_or("no link")?;
+    assert!(named.contains("steady.down#") && named.ends_with("@20ms"), "{named}");
+    assert!(sample.command.contains(&format!("--link '{named}'")), "{}", sample.command);
+    Ok(())
+}
+
+/// A load beside a download has what that carried counted apart.
+fn cross_traffic_is_in_the_samples() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["3g-1.37"], "protocol": ["h2"],
+        "visit": ["first"], "queue": ["drop-tail", "codel"], "cross-traffic": ["bulk"], "repeat": 1 });
+    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    let run = Run::open(&results)?;
+    assert_eq!(run.samples.len(), 2);
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        let value = |name: &str| sample.values.get(name).copied().ok_or(format!("no {name}"));
+        assert!(value(value::CROSS_DOWN)? > 0.0 && value(value::CROSS_UP)? > 0.0);
+        assert_eq!(value(value::BODY)?, 51_460.0);
+        println!("{:?}", sample.values);
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_load_has_its_sample", every_load_has_its_sample),
+        Test::inside("lanes_do_not_touch_counts", lanes_do_not_touch_counts),
+        Test::inside(
+            "a_bus_and_an_initial_window_are_measured",
+            a_bus_and_an_initial_window_are_measured,
+        ),
+        Test::inside("a_trace_of_the_users_is_measured", a_trace_of_the_users_is_measured),
+        Test::inside("cross_traffic_is_in_the_samples", cross_traffic_is_in_the_samples),
         Test::inside(
             "a_stop_loses_nothing_and_what_follows_repeats_nothing",
             a_stop_loses_nothing_and_what_follows_repeats_nothing,

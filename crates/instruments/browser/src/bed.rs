@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefix};
 use linkmodel::Path;
@@ -16,9 +16,10 @@ use web::{
     UserTcpPlan,
 };
 
+use crate::cross::{Crossed, Neighbours};
 use crate::drive::Browser;
 use crate::names::{NameServer, Resolver, Zone};
-use crate::setting::Setting;
+use crate::setting::{CrossTraffic, Setting};
 use crate::site::PageSite;
 use crate::user_tcp::UserTcps;
 use crate::{Error, names};
@@ -45,6 +46,8 @@ pub struct Seen {
     pub loaded: Loaded,
     /// When it began, by CLOCK_MONOTONIC.
     pub begin: Time,
+    /// When it ended, by CLOCK_REALTIME.
+    pub ended: SystemTime,
     /// The streams that the server finished meanwhile.
     pub streams: Vec<StreamRecord>,
     /// The connections that were opened in it, as the server saw them until their end.
@@ -52,10 +55,13 @@ pub struct Seen {
     /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
     /// thread.
     pub server_cpu: Duration,
-    /// Frame bytes that the link delivered to the server.
+    /// Frame bytes that the link delivered to the server, without those of cross traffic.
     pub up: Bytes,
-    /// Frame bytes that the link delivered to the client.
+    /// Frame bytes that the link delivered to the client, without those of cross traffic.
     pub down: Bytes,
+    /// What cross traffic carried meanwhile, where there was any. Both are counted apart and read one after the
+    /// other: a frame that passes between counts for the page.
+    pub cross: Option<Crossed>,
 }
 
 /// What is kept between two loads.
@@ -74,7 +80,7 @@ pub enum Before {
 pub struct Bed {
     lanes: Vec<Lane>,
     /// Ends the nodes when it is dropped: after the lanes.
-    _lab: Lab,
+    lab: Lab,
 }
 
 impl Bed {
@@ -89,7 +95,23 @@ impl Bed {
         }
         let mut lab = Lab::new(options)?;
         let lanes = (0..lanes).map(|number| Lane::new(&mut lab, number, hosts));
-        Ok(Bed { lanes: lanes.collect::<Result<_, _>>()?, _lab: lab })
+        Ok(Bed { lanes: lanes.collect::<Result<_, _>>()?, lab })
+    }
+
+    /// Sets what else is on the lanes' links from the next load on. It begins before each load, which waits
+    /// until it has filled the queue, and ends with it.
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn set_cross_traffic(&mut self, kind: CrossTraffic) -> Result<(), Error> {
+        for lane in &mut self.lanes {
+            if kind == CrossTraffic::Bulk && lane.neighbours.is_none() {
+                let made = Neighbours::new(&mut self.lab, lane.net, &lane.client, &lane.server)?;
+                lane.neighbours = Some(made);
+            }
+            lane.cross = kind;
+        }
+        Ok(())
     }
 
     /// The lanes.
@@ -104,6 +126,10 @@ pub struct Lane {
     client: Node,
     server: Node,
     link: Link,
+    /// The third byte of its addresses.
+    net: u8,
+    cross: CrossTraffic,
+    neighbours: Option<Neighbours>,
     /// Addresses of a page's hosts, at the server's end.
     hosts: Vec<Ipv4Addr>,
     /// Our TCP, once it was asked for.
@@ -165,6 +191,9 @@ impl Lane {
             client,
             server,
             link,
+            net,
+            cross: CrossTraffic::None,
+            neighbours: None,
             hosts: own,
             user_tcp: None,
             resolver,
@@ -175,7 +204,14 @@ impl Lane {
         })
     }
 
-    /// Sets what the link is like from now on, from client to server.
+    /// The server's node, to capture at.
+    #[must_use]
+    pub fn server(&self) -> &Node {
+        &self.server
+    }
+
+    /// Sets what the link is like from now on, from client to server. Its traces and outages begin anew with
+    /// each load.
     ///
     /// # Errors
     /// The lab's own.
@@ -210,6 +246,7 @@ impl Lane {
         self.site.serve(page);
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
+        self.link.set_initial_window(setting.initial_window)?;
         let key = if setting.is_papers() { KeyType::Rsa2048 } else { KeyType::EcdsaP256 };
         let identity = Arc::new(Identity::generate(key, 1, &certified)?);
         let port = FIRST_PORT + self.served;
@@ -238,6 +275,7 @@ impl Lane {
         let mut plan = ServerPlan::new(Arc::new(self.site.clone()));
         plan.settings = setting.settings;
         plan.tcp = setting.tcp.settings();
+        plan.quic = setting.quic();
         if setting.protocol == web::Protocol::Http1Clear {
             plan.clear = vec![any];
             return plan;
@@ -288,11 +326,12 @@ impl Lane {
         let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
         let port = serving.port;
         let (link, server) = (self.link.clone(), self.server.clone());
+        let neighbours = self.neighbours.clone().filter(|_| self.cross == CrossTraffic::Bulk);
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
             let browser = Browser::new(client, resolver, port, setting);
             let mut browser = browser.with_user_tcp(user_tcp);
-            let sides = Sides { link, server, log };
+            let sides = Sides { link, server, log, neighbours };
             let mut all = Vec::with_capacity(visits.len());
             for before in visits {
                 if stop.load(Ordering::Relaxed) {
@@ -330,36 +369,70 @@ struct Sides {
     link: Link,
     server: Node,
     log: Log,
+    neighbours: Option<Neighbours>,
 }
 
 impl Sides {
+    /// A load, with cross traffic beside it if there is to be any.
     async fn watch(&self, browser: &mut Browser, page: &Page) -> Result<Seen, Error> {
-        let carried = || {
-            let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
-            let stats = self.link.stats().ok();
-            stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)))
+        let download = match &self.neighbours {
+            Some(neighbours) => Some(neighbours.begin(&self.link).await?),
+            None => None,
         };
-        let less = |a: Bytes, b: Bytes| Bytes(a.count().saturating_sub(b.count()));
+        self.link.restart()?;
+        let mut seen = self.load(browser, page).await;
+        if let Some(download) = download {
+            seen.cross = seen.cross.map(|cross| Crossed { steady: download.steady, ..cross });
+            download.end(&self.link).await?;
+        }
+        Ok(seen)
+    }
+
+    async fn load(&self, browser: &mut Browser, page: &Page) -> Seen {
         drop(self.log.take_streams());
-        let (cpu, before) = (self.server.cpu_time(), carried());
+        let (cpu, before) = (self.server.cpu_time(), self.carried());
         let begin = conn::now();
         let loaded = browser.load(page).await;
-        let after = carried();
-        let (up, down) = match (before, after) {
-            (Some(before), Some(after)) => (less(after.0, before.0), less(after.1, before.1)),
-            _ => (Bytes(0), Bytes(0)),
+        let (ended, after) = (SystemTime::now(), self.carried());
+        let meanwhile = |of: fn(&Carried) -> Bytes| {
+            Bytes(of(&after).count().saturating_sub(of(&before).count()))
         };
+        let cross = self.neighbours.as_ref().map(|_| Crossed {
+            steady: false,
+            up: meanwhile(|carried| carried.cross.0),
+            down: meanwhile(|carried| carried.cross.1),
+        });
+        let other = cross.unwrap_or_default();
+        let own = |all: Bytes, other: Bytes| Bytes(all.count().saturating_sub(other.count()));
         let spent = self.server.cpu_time().unwrap_or_default();
-        Ok(Seen {
+        Seen {
             loaded,
             begin,
+            ended,
             streams: self.log.take_streams(),
             connections: self.log.take_connections(),
             server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
-            up,
-            down,
-        })
+            up: own(meanwhile(|carried| carried.link.0), other.up),
+            down: own(meanwhile(|carried| carried.link.1), other.down),
+            cross,
+        }
     }
+
+    fn carried(&self) -> Carried {
+        let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
+        let stats = self.link.stats().ok();
+        let link = stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)));
+        let cross = self.neighbours.as_ref().and_then(Neighbours::carried);
+        Carried { link: link.unwrap_or_default(), cross: cross.unwrap_or_default() }
+    }
+}
+
+/// Frame bytes delivered so far, up and down.
+struct Carried {
+    /// All that the link carried.
+    link: (Bytes, Bytes),
+    /// Of it, cross traffic.
+    cross: (Bytes, Bytes),
 }
 
 /// The names of a certificate for these hosts: where two or more share a parent, one with a star

@@ -152,6 +152,7 @@ impl Browser {
             settings: self.setting.settings,
             tcp: self.setting.tcp.settings(),
             user_tcp: self.user_tcp.clone(),
+            quic: self.setting.quic(),
             timeouts: ClientTimeouts {
                 connect: self.setting.timeout,
                 exchange: self.setting.timeout,

@@ -35,6 +35,12 @@ pub enum Error {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// The download beside the page failed.
+    #[error("the cross traffic failed: {source}")]
+    CrossTraffic {
+        /// What went wrong.
+        source: std::io::Error,
+    },
     /// A page has more hosts than a lane has addresses.
     #[error("the page has {hosts} hosts, a lane has {most} addresses")]
     TooManyHosts {
@@ -53,7 +59,10 @@ impl Explain for Error {
         match self {
             Error::Lab(error) => error.fault(),
             Error::Web(error) => error.fault(),
-            Error::Tls(_) | Error::UserTcp { .. } | Error::Names { .. } => Fault::Measurement,
+            Error::Tls(_)
+            | Error::UserTcp { .. }
+            | Error::Names { .. }
+            | Error::CrossTraffic { .. } => Fault::Measurement,
             Error::TooManyHosts { .. } | Error::HostName(_) => Fault::Caller,
         }
     }
@@ -64,7 +73,10 @@ impl Explain for Error {
             Error::Web(error) => error.remedy(),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),
-            Error::Tls(_) | Error::UserTcp { .. } | Error::Names { .. } => None,
+            Error::Tls(_)
+            | Error::UserTcp { .. }
+            | Error::Names { .. }
+            | Error::CrossTraffic { .. } => None,
         }
     }
 }

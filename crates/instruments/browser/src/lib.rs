@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod cross;
 mod drive;
 mod error;
 pub mod names;
@@ -16,7 +17,8 @@ mod site;
 mod user_tcp;
 
 pub use bed::{Bed, Before, Lane, Seen};
+pub use cross::Crossed;
 pub use drive::Browser;
 pub use error::Error;
-pub use setting::{Carrier, Setting, Tcp, Windows};
+pub use setting::{Carrier, CrossTraffic, Setting, Tcp, Windows};
 pub use site::PageSite;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use page::Policy;
 use serde::{Deserialize, Serialize};
 use tls::{KeyExchange, Library};
-use web::{Embedding, Protocol, Settings, TcpSettings};
+use web::{Embedding, Protocol, QuicSettings, Settings, TcpSettings};
 
 units::named! {
     /// Which flow-control windows both sides announce, by whose product has them.
@@ -41,6 +41,18 @@ impl Windows {
     }
 }
 
+units::named! {
+    /// What else is on the link while a page is loaded.
+    #[derive(Default)]
+    pub enum CrossTraffic: "cross traffic" {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// A long download of another host by TCP, which has filled the queue.
+        Bulk = "bulk",
+    }
+}
+
 /// How a page is loaded.
 #[derive(Debug, Clone)]
 pub struct Setting {
@@ -54,6 +66,8 @@ pub struct Setting {
     pub carrier: Carrier,
     /// TCP's options of both sides, the kernel's.
     pub tcp: Tcp,
+    /// How many packets may be sent at first, in either direction; TCP's and QUIC's own 10 if not given.
+    pub initial_window: Option<u32>,
     /// What the browser decides by.
     pub policy: Policy,
     /// After how long a load is given up.
@@ -87,6 +101,11 @@ impl Setting {
             _ if self.is_papers() => vec![tls::Version::Tls12],
             _ => self.versions.clone(),
         }
+    }
+
+    /// QUIC's settings of both sides.
+    pub(crate) fn quic(&self) -> QuicSettings {
+        QuicSettings { initial_window: self.initial_window, ..QuicSettings::default() }
     }
 }
 

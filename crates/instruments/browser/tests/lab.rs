@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use browser::{Bed, Before, Carrier, Seen, Setting, Tcp, Windows};
+use browser::{Bed, Before, Carrier, CrossTraffic, Seen, Setting, Tcp, Windows};
+use lab::{CaptureOptions, Direction, OwnedFrame};
+use lab_test::net::segments::{self, Segment};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
-use linkmodel::Path;
+use linkmodel::{Codel, Outage, OutageFrames, Path, Queue};
 use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Page, Policy, Share};
 use units::{Bytes, Delay};
 use web::{Embedding, Protocol};
@@ -22,6 +24,7 @@ fn setting(protocol: Protocol) -> Setting {
         settings: Windows::Chromium.settings(protocol),
         carrier: Carrier::Kernel,
         tcp: Tcp::default(),
+        initial_window: None,
         policy: Policy::of(Browser::Chromium),
         timeout: Duration::from_secs(20),
     }
@@ -195,12 +198,173 @@ fn servers_follow_each_other() -> TestResult {
     Ok(())
 }
 
+/// A link's outages and traces begin anew with each load: both loads meet the outage at their beginning.
+fn the_links_time_begins_with_the_load() -> TestResult {
+    const DOWN: Duration = Duration::from_millis(300);
+    let (page, setting) = (page()?, setting(Protocol::Http2));
+    let mut bed = Bed::new(sleeping(12), 1, page.hosts().len())?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    let mut path = Path::symmetric(RTT.into());
+    path.forward.outages.push(Outage {
+        start: Delay::ZERO,
+        duration: DOWN.into(),
+        every: None,
+        frames: OutageFrames::Wait,
+    });
+    lane.set_path(&path)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = lane.visit(&page, &setting, vec![Before::Forget, Before::Keep], stop)?.join()??;
+    assert_eq!(seen.len(), 2);
+    for seen in seen {
+        let byte = seen.loaded.first_byte().ok_or("no byte")?.duration();
+        assert!(byte >= DOWN, "{byte:?}");
+    }
+    Ok(())
+}
+
+/// A page of one object.
+fn single(bytes: u64) -> TestResult<Page> {
+    let object = Object::new(HostId(0), "/", Kind::Document, Bytes(bytes));
+    Ok(Page::new("single", vec!["www.page.test".to_owned()], vec![object])?)
+}
+
+/// Loads a page of one object once, captured at the server.
+fn captured(
+    bytes: u64,
+    protocol: Protocol,
+    initial_window: Option<u32>,
+) -> TestResult<Vec<OwnedFrame>> {
+    let (page, setting) = (single(bytes)?, Setting { initial_window, ..setting(protocol) });
+    let mut bed = Bed::new(sleeping(10), 1, 1)?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    lane.set_path(&Path::symmetric(RTT.into()))?;
+    let (capture, frames) = lane.server().capture_channel(&CaptureOptions::default(), 10_000)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = lane.visit(&page, &setting, vec![Before::Forget], stop)?.join()??;
+    assert!(seen.first().ok_or("no load")?.loaded.is_complete());
+    let stats = capture.stop()?;
+    assert_eq!((stats.kernel_drops, stats.channel_drops), (0, 0));
+    Ok(frames.into_iter().collect())
+}
+
+/// How many segments with data the server sent in each round trip: a round ends when what was sent at its
+/// beginning is acknowledged. Nothing of it is a matter of time, only of order.
+fn flights(segments: &[Segment]) -> Vec<usize> {
+    let (mut flights, mut round_ends) = (Vec::<usize>::new(), None);
+    for segment in segments {
+        match (segment.direction, segment.acknowledgment, round_ends) {
+            (Direction::Outbound, _, ends) if !segment.payload.is_empty() => {
+                if ends.is_none() {
+                    let end = segment.sequence.wrapping_add(segment.payload.len() as u32);
+                    round_ends = Some(end);
+                    flights.push(0);
+                }
+                if let Some(flight) = flights.last_mut() {
+                    *flight += 1;
+                }
+            }
+            // What is sent from now on is of the next round.
+            (Direction::Inbound, Some(acknowledged), Some(end))
+                if acknowledged.wrapping_sub(end) < 1 << 31 =>
+            {
+                round_ends = None;
+            }
+            _ => {}
+        }
+    }
+    flights
+}
+
+/// The server's first flight has as many segments as the initial window, and a response of ten segments
+/// takes as many round trips as slow start needs from there.
+fn the_initial_window_is_the_first_flight() -> TestResult {
+    // Ten segments of 1448 bytes, the head included.
+    let bytes = 14_000;
+    for (window, expected) in
+        [(None, vec![10]), (Some(10), vec![10]), (Some(3), vec![3, 6, 1]), (Some(32), vec![10])]
+    {
+        let frames = captured(bytes, Protocol::Http1Clear, window)?;
+        let segments: Vec<Segment> = frames.iter().filter_map(segments::segment).collect();
+        assert_eq!(flights(&segments), expected, "{window:?}");
+    }
+    let frames = captured(42_000, Protocol::Http1Clear, Some(32))?;
+    let segments: Vec<Segment> = frames.iter().filter_map(segments::segment).collect();
+    assert_eq!(flights(&segments), [30]);
+    // Over QUIC: datagrams that go out before anything comes in, the certificate's and then the response's.
+    let first = |window| -> TestResult<usize> {
+        let frames = captured(60_000, Protocol::Http3, window)?;
+        let mut bursts = vec![0usize];
+        for frame in &frames {
+            match (frame.direction, bursts.last_mut()) {
+                (Direction::Outbound, Some(last)) if frame.original_len > 1200 => *last += 1,
+                (Direction::Outbound, _) => {}
+                _ => bursts.push(0),
+            }
+        }
+        bursts.retain(|burst| *burst > 0);
+        bursts.into_iter().take(2).max().ok_or_else(|| "nothing was sent".into())
+    };
+    assert!(first(Some(3))? <= 3);
+    // A server that a busy machine holds up lets something come in earlier: not every time.
+    let usual = (0..5).map(|_| first(None)).collect::<TestResult<Vec<_>>>()?;
+    assert!(usual.iter().any(|burst| *burst > 3), "{usual:?}");
+    Ok(())
+}
+
+/// Beside a download that has filled the queue a page comes whole, and the download's bytes are not among
+/// the page's.
+fn cross_traffic_is_counted_apart() -> TestResult {
+    let page = page()?;
+    let mut bed = Bed::new(sleeping(11), 1, page.hosts().len())?;
+    let rate = "2mbit/ip".parse::<units::Rate>().map_err(|error| error.to_string())?;
+    let slow = Path::symmetric(RTT.into()).with_rate(rate);
+    for (queue, cross) in [
+        (Queue::Packets(30), CrossTraffic::None),
+        (Queue::Packets(30), CrossTraffic::Bulk),
+        (Queue::Codel(Codel::default()), CrossTraffic::Bulk),
+        (Queue::Packets(30), CrossTraffic::None),
+    ] {
+        bed.set_cross_traffic(cross)?;
+        let lane = bed.lanes().first_mut().ok_or("no lane")?;
+        let setting = setting(Protocol::Http2);
+        lane.serve(&page, &setting)?;
+        lane.set_path(&slow.clone().with_queue(queue))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let visits = vec![Before::Forget, Before::Keep];
+        for seen in lane.visit(&page, &setting, visits, stop)?.join()?? {
+            let time = seen.loaded.load_time();
+            println!("{cross}: {time:?} up {:?} down {:?} {:?}", seen.up, seen.down, seen.cross);
+            assert!(seen.loaded.is_complete());
+            // Headers, certificates, and what was sent again; a frame or two of the download at most.
+            assert!(seen.down > Bytes(30_000) && seen.down < Bytes(60_000), "{:?}", seen.down);
+            assert!(seen.up > Bytes(500) && seen.up < Bytes(20_000), "{:?}", seen.up);
+            match (cross, seen.cross) {
+                (CrossTraffic::None, None) => {}
+                (CrossTraffic::Bulk, Some(crossed)) => {
+                    assert!(crossed.steady && crossed.up > Bytes(0), "{crossed:?}");
+                    assert!(crossed.down > crossed.up, "{crossed:?}");
+                }
+                other => return Err(format!("{other:?}").into()),
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
         Test::inside("round_trips_are_paid", round_trips_are_paid),
         Test::inside("our_tcp_carries_tls_in_its_handshake", our_tcp_carries_tls_in_its_handshake),
         Test::inside("servers_follow_each_other", servers_follow_each_other),
+        Test::inside(
+            "the_initial_window_is_the_first_flight",
+            the_initial_window_is_the_first_flight,
+        ),
+        Test::inside("the_links_time_begins_with_the_load", the_links_time_begins_with_the_load),
+        Test::inside("cross_traffic_is_counted_apart", cross_traffic_is_counted_apart),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }

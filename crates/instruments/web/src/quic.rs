@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quinn::congestion::CubicConfig;
 use quinn::{ConnectionStats, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct QuicSettings {
     pub segmentation_offload: bool,
     /// Bytes that may be sent and not yet acknowledged, over all streams: the send buffer.
     pub send_window: u64,
+    /// The congestion window at the start, in datagrams of that size; quinn's own, 12,000 bytes, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
 }
 
 impl Default for QuicSettings {
@@ -31,6 +35,7 @@ impl Default for QuicSettings {
             discover_mtu: false,
             segmentation_offload: false,
             send_window: 10_000_000,
+            initial_window: None,
         }
     }
 }
@@ -56,6 +61,11 @@ pub(crate) fn transport(
         .enable_segmentation_offload(quic.segmentation_offload)
         // A timeout too long for the wire format (2^62 ms) is none.
         .max_idle_timeout(IdleTimeout::try_from(idle).ok());
+    if let Some(datagrams) = quic.initial_window {
+        let mut cubic = CubicConfig::default();
+        cubic.initial_window(u64::from(datagrams) * u64::from(quic.datagram));
+        transport.congestion_controller_factory(Arc::new(cubic));
+    }
     Ok(Arc::new(transport))
 }
 

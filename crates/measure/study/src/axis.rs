@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 use fault::{Explain, Fault};
 use thiserror::Error;
 
-use crate::options::Options;
+use crate::options::{Options, quoted};
 use crate::sweep::Sweep;
 
 /// A word that is no value of its axis. The caller's fault.
@@ -247,7 +247,7 @@ impl<P: Clone + PartialEq> Axes<P> {
     #[must_use]
     pub fn command_line(&self, point: &P) -> String {
         let named = self.axes.iter().filter(|axis| axis.is_named(point));
-        named.map(|axis| format!(" --{} {}", axis.name, (axis.write)(point))).collect()
+        named.map(|axis| format!(" --{} {}", axis.name, quoted(&(axis.write)(point)))).collect()
     }
 }
 

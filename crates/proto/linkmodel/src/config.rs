@@ -64,7 +64,8 @@ fn is_none(middlebox: &Middlebox) -> bool {
 pub enum RateSource {
     /// Always this fast. Written `"10mbit/ip"`.
     Fixed(Rate),
-    /// As a capacity trace says. Written `{ trace = [1, 5, 5, 12] }`, in milliseconds.
+    /// As a capacity trace says. Written `{ trace = [1, 5, 5, 12] }`, in milliseconds; begun in its midst,
+    /// `{ trace = [1, 5, 5, 12], phase = "7ms" }`.
     Trace(Trace),
 }
 
@@ -197,11 +198,13 @@ impl<'de> Deserialize<'de> for Reorder {
 #[serde(deny_unknown_fields)]
 struct TraceTable {
     trace: Trace,
+    #[serde(default)]
+    phase: Delay,
 }
 
 impl From<TraceTable> for RateSource {
     fn from(table: TraceTable) -> Self {
-        RateSource::Trace(table.trace)
+        RateSource::Trace(table.trace.begun_at(table.phase.duration()))
     }
 }
 
@@ -217,10 +220,15 @@ impl Serialize for RateSource {
         #[derive(Serialize)]
         struct Table<'a> {
             trace: &'a Trace,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            phase: Option<Delay>,
         }
         match self {
             RateSource::Fixed(rate) => rate.serialize(serializer),
-            RateSource::Trace(trace) => Table { trace }.serialize(serializer),
+            RateSource::Trace(trace) => {
+                let phase = Some(trace.phase()).filter(|phase| !phase.is_zero());
+                Table { trace, phase: phase.map(Delay::from) }.serialize(serializer)
+            }
         }
     }
 }

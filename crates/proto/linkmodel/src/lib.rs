@@ -27,7 +27,7 @@
 //! ```
 //!
 //! [`Link`] is the machine, [`LinkConfig`] what it is made from, [`Path`] both directions.
-//! [`profiles`] are named paths with their sources. All configurations are read from and written to
+//! [`profiles`] are named paths with their sources, a [`Drive`] draws the capacity of a mobile link. All configurations are read from and written to
 //! text by serde.
 //!
 //! ```
@@ -65,6 +65,7 @@ mod codel;
 mod config;
 mod counters;
 mod delay_line;
+mod drive;
 mod error;
 mod frame;
 pub mod fuzz;
@@ -86,6 +87,7 @@ pub use config::{
     RateSource, Reorder,
 };
 pub use counters::{Counters, DropTallies, Tally};
+pub use drive::{Capacity, Drive, Handover, Level, State, Stretch};
 pub use error::ConfigError;
 pub use frame::{DropCause, Dropped, Frame, Output};
 pub use jitter::{DelayTable, Jitter, Normal, Pareto};

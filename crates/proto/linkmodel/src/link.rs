@@ -172,6 +172,15 @@ impl<F: Frame> Link<F> {
         Ok(())
     }
 
+    /// Begins the trace and the outages anew at `now`. No frame is lost by it: what is being sent is still
+    /// sent, what waits waits on.
+    pub fn restart(&mut self, now: Time) {
+        let now = self.advance(now);
+        self.transmitter.restart(now);
+        self.plan_head();
+        self.advance(now);
+    }
+
     /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> &LinkConfig {

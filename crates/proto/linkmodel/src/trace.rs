@@ -18,6 +18,8 @@ use units::Time;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     millis: Arc<[u64]>,
+    /// Where in its period it begins, in milliseconds; less than the period.
+    phase: u64,
 }
 
 /// A text that is not a capacity trace.
@@ -125,25 +127,53 @@ impl Trace {
     pub fn millis(&self) -> &[u64] {
         &self.millis
     }
+
+    /// After how long it repeats.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        Duration::from_millis(self.period_millis())
+    }
+
+    /// The same trace, begun `phase` after its beginning, in whole milliseconds; beyond its period it begins
+    /// anew.
+    #[must_use]
+    pub fn begun_at(self, phase: Duration) -> Trace {
+        let millis = phase.as_millis() % u128::from(self.period_millis());
+        Trace { phase: millis as u64, ..self }
+    }
+
+    /// Where in its period it begins.
+    #[must_use]
+    pub fn phase(&self) -> Duration {
+        Duration::from_millis(self.phase)
+    }
+
+    /// Mean capacity over a period, in bit/s of IP bytes.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        let bits = self.millis.len() as f64 * (Trace::OPPORTUNITY * 8) as f64;
+        bits / self.period().as_secs_f64()
+    }
 }
 
 impl Trace {
-    /// The time of opportunity `index`, counted over all repetitions, of a trace begun at
-    /// `origin`.
+    /// The time of opportunity `index`, counted over all repetitions from the trace's own beginning, of a
+    /// trace begun at `origin`.
     pub(crate) fn time_of(&self, origin: Time, index: u64) -> Time {
         let len = self.millis.len() as u64;
         let within = self.millis.get((index % len.max(1)) as usize).copied().unwrap_or(0);
-        let before = (index / len.max(1)).saturating_mul(self.period());
-        origin + Duration::from_millis(before.saturating_add(within))
+        let before = (index / len.max(1)).saturating_mul(self.period_millis());
+        let since = before.saturating_add(within).saturating_sub(self.phase);
+        origin + Duration::from_millis(since)
     }
 
-    /// The first opportunity later than `at`.
+    /// The first opportunity later than `at`; at `origin` or later where `at` is before it.
     pub(crate) fn first_after(&self, origin: Time, at: Time) -> u64 {
-        let Some(elapsed) = at.checked_since(origin) else { return 0 };
+        let Some(elapsed) = at.checked_since(origin) else { return self.first() };
         // Whole milliseconds are enough: an opportunity is later than `at` exactly if it is later
         // than `at` rounded down.
-        let millis = elapsed.as_millis() as u64;
-        let (repetition, within) = (millis / self.period(), millis % self.period());
+        let millis = (elapsed.as_millis() as u64).saturating_add(self.phase);
+        let (repetition, within) = (millis / self.period_millis(), millis % self.period_millis());
         let passed = self.millis.partition_point(|time| *time <= within) as u64;
         repetition.saturating_mul(self.millis.len() as u64).saturating_add(passed)
     }
@@ -151,12 +181,17 @@ impl Trace {
     /// The first opportunity at `at` or later.
     pub(crate) fn first_at(&self, origin: Time, at: Time) -> u64 {
         if at <= origin {
-            return 0;
+            return self.first();
         }
         self.first_after(origin, at - Duration::from_nanos(1))
     }
 
-    fn period(&self) -> u64 {
+    /// The first opportunity from its phase on.
+    fn first(&self) -> u64 {
+        self.millis.partition_point(|time| *time < self.phase) as u64
+    }
+
+    fn period_millis(&self) -> u64 {
         // Never zero: `Builder::finish` sees to it.
         self.millis.last().copied().unwrap_or(1).max(1)
     }
@@ -189,7 +224,7 @@ impl Builder {
         match self.millis.last() {
             None => Err(TraceError::Empty),
             Some(0) => Err(TraceError::ZeroPeriod),
-            Some(_) => Ok(Trace { millis: self.millis.into() }),
+            Some(_) => Ok(Trace { millis: self.millis.into(), phase: 0 }),
         }
     }
 }
@@ -263,6 +298,26 @@ mod tests {
             assert_eq!(trace.first_after(origin, at), after, "{at}");
             let from = (0..).find(|n| trace.time_of(origin, *n) >= at).unwrap();
             assert_eq!(trace.first_at(origin, at), from, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_trace_begun_in_its_midst_goes_on_from_there() {
+        let (whole, origin) = (trace(&[0, 2, 2, 5]), Time::from_millis(100));
+        for phase in 0..12 {
+            let begun = whole.clone().begun_at(Duration::from_millis(phase));
+            assert_eq!(begun.phase(), Duration::from_millis(phase % 5));
+            // As if it had begun so much earlier.
+            let earlier = origin - begun.phase();
+            for micros in (100_000..125_000).step_by(250) {
+                let at = Time::from_micros(micros);
+                assert_eq!(begun.first_at(origin, at), whole.first_at(earlier, at), "{at}");
+                let next = begun.first_after(origin, at);
+                assert_eq!(next, whole.first_after(earlier, at), "{at}");
+                assert_eq!(begun.time_of(origin, next), whole.time_of(earlier, next), "{at}");
+            }
+            let before = begun.first_after(origin, Time::from_millis(90));
+            assert_eq!(before, whole.first_at(earlier, origin));
         }
     }
 }

@@ -395,3 +395,25 @@ fn outages_in_step_with_a_trace_keep_a_frame_waiting_and_nobody_else() {
     assert!(link.next_event().is_some_and(|event| event > Time::ZERO + 99 * year));
     assert_eq!(poll(&mut link, Time::ZERO + year), []);
 }
+
+#[test]
+fn a_restart_begins_the_trace_and_the_outages_anew() {
+    let config = config(
+        r#"rate = { trace = [2, 4, 6, 100], phase = "3ms" }
+        outages = [{ start = "40ms", duration = "1ms" }]"#,
+    );
+    let mut link = Link::new(config, 1).unwrap();
+    let send = |link: &mut Link<Token>, at| {
+        let now = Time::from_micros(at);
+        link.handle_frame(now, Token { number: 0, len: 1514 }).unwrap();
+        let due = link.next_event().unwrap();
+        poll(link, due).into_iter().map(|(_, fate)| fate).collect::<Vec<_>>()
+    };
+    // Begun at 3 ms of its period, its next opportunities are 1, 3 and 97 ms later.
+    assert_eq!(send(&mut link, 0), [Ok(1_000)]);
+    assert_eq!(send(&mut link, 2_000), [Ok(3_000)]);
+    link.restart(Time::from_micros(50_000));
+    assert_eq!(send(&mut link, 50_500), [Ok(51_000)]);
+    assert_eq!(send(&mut link, 52_000), [Ok(53_000)]);
+    assert_eq!(send(&mut link, 54_000), [Ok(147_000)]);
+}

@@ -2,6 +2,7 @@
 
 mod common;
 mod config;
+mod drive;
 mod exact;
 mod middlebox;
 mod properties;

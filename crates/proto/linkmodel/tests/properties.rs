@@ -51,10 +51,11 @@ fn loss() -> impl Strategy<Value = Loss> {
 fn rate() -> impl Strategy<Value = RateSource> {
     prop_oneof![
         (1u64..10_000_000_000).prop_map(|bits| Rate::new(bits, CountedBytes::Wire).unwrap().into()),
-        vec(0u64..60, 1..20).prop_map(|mut millis| {
+        (vec(0u64..60, 1..20), 0u64..60).prop_map(|(mut millis, phase)| {
             millis.sort_unstable();
             millis.push(60);
-            Trace::from_millis(millis).unwrap().into()
+            let trace = Trace::from_millis(millis).unwrap();
+            trace.begun_at(Duration::from_millis(phase)).into()
         }),
     ]
 }

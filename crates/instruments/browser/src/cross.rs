@@ -1,0 +1,215 @@
+//! Cross traffic: another host's download over a lane's link.
+//!
+//! Behind the lane's client and server stand a host each, joined to them by a link without delay or limit;
+//! client and server forward between these and the lane's link. So the download has the link's queue in
+//! common with the page and nothing else, and what it carried is counted at its own interfaces.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use lab::{Addresses, Backend, JoinHandle, Lab, Link, LinkOptions, Node, Prefix};
+use linkmodel::Path;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+use units::Bytes;
+
+use crate::Error;
+
+/// How long the download may take to fill the queue.
+const FILLING: Duration = Duration::from_secs(30);
+/// How long what is left of it may take to leave the link.
+const DRAINING: Duration = Duration::from_secs(10);
+/// How often the link is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// The port of the download.
+const PORT: u16 = 9;
+/// TCP's buffers, so that these do not bind before the queue is full: least, first and most bytes.
+const BUFFERS: &str = "4096 131072 67108864";
+/// Bytes handed to the socket at once.
+const PIECE: usize = 64 * 1024;
+
+/// What cross traffic carried during a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Crossed {
+    /// Whether it had filled the queue, or lost a packet, when the load began.
+    pub steady: bool,
+    /// Its frame bytes that the link delivered to the server's side.
+    pub up: Bytes,
+    /// Its frame bytes that the link delivered to the client's side.
+    pub down: Bytes,
+}
+
+/// The two hosts of a lane's cross traffic.
+#[derive(Debug, Clone)]
+pub(crate) struct Neighbours {
+    /// Behind the client: it downloads.
+    near: Node,
+    near_interface: String,
+    /// Behind the server: it sends.
+    far: Node,
+    far_interface: String,
+    server: SocketAddr,
+}
+
+impl Neighbours {
+    /// Sets them up behind a lane's ends, whose addresses are 10.78.NET.1 and 10.78.NET.2.
+    pub(crate) fn new(
+        lab: &mut Lab,
+        net: u8,
+        client: &Node,
+        server: &Node,
+    ) -> Result<Neighbours, Error> {
+        let near = lab.add_node(&format!("near{net}"))?;
+        let far = lab.add_node(&format!("far{net}"))?;
+        let address = |block: u8, last: u8| Ipv4Addr::new(10, block, net, last);
+        let first = join(lab, [&near, client], [address(79, 1), address(79, 2)])?;
+        let last = join(lab, [server, &far], [address(80, 1), address(80, 2)])?;
+        for (node, network, gateway) in [
+            (&near, address(80, 0), address(79, 2)),
+            (client, address(80, 0), address(78, 2)),
+            (server, address(79, 0), address(78, 1)),
+            (&far, address(79, 0), address(80, 1)),
+        ] {
+            node.add_route(IpAddr::V4(network), 24, IpAddr::V4(gateway))?;
+        }
+        for node in [client, server] {
+            node.sysctl("net.ipv4.ip_forward", "1")?;
+        }
+        near.sysctl("net.ipv4.tcp_rmem", BUFFERS)?;
+        far.sysctl("net.ipv4.tcp_wmem", BUFFERS)?;
+        let [near_end, _] = first.ends();
+        let [_, far_end] = last.ends();
+        Ok(Neighbours {
+            near_interface: near_end.interface.clone(),
+            far_interface: far_end.interface.clone(),
+            near,
+            far,
+            server: SocketAddr::from((address(80, 2), PORT)),
+        })
+    }
+
+    /// Begins a download and waits until it has filled the queue of `link`, or lost a packet on the way
+    /// to the client: for a bounded time.
+    pub(crate) async fn begin(&self, link: &Link) -> Result<Download, Error> {
+        let dropped = || Ok::<_, Error>(link.stats()?.backward.link.dropped_in_all().frames);
+        let (before, address) = (dropped()?, self.server);
+        let (end_server, ended) = oneshot::channel::<()>();
+        let (ready, listening) = oneshot::channel();
+        let sending = self.far.spawn(move || async move {
+            tokio::select! {
+                biased;
+                _ = ended => Ok(()),
+                done = send(address, ready) => done,
+            }
+        });
+        // Where nobody listens, the task says why.
+        let listens = listening.await.is_ok();
+        let (end_client, ended) = oneshot::channel::<()>();
+        let receiving = self.near.spawn(move || async move {
+            tokio::select! {
+                biased;
+                _ = ended => Ok(()),
+                done = receive(address) => done,
+            }
+        });
+        let until = Instant::now() + FILLING;
+        let mut steady = false;
+        while listens && !steady && Instant::now() < until {
+            sleep(LOOK).await;
+            steady = dropped()? > before;
+        }
+        Ok(Download { ends: [end_server, end_client], tasks: [sending, receiving], steady })
+    }
+
+    /// Frame bytes of cross traffic so far: those that came up and those that came down.
+    pub(crate) fn carried(&self) -> Option<(Bytes, Bytes)> {
+        Some((
+            received(&self.far, &self.far_interface)?,
+            received(&self.near, &self.near_interface)?,
+        ))
+    }
+}
+
+/// A download under way.
+pub(crate) struct Download {
+    ends: [oneshot::Sender<()>; 2],
+    tasks: [JoinHandle<io::Result<()>>; 2],
+    /// Whether it had filled the queue when it was waited for.
+    pub(crate) steady: bool,
+}
+
+impl Download {
+    /// Ends it, and waits until nothing is left of it on the link, for a bounded time.
+    pub(crate) async fn end(self, link: &Link) -> Result<(), Error> {
+        drop(self.ends);
+        for task in self.tasks {
+            task.await?.map_err(|source| Error::CrossTraffic { source })?;
+        }
+        let until = Instant::now() + DRAINING;
+        let mut quiet = 0;
+        // What arrives may be answered: it is over when two looks find nothing.
+        while quiet < 2 && Instant::now() < until {
+            sleep(LOOK).await;
+            let stats = link.stats()?;
+            let empty = stats.forward.in_flight + stats.backward.in_flight == 0;
+            quiet = if empty { quiet + 1 } else { 0 };
+        }
+        Ok(())
+    }
+}
+
+/// Joins two nodes without delay or limit.
+fn join(lab: &mut Lab, [a, b]: [&Node; 2], addresses: [Ipv4Addr; 2]) -> Result<Link, Error> {
+    let prefixes = addresses.map(|address| Prefix::new(address, 24).into_iter().collect());
+    let options = LinkOptions {
+        backend: Backend::Direct,
+        addresses: Addresses::Given(prefixes),
+        ..LinkOptions::default()
+    };
+    Ok(lab.connect_with(a, b, &Path::default(), &options)?)
+}
+
+/// Sends to who connects, until it is dropped: then the connection is reset, so that nothing of it is sent
+/// again.
+async fn send(address: SocketAddr, ready: oneshot::Sender<()>) -> io::Result<()> {
+    let listener = TcpListener::bind(address).await?;
+    fill_queues(SockRef::from(&listener))?;
+    let _ = ready.send(());
+    let (mut stream, _) = listener.accept().await?;
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+    let piece = vec![0; PIECE];
+    loop {
+        stream.write_all(&piece).await?;
+    }
+}
+
+/// Sets a congestion control that sends until it loses a packet, whatever the kernel's default is: BBR would
+/// keep the queue short. Accepted connections have it too.
+fn fill_queues(socket: SockRef<'_>) -> io::Result<()> {
+    // Every kernel has Reno; a CUBIC that is a module may not be loaded.
+    socket.set_tcp_congestion(b"cubic").or_else(|_| socket.set_tcp_congestion(b"reno"))
+}
+
+/// Receives until it is dropped.
+async fn receive(address: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+    let mut piece = vec![0; PIECE];
+    while stream.read(&mut piece).await? > 0 {}
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Frame bytes that came in at an interface of a node, as the kernel counts them.
+fn received(node: &Node, interface: &str) -> Option<Bytes> {
+    let table = node.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).ok()?.ok()?;
+    let of = |line: &str| {
+        let (name, counters) = line.split_once(':')?;
+        let first = || counters.split_whitespace().next()?.parse().ok().map(Bytes);
+        (name.trim() == interface).then(first)?
+    };
+    table.lines().find_map(of)
+}
