@@ -73,6 +73,21 @@ fn answer(group: &Group) -> Option<Inline> {
     Some(Inline::new().text(text))
 }
 
+/// What a handshake that rides in TCP's saves, in a sentence for each protocol of a group.
+fn handshakes(group: &Group) -> Vec<Inline> {
+    let embedded = group.rows.iter().filter_map(|row| Some((row, row.handshake_ratio?)));
+    let sentence = embedded.map(|(row, ratio)| {
+        let saved = (1.0 - ratio.value) * 100.0;
+        let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+        Inline::new().text(format!(
+            "{}, {}: {saved:.0} % [{low:.0}, {high:.0}] less than with TLS after TCP.",
+            group.title(),
+            row.label(is_plain(group)),
+        ))
+    });
+    sentence.collect()
+}
+
 /// What to change for a group: windows that are in the way.
 fn change(group: &Group) -> Vec<Inline> {
     let plain = is_plain(group);
@@ -118,6 +133,7 @@ impl study::Findings for Findings {
         if lines.is_empty() {
             return vec![Inline::new().text("No page was loaded whole.")];
         }
+        lines.extend(self.groups().flat_map(handshakes).take(ANSWERED));
         let changes: Vec<Inline> = self.groups().flat_map(change).take(ANSWERED).collect();
         if changes.is_empty() && self.groups().any(has_windows) {
             let text = "No load was held up by flow-control windows for 1 % of its time.";
@@ -260,8 +276,11 @@ fn has_windows(group: &Group) -> bool {
     group.rows.iter().any(|row| row.protocol.is_multiplexed())
 }
 
+/// Where a table has a second ratio.
+const RATIOS: usize = 3;
+
 fn table(group: &Group) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         Column::new("Protocol"),
         Column::new("load").unit("s"),
         Column::new("of http/1.1"),
@@ -274,10 +293,21 @@ fn table(group: &Group) -> Table {
         Column::new("stalled").unit("ms"),
         Column::new("loads"),
     ];
+    let embeds = group.rows.iter().any(|row| row.handshake_ratio.is_some());
+    if embeds {
+        columns.insert(RATIOS, Column::new("of TLS after TCP"));
+    }
     let mut table = Table::new(group.title(), columns);
     let plain = is_plain(group);
     for row in &group.rows {
-        table.push(report::Row::new(cells(row, plain)).command(&row.command));
+        let mut cells = cells(row, plain);
+        if embeds {
+            let ratio = row.handshake_ratio;
+            let none = || Cell::text("");
+            let cell = ratio.map_or_else(none, |e| Cell::estimate(e.value, e.low, e.high, 2));
+            cells.insert(RATIOS, cell);
+        }
+        table.push(report::Row::new(cells).command(&row.command));
     }
     table
 }
@@ -400,6 +430,23 @@ mod tests {
         assert!(found.markdown().unwrap()[0].1.contains("| h2 |"));
         assert_eq!(found.json().unwrap()["page"]["groups"][0]["rows"][1]["protocol"], "h2");
         assert!(found.empty().is_none() && !found.key_figures().is_empty());
+    }
+
+    #[test]
+    fn what_an_embedded_handshake_saves_is_said_of_the_same_protocol() {
+        let loads = (0..8).flat_map(|repeat| {
+            [("usertcp", 100.0), ("sslmtcp-tls13", 90.0)].map(|(handshake, load_ms)| {
+                let mut sample = sample("h2", "first", repeat, load_ms);
+                sample.point.insert("handshake".to_owned(), handshake.to_owned());
+                sample
+            })
+        });
+        let found = findings(&loads.collect::<Vec<_>>());
+        let lines: Vec<String> = found.answer().iter().map(Inline::to_plain).collect();
+        let said = lines.iter().find(|line| line.contains("less than with TLS after TCP")).unwrap();
+        assert!(said.contains("h2, sslmtcp-tls13: 10 % [10, 10]"), "{said}");
+        let table = &found.tables()[0];
+        assert_eq!((table.columns.len(), table.rows[0].cells.len()), (12, 12));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use web::Protocol;
 
 use crate::link::LinkName;
 use crate::passed::Passed;
-use crate::point::{Point, Tls, Visit, Waiting};
+use crate::point::{Handshake, Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
 use crate::window::{InitialWindow, Window};
 
@@ -55,6 +55,8 @@ pub struct Row {
     pub protocol: Protocol,
     /// The TLS version.
     pub tls: Tls,
+    /// Whose TCP, and how TLS begins on it.
+    pub handshake: Handshake,
     /// Whose windows.
     pub windows: Windows,
     /// Another size for them.
@@ -80,6 +82,8 @@ pub struct Row {
     pub medians: BTreeMap<String, f64>,
     /// Page load time as a ratio to HTTP/1.1's of the same turn.
     pub ratio: Option<Estimate>,
+    /// The same to the load whose TLS begins after TCP, over the same TCP, by the same protocol.
+    pub handshake_ratio: Option<Estimate>,
     /// The command that measures it again.
     pub command: String,
     #[serde(skip)]
@@ -95,6 +99,7 @@ impl Row {
         Row {
             protocol: point.protocol,
             tls: point.tls,
+            handshake: point.handshake,
             windows: point.windows,
             stream_window: point.stream_window,
             tcp_window: point.tcp_window,
@@ -106,6 +111,7 @@ impl Row {
             range_ms: None,
             medians: BTreeMap::new(),
             ratio: None,
+            handshake_ratio: None,
             command: command.to_owned(),
             by_repeat: BTreeMap::new(),
             values: BTreeMap::new(),
@@ -115,13 +121,14 @@ impl Row {
 
     fn is_of(&self, point: &Point) -> bool {
         (self.protocol, self.tls, self.windows) == (point.protocol, point.tls, point.windows)
+            && self.handshake == point.handshake
             && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
             && self.initial_window == point.initial_window
     }
 
     fn order(&self) -> impl Ord + use<> {
         let sizes = (self.stream_window.0, self.tcp_window.0, self.initial_window);
-        (self.protocol, self.tls, self.windows, sizes)
+        (self.protocol, self.handshake, self.tls, self.windows, sizes)
     }
 
     fn take(&mut self, sample: &Sample) {
@@ -183,6 +190,9 @@ impl Row {
         if self.tls == Tls::V12 {
             label += ", TLS 1.2";
         }
+        if self.handshake != Handshake::Kernel {
+            label += &format!(", {}", self.handshake);
+        }
         if self.windows != Windows::Chromium {
             label += &format!(", {} windows", self.windows);
         }
@@ -220,13 +230,33 @@ impl Group {
             && (self.cross, self.browser, self.visit) == (point.cross, point.browser, point.visit)
     }
 
-    /// The row that others are set against: HTTP/1.1 in TLS of the same version, buffers and initial window.
+    /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers and
+    /// initial window.
     fn reference(&self, row: &Row) -> Option<&Row> {
         self.rows.iter().find(|other| {
             let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
             let same_tcp = other.tcp_window == row.tcp_window || row.protocol == Protocol::Http3;
             let same_start = other.initial_window == row.initial_window;
-            other.protocol == Protocol::Http1 && same_tls && same_tcp && same_start
+            let same_handshake = other.handshake == row.handshake;
+            other.protocol == Protocol::Http1
+                && (same_tls && same_tcp && same_start && same_handshake)
+        })
+    }
+
+    /// The row that an embedding is set against: the same protocol over our TCP, TLS after it.
+    fn sequential(&self, row: &Row) -> Option<&Row> {
+        let is_embedded = !matches!(row.handshake, Handshake::Kernel | Handshake::UserTcp);
+        let others = self.rows.iter().filter(|_| is_embedded);
+        let mut others = others.filter(|other| {
+            other.handshake == Handshake::UserTcp
+                && (other.protocol, other.windows) == (row.protocol, row.windows)
+                && other.stream_window == row.stream_window
+        });
+        // TLS 1.3 is what stands against all; TLS 1.2 only where nothing else was measured.
+        let first = others.next()?;
+        Some(match first.tls {
+            Tls::V13 => first,
+            Tls::V12 => others.find(|other| other.tls == Tls::V13).unwrap_or(first),
         })
     }
 
@@ -301,10 +331,14 @@ impl Summary {
             // Samples come in the order in which loads end.
             group.rows.sort_by_key(Row::order);
             group.rows.iter_mut().for_each(Row::sum_up);
-            let ratios: Vec<Option<Estimate>> =
-                group.rows.iter().map(|row| row.ratio_to(group.reference(row)?)).collect();
-            for (row, ratio) in group.rows.iter_mut().zip(ratios) {
-                row.ratio = ratio;
+            let ratio_to = |row: &Row, other: Option<&Row>| row.ratio_to(other?);
+            let ratios = group.rows.iter().map(|row| {
+                let sequential = group.sequential(row);
+                (ratio_to(row, group.reference(row)), ratio_to(row, sequential))
+            });
+            let ratios: Vec<_> = ratios.collect();
+            for (row, ratios) in group.rows.iter_mut().zip(ratios) {
+                (row.ratio, row.handshake_ratio) = ratios;
             }
         }
         Summary { groups, passed: Passed::of(samples) }
