@@ -16,7 +16,7 @@ use web::{
     UserTcpPlan,
 };
 
-use crate::cross::{Crossed, Neighbours};
+use crate::cross::{Crossed, Neighbours, settled};
 use crate::drive::Browser;
 use crate::names::{NameServer, Resolver, Zone};
 use crate::setting::{CrossTraffic, Setting};
@@ -39,6 +39,9 @@ const TTL: Duration = Duration::from_secs(3600);
 /// two round trips.
 const CLOSING: Duration = Duration::from_millis(100);
 
+/// Most readings of the counters of a link and of cross traffic until nothing passes between.
+const READINGS: u32 = 20;
+
 /// What the two sides saw of one load.
 #[derive(Debug)]
 pub struct Seen {
@@ -59,8 +62,7 @@ pub struct Seen {
     pub up: Bytes,
     /// Frame bytes that the link delivered to the client, without those of cross traffic.
     pub down: Bytes,
-    /// What cross traffic carried meanwhile, where there was any. Both are counted apart and read one after the
-    /// other: a frame that passes between counts for the page.
+    /// What cross traffic carried meanwhile, where there was any.
     pub cross: Option<Crossed>,
 }
 
@@ -342,6 +344,9 @@ impl Lane {
                     Before::Close => browser.close_connections(),
                     Before::Keep => {}
                 }
+                if before != Before::Keep {
+                    settled(&sides.link).await?;
+                }
                 all.push(sides.watch(&mut browser, &page).await?);
             }
             browser.forget();
@@ -418,12 +423,24 @@ impl Sides {
         }
     }
 
+    /// Reads both counters at one moment: again where cross traffic passed between.
     fn carried(&self) -> Carried {
         let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
-        let stats = self.link.stats().ok();
-        let link = stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)));
-        let cross = self.neighbours.as_ref().and_then(Neighbours::carried);
-        Carried { link: link.unwrap_or_default(), cross: cross.unwrap_or_default() }
+        let link = || {
+            let stats = self.link.stats().ok();
+            let both = stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)));
+            both.unwrap_or_default()
+        };
+        let cross = || self.neighbours.as_ref().and_then(Neighbours::carried).unwrap_or_default();
+        let mut carried = Carried { link: link(), cross: cross() };
+        for _ in 0..READINGS {
+            let before = carried.cross;
+            carried = Carried { link: link(), cross: cross() };
+            if carried.cross == before {
+                break;
+            }
+        }
+        carried
     }
 }
 

@@ -4,8 +4,11 @@
 //! client and server forward between these and the lane's link. So the download has the link's queue in
 //! common with the page and nothing else, and what it carried is counted at its own interfaces.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lab::{Addresses, Backend, JoinHandle, Lab, Link, LinkOptions, Node, Prefix};
@@ -21,7 +24,7 @@ use crate::Error;
 
 /// How long the download may take to fill the queue.
 const FILLING: Duration = Duration::from_secs(30);
-/// How long what is left of it may take to leave the link.
+/// How long what is left of it, or of connections that were closed, may take to leave the link.
 const DRAINING: Duration = Duration::from_secs(10);
 /// How often the link is looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -48,10 +51,10 @@ pub struct Crossed {
 pub(crate) struct Neighbours {
     /// Behind the client: it downloads.
     near: Node,
-    near_interface: String,
+    came_down: Counter,
     /// Behind the server: it sends.
     far: Node,
-    far_interface: String,
+    came_up: Counter,
     server: SocketAddr,
 }
 
@@ -84,8 +87,8 @@ impl Neighbours {
         let [near_end, _] = first.ends();
         let [_, far_end] = last.ends();
         Ok(Neighbours {
-            near_interface: near_end.interface.clone(),
-            far_interface: far_end.interface.clone(),
+            came_down: Counter::open(&near, &near_end.interface)?,
+            came_up: Counter::open(&far, &far_end.interface)?,
             near,
             far,
             server: SocketAddr::from((address(80, 2), PORT)),
@@ -127,10 +130,36 @@ impl Neighbours {
 
     /// Frame bytes of cross traffic so far: those that came up and those that came down.
     pub(crate) fn carried(&self) -> Option<(Bytes, Bytes)> {
-        Some((
-            received(&self.far, &self.far_interface)?,
-            received(&self.near, &self.near_interface)?,
-        ))
+        Some((self.came_up.read()?, self.came_down.read()?))
+    }
+}
+
+/// Frame bytes that came in at an interface, as the kernel counts them. Clones are the same.
+#[derive(Debug, Clone)]
+struct Counter {
+    /// The table of the interfaces of the namespace in which it was opened: a busy node need not be asked.
+    table: Arc<File>,
+    interface: String,
+}
+
+impl Counter {
+    fn open(node: &Node, interface: &str) -> Result<Counter, Error> {
+        let opened = node.run(|| File::open("/proc/thread-self/net/dev"))?;
+        let table = Arc::new(opened.map_err(|source| Error::CrossTraffic { source })?);
+        Ok(Counter { table, interface: interface.to_owned() })
+    }
+
+    fn read(&self) -> Option<Bytes> {
+        // Three interfaces at most, a line of some 120 bytes each.
+        let mut table = [0; 4096];
+        let len = self.table.read_at(&mut table, 0).ok()?;
+        let table = std::str::from_utf8(table.get(..len)?).ok()?;
+        let of = |line: &str| {
+            let (name, counters) = line.split_once(':')?;
+            let first = || counters.split_whitespace().next()?.parse().ok().map(Bytes);
+            (name.trim() == self.interface).then(first)?
+        };
+        table.lines().find_map(of)
     }
 }
 
@@ -149,17 +178,23 @@ impl Download {
         for task in self.tasks {
             task.await?.map_err(|source| Error::CrossTraffic { source })?;
         }
-        let until = Instant::now() + DRAINING;
-        let mut quiet = 0;
-        // What arrives may be answered: it is over when two looks find nothing.
-        while quiet < 2 && Instant::now() < until {
-            sleep(LOOK).await;
-            let stats = link.stats()?;
-            let empty = stats.forward.in_flight + stats.backward.in_flight == 0;
-            quiet = if empty { quiet + 1 } else { 0 };
-        }
-        Ok(())
+        settled(link).await
     }
+}
+
+/// Waits until nothing is on a link, for a bounded time: what is closed or ended is not counted for the next
+/// load then.
+pub(crate) async fn settled(link: &Link) -> Result<(), Error> {
+    let until = Instant::now() + DRAINING;
+    let mut quiet = 0;
+    // What arrives may be answered: it is over when two looks find nothing.
+    while quiet < 2 && Instant::now() < until {
+        sleep(LOOK).await;
+        let stats = link.stats()?;
+        let empty = stats.forward.in_flight + stats.backward.in_flight == 0;
+        quiet = if empty { quiet + 1 } else { 0 };
+    }
+    Ok(())
 }
 
 /// Joins two nodes without delay or limit.
@@ -201,15 +236,4 @@ async fn receive(address: SocketAddr) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     while stream.read(&mut piece).await? > 0 {}
     Err(io::ErrorKind::UnexpectedEof.into())
-}
-
-/// Frame bytes that came in at an interface of a node, as the kernel counts them.
-fn received(node: &Node, interface: &str) -> Option<Bytes> {
-    let table = node.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).ok()?.ok()?;
-    let of = |line: &str| {
-        let (name, counters) = line.split_once(':')?;
-        let first = || counters.split_whitespace().next()?.parse().ok().map(Bytes);
-        (name.trim() == interface).then(first)?
-    };
-    table.lines().find_map(of)
 }
