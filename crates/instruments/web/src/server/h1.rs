@@ -82,12 +82,13 @@ async fn respond(
         tokio::time::sleep(answer.think).await;
         responding.think(false);
     }
-    let length = answer.body_len(&parts.method);
+    let body = answer.body(&parts.method);
+    let length = body.remaining();
     let status = answer.status.as_u16();
     // hyper adds `date` itself.
     let head = answer.head(None);
     responding.answered(status, length);
-    Ok(head.map(|()| Outgoing { body: Body::new(length), responding: Some(responding) }))
+    Ok(head.map(|()| Outgoing { body, responding: Some(responding) }))
 }
 
 /// Reads the request's body and counts it.
