@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fault::{Fault, Problem};
@@ -13,7 +14,7 @@ use study::{End, Expected, Session};
 use crate::job::{Batch, HAR, Job, Loads};
 use crate::pages::PageName;
 use crate::plan::{Cell, Plan, Series};
-use crate::point::{Point, Visit};
+use crate::point::{Loader, Point, Visit};
 
 /// How long loads that are under way may take to end where the user wants to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -23,6 +24,8 @@ const PREPARING: Duration = Duration::from_secs(120);
 const OVERHEAD: Duration = Duration::from_millis(400);
 /// Round trips of a load that are not hidden behind its bytes, about.
 const ROUND_TRIPS: u32 = 10;
+/// What Chromium takes to start, and once more to lay a page out.
+const STARTING: Duration = Duration::from_millis(1500);
 /// What of a page a repeated visit fetches, about.
 const REPEATED: f64 = 0.4;
 
@@ -56,6 +59,15 @@ impl Plan {
         sizes
     }
 
+    /// Where Chromium is, if a point asks for it.
+    fn chromium_of(&self, cells: &[Cell]) -> Result<Option<PathBuf>, Problem> {
+        let by_chromium = |point: &Point| point.loader == Loader::Chromium;
+        if !cells.iter().flat_map(|cell| &cell.points).any(by_chromium) {
+            return Ok(None);
+        }
+        Ok(Some(chromium::find(self.chromium.as_deref())?))
+    }
+
     /// Carries it out, less what the session has already. Each sample is recorded as it ends.
     ///
     /// # Errors
@@ -66,6 +78,7 @@ impl Plan {
             let what = format!("{} over {} left out: {reason}", point.protocol, point.link);
             session.watcher().warning(&what, None);
         }
+        let chromium = self.chromium_of(&cells)?;
         let host = Host::new(Place::Thread(Registry::new().with(Loads::default()))).granting(GRACE);
         let mut ahead = Ahead::of(self, &cells, session);
         let mut end = End::Complete;
@@ -82,6 +95,7 @@ impl Plan {
                 batches,
                 timeout: self.timeout,
                 seed: self.seed,
+                chromium: chromium.clone(),
                 options: self.page_options.clone(),
             };
             end = measure_cell(cell, job, &host, session, &mut ahead)?;
@@ -163,7 +177,8 @@ fn load_time(point: &Point, visit: Visit, bytes: u64) -> Duration {
     let rate = point.link.down().max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
-    sending + point.link.rtt() * ROUND_TRIPS + OVERHEAD
+    let starting = if point.loader == Loader::Chromium { STARTING } else { Duration::ZERO };
+    sending + point.link.rtt() * ROUND_TRIPS + OVERHEAD + starting
 }
 
 /// What is yet to be measured.

@@ -13,7 +13,7 @@ use units::{Delay, Probability, Rate};
 
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
-use crate::point::{AXES, Point, Visit, Waiting};
+use crate::point::{AXES, Loader, Point, Visit, Waiting};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -36,7 +36,7 @@ pub(crate) const NUMBERS: &[Number] = &[
     Number {
         name: "lanes",
         help: "Loads under way at once, each on a link of its own [default: 8 up to 2 Mbit/s, 2 up to \
-               20 Mbit/s, else 1]",
+               20 Mbit/s, else 1; with Chromium 2 and 1]",
         default: None,
         least: 1,
         most: MOST_LANES,
@@ -75,6 +75,8 @@ pub struct Plan {
     pub timeout: Delay,
     /// The options that gave the pages: ` --har FILE`.
     pub page_options: String,
+    /// Chromium's program, if it is not where it is looked for.
+    pub chromium: Option<PathBuf>,
     /// The time that it keeps to, if it has such a limit.
     pub budget: Option<Duration>,
 }
@@ -86,6 +88,8 @@ struct Recorded {
     timeout: Delay,
     pages: BTreeMap<String, String>,
     page_options: String,
+    #[serde(default)]
+    chromium: Option<PathBuf>,
 }
 
 impl Plan {
@@ -116,6 +120,7 @@ impl Plan {
             seed: 1,
             timeout: TIMEOUT.into(),
             page_options: String::new(),
+            chromium: None,
             budget: None,
         };
         plan.check()?;
@@ -127,13 +132,13 @@ impl Plan {
     /// # Errors
     /// It is none, or asks for what cannot be.
     pub fn recorded(value: &Value) -> Result<Plan, Problem> {
-        let Recorded { seed, timeout, pages, page_options } =
+        let Recorded { seed, timeout, pages, page_options, chromium } =
             Recorded::deserialize(value).blame(Fault::Results)?;
         let of_results = |problem: Problem| problem.blaming(Fault::Results);
         let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
         let sweeps = sweeps.map_err(|error| of_results(error.into()))?;
         let plan = Plan::new(sweeps, Pages(pages)).map_err(of_results)?;
-        Ok(Plan { seed, timeout, page_options, ..plan })
+        Ok(Plan { seed, timeout, page_options, chromium, ..plan })
     }
 
     /// The plan that a user asks for.
@@ -159,6 +164,7 @@ impl Plan {
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
+        plan.chromium = options.get("chromium");
         if plan.timeout.duration().is_zero() {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
@@ -170,13 +176,17 @@ impl Plan {
     #[must_use]
     pub fn value(&self) -> Value {
         let Plan { seed, timeout, pages, page_options, .. } = self;
-        json!({
+        let mut value = json!({
             "sweeps": study::sweeps_value(&self.sweeps),
             "seed": seed,
             "timeout": timeout,
             "pages": pages.0,
             "page_options": page_options,
-        })
+        });
+        if let (Some(chromium), Some(fields)) = (&self.chromium, value.as_object_mut()) {
+            fields.insert("chromium".to_owned(), json!(chromium));
+        }
+        value
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -220,7 +230,11 @@ impl Plan {
                         == (&point.page, &point.link, point.loss, point.queue)
                 };
                 match cells[first..].iter().position(same) {
-                    Some(at) => cells[first + at].points.push(point),
+                    Some(at) => {
+                        let cell = &mut cells[first + at];
+                        cell.lanes = cell.lanes.min(lanes(sweep, &point));
+                        cell.points.push(point);
+                    }
                     None => cells.push(cell_of(sweep, point)),
                 }
             }
@@ -243,22 +257,30 @@ impl Plan {
 }
 
 fn cell_of(sweep: &Sweep, point: Point) -> Cell {
-    let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
-    // Loads at this rate take so little of a processor that so many do not wait for each other.
-    let by_rate = match point.link.down() {
-        0..=2_000_000 => 8,
-        2_000_001..=20_000_000 => 2,
-        _ => 1,
-    };
     Cell {
         page: point.page.clone(),
         link: point.link.clone(),
         loss: point.loss,
         queue: point.queue,
         repeat: sweep.repeat(),
-        lanes: asked.unwrap_or(by_rate).max(1),
+        lanes: lanes(sweep, &point),
         points: vec![point],
     }
+}
+
+/// How many of a point's loads may be under way at once.
+fn lanes(sweep: &Sweep, point: &Point) -> usize {
+    let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
+    // Loads at this rate take so little of a processor that so many do not wait for each other. A browser
+    // that lays a page out takes more.
+    let by_rate = match point.link.down() {
+        0..=2_000_000 if point.loader == Loader::Chromium => 2,
+        _ if point.loader == Loader::Chromium => 1,
+        0..=2_000_000 => 8,
+        2_000_001..=20_000_000 => 2,
+        _ => 1,
+    };
+    asked.unwrap_or(by_rate).max(1)
 }
 
 /// Every combination of a sweep's lists, each once.

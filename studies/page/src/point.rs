@@ -1,6 +1,7 @@
 //! One combination of what is varied: a page load.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use browser::{Before, Setting, Tcp, Windows};
 use page::{Browser, Policy};
@@ -50,6 +51,18 @@ named! {
     }
 }
 
+named! {
+    /// Who loads the page.
+    #[derive(Default)]
+    pub enum Loader: "loader" {
+        /// Wiretax's own: it fetches, and renders nothing.
+        #[default]
+        Ours = "ours",
+        /// Chromium's headless shell.
+        Chromium = "chromium",
+    }
+}
+
 /// One page load: one combination of a sweep's lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -65,6 +78,8 @@ pub struct Point {
     pub queue: Waiting,
     /// What carries it.
     pub protocol: Protocol,
+    /// Who loads it.
+    pub loader: Loader,
     /// What was kept from before.
     pub visit: Visit,
     /// Whose policy.
@@ -117,6 +132,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "PROTOCOLS",
             "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"
         ),
+        axis!("loader", loader, "ours", "LOADERS", "Who loads: ours, chromium (the headless shell, from the same server over the same link)", unnamed "ours"),
         axis!(
             "visit",
             visit,
@@ -139,6 +155,7 @@ impl Point {
             loss: Probability::ZERO,
             queue: Waiting::DropTail,
             protocol: Protocol::Http1,
+            loader: Loader::Ours,
             visit: Visit::First,
             browser: Browser::Chromium,
             tls: Tls::V13,
@@ -148,14 +165,17 @@ impl Point {
         }
     }
 
-    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, HTTP/1.1 no windows of its own.
+    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, HTTP/1.1 no windows of its own, and
+    /// Chromium those that it has.
     fn canonical(self) -> Point {
         let tls = match self.protocol {
             Protocol::Http3 | Protocol::Http1Clear => Tls::V13,
             _ => self.tls,
         };
         let tcp_window = if self.protocol.is_over_tcp() { self.tcp_window } else { Window(None) };
-        let (windows, stream_window) = match self.protocol.is_multiplexed() {
+        let ours = self.loader == Loader::Ours;
+        let tcp_window = if ours { tcp_window } else { Window(None) };
+        let (windows, stream_window) = match self.protocol.is_multiplexed() && ours {
             true => (self.windows, self.stream_window),
             false => (Windows::Chromium, Window(None)),
         };
@@ -163,6 +183,17 @@ impl Point {
     }
 
     fn impossible(&self) -> Option<&'static str> {
+        if self.loader == Loader::Chromium {
+            if matches!(self.protocol, Protocol::Spdy3 | Protocol::Spdy31) {
+                return Some("Chromium has no SPDY");
+            }
+            if self.visit == Visit::Closed {
+                return Some("Chromium cannot close its connections and keep its cache");
+            }
+            if self.browser != Browser::Chromium {
+                return Some("Chromium has no policy but its own");
+            }
+        }
         let small = |window: Window, least| window.bytes().is_some_and(|bytes| bytes < least);
         if self.protocol == Protocol::Http2 && small(self.stream_window, 65_535) {
             return Some("HTTP/2's connection window is at least 65,535 bytes");
@@ -190,8 +221,8 @@ impl Point {
         Point { visit: other.visit, ..self.clone() } == *other
     }
 
-    /// What both sides are set to.
-    pub(crate) fn setting(&self, timeout: Delay) -> Setting {
+    /// What both sides are set to; `chromium`: where its program is.
+    pub(crate) fn setting(&self, timeout: Delay, chromium: Option<&Path>) -> Setting {
         let mut settings = self.windows.settings(self.protocol);
         if let Some(bytes) = self.stream_window.bytes() {
             settings = settings.with_windows(bytes);
@@ -209,6 +240,7 @@ impl Point {
             tcp: Tcp { buffer },
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
+            chromium: chromium.filter(|_| self.loader == Loader::Chromium).map(Path::to_owned),
         }
     }
 }

@@ -3,7 +3,7 @@
 use study::Counterpart;
 use web::Protocol;
 
-use crate::point::{Visit, Waiting};
+use crate::point::{Loader, Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
 
 /// The paper's figures: its Tables 2 to 4 (repeated loads), 6 and 7 (first visits), 9 and 10 (flow control).
@@ -56,6 +56,7 @@ impl<'a> Asked<'a> {
             && group.visit == self.visit
             && group.loss.is_zero()
             && group.queue == Waiting::DropTail
+            && group.loader == Loader::Ours
     }
 
     fn has(&self, row: &Row) -> bool {

@@ -11,7 +11,7 @@ use units::Probability;
 use web::Protocol;
 
 use crate::link::LinkName;
-use crate::point::{Point, Tls, Visit, Waiting};
+use crate::point::{Loader, Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
 use crate::window::Window;
 
@@ -37,6 +37,8 @@ pub struct Group {
     pub queue: Waiting,
     /// Whose policy.
     pub browser: Browser,
+    /// Who loads it.
+    pub loader: Loader,
     /// What was kept from before.
     pub visit: Visit,
     /// The ways to load it, in the order of their first samples.
@@ -149,7 +151,7 @@ impl Row {
     }
 
     /// Page load times of loads that took turns: this row's over the other's.
-    fn ratio_to(&self, other: &Row) -> Option<Estimate> {
+    pub(crate) fn ratio_to(&self, other: &Row) -> Option<Estimate> {
         let both = self.by_repeat.iter();
         let both = both.filter_map(|(n, ours)| Some((*other.by_repeat.get(n)?, *ours)));
         let (theirs, ours): (Vec<f64>, Vec<f64>) = both.unzip();
@@ -194,6 +196,7 @@ impl Group {
             loss: point.loss,
             queue: point.queue,
             browser: point.browser,
+            loader: point.loader,
             visit: point.visit,
             rows: Vec::new(),
         }
@@ -202,7 +205,7 @@ impl Group {
     fn is_of(&self, point: &Point) -> bool {
         (&self.sweep, &self.page) == (&point.sweep, &point.page.to_string())
             && (&self.link, self.loss, self.queue) == (&point.link, point.loss, point.queue)
-            && (self.browser, self.visit) == (point.browser, point.visit)
+            && (self.browser, self.loader, self.visit) == (point.browser, point.loader, point.visit)
     }
 
     /// The row that others are set against: HTTP/1.1 in TLS of the same version and buffers.
@@ -253,7 +256,11 @@ impl Group {
             Browser::Chromium => "",
             Browser::Firefox => ", Firefox",
         };
-        format!("{} over {}{loss}{queue}{browser}, {visit}", self.page, self.link)
+        let loader = match self.loader {
+            Loader::Ours => "",
+            Loader::Chromium => ", loaded by Chromium",
+        };
+        format!("{} over {}{loss}{queue}{browser}{loader}, {visit}", self.page, self.link)
     }
 }
 

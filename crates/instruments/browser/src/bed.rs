@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chromium::{Chromium, Http, Wanted};
 use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefix};
 use linkmodel::Path;
+use page::content::Origin;
 use page::{Loaded, Page};
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
-use units::{Bytes, Time};
+use units::{Bytes, Delay, Time};
 use web::{ConnectionRecord, Log, Server, ServerPlan, StreamRecord, TlsPlan};
 
 use crate::drive::Browser;
@@ -37,6 +39,10 @@ const CLOSING: Duration = Duration::from_millis(100);
 pub struct Seen {
     /// The browser's side, in times since the load's begin.
     pub loaded: Loaded,
+    /// When the load event was fired, in a browser that has one.
+    pub load_event: Option<Delay>,
+    /// What Chromium says of each object, in the page's order; empty where it did not load.
+    pub fetched: Vec<chromium::Fetched>,
     /// When it began, by CLOCK_MONOTONIC.
     pub begin: Time,
     /// The streams that the server finished meanwhile.
@@ -50,6 +56,14 @@ pub struct Seen {
     pub up: Bytes,
     /// Frame bytes that the link delivered to the client.
     pub down: Bytes,
+}
+
+impl Seen {
+    /// Page load time: until everything was fetched, or until the load event if that came later.
+    #[must_use]
+    pub fn load_time(&self) -> Delay {
+        self.loaded.load_time().max(self.load_event.unwrap_or_default())
+    }
 }
 
 /// What is kept between two loads.
@@ -104,6 +118,8 @@ pub struct Lane {
     zone: Zone,
     site: PageSite,
     serving: Option<Serving>,
+    /// Who loads, if not the loader here.
+    chromium: Option<(Chromium, Wanted)>,
     /// Servers that were started before.
     served: u16,
 }
@@ -162,6 +178,7 @@ impl Lane {
             zone,
             site,
             serving: None,
+            chromium: None,
             served: 0,
         })
     }
@@ -185,18 +202,19 @@ impl Lane {
             let (hosts, most) = (names.len(), self.hosts.len());
             return Err(Error::TooManyHosts { hosts, most });
         }
+        self.chromium = None;
         if let Some(before) = self.serving.take() {
             before.end()?;
         }
         let zone: Vec<(String, Ipv4Addr)> =
             names.iter().cloned().zip(self.hosts.iter().copied()).collect();
         self.zone.set(&zone, TTL).map_err(Error::HostName)?;
-        self.site.serve(page);
+        let port = FIRST_PORT + self.served;
+        self.served = (self.served + 1) % PORTS;
+        let wanted = self.put(page, setting, port)?;
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
         let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
-        let port = FIRST_PORT + self.served;
-        self.served = (self.served + 1) % PORTS;
         let plan = self.plan(setting, &identity, port);
         let (end, ended) = oneshot::channel::<()>();
         let (started, log) = std::sync::mpsc::sync_channel(1);
@@ -213,7 +231,35 @@ impl Lane {
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let log = log.recv().map_err(|_| stopped())??;
         self.serving = Some(Serving { log, identity, port, end, task });
+        if let (Some(program), Some(wanted)) = (&setting.chromium, wanted) {
+            let setting = self.chromium_setting(setting)?;
+            self.chromium = Some((Chromium::start(&self.client, program, &setting)?, wanted));
+        }
         Ok(())
+    }
+
+    /// Puts a page's bodies up: for Chromium, such as it can read.
+    fn put(&self, page: &Page, setting: &Setting, port: u16) -> Result<Option<Wanted>, Error> {
+        if setting.chromium.is_none() {
+            self.site.serve(page);
+            return Ok(None);
+        }
+        let secure = setting.protocol != web::Protocol::Http1Clear;
+        let wanted = Wanted::new(page, Origin { secure, port })?;
+        self.site.serve_content(page, &wanted.content);
+        Ok(Some(wanted))
+    }
+
+    fn chromium_setting(&self, setting: &Setting) -> Result<chromium::Setting, Error> {
+        let http = match setting.protocol {
+            web::Protocol::Http1 | web::Protocol::Http1Clear => Http::V1,
+            web::Protocol::Http2 => Http::V2,
+            web::Protocol::Http3 => Http::V3,
+            _ => return Err(Error::NotByChromium("load by SPDY")),
+        };
+        let identity = self.serving.as_ref().map(|serving| serving.identity.key_pin());
+        let key_pin = identity.transpose()?;
+        Ok(chromium::Setting { http, key_pin, name_server: self.resolver.ip() })
     }
 
     fn plan(&self, setting: &Setting, identity: &Arc<Identity>, port: u16) -> ServerPlan {
@@ -246,18 +292,26 @@ impl Lane {
     ) -> Result<JoinHandle<Result<Vec<Seen>, Error>>, Error> {
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let serving = self.serving.as_ref().ok_or_else(stopped)?;
+        let (link, server) = (self.link.clone(), self.server.clone());
+        let sides = Sides { link, server, log: serving.log.clone() };
+        if let Some((chromium, wanted)) = &self.chromium {
+            if visits.contains(&Before::Close) {
+                return Err(Error::NotByChromium("close its connections and keep the rest"));
+            }
+            let (address, wanted, limit) = (chromium.address(), wanted.clone(), setting.timeout);
+            return Ok(self.client.spawn(move || async move {
+                by_chromium(address, wanted, limit, visits, &sides, &stop).await
+            }));
+        }
         let trust = Trust::Roots(serving.identity.roots());
         let name = page.hosts().first().cloned().unwrap_or_default();
         let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
         config.versions = setting.tls_versions();
         let client = web::Client::new(&config)?;
-        let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
-        let port = serving.port;
-        let (link, server) = (self.link.clone(), self.server.clone());
+        let (resolver, port) = (Resolver::new(self.resolver), serving.port);
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
             let mut browser = Browser::new(client, resolver, port, setting);
-            let sides = Sides { link, server, log };
             let mut all = Vec::with_capacity(visits.len());
             for before in visits {
                 if stop.load(Ordering::Relaxed) {
@@ -268,13 +322,61 @@ impl Lane {
                     Before::Close => browser.close_connections(),
                     Before::Keep => {}
                 }
-                all.push(sides.watch(&mut browser, &page).await?);
+                let seen = sides.watch(async { Ok(Told::of(browser.load(&page).await)) });
+                all.push(seen.await?);
             }
             browser.forget();
             tokio::time::sleep(CLOSING).await;
             give_to_their_loads(&mut all, sides.log.take_connections());
             Ok(all)
         }))
+    }
+}
+
+/// Loads a page by Chromium, once for each visit.
+async fn by_chromium(
+    address: chromium::Address,
+    wanted: Wanted,
+    limit: Duration,
+    visits: Vec<Before>,
+    sides: &Sides,
+    stop: &AtomicBool,
+) -> Result<Vec<Seen>, Error> {
+    let mut load = chromium::Load::begin(address, wanted).await?;
+    let mut all = Vec::with_capacity(visits.len());
+    for before in visits {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if before == Before::Forget {
+            load.forget().await?;
+        }
+        let seen = sides.watch(async {
+            let visit = match before {
+                Before::Forget => load.first(limit).await?,
+                Before::Keep | Before::Close => load.again(limit).await?,
+            };
+            let chromium::Visit { loaded, load_event, fetched, .. } = visit;
+            Ok(Told { loaded, load_event, fetched })
+        });
+        all.push(seen.await?);
+    }
+    load.forget().await?;
+    tokio::time::sleep(CLOSING).await;
+    give_to_their_loads(&mut all, sides.log.take_connections());
+    Ok(all)
+}
+
+/// What a browser tells of a load.
+struct Told {
+    loaded: Loaded,
+    load_event: Option<Delay>,
+    fetched: Vec<chromium::Fetched>,
+}
+
+impl Told {
+    fn of(loaded: Loaded) -> Told {
+        Told { loaded, load_event: None, fetched: Vec::new() }
     }
 }
 
@@ -298,7 +400,7 @@ struct Sides {
 }
 
 impl Sides {
-    async fn watch(&self, browser: &mut Browser, page: &Page) -> Result<Seen, Error> {
+    async fn watch(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
         let carried = || {
             let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
             let stats = self.link.stats().ok();
@@ -308,7 +410,7 @@ impl Sides {
         drop(self.log.take_streams());
         let (cpu, before) = (self.server.cpu_time(), carried());
         let begin = conn::now();
-        let loaded = browser.load(page).await;
+        let Told { loaded, load_event, fetched } = load.await?;
         let after = carried();
         let (up, down) = match (before, after) {
             (Some(before), Some(after)) => (less(after.0, before.0), less(after.1, before.1)),
@@ -317,6 +419,8 @@ impl Sides {
         let spent = self.server.cpu_time().unwrap_or_default();
         Ok(Seen {
             loaded,
+            load_event,
+            fetched,
             begin,
             streams: self.log.take_streams(),
             connections: self.log.take_connections(),

@@ -151,7 +151,9 @@ fn texts_refer_as_browsers_read_them() {
     let font = "@font-face{font-family:f5;src:url(/e.woff)}#f5{font-family:f5}";
     assert!(css.starts_with(&format!("#s1{{background:url(/d.gif)}}{font}/*x")), "{css}");
     assert!(text(&content, ObjectId(2)).starts_with("a(\"x\",\"/f.json\",7);/*x"));
-    assert!(content.bodies[4].start.starts_with(b"GIF89a") && content.bodies[4].start.ends_with(b";"));
+    assert!(
+        content.bodies[4].start.starts_with(b"GIF89a") && content.bodies[4].start.ends_with(b";")
+    );
     // Nothing can be read in an image: the document adds what it tells of.
     let after = r#""after":{"https://img.page.test:12345/b.png?x=1&y=2":[["i","https://www.page.test:12345/g.gif",9,0]]}"#;
     assert!(content.script.contains(after), "{}", content.script);

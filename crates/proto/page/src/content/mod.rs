@@ -36,7 +36,8 @@ use crate::page::{Kind, Object, ObjectId, Page};
 const SCRIPT: &str = include_str!("script.js");
 
 /// A transparent GIF of one pixel: the shortest image that every browser decodes (GIF89a, 1990).
-const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\
+const GIF: &[u8] =
+    b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\
                      \x01\0\0\x02\x02D\x01\0;";
 
 /// Where a page is served: decides on what its references look like.
@@ -58,7 +59,9 @@ pub enum ContentError {
         kind: Kind,
     },
     /// A host and path that make no URL, or one that a browser writes as another object's.
-    #[error("object {object} has a URL that a browser asks for otherwise, or another object has it")]
+    #[error(
+        "object {object} has a URL that a browser asks for otherwise, or another object has it"
+    )]
     Url {
         /// The object, counted from 0.
         object: usize,
