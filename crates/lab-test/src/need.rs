@@ -45,6 +45,8 @@ pub enum Need {
     Cc,
     /// The program `valgrind`.
     Valgrind,
+    /// Chromium's headless shell.
+    Chromium,
     /// Node, with the modules that `scripts/node-judges.sh` installs.
     Node,
     /// What has to be built or fetched first and is named by a variable of the environment.
@@ -54,7 +56,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 18] = [
+    const ALL: [(Need, &'static str); 19] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -70,6 +72,7 @@ impl Need {
         (Need::UtilLinux, "util-linux"),
         (Need::Cc, "cc"),
         (Need::Valgrind, "valgrind"),
+        (Need::Chromium, "chromium"),
         (Need::Node, "node"),
         (Need::Named, "named"),
         (Need::Host, "host"),
@@ -90,6 +93,7 @@ impl Need {
             "setpriv" | "unshare" | "mount" | "script" => Need::UtilLinux,
             "cc" => Need::Cc,
             "valgrind" => Need::Valgrind,
+            "chromium-headless-shell" => Need::Chromium,
             "node" | "npm" => Need::Node,
             _ => Need::Host,
         }

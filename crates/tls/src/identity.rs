@@ -110,6 +110,19 @@ impl Identity {
         self.root.iter().cloned().collect()
     }
 
+    /// The leaf's key as browsers are given it to trust: SHA-256 of its SubjectPublicKeyInfo, in base64
+    /// (RFC 7469 §2.4).
+    ///
+    /// # Errors
+    /// The leaf cannot be read.
+    pub fn key_pin(&self) -> Result<String, Error> {
+        let pin = |leaf: &[u8]| -> Result<String, ErrorStack> {
+            let key = X509::from_der(leaf)?.public_key()?.public_key_to_der()?;
+            Ok(openssl::base64::encode_block(&openssl::sha::sha256(&key)))
+        };
+        pin(self.chain.first().map_or(&[], Vec::as_slice)).map_err(pem_failed)
+    }
+
     /// The private key in PKCS #8 DER, for a program of another process. A secret.
     pub fn private_key_der(&self) -> &[u8] {
         &self.key

@@ -2,6 +2,7 @@
 //! so that it can be a thread of this process, a process, or a machine that is a guest of this one.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -55,6 +56,9 @@ pub(crate) struct Job {
     pub(crate) timeout: Delay,
     /// The seed that samples name.
     pub(crate) seed: u64,
+    /// Chromium's program, where a point asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chromium: Option<PathBuf>,
     /// What a command needs beside the point to measure it again.
     pub(crate) options: String,
 }
@@ -121,12 +125,17 @@ fn together(
 ) -> Result<(), Problem> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut under_way = Vec::with_capacity(batches.len());
+    let mut served = Vec::with_capacity(batches.len());
+    // A browser that starts takes time from loads that are under way: none is yet.
     for (lane, batch) in bed.lanes().iter_mut().zip(batches) {
         let series = series_of(batch)?;
         let Some(first) = series.points.first() else { continue };
-        let setting = first.setting(job.timeout);
+        let setting = first.setting(job.timeout, job.chromium.as_deref());
         lane.set_path(&begun(&job.path, job.seed, batch.repeat))?;
         lane.serve(page, &setting)?;
+        served.push((lane, batch, series, setting));
+    }
+    for (lane, batch, series, setting) in served {
         let visits = series.visits();
         let before = visits.iter().map(|visit| visit.before()).collect();
         let loads = lane.visit(page, &setting, before, Arc::clone(&stop))?;
@@ -171,7 +180,7 @@ fn give(
     let Some((point, true)) = own else { return Ok(()) };
     if batch.repeat == 0 {
         let since = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let begin = Time::ZERO + since.saturating_sub(seen.loaded.load_time().duration());
+        let begin = Time::ZERO + since.saturating_sub(seen.load_time().duration());
         let protocol = point.protocol.to_string();
         let about = har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };
         let text = har::write(page, &seen.loaded, &about).to_string();

@@ -6,6 +6,7 @@
 //! report.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod job;
 mod link;
 mod measure;
@@ -22,12 +23,13 @@ mod trace;
 mod window;
 
 pub use self::study::PageStudy;
+pub use beside::{Beside, Verdict};
 pub use job::workers;
 pub use link::{LinkName, UnknownLink};
 pub use pages::{PageName, Pages};
 pub use passed::Passed;
 pub use plan::{Cell, Plan};
-pub use point::{Point, Tls, Visit, Waiting};
+pub use point::{Loader, Point, Tls, Visit, Waiting};
 pub use present::Findings;
 pub use sample::value;
 pub use summary::{Group, Row, Summary};

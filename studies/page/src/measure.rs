@@ -2,6 +2,7 @@
 //! comes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use browser::CrossTraffic;
@@ -13,7 +14,7 @@ use study::{End, Expected, Session, StudyJob, stranger};
 use crate::job::{Batch, HAR, Job, Loads};
 use crate::pages::PageName;
 use crate::plan::{Cell, Plan, Series};
-use crate::point::{Point, Visit};
+use crate::point::{Loader, Point, Visit};
 
 /// How long loads that are under way may take to end where the user wants to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,6 +28,8 @@ const FILLING: Duration = Duration::from_secs(8);
 const CROSSING: Duration = Duration::from_secs(40);
 /// Round trips of a load that are not hidden behind its bytes, about.
 const ROUND_TRIPS: u32 = 10;
+/// What Chromium takes to start, and once more to lay a page out.
+const STARTING: Duration = Duration::from_millis(1500);
 /// What of a page a repeated visit fetches, about.
 const REPEATED: f64 = 0.4;
 
@@ -60,6 +63,15 @@ impl Plan {
         sizes
     }
 
+    /// Where Chromium is, if a point asks for it.
+    fn chromium_of(&self, cells: &[Cell]) -> Result<Option<PathBuf>, Problem> {
+        let by_chromium = |point: &Point| point.loader == Loader::Chromium;
+        if !cells.iter().flat_map(|cell| &cell.points).any(by_chromium) {
+            return Ok(None);
+        }
+        Ok(Some(chromium::find(self.chromium.as_deref())?))
+    }
+
     /// Carries it out, less what the session has already. Each sample is recorded as it ends.
     ///
     /// # Errors
@@ -70,6 +82,7 @@ impl Plan {
             let what = format!("{} over {} left out: {reason}", point.protocol, point.link);
             session.watcher().warning(&what, None);
         }
+        let chromium = self.chromium_of(&cells)?;
         let host = Host::new(Place::Thread(Registry::new().with(Loads::default()))).granting(GRACE);
         let mut ahead = Ahead::of(self, &cells, session);
         let mut end = End::Complete;
@@ -87,6 +100,7 @@ impl Plan {
                 batches,
                 timeout: self.timeout,
                 seed: self.seed,
+                chromium: chromium.clone(),
                 options: self.page_options.clone(),
             };
             end = measure_cell(cell, &job, &host, session, &mut ahead)?;
@@ -128,7 +142,12 @@ fn size_of(sizes: &Sizes, cell: &Cell) -> u64 {
 
 /// About how long the loads of a series take, one after the other.
 fn series_time(cell: &Cell, series: &Series, bytes: u64) -> Duration {
-    series.visits().into_iter().map(|visit| load_time(cell, visit, bytes)).sum()
+    let starting = match series.points.first().map(|point| point.loader) {
+        Some(Loader::Chromium) => STARTING,
+        _ => Duration::ZERO,
+    };
+    let visits = series.visits().into_iter();
+    visits.map(|visit| load_time(cell, visit, bytes) + starting).sum()
 }
 
 /// Expected time of one load, from bytes and round trips alone.

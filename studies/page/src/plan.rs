@@ -14,7 +14,7 @@ use units::{Delay, Probability, Rate};
 
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
-use crate::point::{AXES, Point, Visit, Waiting};
+use crate::point::{AXES, Loader, Point, Visit, Waiting};
 use crate::trace::Traces;
 
 /// The plans that come with the study, by scale.
@@ -44,7 +44,8 @@ pub(crate) const NUMBERS: &[Number] = &[
     Number {
         name: "lanes",
         help: "Loads under way at once, each on a link of its own [default: as many as processors \
-               and the link's rate allow: at most 4 and 20 Mbit/s per processor]",
+               and the link's rate allow: at most 4 and 20 Mbit/s per processor; with Chromium \
+               one per processor below 2 Mbit/s, else 1]",
         default: None,
         least: 1,
         most: MOST_LANES,
@@ -87,6 +88,8 @@ pub struct Plan {
     pub timeout: Delay,
     /// The options that gave the pages: ` --har FILE`.
     pub page_options: String,
+    /// Chromium's program, if it is not where it is looked for.
+    pub chromium: Option<PathBuf>,
     /// The time that it keeps to, if it has such a limit.
     pub budget: Option<Duration>,
     /// The traces of its links. A manifest has their digests, in the links' names.
@@ -100,6 +103,8 @@ struct Recorded {
     timeout: Delay,
     pages: BTreeMap<String, String>,
     page_options: String,
+    #[serde(default)]
+    chromium: Option<PathBuf>,
 }
 
 impl Plan {
@@ -130,6 +135,7 @@ impl Plan {
             seed: 1,
             timeout: TIMEOUT.into(),
             page_options: String::new(),
+            chromium: None,
             budget: None,
             traces: Traces::default(),
         };
@@ -142,13 +148,13 @@ impl Plan {
     /// # Errors
     /// It is none, or asks for what cannot be.
     pub fn recorded(value: &Value) -> Result<Plan, Problem> {
-        let Recorded { seed, timeout, pages, page_options } =
+        let Recorded { seed, timeout, pages, page_options, chromium } =
             Recorded::deserialize(value).blame(Fault::Results)?;
         let of_results = |problem: Problem| problem.blaming(Fault::Results);
         let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
         let sweeps = sweeps.map_err(|error| of_results(error.into()))?;
         let plan = Plan::new(sweeps, Pages(pages)).map_err(of_results)?;
-        Ok(Plan { seed, timeout, page_options, ..plan })
+        Ok(Plan { seed, timeout, page_options, chromium, ..plan })
     }
 
     /// The plan that a user asks for.
@@ -174,6 +180,7 @@ impl Plan {
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
+        plan.chromium = options.get("chromium");
         if plan.timeout.duration().is_zero() {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
@@ -200,13 +207,17 @@ impl Plan {
     #[must_use]
     pub fn value(&self) -> Value {
         let Plan { seed, timeout, pages, page_options, .. } = self;
-        json!({
+        let mut value = json!({
             "sweeps": study::sweeps_value(&self.sweeps),
             "seed": seed,
             "timeout": timeout,
             "pages": pages.0,
             "page_options": page_options,
-        })
+        });
+        if let (Some(chromium), Some(fields)) = (&self.chromium, value.as_object_mut()) {
+            fields.insert("chromium".to_owned(), json!(chromium));
+        }
+        value
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -250,7 +261,11 @@ impl Plan {
                         == (&point.page, &point.link, point.loss, point.queue, point.cross)
                 };
                 match cells[first..].iter().position(same) {
-                    Some(at) => cells[first + at].points.push(point),
+                    Some(at) => {
+                        let cell = &mut cells[first + at];
+                        cell.lanes = cell.lanes.min(self.lanes(sweep, &point));
+                        cell.points.push(point);
+                    }
                     None => cells.push(self.cell_of(sweep, point)),
                 }
             }
@@ -272,9 +287,7 @@ impl Plan {
     }
 
     fn cell_of(&self, sweep: &Sweep, point: Point) -> Cell {
-        let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
         let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Cell {
             page: point.page.clone(),
             link: point.link.clone(),
@@ -283,11 +296,28 @@ impl Plan {
             queue: point.queue,
             cross: point.cross,
             repeat: sweep.repeat(),
-            lanes: asked.unwrap_or_else(|| lanes_for(down, processors)).max(1),
+            lanes: self.lanes(sweep, &point),
             points: vec![point],
         }
     }
+
+    /// How many of a point's loads may be under way at once.
+    fn lanes(&self, sweep: &Sweep, point: &Point) -> usize {
+        let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
+        let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let usual = match point.loader {
+            Loader::Ours => lanes_for(down, processors),
+            // A browser that lays a page out takes most of a processor.
+            Loader::Chromium if down <= SLOW => processors,
+            Loader::Chromium => 1,
+        };
+        asked.unwrap_or(usual).max(1)
+    }
 }
+
+/// A link at which a browser waits for its bytes rather than for its processor, in bit/s.
+const SLOW: u64 = 2_000_000;
 
 /// How many loads at once a link of this rate down, in bit/s, and so many processors bear.
 ///

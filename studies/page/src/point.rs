@@ -1,6 +1,7 @@
 //! One combination of what is varied: a page load.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use browser::{Before, Carrier, CrossTraffic, Setting, Tcp, Windows};
 use page::{Browser, Policy};
@@ -80,6 +81,18 @@ named! {
     }
 }
 
+named! {
+    /// Who loads the page.
+    #[derive(Default)]
+    pub enum Loader: "loader" {
+        /// Wiretax's own: it fetches, and renders nothing.
+        #[default]
+        Ours = "ours",
+        /// Chromium's headless shell.
+        Chromium = "chromium",
+    }
+}
+
 /// One page load: one combination of a sweep's lists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
@@ -97,6 +110,8 @@ pub struct Point {
     pub cross: CrossTraffic,
     /// What carries it.
     pub protocol: Protocol,
+    /// Who loads it.
+    pub loader: Loader,
     /// What was kept from before.
     pub visit: Visit,
     /// Whose policy.
@@ -156,6 +171,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "PROTOCOLS",
             "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"
         ),
+        axis!("loader", loader, "ours", "LOADERS", "Who loads: ours, chromium (the headless shell, from the same server over the same link)", unnamed "ours"),
         axis!(
             "visit",
             visit,
@@ -179,6 +195,7 @@ impl Point {
             queue: Waiting::DropTail,
             cross: CrossTraffic::None,
             protocol: Protocol::Http1,
+            loader: Loader::Ours,
             visit: Visit::First,
             browser: Browser::Chromium,
             tls: Tls::V13,
@@ -191,16 +208,19 @@ impl Point {
     }
 
     /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, an embedding brings its version, HTTP/1.1 has
-    /// no windows of its own.
+    /// no windows of its own, and Chromium has its own windows and the kernel's TCP.
     fn canonical(self) -> Point {
         let (tls, handshake) = match (self.protocol, self.handshake) {
             (Protocol::Http3 | Protocol::Http1Clear, _) => (Tls::V13, Handshake::Kernel),
+            _ if self.loader == Loader::Chromium => (self.tls, Handshake::Kernel),
             (_, Handshake::Paper) => (Tls::V12, Handshake::Paper),
             (_, embedded @ (Handshake::Tls13 | Handshake::ZeroRtt)) => (Tls::V13, embedded),
             (_, sequential) => (self.tls, sequential),
         };
         let tcp_window = if self.protocol.is_over_tcp() { self.tcp_window } else { Window(None) };
-        let (windows, stream_window) = match self.protocol.is_multiplexed() {
+        let ours = self.loader == Loader::Ours;
+        let tcp_window = if ours { tcp_window } else { Window(None) };
+        let (windows, stream_window) = match self.protocol.is_multiplexed() && ours {
             true => (self.windows, self.stream_window),
             false => (Windows::Chromium, Window(None)),
         };
@@ -208,6 +228,17 @@ impl Point {
     }
 
     fn impossible(&self) -> Option<&'static str> {
+        if self.loader == Loader::Chromium {
+            if matches!(self.protocol, Protocol::Spdy3 | Protocol::Spdy31) {
+                return Some("Chromium has no SPDY");
+            }
+            if self.visit == Visit::Closed {
+                return Some("Chromium cannot close its connections and keep its cache");
+            }
+            if self.browser != Browser::Chromium {
+                return Some("Chromium has no policy but its own");
+            }
+        }
         let small = |window: Window, least| window.bytes().is_some_and(|bytes| bytes < least);
         if self.protocol == Protocol::Http2 && small(self.stream_window, 65_535) {
             return Some("HTTP/2's connection window is at least 65,535 bytes");
@@ -241,8 +272,8 @@ impl Point {
         Point { visit: other.visit, ..self.clone() } == *other
     }
 
-    /// What both sides are set to.
-    pub(crate) fn setting(&self, timeout: Delay) -> Setting {
+    /// What both sides are set to; `chromium`: where its program is.
+    pub(crate) fn setting(&self, timeout: Delay, chromium: Option<&Path>) -> Setting {
         let mut settings = self.windows.settings(self.protocol);
         if let Some(bytes) = self.stream_window.bytes() {
             settings = settings.with_windows(bytes);
@@ -262,6 +293,7 @@ impl Point {
             initial_window: self.initial_window.packets(),
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
+            chromium: chromium.filter(|_| self.loader == Loader::Chromium).map(Path::to_owned),
         }
     }
 }

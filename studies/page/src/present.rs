@@ -9,7 +9,8 @@ use study::{Counterpart, Subject};
 use units::Bytes;
 use web::Protocol;
 
-use crate::point::Visit;
+use crate::beside::{AIM, Beside, Verdict};
+use crate::point::{Loader, Tls, Visit};
 use crate::sample::{STUDY, value};
 use crate::summary::{Group, Row, Summary};
 
@@ -140,6 +141,7 @@ impl study::Findings for Findings {
             lines.push(Inline::new().text(text));
         }
         lines.extend(changes);
+        lines.extend(beside_answer(&self.summary.beside()));
         lines
     }
 
@@ -180,9 +182,16 @@ impl study::Findings for Findings {
         if let Some(text) = self.summary.passed.sentence() {
             notes.push(Note::info(Inline::new().text(text)));
         }
-        let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in the \
-                    browser is what the page's graph says.";
-        notes.push(Note::info(Inline::new().text(text)));
+        if self.groups().any(|group| group.loader == Loader::Ours) {
+            let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in \
+                        the browser is what the page's graph says.";
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        if self.groups().any(|group| group.loader == Loader::Chromium) {
+            let text = "Chromium takes about 100 ms of processor time per load: on fast links that hides \
+                        what protocols differ in.";
+            notes.push(Note::info(Inline::new().text(text)));
+        }
         notes
     }
 
@@ -192,6 +201,9 @@ impl study::Findings for Findings {
             loads = loads.with(table(group));
         }
         let mut sections = vec![loads];
+        if let Some(table) = beside_table(&self.summary.beside()) {
+            sections.push(Section::new("page-chromium", BESIDE).with(table));
+        }
         let changes: Vec<Inline> = self.groups().flat_map(change).collect();
         if !changes.is_empty() {
             let section = Section::new("page-change", "What to change");
@@ -212,7 +224,8 @@ impl study::Findings for Findings {
     }
 
     fn tables(&self) -> Vec<Table> {
-        self.summary.groups.iter().map(table).collect()
+        let groups = self.summary.groups.iter().map(table);
+        groups.chain(beside_table(&self.summary.beside())).collect()
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
@@ -230,12 +243,15 @@ impl study::Findings for Findings {
                 "queue": group.queue,
                 "cross_traffic": group.cross,
                 "browser": group.browser,
+                "loader": group.loader,
                 "visit": group.visit,
                 "rows": rows,
             }))
         };
         let groups = self.summary.groups.iter().map(group).collect::<Result<Vec<_>, Problem>>()?;
-        Ok(json!({ STUDY: { "groups": groups, "time": self.summary.passed } }))
+        let beside = serde_json::to_value(self.summary.beside()).blame(Fault::Results)?;
+        let time = &self.summary.passed;
+        Ok(json!({ STUDY: { "groups": groups, "time": time, "beside": beside } }))
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
@@ -269,6 +285,53 @@ impl study::Findings for Findings {
         let what = format!("no page was loaded whole: {why}");
         self.groups().next().is_none().then(|| Problem::new(Fault::Measurement, what))
     }
+}
+
+/// What the comparison with a real browser is called.
+const BESIDE: &str = "Chromium beside our loader";
+
+/// In how many cases our loader does as Chromium does.
+fn beside_answer(all: &[Beside]) -> Option<Inline> {
+    let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
+    let text = format!(
+        "Our loader is within {:.0} % of Chromium's page load time in {} of {} cases, outside in {}; \
+         in {} it cannot be told.",
+        AIM * 100.0,
+        count(Verdict::Reached),
+        all.len(),
+        count(Verdict::Missed),
+        count(Verdict::CannotBeTold)
+    );
+    (!all.is_empty()).then(|| Inline::new().text(text))
+}
+
+fn beside_table(all: &[Beside]) -> Option<Table> {
+    let columns = vec![
+        Column::new("Page, link, visit"),
+        Column::new("Protocol"),
+        Column::new("ours").unit("s"),
+        Column::new("Chromium").unit("s"),
+        Column::new("ours of Chromium's"),
+        Column::new(format!("within {:.0} %", AIM * 100.0)),
+    ];
+    let mut table = Table::new(BESIDE, columns);
+    for one in all {
+        let time = |e: stats::Estimate| Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2);
+        let protocol = match one.tls {
+            Tls::V13 => one.protocol.to_string(),
+            Tls::V12 => format!("{}, TLS 1.2", one.protocol),
+        };
+        let cells = vec![
+            Cell::text(&one.what),
+            Cell::text(protocol),
+            time(one.ours_ms),
+            time(one.chromium_ms),
+            one.ratio.map_or_else(|| Cell::text(""), |e| Cell::estimate(e.value, e.low, e.high, 2)),
+            Cell::text(one.verdict.name()),
+        ];
+        table.push(report::Row::new(cells).command(&one.command));
+    }
+    (!all.is_empty()).then_some(table)
 }
 
 /// Whether any row's protocol has flow-control windows.

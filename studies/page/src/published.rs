@@ -4,7 +4,7 @@ use browser::CrossTraffic;
 use study::Counterpart;
 use web::Protocol;
 
-use crate::point::{Visit, Waiting};
+use crate::point::{Loader, Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
 use crate::window::InitialWindow;
 
@@ -59,6 +59,7 @@ impl<'a> Asked<'a> {
             && group.loss.is_zero()
             && group.queue == Waiting::DropTail
             && group.cross == CrossTraffic::None
+            && group.loader == Loader::Ours
     }
 
     fn has(&self, row: &Row) -> bool {

@@ -18,8 +18,10 @@ pub(crate) const STUDY: &str = "page";
 pub mod value {
     use record::{Better, Clock, ValueKind};
 
-    /// Until everything was fetched.
+    /// Until everything was fetched; in Chromium until the load event, if that came later.
     pub const LOAD: &str = "load_ms";
+    /// Until Chromium had fired the load event.
+    pub const LOAD_EVENT: &str = "load_event_ms";
     /// Until the first byte of a response.
     pub const FIRST_BYTE: &str = "first_byte_ms";
     /// Until half of the bytes of all bodies had come.
@@ -72,6 +74,7 @@ pub mod value {
     pub(crate) fn kinds() -> Vec<(&'static str, ValueKind)> {
         let mut kinds = vec![
             (LOAD, TIME),
+            (LOAD_EVENT, TIME),
             (FIRST_BYTE, TIME),
             (HALF, TIME),
             (NINETY, TIME),
@@ -124,8 +127,8 @@ pub(crate) fn sample(
         let text = serde_json::to_string(&Waterfall::of(&seen.loaded)).ok();
         sample.labels.extend(text.map(|text| (WATERFALL.to_owned(), text)));
     }
-    if let Some(why) = failure(&seen.loaded) {
-        sample.outcome = if seen.loaded.load_time() >= timeout {
+    if let Some(why) = failure(seen) {
+        sample.outcome = if seen.load_time() >= timeout {
             Ended::TimedOut { after_ms: millis(timeout.duration()) }
         } else {
             Ended::Failed { reason: why }
@@ -166,13 +169,19 @@ impl Waterfall {
 }
 
 /// Why a load is not whole, if it is not.
-fn failure(loaded: &Loaded) -> Option<String> {
-    let failed = loaded.objects.iter().filter(|object| {
+fn failure(seen: &Seen) -> Option<String> {
+    let objects = seen.loaded.objects.iter().enumerate();
+    let mut failed = objects.filter(|(_, object)| {
         !matches!(object.outcome, Outcome::Fetched | Outcome::Validated | Outcome::Fresh)
     });
-    let mut outcomes = failed.map(|object| format!("{:?}", object.outcome));
-    let first = outcomes.next()?;
-    Some(format!("{} objects did not come, the first: {first}", outcomes.count() + 1))
+    let (at, first) = failed.next()?;
+    let said = seen.fetched.get(at).and_then(|fetched| fetched.error.as_ref());
+    let why = said.map_or(String::new(), |error| format!(" ({error})"));
+    Some(format!(
+        "{} objects did not come, the first: {:?}{why}",
+        failed.count() + 1,
+        first.outcome
+    ))
 }
 
 fn values(seen: &Seen) -> BTreeMap<String, f64> {
@@ -184,12 +193,14 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
     let limits = seen.connections.iter().filter_map(|one| Some(one.tcp?.receive_window_limited));
     let limited = limits.max();
     let mut values: BTreeMap<String, f64> = [
-        (value::LOAD, Some(millis(loaded.load_time().duration()))),
+        (value::LOAD, Some(millis(seen.load_time().duration()))),
+        (value::LOAD_EVENT, ms(seen.load_event)),
         (value::FIRST_BYTE, ms(loaded.first_byte())),
         (value::HALF, ms(share(0.5))),
         (value::NINETY, ms(share(0.9))),
         (value::CONNECTIONS, Some(loaded.connections_opened() as f64)),
-        (value::RESUMED, Some(resumed.count() as f64)),
+        // Chromium does not say.
+        (value::RESUMED, seen.fetched.is_empty().then(|| resumed.count() as f64)),
         (value::REQUESTS, Some(f64::from(loaded.requests()))),
         (value::BODY, Some(loaded.bytes().count() as f64)),
         (value::UP, Some(seen.up.count() as f64)),

@@ -43,6 +43,7 @@ impl study::Study for PageStudy {
   wiretax page --page google-play --link bus,trace:lte.down:lte.up@50ms --visit first
   wiretax page --link 3g-1.37 --cross-traffic bulk --queue drop-tail,codel --initial-window 3,10 --visit first
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
+  wiretax page --page testbed-1 --link 3g-1.37 --protocol http/1.1,h2,h3 --loader ours,chromium --repeat 6
   wiretax page --scale full --out results/page    {}
   wiretax page --scale paper                      the SPDY paper's tables: {}
 
@@ -81,7 +82,13 @@ of a browser save. Each host has an address and connections of its own; its name
             .value_name("TIME")
             .value_parser(value_parser!(Delay))
             .help("Give a load up after this time [default: 3m]; it stays in as a censored sample");
-        let command = AXES.options(command).args([har, rtt, rate, timeout]);
+        let chromium = Arg::new("chromium")
+            .long("chromium")
+            .value_name("PROGRAM")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::ExecutablePath)
+            .help("Chromium's headless shell for --loader chromium [default: as Debian's chromium-headless-shell has it]");
+        let command = AXES.options(command).args([har, rtt, rate, timeout, chromium]);
         Number::options(NUMBERS, command)
     }
 

@@ -12,7 +12,7 @@ use web::Protocol;
 
 use crate::link::LinkName;
 use crate::passed::Passed;
-use crate::point::{Handshake, Point, Tls, Visit, Waiting};
+use crate::point::{Handshake, Loader, Point, Tls, Visit, Waiting};
 use crate::sample::{STUDY, WATERFALL, Waterfall, value};
 use crate::window::{InitialWindow, Window};
 
@@ -42,6 +42,8 @@ pub struct Group {
     pub cross: CrossTraffic,
     /// Whose policy.
     pub browser: Browser,
+    /// Who loads it.
+    pub loader: Loader,
     /// What was kept from before.
     pub visit: Visit,
     /// The ways to load it, in the order of their first samples.
@@ -167,7 +169,7 @@ impl Row {
     }
 
     /// Page load times of loads that took turns: this row's over the other's.
-    fn ratio_to(&self, other: &Row) -> Option<Estimate> {
+    pub(crate) fn ratio_to(&self, other: &Row) -> Option<Estimate> {
         let both = self.by_repeat.iter();
         let both = both.filter_map(|(n, ours)| Some((*other.by_repeat.get(n)?, *ours)));
         let (theirs, ours): (Vec<f64>, Vec<f64>) = both.unzip();
@@ -219,6 +221,7 @@ impl Group {
             queue: point.queue,
             cross: point.cross,
             browser: point.browser,
+            loader: point.loader,
             visit: point.visit,
             rows: Vec::new(),
         }
@@ -228,6 +231,7 @@ impl Group {
         (&self.sweep, &self.page) == (&point.sweep, &point.page.to_string())
             && (&self.link, self.loss, self.queue) == (&point.link, point.loss, point.queue)
             && (self.cross, self.browser, self.visit) == (point.cross, point.browser, point.visit)
+            && self.loader == point.loader
     }
 
     /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers and
@@ -303,7 +307,12 @@ impl Group {
             Browser::Chromium => "",
             Browser::Firefox => ", Firefox",
         };
-        format!("{} over {}{loss}{queue}{cross}{browser}, {visit}", self.page, self.link)
+        let loader = match self.loader {
+            Loader::Ours => "",
+            Loader::Chromium => ", loaded by Chromium",
+        };
+        let what = format!("{} over {}{loss}{queue}{cross}{browser}", self.page, self.link);
+        format!("{what}{loader}, {visit}")
     }
 }
 

@@ -1,6 +1,6 @@
 //! `wiretax doctor`: what this machine can do, what is missing, how to get it.
 
-use fault::{Fault, OrProblem};
+use fault::{Explain, Fault, OrProblem};
 
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
@@ -9,7 +9,8 @@ use crate::output::say;
 
 /// Looks at the machine and says what it found. The status says whether studies can run at all.
 pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
-    let facts = lab::doctor();
+    let mut facts = lab::doctor();
+    facts.push(browser());
     let text = if args.json {
         serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"
     } else {
@@ -23,6 +24,19 @@ pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Machine);
     }
     Ok(Exit::Done)
+}
+
+/// Whether there is a real browser to load pages beside our loader.
+fn browser() -> lab::Fact {
+    let name = "headless Chromium";
+    let (ok, detail, remedy) = match chromium::find(None) {
+        Ok(program) => (true, program.display().to_string(), None),
+        Err(missing) => {
+            let detail = format!("{missing}: `wiretax page --loader chromium` cannot run");
+            (false, detail, missing.remedy().map(|remedy| remedy.into_owned()))
+        }
+    };
+    lab::Fact { name, ok, required: false, detail, remedy }
 }
 
 fn described(fact: &lab::Fact) -> String {

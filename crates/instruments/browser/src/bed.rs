@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use chromium::{Chromium, Http, Wanted};
 use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefix};
 use linkmodel::Path;
+use page::content::Origin;
 use page::{Loaded, Page};
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
-use units::{Bytes, Time};
+use units::{Bytes, Delay, Time};
 use web::{
     ConnectionRecord, Embedding, Log, Server, ServerPlan, StreamRecord, TlsPlan, UserTcp,
     UserTcpPlan,
@@ -47,6 +49,10 @@ const READINGS: u32 = 20;
 pub struct Seen {
     /// The browser's side, in times since the load's begin.
     pub loaded: Loaded,
+    /// When the load event was fired, in a browser that has one.
+    pub load_event: Option<Delay>,
+    /// What Chromium says of each object, in the page's order; empty where it did not load.
+    pub fetched: Vec<chromium::Fetched>,
     /// When it began, by CLOCK_MONOTONIC.
     pub begin: Time,
     /// When it ended, by CLOCK_REALTIME.
@@ -64,6 +70,14 @@ pub struct Seen {
     pub down: Bytes,
     /// What cross traffic carried meanwhile, where there was any.
     pub cross: Option<Crossed>,
+}
+
+impl Seen {
+    /// Page load time: until everything was fetched, or until the load event if that came later.
+    #[must_use]
+    pub fn load_time(&self) -> Delay {
+        self.loaded.load_time().max(self.load_event.unwrap_or_default())
+    }
 }
 
 /// What is kept between two loads.
@@ -140,6 +154,8 @@ pub struct Lane {
     zone: Zone,
     site: PageSite,
     serving: Option<Serving>,
+    /// Who loads, if not the loader here.
+    chromium: Option<(Chromium, Wanted)>,
     /// Servers that were started before.
     served: u16,
 }
@@ -202,6 +218,7 @@ impl Lane {
             zone,
             site,
             serving: None,
+            chromium: None,
             served: 0,
         })
     }
@@ -232,6 +249,7 @@ impl Lane {
             let (hosts, most) = (names.len(), self.hosts.len());
             return Err(Error::TooManyHosts { hosts, most });
         }
+        self.chromium = None;
         if let Some(before) = self.serving.take() {
             before.end()?;
         }
@@ -245,14 +263,14 @@ impl Lane {
         let zone: Vec<(String, Ipv4Addr)> =
             names.iter().cloned().zip(hosts.iter().copied()).collect();
         self.zone.set(&zone, TTL).map_err(Error::HostName)?;
-        self.site.serve(page);
+        let port = FIRST_PORT + self.served;
+        self.served = (self.served + 1) % PORTS;
+        let wanted = self.put(page, setting, port)?;
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
         self.link.set_initial_window(setting.initial_window)?;
         let key = if setting.is_papers() { KeyType::Rsa2048 } else { KeyType::EcdsaP256 };
         let identity = Arc::new(Identity::generate(key, 1, &certified)?);
-        let port = FIRST_PORT + self.served;
-        self.served = (self.served + 1) % PORTS;
         let plan = self.plan(setting, &identity, port);
         let (end, ended) = oneshot::channel::<()>();
         let (started, log) = std::sync::mpsc::sync_channel(1);
@@ -269,7 +287,35 @@ impl Lane {
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let log = log.recv().map_err(|_| stopped())??;
         self.serving = Some(Serving { log, identity, port, end, task });
+        if let (Some(program), Some(wanted)) = (&setting.chromium, wanted) {
+            let setting = self.chromium_setting(setting)?;
+            self.chromium = Some((Chromium::start(&self.client, program, &setting)?, wanted));
+        }
         Ok(())
+    }
+
+    /// Puts a page's bodies up: for Chromium, such as it can read.
+    fn put(&self, page: &Page, setting: &Setting, port: u16) -> Result<Option<Wanted>, Error> {
+        if setting.chromium.is_none() {
+            self.site.serve(page);
+            return Ok(None);
+        }
+        let secure = setting.protocol != web::Protocol::Http1Clear;
+        let wanted = Wanted::new(page, Origin { secure, port })?;
+        self.site.serve_content(page, &wanted.content);
+        Ok(Some(wanted))
+    }
+
+    fn chromium_setting(&self, setting: &Setting) -> Result<chromium::Setting, Error> {
+        let http = match setting.protocol {
+            web::Protocol::Http1 | web::Protocol::Http1Clear => Http::V1,
+            web::Protocol::Http2 => Http::V2,
+            web::Protocol::Http3 => Http::V3,
+            _ => return Err(Error::NotByChromium("load by SPDY")),
+        };
+        let identity = self.serving.as_ref().map(|serving| serving.identity.key_pin());
+        let key_pin = identity.transpose()?;
+        Ok(chromium::Setting { http, key_pin, name_server: self.resolver.ip() })
     }
 
     fn plan(&self, setting: &Setting, identity: &Arc<Identity>, port: u16) -> ServerPlan {
@@ -313,6 +359,18 @@ impl Lane {
     ) -> Result<JoinHandle<Result<Vec<Seen>, Error>>, Error> {
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
         let serving = self.serving.as_ref().ok_or_else(stopped)?;
+        let (link, server) = (self.link.clone(), self.server.clone());
+        let neighbours = self.neighbours.clone().filter(|_| self.cross == CrossTraffic::Bulk);
+        let sides = Sides { link, server, log: serving.log.clone(), neighbours };
+        if let Some((chromium, wanted)) = &self.chromium {
+            if visits.contains(&Before::Close) {
+                return Err(Error::NotByChromium("close its connections and keep the rest"));
+            }
+            let (address, wanted, limit) = (chromium.address(), wanted.clone(), setting.timeout);
+            return Ok(self.client.spawn(move || async move {
+                by_chromium(address, wanted, limit, visits, &sides, &stop).await
+            }));
+        }
         let trust = Trust::Roots(serving.identity.roots());
         let name = page.hosts().first().cloned().unwrap_or_default();
         let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
@@ -325,15 +383,11 @@ impl Lane {
         let user_tcp = self.user_tcp.as_ref().zip(setting.embedding());
         let user_tcp =
             user_tcp.map(|(user, embedding)| UserTcp { stack: user.client.clone(), embedding });
-        let (resolver, log) = (Resolver::new(self.resolver), serving.log.clone());
-        let port = serving.port;
-        let (link, server) = (self.link.clone(), self.server.clone());
-        let neighbours = self.neighbours.clone().filter(|_| self.cross == CrossTraffic::Bulk);
+        let (resolver, port) = (Resolver::new(self.resolver), serving.port);
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
             let browser = Browser::new(client, resolver, port, setting);
             let mut browser = browser.with_user_tcp(user_tcp);
-            let sides = Sides { link, server, log, neighbours };
             let mut all = Vec::with_capacity(visits.len());
             for before in visits {
                 if stop.load(Ordering::Relaxed) {
@@ -347,13 +401,62 @@ impl Lane {
                 if before != Before::Keep {
                     settled(&sides.link).await?;
                 }
-                all.push(sides.watch(&mut browser, &page).await?);
+                let seen = sides.watch(async { Ok(Told::of(browser.load(&page).await)) });
+                all.push(seen.await?);
             }
             browser.forget();
             tokio::time::sleep(CLOSING).await;
             give_to_their_loads(&mut all, sides.log.take_connections());
             Ok(all)
         }))
+    }
+}
+
+/// Loads a page by Chromium, once for each visit.
+async fn by_chromium(
+    address: chromium::Address,
+    wanted: Wanted,
+    limit: Duration,
+    visits: Vec<Before>,
+    sides: &Sides,
+    stop: &AtomicBool,
+) -> Result<Vec<Seen>, Error> {
+    let mut load = chromium::Load::begin(address, wanted).await?;
+    let mut all = Vec::with_capacity(visits.len());
+    for before in visits {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if before == Before::Forget {
+            load.forget().await?;
+            settled(&sides.link).await?;
+        }
+        let seen = sides.watch(async {
+            let visit = match before {
+                Before::Forget => load.first(limit).await?,
+                Before::Keep | Before::Close => load.again(limit).await?,
+            };
+            let chromium::Visit { loaded, load_event, fetched, .. } = visit;
+            Ok(Told { loaded, load_event, fetched })
+        });
+        all.push(seen.await?);
+    }
+    load.forget().await?;
+    tokio::time::sleep(CLOSING).await;
+    give_to_their_loads(&mut all, sides.log.take_connections());
+    Ok(all)
+}
+
+/// What a browser tells of a load.
+struct Told {
+    loaded: Loaded,
+    load_event: Option<Delay>,
+    fetched: Vec<chromium::Fetched>,
+}
+
+impl Told {
+    fn of(loaded: Loaded) -> Told {
+        Told { loaded, load_event: None, fetched: Vec::new() }
     }
 }
 
@@ -379,25 +482,26 @@ struct Sides {
 
 impl Sides {
     /// A load, with cross traffic beside it if there is to be any.
-    async fn watch(&self, browser: &mut Browser, page: &Page) -> Result<Seen, Error> {
+    async fn watch(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
         let download = match &self.neighbours {
             Some(neighbours) => Some(neighbours.begin(&self.link).await?),
             None => None,
         };
         self.link.restart()?;
-        let mut seen = self.load(browser, page).await;
-        if let Some(download) = download {
-            seen.cross = seen.cross.map(|cross| Crossed { steady: download.steady, ..cross });
-            download.end(&self.link).await?;
-        }
+        let seen = self.load(load).await;
+        let Some(download) = download else { return seen };
+        let steady = download.steady;
+        download.end(&self.link).await?;
+        let mut seen = seen?;
+        seen.cross = seen.cross.map(|cross| Crossed { steady, ..cross });
         Ok(seen)
     }
 
-    async fn load(&self, browser: &mut Browser, page: &Page) -> Seen {
+    async fn load(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
         drop(self.log.take_streams());
         let (cpu, before) = (self.server.cpu_time(), self.carried());
         let begin = conn::now();
-        let loaded = browser.load(page).await;
+        let Told { loaded, load_event, fetched } = load.await?;
         let (ended, after) = (SystemTime::now(), self.carried());
         let meanwhile = |of: fn(&Carried) -> Bytes| {
             Bytes(of(&after).count().saturating_sub(of(&before).count()))
@@ -410,8 +514,10 @@ impl Sides {
         let other = cross.unwrap_or_default();
         let own = |all: Bytes, other: Bytes| Bytes(all.count().saturating_sub(other.count()));
         let spent = self.server.cpu_time().unwrap_or_default();
-        Seen {
+        Ok(Seen {
             loaded,
+            load_event,
+            fetched,
             begin,
             ended,
             streams: self.log.take_streams(),
@@ -420,7 +526,7 @@ impl Sides {
             up: own(meanwhile(|carried| carried.link.0), other.up),
             down: own(meanwhile(|carried| carried.link.1), other.down),
             cross,
-        }
+        })
     }
 
     /// Reads both counters at one moment: again where cross traffic passed between.

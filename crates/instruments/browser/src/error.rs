@@ -49,6 +49,12 @@ pub enum Error {
         /// The lane's.
         most: usize,
     },
+    /// Chromium failed.
+    #[error(transparent)]
+    Chromium(#[from] chromium::Error),
+    /// What Chromium cannot do.
+    #[error("Chromium cannot {0}")]
+    NotByChromium(&'static str),
     /// A host of the page has a name that no certificate and no DNS can carry.
     #[error("`{0}` is no host name")]
     HostName(String),
@@ -59,11 +65,14 @@ impl Explain for Error {
         match self {
             Error::Lab(error) => error.fault(),
             Error::Web(error) => error.fault(),
+            Error::Chromium(error) => error.fault(),
             Error::Tls(_)
             | Error::UserTcp { .. }
             | Error::Names { .. }
             | Error::CrossTraffic { .. } => Fault::Measurement,
-            Error::TooManyHosts { .. } | Error::HostName(_) => Fault::Caller,
+            Error::NotByChromium(_) | Error::TooManyHosts { .. } | Error::HostName(_) => {
+                Fault::Caller
+            }
         }
     }
 
@@ -71,6 +80,8 @@ impl Explain for Error {
         match self {
             Error::Lab(error) => error.remedy(),
             Error::Web(error) => error.remedy(),
+            Error::Chromium(error) => error.remedy(),
+            Error::NotByChromium(_) => Some("leave it to the loader here".into()),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),
             Error::Tls(_)

@@ -1,5 +1,6 @@
 //! How a page is loaded: what both sides of a lane are set to.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use page::Policy;
@@ -72,6 +73,9 @@ pub struct Setting {
     pub policy: Policy,
     /// After how long a load is given up.
     pub timeout: Duration,
+    /// The headless Chromium that loads the page in place of the loader here. Policy, windows and TCP's
+    /// options of its side are then its own.
+    pub chromium: Option<PathBuf>,
 }
 
 impl Setting {

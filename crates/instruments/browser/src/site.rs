@@ -3,17 +3,37 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use http::HeaderValue;
-use page::{Caching, Kind, Page};
+use http::header::{ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN};
+use page::content::Content;
+use page::{Caching, Kind, Object, Page};
 use web::{Answer, RequestHead, Site};
 
 /// What a server has at a host and path.
 #[derive(Debug, Clone)]
 struct Resource {
     bytes: u64,
-    kind: Kind,
+    /// What its body begins with; the rest means nothing.
+    start: Bytes,
+    content_type: &'static str,
     caching: Caching,
     etag: HeaderValue,
+    /// Whether every origin may read it. Browsers ask; our own loader does not.
+    shared: bool,
+}
+
+impl Resource {
+    fn of(number: usize, object: &Object) -> Option<Resource> {
+        Some(Resource {
+            bytes: object.body.count(),
+            start: Bytes::new(),
+            content_type: content_type(object.kind),
+            caching: object.caching,
+            etag: HeaderValue::from_str(&format!("\"{number}\"")).ok()?,
+            shared: false,
+        })
+    }
 }
 
 /// Answers for every host of a page, whichever was put in last. Clones are the same site.
@@ -21,16 +41,41 @@ struct Resource {
 pub struct PageSite(Arc<Mutex<HashMap<String, Resource>>>);
 
 impl PageSite {
-    /// Answers for this page from now on, and for no other.
+    /// Answers for this page from now on, and for no other. Bodies have the page's lengths, and mean
+    /// nothing.
     pub fn serve(&self, page: &Page) {
         let resources = page.objects().iter().enumerate().filter_map(|(number, object)| {
             let url = format!("{}{}", page.host(object.host)?, object.path);
-            let etag = HeaderValue::from_str(&format!("\"{number}\"")).ok()?;
-            let (bytes, kind, caching) = (object.body.count(), object.kind, object.caching);
-            Some((url, Resource { bytes, kind, caching, etag }))
+            Some((url, Resource::of(number, object)?))
         });
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = resources.collect();
+        self.put(resources.collect());
     }
+
+    /// The same with bodies from which a browser finds the page's objects.
+    pub fn serve_content(&self, page: &Page, content: &Content) {
+        let served = content.urls.iter().zip(&content.bodies).zip(page.objects());
+        let resources = served.enumerate().filter_map(|(number, ((url, body), object))| {
+            let mut resource = Resource::of(number, object)?;
+            resource.start = Bytes::from(body.start.clone());
+            resource.shared = true;
+            if object.kind == Kind::Image {
+                resource.content_type = "image/gif";
+            }
+            Some((host_and_path(url)?, resource))
+        });
+        self.put(resources.collect());
+    }
+
+    fn put(&self, resources: HashMap<String, Resource>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = resources;
+    }
+}
+
+/// `www.page.test/a` of `https://www.page.test:10000/a`.
+fn host_and_path(url: &str) -> Option<String> {
+    let (authority, path) = url.split_once("//")?.1.split_once('/')?;
+    let host = authority.split(':').next()?;
+    Some(format!("{host}/{path}"))
 }
 
 impl Site for PageSite {
@@ -40,7 +85,15 @@ impl Site for PageSite {
         let resources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(resource) = resources.get(&url) else { return Answer::not_found() };
         let mut answer = Answer::new(resource.bytes);
-        answer.content_type = Some(HeaderValue::from_static(content_type(resource.kind)));
+        answer.content_type = Some(HeaderValue::from_static(resource.content_type));
+        answer.start = resource.start.clone();
+        // Fetch §3.2: fonts and what scripts read.
+        if let Some(origin) = request.headers().get(ORIGIN).filter(|_| resource.shared) {
+            answer.headers = vec![
+                (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
+                (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
+            ];
+        }
         answer.cache_control = HeaderValue::from_str(&resource.caching.cache_control()).ok();
         if matches!(resource.caching, Caching::Stored { validator: true, .. }) {
             answer.etag = Some(resource.etag.clone());
@@ -58,5 +111,18 @@ const fn content_type(kind: Kind) -> &'static str {
         Kind::Font => "font/woff2",
         Kind::Fetch => "application/json",
         Kind::Other => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_found_by_host_and_path() {
+        let found = host_and_path("https://www.page.test:10000/a/b?c=//d");
+        assert_eq!(found.as_deref(), Some("www.page.test/a/b?c=//d"));
+        assert_eq!(host_and_path("http://page.test/").as_deref(), Some("page.test/"));
+        assert_eq!(host_and_path("data:,x"), None);
     }
 }

@@ -8,9 +8,9 @@ use browser::{Bed, Before, Carrier, CrossTraffic, Seen, Setting, Tcp, Windows};
 use lab::{CaptureOptions, Direction, OwnedFrame};
 use lab_test::net::segments::{self, Segment};
 use lab_test::net::sleeping;
-use lab_test::{Test, TestResult};
+use lab_test::{Need, Test, TestResult};
 use linkmodel::{Codel, Outage, OutageFrames, Path, Queue};
-use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Page, Policy, Share};
+use page::{Browser, Caching, HostId, Kind, Object, ObjectId, Outcome, Page, Policy, Share};
 use units::{Bytes, Delay};
 use web::{Embedding, Protocol};
 
@@ -27,6 +27,7 @@ fn setting(protocol: Protocol) -> Setting {
         initial_window: None,
         policy: Policy::of(Browser::Chromium),
         timeout: Duration::from_secs(20),
+        chromium: None,
     }
 }
 
@@ -353,6 +354,104 @@ fn cross_traffic_is_counted_apart() -> TestResult {
     Ok(())
 }
 
+/// A page with something of each kind that a browser finds in a way of its own, on two hosts.
+fn varied() -> TestResult<Page> {
+    let hosts = vec!["www.page.test".to_owned(), "img.page.test".to_owned()];
+    let object = |host, path: &str, kind, bytes, by| {
+        let object = Object::new(HostId(host), path, kind, Bytes(bytes));
+        object.found_by(ObjectId(by), Share::ALL, Delay::ZERO)
+    };
+    let mut style = object(0, "/a.css", Kind::Style, 700, 0);
+    style.found = style.found.map(|found| page::Found { after: Share::ZERO, ..found });
+    style.blocking = true;
+    let hour = Duration::from_secs(3600).into();
+    style.caching = Caching::Stored { fresh_for: hour, validator: true };
+    let mut stale = object(1, "/b.gif", Kind::Image, 5_000, 0);
+    stale.caching = Caching::Stored { fresh_for: Delay::ZERO, validator: true };
+    let mut late = object(1, "/c.json", Kind::Fetch, 900, 4);
+    late.found = late.found.map(|found| {
+        let delay = Duration::from_millis(20).into();
+        page::Found { delay, ..found }
+    });
+    let objects = vec![
+        Object::new(HostId(0), "/", Kind::Document, Bytes(3_000)),
+        style,
+        stale,
+        object(1, "/d.gif?x=1&y=2", Kind::Image, 70_000, 1),
+        object(0, "/e.js", Kind::Script, 500, 0),
+        late,
+        object(0, "/f.html", Kind::Document, 400, 0),
+        object(0, "/g.gif", Kind::Image, 43, 6),
+    ];
+    Ok(Page::new("varied", hosts, objects)?)
+}
+
+/// Chromium loads a page whole by each protocol, over the connections that the protocol needs; a repeat
+/// asks for what is not in its cache, on the connections that are there.
+fn chromium_loads_a_page_by_each_protocol() -> TestResult {
+    let program = match chromium::find(None) {
+        Ok(program) => program,
+        Err(missing) => return lab_test::skip(Need::Chromium, missing.to_string()),
+    };
+    let page = varied()?;
+    let mut bed = Bed::new(sleeping(10), 1, page.hosts().len())?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.set_path(&Path::symmetric(RTT.into()))?;
+    for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Http3, Protocol::Http1Clear] {
+        let mut setting = setting(protocol);
+        setting.chromium = Some(program.clone());
+        setting.timeout = Duration::from_secs(60);
+        lane.serve(&page, &setting)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let visits = vec![Before::Forget, Before::Keep, Before::Forget];
+        let seen = lane.visit(&page, &setting, visits, stop)?.join()??;
+        let [first, kept, again] = seen.as_slice() else { return Err("not three".into()) };
+        for seen in [first, kept, again] {
+            println!("{protocol}: {:?}", seen.load_time());
+            assert!(seen.loaded.is_complete(), "{protocol}: {seen:#?}");
+        }
+        let named = match protocol {
+            Protocol::Http1Clear => "http/1.1".to_owned(),
+            other => other.to_string(),
+        };
+        for seen in [first, again] {
+            assert!(seen.loaded.objects.iter().all(|one| one.outcome == Outcome::Fetched));
+            assert!(
+                seen.fetched.iter().all(|one| one.protocol.as_ref() == Some(&named)),
+                "{seen:#?}"
+            );
+            assert_eq!(seen.loaded.bytes(), page.bytes(), "{protocol}");
+            assert_eq!(seen.loaded.requests() as usize, page.objects().len(), "{protocol}");
+            assert_eq!(seen.streams.len(), page.objects().len(), "{protocol}");
+            assert!(seen.load_event.is_some_and(|at| at <= seen.load_time()));
+            let opened = seen.loaded.connections_opened();
+            match protocol {
+                // As many as there were requests at once, and no more than six to a host.
+                Protocol::Http1 | Protocol::Http1Clear => {
+                    assert!((2..=12).contains(&opened), "{opened}")
+                }
+                _ => assert_eq!(opened, 2, "{protocol}: {:#?}", seen.loaded.connections),
+            }
+            // A name, a connection and a request: no byte is sooner.
+            let byte = seen.loaded.first_byte().ok_or("no byte")?.duration();
+            assert!(byte >= RTT * 3, "{protocol}: {byte:?}");
+        }
+        let outcome = |path: &str| {
+            let at = page.objects().iter().position(|object| object.path == path);
+            at.map(|at| kept.loaded.objects[at].outcome)
+        };
+        assert_eq!(outcome("/a.css"), Some(Outcome::Fresh), "{protocol}");
+        assert_eq!(outcome("/b.gif"), Some(Outcome::Validated), "{protocol}");
+        assert_eq!(outcome("/"), Some(Outcome::Fetched), "{protocol}");
+        assert_eq!(kept.loaded.requests() as usize, page.objects().len() - 1, "{protocol}");
+        if protocol.is_multiplexed() {
+            assert_eq!(kept.loaded.connections_opened(), 0, "{protocol}");
+        }
+        assert!(lane.visit(&page, &setting, vec![Before::Close], Arc::default()).is_err());
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
@@ -365,6 +464,10 @@ fn main() -> std::process::ExitCode {
         ),
         Test::inside("the_links_time_begins_with_the_load", the_links_time_begins_with_the_load),
         Test::inside("cross_traffic_is_counted_apart", cross_traffic_is_counted_apart),
+        Test::inside(
+            "chromium_loads_a_page_by_each_protocol",
+            chromium_loads_a_page_by_each_protocol,
+        ),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }

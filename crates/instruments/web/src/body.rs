@@ -1,4 +1,5 @@
-//! Bodies: cut from one block that all share, so that a response of any size copies nothing.
+//! Bodies: cut from one block that all share, so that a response of any size copies nothing; one may
+//! begin with bytes of its own.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,15 +28,22 @@ static BLOCK: [u8; BLOCK_LEN] = {
 };
 
 /// What is left of a body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Body {
     at: u64,
     len: u64,
+    /// What it begins with, in place of the block.
+    start: Bytes,
 }
 
 impl Body {
     pub(crate) fn new(len: u64) -> Self {
-        Body { at: 0, len }
+        Body::starting(Bytes::new(), len)
+    }
+
+    /// A body of `len` bytes that begins with these, as far as they are in it.
+    pub(crate) fn starting(start: Bytes, len: u64) -> Self {
+        Body { at: 0, len, start }
     }
 
     pub(crate) fn remaining(&self) -> u64 {
@@ -49,9 +57,15 @@ impl Body {
 
     /// The next piece, of at most `limit` bytes; empty at the end.
     pub(crate) fn next(&mut self, limit: usize) -> Bytes {
+        let rest = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
+        let begun = usize::try_from(self.at).unwrap_or(usize::MAX);
+        if begun < self.start.len() {
+            let piece = (self.start.len() - begun).min(limit).min(rest);
+            self.at += piece as u64;
+            return self.start.slice(begun..begun + piece);
+        }
         let offset = usize::try_from(self.at % BLOCK_LEN as u64).unwrap_or(0);
         let block = BLOCK.get(offset..).unwrap_or_default();
-        let rest = usize::try_from(self.remaining()).unwrap_or(usize::MAX);
         let piece = block.get(..block.len().min(limit).min(rest)).unwrap_or_default();
         self.at += piece.len() as u64;
         Bytes::from_static(piece)
@@ -117,6 +131,23 @@ impl<G: Given + Unpin> http_body::Body for Pieces<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_begins_with_its_own_bytes() {
+        for (len, limit) in [(0, 7), (3, 2), (5, 100), (70_000, 4096)] {
+            let mut body = Body::starting(Bytes::from_static(b"hello"), len);
+            let mut bytes = Vec::new();
+            while body.remaining() > 0 {
+                bytes.extend(body.next(limit));
+            }
+            assert_eq!(bytes.len() as u64, len);
+            let own = bytes.len().min(5);
+            assert_eq!(bytes[..own], b"hello"[..own]);
+            assert!(
+                bytes.iter().enumerate().skip(5).all(|(at, byte)| *byte == BLOCK[at % BLOCK_LEN])
+            );
+        }
+    }
 
     #[test]
     fn however_it_is_cut_a_body_is_the_same() {

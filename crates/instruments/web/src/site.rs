@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
+use crate::body::Body;
 use crate::{Priority, Protocol};
 
 /// What decides on answers. Called once for each request, when its head is there; a body that the client
@@ -94,13 +96,15 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// A response, whose body is made of a shared block: only its length is said.
+/// A response. Its body is made of a shared block, but for what it begins with.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The status.
     pub status: StatusCode,
     /// Bytes of the body.
     pub length: u64,
+    /// What the body begins with, at most `length` bytes of it; the rest means nothing.
+    pub start: Bytes,
     /// `content-type`.
     pub content_type: Option<HeaderValue>,
     /// `etag`. The server then answers a matching `if-none-match` by 304 (RFC 9110 §13.1.2).
@@ -120,6 +124,7 @@ impl Answer {
         Answer {
             status: StatusCode::OK,
             length,
+            start: Bytes::new(),
             content_type: None,
             etag: None,
             cache_control: None,
@@ -153,6 +158,11 @@ impl Answer {
             || self.status.is_informational()
             || *method == Method::HEAD;
         if bare { 0 } else { self.length }
+    }
+
+    /// The body that goes out.
+    pub(crate) fn body(&self, method: &Method) -> Body {
+        Body::starting(self.start.clone(), self.body_len(method))
     }
 
     /// The response's head. `date` where the library adds none.

@@ -1,13 +1,14 @@
 //! Starting a program: what happens between fork and exec.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use rustix::mount::{fsconfig_create, fsconfig_set_string, fsmount, fsopen};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -21,18 +22,25 @@ use crate::{Error, Node};
 const RUN_BYTES: &str = "size=64m";
 
 /// What can fail between fork and exec, so that it can be said.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     "making its namespaces",
     "starting its guard",
     "making its mounts private",
     "mounting its /run",
     "starting it in its namespace",
+    "giving it its /etc/resolv.conf",
 ];
 const NAMESPACES: u8 = 0;
 const GUARD: u8 = 1;
 const PRIVATE: u8 = 2;
 const RUN: u8 = 3;
 const FORK: u8 = 4;
+const RESOLVER: u8 = 5;
+
+/// Whom the C library asks for names (resolv.conf(5)).
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// A program's own, in its /run.
+const OWN_RESOLV_CONF: &CStr = c"/run/resolv.conf";
 
 /// What the processes between need; made before the fork, since nothing may be allocated after it.
 struct Plan {
@@ -45,6 +53,8 @@ struct Plan {
     /// `/var/run` is a directory of its own, and not a link to `/run`.
     var_run: bool,
     own_proc: bool,
+    /// What the program's own resolv.conf is mounted on.
+    resolv_conf: Option<CString>,
 }
 
 /// Starts a program on a node.
@@ -53,7 +63,9 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         let (program, node) = (program.name(), node.name().to_owned());
         move |source: io::Error| Error::Program { program, node, doing, source }
     };
-    let run = make_run(program).map_err(failed("making its /run"))?;
+    let resolver = program.name_server.map(|_| Resolver::find());
+    let resolver = resolver.transpose().map_err(failed(STEPS[usize::from(RESOLVER)]))?;
+    let run = make_run(program, resolver.as_ref()).map_err(failed("making its /run"))?;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
     let (report_reader, report) = pipe().map_err(failed("making a pipe"))?;
     let (life_line, life_line_held) = pipe().map_err(failed("making a pipe"))?;
@@ -63,6 +75,10 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         life_line: life_line.as_raw_fd(),
         var_run: fs::symlink_metadata("/var/run").is_ok_and(|found| found.is_dir()),
         own_proc: enter::entered().is_some_and(|entered| entered.own_proc),
+        resolv_conf: match resolver {
+            Some(Resolver::Mounted(path)) => Some(path),
+            Some(Resolver::InRun(_)) | None => None,
+        },
     };
     let mut command = program.command();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -105,7 +121,7 @@ fn failed_step(report: &OwnedFd) -> &'static str {
 }
 
 /// A tmpfs that is mounted nowhere yet, with the program's files in it.
-fn make_run(program: &Program) -> io::Result<OwnedFd> {
+fn make_run(program: &Program, resolver: Option<&Resolver>) -> io::Result<OwnedFd> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let (key, value) = RUN_BYTES.split_once('=').unwrap_or((RUN_BYTES, ""));
     fsconfig_set_string(&context, key, value)?;
@@ -114,11 +130,51 @@ fn make_run(program: &Program) -> io::Result<OwnedFd> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let run = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     for (name, contents) in &program.files {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = openat(&run, name.as_str(), flags, Mode::from_raw_mode(0o644))?;
-        fs::File::from(file).write_all(contents)?;
+        write(&run, Path::new(name), contents)?;
+    }
+    if let (Some(address), Some(resolver)) = (program.name_server, resolver) {
+        // As a browser of its own would ask: soon again, and not for ever.
+        let contents = format!("nameserver {address}\noptions timeout:1 attempts:3\n");
+        let path = match resolver {
+            Resolver::Mounted(_) => Path::new("resolv.conf"),
+            Resolver::InRun(below) => below,
+        };
+        let folders = path.parent().into_iter().flat_map(Path::ancestors).collect::<Vec<_>>();
+        for folder in folders.into_iter().rev().filter(|folder| *folder != Path::new("")) {
+            match mkdirat(&run, folder, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        write(&run, path, contents.as_bytes())?;
     }
     Ok(run)
+}
+
+fn write(run: &OwnedFd, name: &Path, contents: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(run, name, flags, Mode::from_raw_mode(0o644))?;
+    fs::File::from(file).write_all(contents)
+}
+
+/// How a program gets a resolv.conf of its own.
+enum Resolver {
+    /// Mounted on the file that the system has.
+    Mounted(CString),
+    /// The system's is a link to a file in /run, of which the program has its own: below it.
+    InRun(PathBuf),
+}
+
+impl Resolver {
+    fn find() -> io::Result<Resolver> {
+        let path = fs::canonicalize(RESOLV_CONF)?;
+        match path.strip_prefix("/run") {
+            Ok(below) => Ok(Resolver::InRun(below.to_owned())),
+            Err(_) => {
+                Ok(Resolver::Mounted(CString::new(path.into_os_string().into_encoded_bytes())?))
+            }
+        }
+    }
 }
 
 /// Between fork and exec: returns in the program's process, and in a process that failed.
@@ -156,6 +212,11 @@ fn become_program(plan: &Plan) -> io::Result<()> {
     }
     if !mount_run(plan) {
         return failed(RUN);
+    }
+    if let Some(path) = &plan.resolv_conf
+        && !mount(OWN_RESOLV_CONF, path, None, libc::MS_BIND)
+    {
+        return failed(RESOLVER);
     }
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     // Where a container masks parts of them, the ones that are there stay.
@@ -232,7 +293,7 @@ mod tests {
 
     #[test]
     fn every_step_has_a_name() {
-        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK] {
+        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK, RESOLVER] {
             assert!(STEPS.get(usize::from(step)).is_some());
         }
     }

@@ -15,6 +15,7 @@ mod ready;
 mod running;
 
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub struct Program {
     environment: Vec<(OsString, OsString)>,
     folder: Option<PathBuf>,
     files: Vec<(String, Vec<u8>)>,
+    name_server: Option<IpAddr>,
     ready: Ready,
     limit: Duration,
 }
@@ -51,6 +53,7 @@ impl Program {
             environment: Vec::new(),
             folder: None,
             files: Vec::new(),
+            name_server: None,
             ready: Ready::Started,
             limit: READY_LIMIT,
         }
@@ -81,6 +84,13 @@ impl Program {
     #[must_use]
     pub fn run_file(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Program {
         self.files.push((name.to_owned(), contents.into()));
+        self
+    }
+
+    /// The same with this name server alone, at DNS's port: it has an `/etc/resolv.conf` of its own.
+    #[must_use]
+    pub fn name_server(mut self, address: IpAddr) -> Program {
+        self.name_server = Some(address);
         self
     }
 

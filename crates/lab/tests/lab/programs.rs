@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Test> {
         Test::new("a_programs_lines_and_end_are_events", events),
         Test::new("a_program_has_a_run_of_its_own", run_folder),
         Test::new("a_program_is_in_its_nodes_network", network),
+        Test::new("a_program_has_a_name_server_of_its_own", name_server),
         Test::new("a_program_is_ready_when_it_says_so", ready),
         Test::new("a_program_that_is_not_ready_is_reported_with_its_last_lines", not_ready),
         Test::new("a_program_gets_signals", signals),
@@ -56,6 +57,17 @@ fn lines(events: &[Event], of: Stream) -> Vec<&str> {
         _ => None,
     });
     texts.collect()
+}
+
+/// Its own resolv.conf is in place of the system's, which stays as it is.
+fn name_server() -> TestResult {
+    let before = fs::read_to_string("/etc/resolv.conf")?;
+    let (_lab, node) = node()?;
+    let program = shell("cat /etc/resolv.conf").name_server([10, 7, 8, 9].into());
+    let events = all(&node.launch(&program)?);
+    assert_eq!(lines(&events, Stream::Out)[0], "nameserver 10.7.8.9");
+    assert_eq!(fs::read_to_string("/etc/resolv.conf")?, before);
+    Ok(())
 }
 
 fn events() -> TestResult {

@@ -11,6 +11,8 @@
 //! open connections. What a load gives is [`Loaded`], a timeline for each object, which [`har::write`]
 //! writes as HAR.
 //!
+//! [`content`] has bodies for a page, by which a browser that is not ours finds the same objects.
+//!
 //! ```
 //! use page::{Action, Browser, Carries, Certificate, Event, Load, Memory, Policy, Ready, paper};
 //! use units::Time;
@@ -56,6 +58,7 @@
 
 mod cache;
 mod check;
+pub mod content;
 mod error;
 pub mod fuzz;
 pub mod har;

@@ -10,7 +10,7 @@ use units::{Bytes, Delay, Time};
 use crate::net::Net;
 
 /// A page of up to 40 objects on up to 5 hosts.
-fn pages() -> impl Strategy<Value = Page> {
+pub(crate) fn pages() -> impl Strategy<Value = Page> {
     let object =
         (0u32..5, 0usize..7, 0u64..5_000, any::<u32>(), 0u64..=100, 0u64..20, any::<bool>());
     proptest::collection::vec(object, 1..40).prop_map(|drawn| {

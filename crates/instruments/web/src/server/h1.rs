@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use super::link::{Link, Responding, hyper_failure, too_slow};
-use crate::body::{Body, Given, Pieces};
+use crate::body::{Given, Pieces};
 use crate::site::RequestHead;
 use crate::socket::Gauge;
 use crate::{Failure, Protocol};
@@ -80,12 +80,13 @@ async fn respond(
         tokio::time::sleep(answer.think).await;
         responding.think(false);
     }
-    let length = answer.body_len(&parts.method);
+    let body = answer.body(&parts.method);
+    let length = body.remaining();
     let status = answer.status.as_u16();
     // hyper adds `date` itself.
     let head = answer.head(None);
     responding.answered(status, length);
-    Ok(head.map(|()| Pieces::new(Body::new(length), PIECE, Outgoing(Some(responding)))))
+    Ok(head.map(|()| Pieces::new(body, PIECE, Outgoing(Some(responding)))))
 }
 
 /// Reads the request's body and counts it.

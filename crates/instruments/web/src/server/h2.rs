@@ -251,13 +251,14 @@ impl Stream {
     }
 
     fn answer(&mut self, answer: Answer, method: &Method) {
-        let length = answer.body_len(method);
+        let body = answer.body(method);
+        let length = body.remaining();
         let status = answer.status.as_u16();
         match self.respond.send_response(answer.head(date::now()), length == 0) {
             Ok(send) => {
                 self.responding.answered(status, length);
                 if length > 0 {
-                    self.stage = Stage::Body(send, Body::new(length));
+                    self.stage = Stage::Body(send, body);
                 }
             }
             Err(error) => self.broke(&error),

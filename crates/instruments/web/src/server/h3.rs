@@ -22,7 +22,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::link::{Link, Responding, too_slow};
 use super::tcp::sample;
 use super::{Shared, date};
-use crate::body::Body;
 use crate::counters::connection_memory;
 use crate::log::{ConnectionRecord, Finish, QuicRecord};
 use crate::site::RequestHead;
@@ -261,11 +260,11 @@ where
         tokio::time::sleep(answer.think).await;
         responding.think(false);
     }
-    let length = answer.body_len(method);
+    let mut body = answer.body(method);
+    let length = body.remaining();
     let status = answer.status.as_u16();
     stream.send_response(answer.head(date::now())).await?;
     responding.answered(status, length);
-    let mut body = Body::new(length);
     while body.remaining() > 0 {
         let piece = body.next(PIECE);
         let bytes = piece.len();

@@ -287,13 +287,14 @@ impl Stream {
     }
 
     fn answer(&mut self, id: StreamId, session: &mut Session, answer: Answer, method: &Method) {
-        let length = answer.body_len(method);
+        let body = answer.body(method);
+        let length = body.remaining();
         let status = answer.status.as_u16();
         let reply = head::of_response(&answer.head(date::now()));
         if reply.is_some_and(|reply| session.reply(id, &reply, length == 0).is_ok()) {
             self.responding.answered(status, length);
             if length > 0 {
-                self.stage = Stage::Body(Body::new(length), 0);
+                self.stage = Stage::Body(body, 0);
             }
         } else {
             self.reset(id, session, RstStatus::INTERNAL_ERROR);
