@@ -3,27 +3,24 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use chromium::{Chromium, Http, Wanted};
 use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefix};
 use linkmodel::Path;
+use page::Page;
 use page::content::Origin;
-use page::{Loaded, Page};
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
-use units::{Bytes, Delay, Time};
-use web::{
-    ConnectionRecord, Embedding, Log, Server, ServerPlan, StreamRecord, TlsPlan, UserTcp,
-    UserTcpPlan,
-};
+use web::{Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTcpPlan};
 
-use crate::cross::{Crossed, Neighbours, settled};
+use crate::cross::{Neighbours, settled};
 use crate::drive::Browser;
 use crate::names::{NameServer, Resolver, Zone};
 use crate::setting::{CrossTraffic, Setting};
 use crate::site::PageSite;
 use crate::user_tcp::UserTcps;
+use crate::watch::{Seen, Sides, Told, give_to_their_loads};
 use crate::{Error, names};
 
 /// Most hosts of a page that a lane has addresses for.
@@ -40,45 +37,6 @@ const TTL: Duration = Duration::from_secs(3600);
 /// How long what is on its way when connections are closed may take to reach the server's log, beside
 /// two round trips.
 const CLOSING: Duration = Duration::from_millis(100);
-
-/// Most readings of the counters of a link and of cross traffic until nothing passes between.
-const READINGS: u32 = 20;
-
-/// What the two sides saw of one load.
-#[derive(Debug)]
-pub struct Seen {
-    /// The browser's side, in times since the load's begin.
-    pub loaded: Loaded,
-    /// When the load event was fired, in a browser that has one.
-    pub load_event: Option<Delay>,
-    /// What Chromium says of each object, in the page's order; empty where it did not load.
-    pub fetched: Vec<chromium::Fetched>,
-    /// When it began, by CLOCK_MONOTONIC.
-    pub begin: Time,
-    /// When it ended, by CLOCK_REALTIME.
-    pub ended: SystemTime,
-    /// The streams that the server finished meanwhile.
-    pub streams: Vec<StreamRecord>,
-    /// The connections that were opened in it, as the server saw them until their end.
-    pub connections: Vec<ConnectionRecord>,
-    /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
-    /// thread.
-    pub server_cpu: Duration,
-    /// Frame bytes that the link delivered to the server, without those of cross traffic.
-    pub up: Bytes,
-    /// Frame bytes that the link delivered to the client, without those of cross traffic.
-    pub down: Bytes,
-    /// What cross traffic carried meanwhile, where there was any.
-    pub cross: Option<Crossed>,
-}
-
-impl Seen {
-    /// Page load time: until everything was fetched, or until the load event if that came later.
-    #[must_use]
-    pub fn load_time(&self) -> Delay {
-        self.loaded.load_time().max(self.load_event.unwrap_or_default())
-    }
-}
 
 /// What is kept between two loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -445,117 +403,6 @@ async fn by_chromium(
     tokio::time::sleep(CLOSING).await;
     give_to_their_loads(&mut all, sides.log.take_connections());
     Ok(all)
-}
-
-/// What a browser tells of a load.
-struct Told {
-    loaded: Loaded,
-    load_event: Option<Delay>,
-    fetched: Vec<chromium::Fetched>,
-}
-
-impl Told {
-    fn of(loaded: Loaded) -> Told {
-        Told { loaded, load_event: None, fetched: Vec::new() }
-    }
-}
-
-/// Puts each connection's record to the load in which it was opened: it came when the connection ended,
-/// perhaps loads later.
-fn give_to_their_loads(all: &mut [Seen], last: Vec<ConnectionRecord>) {
-    let early = all.iter_mut().flat_map(|seen| std::mem::take(&mut seen.connections));
-    for record in early.chain(last).collect::<Vec<_>>() {
-        let opened_in = all.iter_mut().rev().find(|seen| seen.begin <= record.accepted);
-        if let Some(seen) = opened_in {
-            seen.connections.push(record);
-        }
-    }
-}
-
-/// What is looked at besides the browser.
-struct Sides {
-    link: Link,
-    server: Node,
-    log: Log,
-    neighbours: Option<Neighbours>,
-}
-
-impl Sides {
-    /// A load, with cross traffic beside it if there is to be any.
-    async fn watch(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
-        let download = match &self.neighbours {
-            Some(neighbours) => Some(neighbours.begin(&self.link).await?),
-            None => None,
-        };
-        self.link.restart()?;
-        let seen = self.load(load).await;
-        let Some(download) = download else { return seen };
-        let steady = download.steady;
-        download.end(&self.link).await?;
-        let mut seen = seen?;
-        seen.cross = seen.cross.map(|cross| Crossed { steady, ..cross });
-        Ok(seen)
-    }
-
-    async fn load(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
-        drop(self.log.take_streams());
-        let (cpu, before) = (self.server.cpu_time(), self.carried());
-        let begin = conn::now();
-        let Told { loaded, load_event, fetched } = load.await?;
-        let (ended, after) = (SystemTime::now(), self.carried());
-        let meanwhile = |of: fn(&Carried) -> Bytes| {
-            Bytes(of(&after).count().saturating_sub(of(&before).count()))
-        };
-        let cross = self.neighbours.as_ref().map(|_| Crossed {
-            steady: false,
-            up: meanwhile(|carried| carried.cross.0),
-            down: meanwhile(|carried| carried.cross.1),
-        });
-        let other = cross.unwrap_or_default();
-        let own = |all: Bytes, other: Bytes| Bytes(all.count().saturating_sub(other.count()));
-        let spent = self.server.cpu_time().unwrap_or_default();
-        Ok(Seen {
-            loaded,
-            load_event,
-            fetched,
-            begin,
-            ended,
-            streams: self.log.take_streams(),
-            connections: self.log.take_connections(),
-            server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
-            up: own(meanwhile(|carried| carried.link.0), other.up),
-            down: own(meanwhile(|carried| carried.link.1), other.down),
-            cross,
-        })
-    }
-
-    /// Reads both counters at one moment: again where cross traffic passed between.
-    fn carried(&self) -> Carried {
-        let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
-        let link = || {
-            let stats = self.link.stats().ok();
-            let both = stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)));
-            both.unwrap_or_default()
-        };
-        let cross = || self.neighbours.as_ref().and_then(Neighbours::carried).unwrap_or_default();
-        let mut carried = Carried { link: link(), cross: cross() };
-        for _ in 0..READINGS {
-            let before = carried.cross;
-            carried = Carried { link: link(), cross: cross() };
-            if carried.cross == before {
-                break;
-            }
-        }
-        carried
-    }
-}
-
-/// Frame bytes delivered so far, up and down.
-struct Carried {
-    /// All that the link carried.
-    link: (Bytes, Bytes),
-    /// Of it, cross traffic.
-    cross: (Bytes, Bytes),
 }
 
 /// The names of a certificate for these hosts: where two or more share a parent, one with a star

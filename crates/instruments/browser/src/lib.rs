@@ -16,10 +16,12 @@ pub mod names;
 mod setting;
 mod site;
 mod user_tcp;
+mod watch;
 
-pub use bed::{Bed, Before, Lane, Seen};
+pub use bed::{Bed, Before, Lane};
 pub use cross::Crossed;
 pub use drive::Browser;
 pub use error::Error;
 pub use setting::{Carrier, CrossTraffic, Setting, Tcp, Windows};
 pub use site::PageSite;
+pub use watch::Seen;

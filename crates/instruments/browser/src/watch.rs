@@ -1,0 +1,165 @@
+//! One load as both sides of a lane see it.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime};
+
+use lab::{Link, Node};
+use page::Loaded;
+use units::{Bytes, Delay, Time};
+use web::{ConnectionRecord, Log, StreamRecord};
+
+use crate::Error;
+use crate::cross::{Crossed, Neighbours};
+
+/// Most readings of the counters of a link and of cross traffic until nothing passes between.
+const READINGS: u32 = 20;
+
+/// What the two sides saw of one load.
+#[derive(Debug)]
+pub struct Seen {
+    /// The browser's side, in times since the load's begin.
+    pub loaded: Loaded,
+    /// When the load event was fired, in a browser that has one.
+    pub load_event: Option<Delay>,
+    /// What Chromium says of each object, in the page's order; empty where it did not load.
+    pub fetched: Vec<chromium::Fetched>,
+    /// When it began, by CLOCK_MONOTONIC.
+    pub begin: Time,
+    /// When it ended, by CLOCK_REALTIME.
+    pub ended: SystemTime,
+    /// The streams that the server finished meanwhile.
+    pub streams: Vec<StreamRecord>,
+    /// The connections that were opened in it, as the server saw them until their end.
+    pub connections: Vec<ConnectionRecord>,
+    /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
+    /// thread.
+    pub server_cpu: Duration,
+    /// Frame bytes that the link delivered to the server, without those of cross traffic.
+    pub up: Bytes,
+    /// Frame bytes that the link delivered to the client, without those of cross traffic.
+    pub down: Bytes,
+    /// What cross traffic carried meanwhile, where there was any.
+    pub cross: Option<Crossed>,
+}
+
+impl Seen {
+    /// Page load time: until everything was fetched, or until the load event if that came later.
+    #[must_use]
+    pub fn load_time(&self) -> Delay {
+        self.loaded.load_time().max(self.load_event.unwrap_or_default())
+    }
+}
+
+/// What a browser tells of a load.
+pub(crate) struct Told {
+    pub(crate) loaded: Loaded,
+    pub(crate) load_event: Option<Delay>,
+    pub(crate) fetched: Vec<chromium::Fetched>,
+}
+
+impl Told {
+    pub(crate) fn of(loaded: Loaded) -> Told {
+        Told { loaded, load_event: None, fetched: Vec::new() }
+    }
+}
+
+/// Puts each connection's record to the load in which it was opened: it came when the connection ended,
+/// perhaps loads later.
+pub(crate) fn give_to_their_loads(all: &mut [Seen], last: Vec<ConnectionRecord>) {
+    let early = all.iter_mut().flat_map(|seen| std::mem::take(&mut seen.connections));
+    for record in early.chain(last).collect::<Vec<_>>() {
+        let opened_in = all.iter_mut().rev().find(|seen| seen.begin <= record.accepted);
+        if let Some(seen) = opened_in {
+            seen.connections.push(record);
+        }
+    }
+}
+
+/// What is looked at besides the browser.
+pub(crate) struct Sides {
+    pub(crate) link: Link,
+    pub(crate) server: Node,
+    pub(crate) log: Log,
+    pub(crate) neighbours: Option<Neighbours>,
+}
+
+impl Sides {
+    /// A load, with cross traffic beside it if there is to be any.
+    pub(crate) async fn watch(
+        &self,
+        load: impl Future<Output = Result<Told, Error>>,
+    ) -> Result<Seen, Error> {
+        let download = match &self.neighbours {
+            Some(neighbours) => Some(neighbours.begin(&self.link).await?),
+            None => None,
+        };
+        self.link.restart()?;
+        let seen = self.load(load).await;
+        let Some(download) = download else { return seen };
+        let steady = download.steady;
+        download.end(&self.link).await?;
+        let mut seen = seen?;
+        seen.cross = seen.cross.map(|cross| Crossed { steady, ..cross });
+        Ok(seen)
+    }
+
+    async fn load(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
+        drop(self.log.take_streams());
+        let (cpu, before) = (self.server.cpu_time(), self.carried());
+        let begin = conn::now();
+        let Told { loaded, load_event, fetched } = load.await?;
+        let (ended, after) = (SystemTime::now(), self.carried());
+        let meanwhile = |of: fn(&Carried) -> Bytes| {
+            Bytes(of(&after).count().saturating_sub(of(&before).count()))
+        };
+        let cross = self.neighbours.as_ref().map(|_| Crossed {
+            steady: false,
+            up: meanwhile(|carried| carried.cross.0),
+            down: meanwhile(|carried| carried.cross.1),
+        });
+        let other = cross.unwrap_or_default();
+        let own = |all: Bytes, other: Bytes| Bytes(all.count().saturating_sub(other.count()));
+        let spent = self.server.cpu_time().unwrap_or_default();
+        Ok(Seen {
+            loaded,
+            load_event,
+            fetched,
+            begin,
+            ended,
+            streams: self.log.take_streams(),
+            connections: self.log.take_connections(),
+            server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
+            up: own(meanwhile(|carried| carried.link.0), other.up),
+            down: own(meanwhile(|carried| carried.link.1), other.down),
+            cross,
+        })
+    }
+
+    /// Reads both counters at one moment: again where cross traffic passed between.
+    fn carried(&self) -> Carried {
+        let delivered = |stats: &pump::DirectionStats| Bytes(stats.link.delivered.bytes);
+        let link = || {
+            let stats = self.link.stats().ok();
+            let both = stats.map(|stats| (delivered(&stats.forward), delivered(&stats.backward)));
+            both.unwrap_or_default()
+        };
+        let cross = || self.neighbours.as_ref().and_then(Neighbours::carried).unwrap_or_default();
+        let mut carried = Carried { link: link(), cross: cross() };
+        for _ in 0..READINGS {
+            let before = carried.cross;
+            carried = Carried { link: link(), cross: cross() };
+            if carried.cross == before {
+                break;
+            }
+        }
+        carried
+    }
+}
+
+/// Frame bytes delivered so far, up and down.
+struct Carried {
+    /// All that the link carried.
+    link: (Bytes, Bytes),
+    /// Of it, cross traffic.
+    cross: (Bytes, Bytes),
+}
