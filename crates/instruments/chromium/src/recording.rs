@@ -79,6 +79,14 @@ impl Entry {
     fn is_over(&self) -> bool {
         self.end.is_some()
     }
+
+    /// Whether the server said that the cache has it. The status on the wire may be told too late to be
+    /// heard; then the renderer's own cache says 304, and of the network's cache bytes on the wire say
+    /// that it asked.
+    fn is_unchanged(&self) -> bool {
+        let statuses = [self.raw_status, self.fetched.status];
+        statuses.contains(&Some(304)) || self.from_cache && self.fetched.encoded > Bytes(0)
+    }
 }
 
 /// A visit under way.
@@ -335,7 +343,7 @@ fn outcome(entry: &Entry, size: u64) -> Outcome {
         (Some(_), ..) => Outcome::Failed(Failure::Request),
         (None, Some(_), None) => Outcome::Failed(Failure::Unfinished),
         // Unchanged: the server was asked, and sent no body.
-        (None, ..) if entry.raw_status == Some(304) => Outcome::Validated,
+        (None, ..) if entry.is_unchanged() => Outcome::Validated,
         (None, ..) if entry.from_cache => Outcome::Fresh,
         (None, ..) if entry.fetched.status == Some(200) && entry.received == size => {
             Outcome::Fetched
@@ -481,7 +489,7 @@ mod tests {
                 ),
                 ("Network.responseReceived", json!({ "requestId": id, "response": response })),
                 data(id, 100, 5.1),
-                finished(id, 5.2),
+                ("Network.loadingFinished", json!({ "requestId": id, "timestamp": 5.2 })),
             ]
         };
         let mut events = cached("1", URLS[1], 304);
@@ -498,6 +506,26 @@ mod tests {
         assert_eq!(visit.fetched[0].error.as_deref(), Some("net::ERR_FAILED"));
         assert!(visit.loaded.connections.iter().all(|one| one.kept));
         assert_eq!(visit.loaded.connections_opened(), 0);
+    }
+
+    #[test]
+    fn what_is_unchanged_is_known_without_the_status_on_the_wire() {
+        let response = |id: &str, status: u16, cached: bool| {
+            let response = json!({ "status": status, "connectionId": 7, "fromDiskCache": cached });
+            ("Network.responseReceived", json!({ "requestId": id, "response": response }))
+        };
+        let events = vec![
+            request("1", URLS[1], 5.0),
+            response("1", 304, false),
+            data("1", 100, 5.1),
+            finished("1", 5.2),
+            request("2", URLS[2], 5.0),
+            response("2", 200, true),
+            finished("2", 5.2),
+        ];
+        let (_, visit) = record(events, &[7]);
+        let outcomes = visit.loaded.objects.iter().skip(1).map(|one| one.outcome);
+        assert_eq!(outcomes.collect::<Vec<_>>(), [Outcome::Validated; 2]);
     }
 
     /// Values that a hostile browser may put anywhere.
