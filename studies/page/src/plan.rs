@@ -466,4 +466,28 @@ mod tests {
             cells[0].points.iter().map(|point| point.protocol.to_string()).collect();
         assert_eq!(protocols, ["http/1.1", "h2", "h2"]);
     }
+
+    #[test]
+    fn chromium_takes_turns_with_our_loader_where_it_can() {
+        let mut sweep = Sweep::of_defaults("x", &AXES, NUMBERS);
+        let list = |words: &str| words.split(',').map(str::to_owned).collect::<Vec<String>>();
+        sweep.lists.insert("loader".to_owned(), list("ours,chromium"));
+        sweep.lists.insert("protocol".to_owned(), list("spdy/3.1,h2"));
+        sweep.lists.insert("visit".to_owned(), list("first,closed"));
+        sweep.lists.insert("stream-window".to_owned(), list("64KiB,1MiB"));
+        sweep.lists.insert("link".to_owned(), list("3g-0.9"));
+        let plan = Plan::new(vec![sweep], Pages::default()).unwrap();
+        let (cells, impossible) = plan.cells().unwrap();
+        let by_chromium = |point: &&Point| point.loader == Loader::Chromium;
+        let points: Vec<&Point> = cells[0].points.iter().filter(by_chromium).collect();
+        // Windows are its own: one point, not two.
+        assert_eq!(points.len(), 1, "{points:?}");
+        assert_eq!(points[0].fields()["loader"], "chromium");
+        assert!(cells[0].points.iter().any(|point| !point.fields().contains_key("loader")));
+        let reasons: Vec<&str> = impossible.iter().map(|(_, reason)| *reason).collect();
+        assert!(reasons.iter().any(|reason| reason.contains("no SPDY")), "{reasons:?}");
+        assert!(reasons.iter().any(|reason| reason.contains("close its connections")));
+        // A browser needs more of a processor than a loader that renders nothing.
+        assert_eq!(cells[0].lanes, 2);
+    }
 }

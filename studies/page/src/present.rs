@@ -188,7 +188,7 @@ impl study::Findings for Findings {
             notes.push(Note::info(Inline::new().text(text)));
         }
         if self.groups().any(|group| group.loader == Loader::Chromium) {
-            let text = "Chromium takes about 100 ms of processor time per load: on fast links that hides \
+            let text = "Chromium takes 100 ms of processor time per load or more: on fast links that hides \
                         what protocols differ in.";
             notes.push(Note::info(Inline::new().text(text)));
         }

@@ -4,8 +4,8 @@
 //! [`names::Resolver`], opens connections by [`web::Client`], sends requests and tells the load what
 //! happened. [`Bed`] has the other side: lanes, each a client and a server joined by a link of its
 //! own, where the server answers for every host of a page at an address of its own and says by DNS
-//! where that is. [`Setting::chromium`]
-//! has a real browser load in the place of ours, from the same server over the same link.
+//! where that is. [`Setting::chromium`] has a real browser load in the place of ours, from the same server
+//! over the same link.
 #![forbid(unsafe_code)]
 
 mod bed;

@@ -1,7 +1,7 @@
 //! Chromium's headless shell as a page loader: a real browser beside `browser`'s.
 //!
-//! [`find`] looks for the program, [`Chromium::start`] runs it on a node of the lab, with a folder of its
-//! own that is gone with it, and [`Chromium::load`] loads a page once for each visit, by DevTools over a
+//! [`find()`] looks for the program, [`Chromium::start`] runs it on a node of the lab, with a folder of its
+//! own that is gone with it, and [`Load`] loads a page once for each visit, by DevTools over a
 //! WebSocket on the node's thread. A page is served as [`page::content`] has it. What comes out is a
 //! [`Visit`]: [`page::Loaded`], as our own loader gives it, with the protocol of each object and the time
 //! of the load event beside.
