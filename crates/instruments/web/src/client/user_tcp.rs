@@ -20,8 +20,11 @@ const MOST_CLIENTS: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Clients {
     config: Arc<tls::ClientConfig>,
-    made: Arc<Mutex<HashMap<(String, Protocol, bool), tls::Client>>>,
+    made: Arc<Mutex<Made>>,
 }
+
+/// By host, protocol, and whether early data may be sent.
+type Made = HashMap<(String, Protocol, bool), tls::Client>;
 
 impl Clients {
     pub(super) fn new(config: tls::ClientConfig) -> Clients {
