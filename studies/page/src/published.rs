@@ -4,7 +4,7 @@ use browser::CrossTraffic;
 use study::Counterpart;
 use web::Protocol;
 
-use crate::point::{Loader, Visit, Waiting};
+use crate::point::{Handshake, Loader, Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
 use crate::window::InitialWindow;
 
@@ -66,6 +66,7 @@ impl<'a> Asked<'a> {
         let window = |size: crate::window::Window| size.to_string();
         self.protocols.contains(&row.protocol)
             && row.initial_window == InitialWindow::USUAL
+            && row.handshake == Handshake::Kernel
             && self.windows.is_none_or(|(tcp, stream)| {
                 let streams = stream.is_empty() || window(row.stream_window) == stream;
                 window(row.tcp_window) == tcp && streams
