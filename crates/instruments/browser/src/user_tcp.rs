@@ -8,6 +8,9 @@ use wire::ethernet;
 
 use crate::Error;
 
+/// How far the network's second byte is above that of the lane's link: the two above it are those of cross
+/// traffic, whose packets the kernels forward.
+const ABOVE: u8 = 3;
 /// The length of the network's prefix.
 const PREFIX: u8 = 24;
 
@@ -49,7 +52,7 @@ impl UserTcps {
 /// The address of our TCP that stands beside one of the kernel's.
 fn beside(address: Ipv4Addr) -> Ipv4Addr {
     let [a, b, c, d] = address.octets();
-    Ipv4Addr::new(a, b.wrapping_add(1), c, d)
+    Ipv4Addr::new(a, b.wrapping_add(ABOVE), c, d)
 }
 
 fn stack(

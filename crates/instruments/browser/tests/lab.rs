@@ -199,6 +199,29 @@ fn servers_follow_each_other() -> TestResult {
     Ok(())
 }
 
+/// Our TCP has addresses of its own beside cross traffic, whose packets the kernels forward: none of its
+/// packets is forwarded with them.
+fn our_tcp_loads_beside_cross_traffic() -> TestResult {
+    let page = page()?;
+    let mut bed = Bed::new(sleeping(13), 1, page.hosts().len())?;
+    let rate = "2mbit/ip".parse::<units::Rate>().map_err(|error| error.to_string())?;
+    let slow = Path::symmetric(RTT.into()).with_rate(rate).with_queue(Queue::Packets(30));
+    bed.set_cross_traffic(CrossTraffic::Bulk)?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    let setting =
+        Setting { carrier: Carrier::UserTcp(Embedding::Tls13), ..setting(Protocol::Http2) };
+    lane.serve(&page, &setting)?;
+    lane.set_path(&slow)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for seen in lane.visit(&page, &setting, vec![Before::Forget], stop)?.join()?? {
+        println!("up {:?} down {:?} {:?}", seen.up, seen.down, seen.cross);
+        assert!(seen.loaded.is_complete(), "{:?}", seen.loaded.objects);
+        assert!(seen.down > Bytes(25_000) && seen.down < Bytes(60_000), "{:?}", seen.down);
+        assert!(seen.up > Bytes(500) && seen.up < Bytes(20_000), "{:?}", seen.up);
+    }
+    Ok(())
+}
+
 /// A link's outages and traces begin anew with each load: both loads meet the outage at their beginning.
 fn the_links_time_begins_with_the_load() -> TestResult {
     const DOWN: Duration = Duration::from_millis(300);
@@ -464,6 +487,7 @@ fn main() -> std::process::ExitCode {
         ),
         Test::inside("the_links_time_begins_with_the_load", the_links_time_begins_with_the_load),
         Test::inside("cross_traffic_is_counted_apart", cross_traffic_is_counted_apart),
+        Test::inside("our_tcp_loads_beside_cross_traffic", our_tcp_loads_beside_cross_traffic),
         Test::inside(
             "chromium_loads_a_page_by_each_protocol",
             chromium_loads_a_page_by_each_protocol,
