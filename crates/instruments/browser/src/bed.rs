@@ -211,13 +211,11 @@ impl Lane {
         if let Some(before) = self.serving.take() {
             before.end()?;
         }
-        let embedding = setting.embedding();
-        if embedding.is_some() && self.user_tcp.is_none() {
+        if setting.embedding().is_some() && self.user_tcp.is_none() {
             let nodes = [&self.client, &self.server];
             self.user_tcp = Some(UserTcps::open(nodes, &self.link, &self.hosts)?);
         }
-        let user_tcp = self.user_tcp.as_ref().filter(|_| embedding.is_some());
-        let hosts = user_tcp.map_or(&self.hosts, |user| &user.hosts);
+        let hosts = self.user_tcp(setting).map_or(&self.hosts, |(user, _)| &user.hosts);
         let zone: Vec<(String, Ipv4Addr)> =
             names.iter().cloned().zip(hosts.iter().copied()).collect();
         self.zone.set(&zone, TTL).map_err(Error::HostName)?;
@@ -276,6 +274,11 @@ impl Lane {
         Ok(chromium::Setting { http, key_pin, name_server: self.resolver.ip() })
     }
 
+    /// Our TCP, where a page is loaded over it.
+    fn user_tcp(&self, setting: &Setting) -> Option<(&UserTcps, Embedding)> {
+        self.user_tcp.as_ref().zip(setting.embedding())
+    }
+
     fn plan(&self, setting: &Setting, identity: &Arc<Identity>, port: u16) -> ServerPlan {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let mut plan = ServerPlan::new(Arc::new(self.site.clone()));
@@ -293,8 +296,7 @@ impl Lane {
             config.max_early_data = EARLY_DATA;
         }
         let protocols = vec![setting.protocol];
-        let user_tcp = self.user_tcp.as_ref().filter(|_| setting.embedding().is_some());
-        let user_tcp = user_tcp.map(|user| {
+        let user_tcp = self.user_tcp(setting).map(|(user, _)| {
             let addresses = user.hosts.iter().map(|host| SocketAddr::from((*host, port)));
             UserTcpPlan { stack: user.server.clone(), addresses: addresses.collect() }
         });
@@ -338,7 +340,7 @@ impl Lane {
             key_exchange: setting.key_exchange(),
             ..config
         });
-        let user_tcp = self.user_tcp.as_ref().zip(setting.embedding());
+        let user_tcp = self.user_tcp(setting);
         let user_tcp =
             user_tcp.map(|(user, embedding)| UserTcp { stack: user.client.clone(), embedding });
         let (resolver, port) = (Resolver::new(self.resolver), serving.port);

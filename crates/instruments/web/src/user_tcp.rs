@@ -97,8 +97,7 @@ struct Opening {
 
 /// The first bytes are awaited.
 struct Gathering {
-    /// Taken when the SYN leaves.
-    by: Option<Connecting>,
+    by: Connecting,
     first: Vec<u8>,
     quiet: Pin<Box<Sleep>>,
     reader: Option<Waker>,
@@ -125,7 +124,7 @@ impl UserStream {
             SocketAddr::V6(_) => SocketAddr::from(([0u16; 8], 0)),
         };
         let quiet = Box::pin(sleep(GATHER));
-        let gathering = Gathering { by: Some(by), first: Vec::new(), quiet, reader: None };
+        let gathering = Gathering { by, first: Vec::new(), quiet, reader: None };
         UserStream { state: State::Gathering(gathering), local, peer, tickets }
     }
 
@@ -155,11 +154,13 @@ impl UserStream {
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut SslmTcpStream>> {
         if let State::Gathering(gathering) = &mut self.state {
             ready!(gathering.poll_quiet(cx));
-            let Some(by) = gathering.by.take() else { return Poll::Ready(Err(gone())) };
-            let first = std::mem::take(&mut gathering.first);
-            let stream = Box::pin(by.connect(first));
-            self.state = State::Connecting(Opening { stream, writer: None });
         }
+        self.state = match std::mem::replace(&mut self.state, State::Failed) {
+            State::Gathering(Gathering { by, first, .. }) => {
+                State::Connecting(Opening { stream: Box::pin(by.connect(first)), writer: None })
+            }
+            other => other,
+        };
         if let State::Connecting(opening) = &mut self.state {
             let opened = ready!(opening.stream.as_mut().poll(cx));
             let writer = opening.writer.take();
