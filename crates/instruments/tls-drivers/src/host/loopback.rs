@@ -21,11 +21,11 @@ use crate::DriverError;
 use crate::driver::Session;
 
 /// Connections that a client thread keeps going.
-const ABREAST: usize = 8;
+const CONCURRENT: usize = 8;
 /// Rounds of connections that get tickets before the measured time: one for the first, one to use them;
 /// a chain's go on until no leg was a full handshake, so many times at most.
 const PRIMING: u32 = 2;
-const MOST_PRIMING: u32 = 8;
+const MOST_PRIMING: u32 = 32;
 /// Sessions that a thread keeps: of a chain's proxies a connection takes one a hop.
 const MOST_SESSIONS: usize = 1024;
 /// How long a thread waits for an event before it looks whether it is to stop.
@@ -80,6 +80,9 @@ struct Server<'a> {
     hops: Hops,
     links: Slab<Link>,
     sessions: VecDeque<Session>,
+    /// Legs to be full handshakes yet: so many sessions there must be before the measured time, or the first
+    /// moment with more legs at once than any before would have a full one in it.
+    to_prime: usize,
     tally: Tally,
     scratch: Vec<u8>,
     /// Whether the measured time has begun.
@@ -100,12 +103,14 @@ pub(crate) fn serve(
             .register(listener, Token(LISTENERS + hop), Interest::READABLE)
             .map_err(machine("watching a listener"))?;
     }
+    let proxies = hops.addresses.len().saturating_sub(1);
     let mut server = Server {
         setup,
         contexts,
         hops,
         links: Slab::default(),
         sessions: VecDeque::new(),
+        to_prime: (setup.job.threads * CONCURRENT * proxies).min(MOST_SESSIONS),
         tally: Tally::default(),
         scratch: vec![0; 32 << 10],
         counts: false,
@@ -207,11 +212,20 @@ impl Server<'_> {
                     Interest::READABLE | Interest::WRITABLE,
                 )
                 .map_err(machine("watching a connection"))?;
-            let session = self.sessions.pop_back();
+            let session = self.session();
             let party = Party::new(&self.contexts.client, socket, true, session.as_ref())?;
             link.back = Some(Back { party, resumes: session.is_some(), session });
         }
         Ok(turn)
+    }
+
+    /// A session for a leg; none while there are not enough.
+    fn session(&mut self) -> Option<Session> {
+        if self.to_prime > 0 && !self.counts {
+            self.to_prime -= 1;
+            return None;
+        }
+        self.sessions.pop_back()
     }
 
     fn back_turn(&mut self, link: &mut Link) -> Result<Turn, DriverError> {
@@ -291,7 +305,7 @@ pub(crate) fn call(
         setup,
         contexts,
         to,
-        calls: (0..ABREAST).map(|_| None).collect(),
+        calls: (0..CONCURRENT).map(|_| None).collect(),
         sessions: VecDeque::new(),
         scratch: vec![0; 32 << 10],
         tally: Tally::default(),
@@ -331,7 +345,7 @@ impl Client<'_> {
         let mut round = 0;
         loop {
             let before = full_legs();
-            let mut left = ABREAST;
+            let mut left = CONCURRENT;
             self.run(poll, &mut |_| left.checked_sub(1).map(|less| left = less).is_some())?;
             round += 1;
             // A thread has tickets for as many legs at once as it has had.

@@ -1,6 +1,6 @@
 //! Handshakes through memory: client and server in one thread, the libraries alone.
 //!
-//! Some connections go abreast, and the sides take turns for all of them: reading the thread's clock
+//! Some connections run at once, and the sides take turns for all of them: reading the thread's clock
 //! costs a system call, and so only a part of one a connection.
 
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ use super::tally::Tally;
 use crate::DriverError;
 use crate::driver::Session;
 
-/// Connections abreast in a thread.
-const ABREAST: usize = 8;
+/// Connections at once in a thread.
+const CONCURRENT: usize = 8;
 /// Turns of both sides after which a connection that is not done has failed.
 const MOST_TURNS: usize = 64;
 /// Sessions that a thread keeps.
-const MOST_SESSIONS: usize = 4 * ABREAST;
+const MOST_SESSIONS: usize = 4 * CONCURRENT;
 
 /// A connection, and a place for the next.
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Lane {
 
 /// A thread's part, until the gate closes.
 pub(crate) fn worker(setup: &Setup, contexts: &ThreadContexts, gate: &Gate) -> Tally {
-    let mut lanes: Vec<Lane> = (0..ABREAST).map(|_| Lane::default()).collect();
+    let mut lanes: Vec<Lane> = (0..CONCURRENT).map(|_| Lane::default()).collect();
     let mut sessions = VecDeque::new();
     let mut scratch = vec![0; 32 << 10];
     // The first connections give the first tickets.
@@ -55,7 +55,7 @@ pub(crate) fn worker(setup: &Setup, contexts: &ThreadContexts, gate: &Gate) -> T
     let mut tally = Tally::default();
     let (began, cpu) = (gate.begin(setup), thread_cpu());
     while gate.goes_on(tally.done + tally.failed) && !tally.hopeless() {
-        let left = gate.left(tally.done + tally.failed).min(ABREAST as u64) as usize;
+        let left = gate.left(tally.done + tally.failed).min(CONCURRENT as u64) as usize;
         let Some(lanes) = lanes.get_mut(..left) else { break };
         batch(setup, contexts, lanes, &mut sessions, &mut scratch, setup.resumes(), &mut tally);
     }
