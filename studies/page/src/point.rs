@@ -7,7 +7,7 @@ use browser::{Before, Carrier, CrossTraffic, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
-use web::{Embedding, Protocol};
+use web::{Congestion, Embedding, Protocol};
 
 use crate::link::LinkName;
 use crate::pages::PageName;
@@ -128,6 +128,8 @@ pub struct Point {
     pub tcp_window: Window,
     /// The congestion window at the start.
     pub initial_window: InitialWindow,
+    /// Congestion control of TCP and QUIC.
+    pub congestion: Congestion,
 }
 
 /// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
@@ -164,6 +166,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         axis!("stream-window", stream_window, "auto", "SIZES", "Another size for the windows of stream and connection, as 64kB", unnamed "auto"),
         axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
         axis!("initial-window", initial_window, "10", "PACKETS", "Congestion windows at the start of TCP and QUIC, in packets, as 3,10,32", unnamed "10"),
+        axis!("congestion", congestion, "cubic", "KINDS", "Congestion control of TCP and QUIC, both sides: cubic, reno, bbr", unnamed "cubic"),
         axis!(
             "protocol",
             protocol,
@@ -204,6 +207,7 @@ impl Point {
             stream_window: Window(None),
             tcp_window: Window(None),
             initial_window: InitialWindow::USUAL,
+            congestion: Congestion::Cubic,
         }
     }
 
@@ -249,6 +253,9 @@ impl Point {
         if self.handshake != Handshake::Kernel && self.initial_window != InitialWindow::USUAL {
             return Some("our TCP begins with 10 packets");
         }
+        if self.handshake != Handshake::Kernel && self.congestion != Congestion::Cubic {
+            return Some("our TCP's congestion control is CUBIC");
+        }
         (small(self.stream_window, 1024) || small(self.tcp_window, 2048))
             .then_some("such a window lets nothing through")
     }
@@ -291,6 +298,7 @@ impl Point {
             carrier: self.handshake.carrier(),
             tcp: Tcp { buffer },
             initial_window: self.initial_window.packets(),
+            congestion: self.congestion,
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
             chromium: chromium.filter(|_| self.loader == Loader::Chromium).map(Path::to_owned),

@@ -2,7 +2,7 @@
 
 use browser::CrossTraffic;
 use study::Counterpart;
-use web::Protocol;
+use web::{Congestion, Protocol};
 
 use crate::point::{Handshake, Loader, Visit, Waiting};
 use crate::summary::{Group, Row, Summary};
@@ -66,6 +66,7 @@ impl<'a> Asked<'a> {
         let window = |size: crate::window::Window| size.to_string();
         self.protocols.contains(&row.protocol)
             && row.initial_window == InitialWindow::USUAL
+            && row.congestion == Congestion::Cubic
             && row.handshake == Handshake::Kernel
             && self.windows.is_none_or(|(tcp, stream)| {
                 let streams = stream.is_empty() || window(row.stream_window) == stream;

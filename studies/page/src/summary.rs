@@ -8,7 +8,7 @@ use record::{Outcome, Sample};
 use serde::Serialize;
 use stats::{Confidence, Estimate, compare_paired};
 use units::Probability;
-use web::Protocol;
+use web::{Congestion, Protocol};
 
 use crate::link::LinkName;
 use crate::passed::Passed;
@@ -70,6 +70,8 @@ pub struct Row {
     /// The congestion window at the start.
     #[serde(skip)]
     pub initial_window: InitialWindow,
+    /// Congestion control.
+    pub congestion: Congestion,
     /// Loads that are whole.
     pub loads: usize,
     /// Loads that are not, and why the first is not.
@@ -106,6 +108,7 @@ impl Row {
             stream_window: point.stream_window,
             tcp_window: point.tcp_window,
             initial_window: point.initial_window,
+            congestion: point.congestion,
             loads: 0,
             failed: 0,
             failure: None,
@@ -126,11 +129,12 @@ impl Row {
             && self.handshake == point.handshake
             && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
             && self.initial_window == point.initial_window
+            && self.congestion == point.congestion
     }
 
     fn order(&self) -> impl Ord + use<> {
         let sizes = (self.stream_window.0, self.tcp_window.0, self.initial_window);
-        (self.protocol, self.handshake, self.tls, self.windows, sizes)
+        (self.protocol, self.handshake, self.tls, self.congestion, self.windows, sizes)
     }
 
     fn take(&mut self, sample: &Sample) {
@@ -207,6 +211,9 @@ impl Row {
         if self.initial_window != InitialWindow::USUAL {
             label += &format!(", {} packets at first", self.initial_window);
         }
+        if self.congestion != Congestion::Cubic {
+            label += &format!(", {}", self.congestion);
+        }
         label
     }
 }
@@ -234,13 +241,14 @@ impl Group {
             && self.loader == point.loader
     }
 
-    /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers and
-    /// initial window.
+    /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers,
+    /// initial window and congestion control.
     fn reference(&self, row: &Row) -> Option<&Row> {
         self.rows.iter().find(|other| {
             let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
             let same_tcp = other.tcp_window == row.tcp_window || row.protocol == Protocol::Http3;
-            let same_start = other.initial_window == row.initial_window;
+            let same_start =
+                other.initial_window == row.initial_window && other.congestion == row.congestion;
             let same_handshake = other.handshake == row.handshake;
             other.protocol == Protocol::Http1
                 && (same_tls && same_tcp && same_start && same_handshake)

@@ -159,7 +159,8 @@ fn a_bus_and_an_initial_window_are_measured() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["bus:3"], "protocol": ["h2"],
-        "visit": ["first"], "initial-window": ["3", "10"], "repeat": 2 });
+        "visit": ["first"], "initial-window": ["3", "10"], "congestion": ["cubic", "reno"],
+        "repeat": 1 });
     assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), 4);
@@ -169,9 +170,12 @@ fn a_bus_and_an_initial_window_are_measured() -> TestResult {
         let named = sample.point.get("initial-window").map(String::as_str);
         assert!(matches!(named, None | Some("3")), "{named:?}");
         assert_eq!(named.is_some(), sample.command.contains("--initial-window 3"));
+        let named = sample.point.get("congestion").map(String::as_str);
+        assert!(matches!(named, None | Some("reno")), "{named:?}");
+        assert_eq!(named.is_some(), sample.command.contains("--congestion reno"));
     }
     let summary = Summary::of(&run.samples);
-    assert_eq!((summary.groups.len(), summary.groups[0].rows.len()), (1, 2));
+    assert_eq!((summary.groups.len(), summary.groups[0].rows.len()), (1, 4));
     Ok(())
 }
 

@@ -283,7 +283,7 @@ impl Lane {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let mut plan = ServerPlan::new(Arc::new(self.site.clone()));
         plan.settings = setting.settings;
-        plan.tcp = setting.tcp.settings();
+        plan.tcp = setting.tcp();
         plan.quic = setting.quic();
         if setting.protocol == web::Protocol::Http1Clear {
             plan.clear = vec![any];

@@ -150,7 +150,7 @@ impl Browser {
             // Sessions are stored for later connections even where there is none to resume yet.
             tickets: self.setting.policy.tickets.then(|| self.tickets.clone()),
             settings: self.setting.settings,
-            tcp: self.setting.tcp.settings(),
+            tcp: self.setting.tcp(),
             user_tcp: self.user_tcp.clone(),
             quic: self.setting.quic(),
             timeouts: ClientTimeouts {

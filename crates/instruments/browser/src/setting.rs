@@ -6,7 +6,7 @@ use std::time::Duration;
 use page::Policy;
 use serde::{Deserialize, Serialize};
 use tls::{KeyExchange, Library};
-use web::{Embedding, Protocol, QuicSettings, Settings, TcpSettings};
+use web::{Congestion, Embedding, Protocol, QuicSettings, Settings, TcpSettings};
 
 units::named! {
     /// Which flow-control windows both sides announce, by whose product has them.
@@ -69,6 +69,8 @@ pub struct Setting {
     pub tcp: Tcp,
     /// How many packets may be sent at first, in either direction; TCP's and QUIC's own 10 if not given.
     pub initial_window: Option<u32>,
+    /// Congestion control of both sides, of the kernel's TCP and of QUIC. Ours has CUBIC.
+    pub congestion: Congestion,
     /// What the browser decides by.
     pub policy: Policy,
     /// After how long a load is given up.
@@ -109,7 +111,18 @@ impl Setting {
 
     /// QUIC's settings of both sides.
     pub(crate) fn quic(&self) -> QuicSettings {
-        QuicSettings { initial_window: self.initial_window, ..QuicSettings::default() }
+        let Setting { initial_window, congestion, .. } = *self;
+        QuicSettings { initial_window, congestion, ..QuicSettings::default() }
+    }
+
+    /// TCP's options of both sides.
+    pub(crate) fn tcp(&self) -> TcpSettings {
+        TcpSettings {
+            send_buffer: self.tcp.buffer,
+            receive_buffer: self.tcp.buffer,
+            congestion: Some(self.congestion),
+            ..TcpSettings::default()
+        }
     }
 }
 
@@ -139,14 +152,4 @@ impl Carrier {
 pub struct Tcp {
     /// Bytes of each socket's receive and send buffer; the kernel tunes them if not given.
     pub buffer: Option<usize>,
-}
-
-impl Tcp {
-    pub(crate) fn settings(self) -> TcpSettings {
-        TcpSettings {
-            send_buffer: self.buffer,
-            receive_buffer: self.buffer,
-            ..TcpSettings::default()
-        }
-    }
 }

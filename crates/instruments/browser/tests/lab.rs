@@ -25,6 +25,7 @@ fn setting(protocol: Protocol) -> Setting {
         carrier: Carrier::Kernel,
         tcp: Tcp::default(),
         initial_window: None,
+        congestion: web::Congestion::Cubic,
         policy: Policy::of(Browser::Chromium),
         timeout: Duration::from_secs(20),
         chromium: None,

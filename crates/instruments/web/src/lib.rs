@@ -46,6 +46,7 @@
 
 mod body;
 mod client;
+mod congestion;
 mod counters;
 mod failure;
 mod log;
@@ -66,6 +67,7 @@ pub use client::{
     Client, ClientTimeouts, ConnectPlan, Connection, Ended, Event, Exchange, Facts, Head, Outcome,
     Request, Tickets, What,
 };
+pub use congestion::Congestion;
 pub use counters::{Counters, Snapshot};
 pub use failure::Failure;
 pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRecord};

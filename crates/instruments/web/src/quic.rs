@@ -4,13 +4,12 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::congestion::CubicConfig;
 use quinn::{ConnectionStats, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, QuicRecord, Settings};
+use crate::{Congestion, Failure, QuicRecord, Settings};
 
-/// QUIC's own settings. Congestion control is quinn's CUBIC.
+/// QUIC's own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuicSettings {
     /// Bytes of a datagram's payload at first, at least 1200 (RFC 9000 §14).
@@ -25,10 +24,13 @@ pub struct QuicSettings {
     /// The congestion window at the start, in datagrams of that size; quinn's own, 12,000 bytes, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
+    /// Congestion control, quinn's.
+    #[serde(default)]
+    pub congestion: Congestion,
 }
 
 impl Default for QuicSettings {
-    /// Datagrams of 1200 bytes, no discovery, no offload, 10 MB unacknowledged.
+    /// Datagrams of 1200 bytes, no discovery, no offload, 10 MB unacknowledged, CUBIC.
     fn default() -> Self {
         QuicSettings {
             datagram: 1200,
@@ -36,6 +38,7 @@ impl Default for QuicSettings {
             segmentation_offload: false,
             send_window: 10_000_000,
             initial_window: None,
+            congestion: Congestion::Cubic,
         }
     }
 }
@@ -60,12 +63,10 @@ pub(crate) fn transport(
         .mtu_discovery_config(quic.discover_mtu.then(MtuDiscoveryConfig::default))
         .enable_segmentation_offload(quic.segmentation_offload)
         // A timeout too long for the wire format (2^62 ms) is none.
-        .max_idle_timeout(IdleTimeout::try_from(idle).ok());
-    if let Some(datagrams) = quic.initial_window {
-        let mut cubic = CubicConfig::default();
-        cubic.initial_window(u64::from(datagrams) * u64::from(quic.datagram));
-        transport.congestion_controller_factory(Arc::new(cubic));
-    }
+        .max_idle_timeout(IdleTimeout::try_from(idle).ok())
+        .congestion_controller_factory(quic.congestion.controller(
+            quic.initial_window.map(|datagrams| u64::from(datagrams) * u64::from(quic.datagram)),
+        ));
     Ok(Arc::new(transport))
 }
 

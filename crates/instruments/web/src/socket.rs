@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::Failure;
 use crate::user_tcp::UserStream;
+use crate::{Congestion, Failure};
 
 /// Options of a TCP socket. The congestion window at the start is the route's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct TcpSettings {
     /// TCP_NOTSENT_LOWAT in bytes: the socket takes more only while less than this is unsent. Without
     /// it the kernel's buffer fills, and an urgent response waits behind all that is in it.
     pub not_sent_low_water: Option<u32>,
+    /// TCP_CONGESTION; `None` leaves what this machine has.
+    pub congestion: Option<Congestion>,
 }
 
 impl Default for TcpSettings {
@@ -41,6 +43,7 @@ impl Default for TcpSettings {
             receive_buffer: None,
             no_delay: true,
             not_sent_low_water: None,
+            congestion: None,
         }
     }
 }
@@ -60,6 +63,9 @@ impl TcpSettings {
         if let Some(bytes) = self.not_sent_low_water {
             let set = socket.set_tcp_notsent_lowat(bytes);
             set.map_err(failed("setsockopt TCP_NOTSENT_LOWAT"))?;
+        }
+        if let Some(congestion) = self.congestion {
+            congestion.apply(&socket)?;
         }
         socket.set_tcp_nodelay(self.no_delay).map_err(failed("setsockopt TCP_NODELAY"))
     }
