@@ -21,13 +21,17 @@ pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Done);
     };
     let format = if args.json.json { Format::Json } else { Format::Table };
-    query::run(&args.records, question, format, &mut std::io::stdout())?;
+    match query::run(&args.records, question, format, &mut std::io::stdout()) {
+        // A reader that has gone away (`| head`) is no failure.
+        Err(query::Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        other => other?,
+    }
     Ok(Exit::Done)
 }
 
 /// Says how to have it.
 #[cfg(not(feature = "query"))]
-pub fn query(args: &QueryArgs, _talk: &Diagnostics) -> Outcome {
+pub fn query(args: &QueryArgs, _diagnostics: &Diagnostics) -> Outcome {
     use fault::{Fault, Problem};
 
     let remedy = format!(
