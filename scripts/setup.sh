@@ -12,7 +12,7 @@ what=${1:?usage: scripts/setup.sh run|test|drivers}
 # OpenSSL; four drivers are built on the system's libraries.
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
 [ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind /usr/include/botan-2:libbotan-2-dev /usr/include/mbedtls:libmbedtls-dev /usr/include/gnutls:libgnutls28-dev /usr/include/nss:libnss3-dev"
-[ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client gtlsclient:ngtcp2-client chromium-headless-shell:chromium-headless-shell"
+[ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client gtlsclient:ngtcp2-client chromium-headless-shell:chromium-headless-shell valgrind:valgrind"
 
 # Programs of the administrator are not in every user's PATH.
 PATH=$PATH:/usr/sbin:/sbin

@@ -70,6 +70,20 @@ fn real_libraries_are_built_measured_and_printed() {
 }
 
 #[test]
+#[ignore = "builds TLS libraries for minutes: .ci/run runs it"]
+fn instructions_are_counted_under_valgrind() {
+    if lab_test::program("valgrind").is_none() {
+        lab_test::skip!(lab_test::Need::Valgrind, "valgrind is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path());
+    let libraries = LIBRARIES.join(",");
+    let sweep = ["stacks", "--libraries", &libraries, "--workload", "full", "--tool", "callgrind"];
+    succeeds(folder.path(), &[&sweep[..], &["--repeat", "1", "--out", "r"]].concat());
+    measured(&folder.path().join("r"), &LIBRARIES, "server_instructions");
+}
+
+#[test]
 #[ignore = "builds HAProxy for minutes: .ci/run runs it"]
 fn a_real_haproxy_is_built_and_measured() {
     let folder = tempfile::tempdir().unwrap();
