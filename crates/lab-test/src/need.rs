@@ -49,6 +49,8 @@ pub enum Need {
     Chromium,
     /// Node, with the modules that `scripts/node-judges.sh` installs.
     Node,
+    /// aioquic, as `scripts/python-judges.sh` installs it.
+    Aioquic,
     /// What has to be built or fetched first and is named by a variable of the environment.
     Named,
     /// What only another kernel or another user could do: `all` does not demand it.
@@ -56,7 +58,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 19] = [
+    const ALL: [(Need, &'static str); 20] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -74,6 +76,7 @@ impl Need {
         (Need::Valgrind, "valgrind"),
         (Need::Chromium, "chromium"),
         (Need::Node, "node"),
+        (Need::Aioquic, "aioquic"),
         (Need::Named, "named"),
         (Need::Host, "host"),
     ];

@@ -21,6 +21,8 @@ struct Cells {
     requests: AtomicU64,
     body_bytes_sent: AtomicU64,
     body_bytes_received: AtomicU64,
+    bytes_written: AtomicU64,
+    bytes_read: AtomicU64,
     memory: AtomicU64,
 }
 
@@ -43,6 +45,10 @@ pub struct Snapshot {
     pub body_bytes_sent: u64,
     /// Bytes of request bodies read.
     pub body_bytes_received: u64,
+    /// Bytes that the protocols wrote above TLS or QUIC: response bodies, and heads and frames around them.
+    pub bytes_written: u64,
+    /// Bytes that the protocols read above TLS or QUIC: requests, and what else the peer's frames say.
+    pub bytes_read: u64,
     /// An estimate of the bytes that the open connections and streams hold in this process: fixed sums
     /// for each protocol's connection and each stream, not what the kernel holds for its sockets. A
     /// test compares it with what an allocator counts.
@@ -81,6 +87,8 @@ impl Counters {
             requests: read(&cells.requests),
             body_bytes_sent: read(&cells.body_bytes_sent),
             body_bytes_received: read(&cells.body_bytes_received),
+            bytes_written: read(&cells.bytes_written),
+            bytes_read: read(&cells.bytes_read),
             memory: read(&cells.memory),
         }
     }
@@ -117,6 +125,16 @@ impl Counters {
 
     pub(crate) fn received(&self, bytes: u64) {
         self.0.body_bytes_received.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that a protocol wrote.
+    pub(crate) fn wrote(&self, bytes: u64) {
+        self.0.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that a protocol read.
+    pub(crate) fn read(&self, bytes: u64) {
+        self.0.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -15,7 +15,7 @@
 //! | windows are updated | as set: at half or at one eighth | at half (RFC 9113 leaves it open) | at one eighth |
 //! | window before the peer's is known | 64 KB (draft 3.1 §2.6.8) | 65,535 bytes (RFC 9113 §6.9.2) | none: it comes in the handshake |
 //! | window of the connection | SPDY/3 has none | yes | yes |
-//! | send order | strictly by priority, then round robin | ours: urgency, then round robin | quinn's: round robin, whatever the urgency |
+//! | send order | strictly by priority, then round robin | ours: urgency, then round robin | ours on quinn: urgency, then round robin |
 //! | says the urgency | SYN_STREAM's priority | `priority` | `priority` |
 //!
 //! A threshold that a library cannot keep is an error ([`Settings::check`]). HTTP/1.1 has no windows of
@@ -50,6 +50,7 @@ mod congestion;
 mod counters;
 mod failure;
 mod log;
+mod meter;
 mod priority;
 mod protocol;
 mod quic;

@@ -1,12 +1,15 @@
 //! Requests and responses over every protocol.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, IF_NONE_MATCH};
 use tls::Version;
-use web::{ConnectPlan, Ended, Finish, Outcome, Protocol, Request, Tickets};
+use web::{
+    Answer, ConnectPlan, Ended, Finish, Outcome, Priority, Protocol, Request, RequestHead, Tickets,
+};
 
 use crate::common::*;
 
@@ -246,7 +249,10 @@ fn a_server_that_is_dropped_breaks_off() {
     on_a_node(async {
         for (protocol, version) in KINDS {
             let server = serve(|_| {});
-            let connection = connect(&server, protocol, version).await;
+            // Data wait for a window all the while, and what closes the connection must not wait for them.
+            let mut plan = plan(&server, protocol);
+            plan.settings = plan.settings.with_windows(65_536);
+            let connection = client(version).connect(&plan).await.unwrap();
             let mut exchange = connection.request(Request::get(NAME, "/50000000"));
             let mut server = Some(server);
             let failure = loop {
@@ -296,5 +302,26 @@ fn the_log_has_streams_and_connections() {
             let thought = streams[1].answered.unwrap().saturating_since(streams[1].requested);
             assert!(thought >= Duration::from_millis(30));
         }
+    });
+}
+
+#[test]
+fn http3_sends_the_most_urgent_response_first() {
+    on_a_node(async {
+        let server = serve(|plan| {
+            // All are answered at once, so that the order is not that of the requests.
+            plan.site = Arc::new(|_: &RequestHead<'_>| Answer {
+                think: Duration::from_millis(30),
+                ..Answer::new(1_000_000)
+            });
+        });
+        let connection = connect(&server, Protocol::Http3, Version::Tls13).await;
+        let ask = |urgency| {
+            let priority = Some(Priority { urgency, incremental: false });
+            connection.request(Request { priority, ..Request::get(NAME, "/") }).finish()
+        };
+        let outcomes = join_all([7, 5, 3, 1].map(ask)).await;
+        let ended: Vec<_> = outcomes.iter().map(|outcome| outcome.ended.unwrap()).collect();
+        assert!(ended.iter().rev().is_sorted(), "{ended:?}");
     });
 }

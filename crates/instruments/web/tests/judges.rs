@@ -1,4 +1,4 @@
-//! Other implementations decide: curl, nghttp, ngtcp2's client, nginx.
+//! Other implementations decide: curl, nghttp, ngtcp2's client, aioquic, nginx.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -160,6 +160,38 @@ fn ngtcp2_loads_by_http3() {
         assert_eq!((file.len() as u64, digest), (length, web::digest(length)));
     }
     assert_eq!(server.log.take_streams().len(), 4);
+}
+
+#[test]
+fn aioquic_loads_by_http3_and_resumes() {
+    let python =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/judges/python/bin/python3");
+    if !python.exists() {
+        skip!(Need::Aioquic, "aioquic is not installed (scripts/python-judges.sh)");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (server, root) = (serving(), root(folder.path()));
+    let (script, port) =
+        (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/aioquic_get.py"), server.secure.port());
+    let lengths: [u64; 4] = [100, 0, 100_000, 3_000_000];
+    let asked = lengths.map(|length| length.to_string());
+    let line = |length: u64| {
+        let hash: String = web::digest(length).iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{length} 200 {length} {hash}\n")
+    };
+    let expected: String = lengths.into_iter().chain([100]).map(line).collect();
+    // A window that never binds, and one that is opened many times.
+    for window in ["16777216", "32768"] {
+        let arguments = [script, &root, NAME, &port.to_string(), window];
+        let arguments: Vec<&str> =
+            arguments.into_iter().chain(asked.iter().map(String::as_str)).collect();
+        let output = run(&python.display().to_string(), &arguments);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said, format!("{expected}resumed\n"), "{window}");
+    }
+    let streams = server.log.take_streams();
+    assert_eq!(streams.len(), 10);
+    assert!(streams.iter().all(|stream| stream.urgency == 2));
 }
 
 /// nginx with a folder of files, over TLS and in clear.

@@ -1,5 +1,5 @@
-//! HTTP/3 by h3 on quinn, each request in a task of its own. quinn sends what streams have in turn,
-//! whatever their urgency.
+//! HTTP/3 by h3 on quinn, each request in a task of its own. quinn sends what the most urgent streams have,
+//! in turn within one urgency.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -19,6 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::h3_streams::{self, Streams};
 use super::link::{Link, Responding, too_slow};
 use super::tcp::sample;
 use super::{Shared, date};
@@ -29,6 +30,9 @@ use crate::{Failure, Protocol, QuicSettings};
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
 pub(super) const NO_ERROR: u32 = 0x100;
+/// How long a connection that is broken off is kept, at least and at most.
+const LEAST_MOMENT: Duration = Duration::from_millis(100);
+const MOST_MOMENT: Duration = Duration::from_secs(1);
 /// Bytes of one DATA frame.
 const PIECE: usize = 16 * 1024;
 
@@ -85,11 +89,19 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
             *link.server_name.borrow_mut() =
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&quic.stats()));
+            let streams = Streams::new(shared.counters.clone());
+            let breaking_off = async {
+                shared.aborting().await;
+                streams.break_off();
+            };
             let served = tokio::select! {
-                result = serve(&quic, &link) => result,
+                result = serve(&quic, &streams, &link) => result,
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
-                () = shared.aborting() => Ok(()),
+                () = breaking_off => {
+                    let_go(&quic).await;
+                    Ok(())
+                }
             };
             last = stats();
             quic.close(quinn::VarInt::from_u32(NO_ERROR), b"");
@@ -132,11 +144,15 @@ async fn handshake(incoming: Incoming, shared: &Shared) -> Result<quinn::Connect
     }
 }
 
-async fn serve(quic: &quinn::Connection, link: &Rc<Link>) -> Result<(), Failure> {
+async fn serve(
+    quic: &quinn::Connection,
+    streams: &Streams,
+    link: &Rc<Link>,
+) -> Result<(), Failure> {
     let mut h3 = ::h3::server::builder()
         .max_field_section_size(link.server.settings.max_header_list.into())
         .send_grease(false)
-        .build::<_, Bytes>(h3_quinn::Connection::new(quic.clone()))
+        .build::<_, Bytes>(h3_streams::Connection::new(quic.clone(), streams.clone()))
         .await
         .map_err(|error| Failure::Http {
             protocol: Protocol::Http3,
@@ -165,7 +181,7 @@ async fn serve(quic: &quinn::Connection, link: &Rc<Link>) -> Result<(), Failure>
             }
             accepted = h3.accept() => match accepted {
                 Ok(Some(resolver)) => {
-                    requests.spawn_local(request(resolver, Rc::clone(link)));
+                    requests.spawn_local(request(resolver, Rc::clone(link), streams.clone()));
                 }
                 Ok(None) => {
                     while requests.join_next().await.is_some() {}
@@ -176,6 +192,13 @@ async fn serve(quic: &quinn::Connection, link: &Rc<Link>) -> Result<(), Failure>
             },
         }
     }
+}
+
+/// Waits until the client is likely to know that its responses were broken off. quinn sends what closes a connection
+/// once, and not at all while data wait for the congestion window.
+async fn let_go(quic: &quinn::Connection) {
+    let moment = (3 * quic.rtt()).clamp(LEAST_MOMENT, MOST_MOMENT);
+    let _ = timeout(moment, quic.closed()).await;
 }
 
 /// Waits until the client has what it was sent, or closes, for a moment.
@@ -194,10 +217,10 @@ fn ended(quic: &quinn::Connection, link: &Link, error: &str) -> Failure {
     }
 }
 
-type Resolver = RequestResolver<h3_quinn::Connection, Bytes>;
+type Resolver = RequestResolver<h3_streams::Connection, Bytes>;
 
 /// One request.
-async fn request(resolver: Resolver, link: Rc<Link>) {
+async fn request(resolver: Resolver, link: Rc<Link>, streams: Streams) {
     let limit = link.server.timeouts.head;
     // Dropped when it is late, which resets the stream.
     let Ok(Ok((request, mut stream))) = timeout(limit, resolver.resolve_request()).await else {
@@ -206,7 +229,9 @@ async fn request(resolver: Resolver, link: Rc<Link>) {
     let (parts, ()) = request.into_parts();
     let name = link.server_name.borrow().clone();
     let head = RequestHead { parts: &parts, protocol: Protocol::Http3, sni: name.as_deref() };
-    let mut responding = Responding::new(&link, stream.id().into_inner(), &head);
+    let number = stream.id().into_inner();
+    streams.set_urgency(number, head.priority().urgency);
+    let mut responding = Responding::new(&link, number, &head);
     let answer = link.server.site.answer(&head).conditional(&head);
     let result = respond(&mut stream, &mut responding, &parts.method, answer).await;
     if let Err(stop) = result {

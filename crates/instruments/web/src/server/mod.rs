@@ -4,6 +4,7 @@ mod date;
 mod h1;
 mod h2;
 mod h3;
+mod h3_streams;
 mod link;
 mod plan;
 mod spdy;
@@ -250,7 +251,8 @@ impl Drop for Server {
         }
         self.shared.abort();
         for endpoint in &self.endpoints {
-            endpoint.close(quinn::VarInt::from_u32(h3::NO_ERROR), b"");
+            // Connections close by themselves; new ones are refused.
+            endpoint.set_server_config(None);
         }
     }
 }

@@ -19,6 +19,7 @@ use super::link::Link;
 use super::{Shared, h1, h2, spdy};
 use crate::counters::{Held, connection_memory};
 use crate::log::{ConnectionRecord, Sample};
+use crate::meter::Metered;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::user_tcp::UserStream;
@@ -178,6 +179,7 @@ async fn serve(
         (None, Some(report)) => (Stream::Clear(socket.clone()), secured(report, link, facts)?),
         (None, None) => (Stream::Clear(socket.clone()), Protocol::Http1Clear),
     };
+    let stream = Metered::new(stream, link.server.counters.clone());
     facts.borrow_mut().protocol = Some(protocol);
     held.borrow_mut().set_memory(connection_memory(Some(protocol)));
     socket.gauge().mark();
