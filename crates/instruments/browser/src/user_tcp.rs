@@ -14,6 +14,10 @@ const ABOVE: u8 = 3;
 /// The length of the network's prefix.
 const PREFIX: u8 = 24;
 
+/// Bytes that a side may write ahead of what it has sent, or a congestion window's: a server's most urgent response
+/// would wait behind all that is written, as it does not over the kernel's TCP.
+const AHEAD: usize = 16 << 10;
+
 /// Our TCP at both ends.
 pub(crate) struct UserTcps {
     pub(crate) client: Stack,
@@ -65,6 +69,7 @@ fn stack(
     let device = DeviceOptions::Interface { name: end.interface.clone(), vnet_header: false };
     let own = addresses.iter().map(|address| InterfaceAddress::new((*address).into(), PREFIX));
     let own = own.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let options = StackOptions { neighbours, ..StackOptions::new(device, own) };
+    let tcp = tcp::Config { send_ahead: Some(AHEAD), ..tcp::Config::default() };
+    let options = StackOptions { neighbours, tcp, ..StackOptions::new(device, own) };
     node.spawn(move || async move { Stack::open(options) }).join()?.map_err(failed)
 }

@@ -14,6 +14,11 @@ pub struct Config {
     pub max_super_segment: usize,
     /// Most bytes in a connection's send buffer. Memory is taken on demand.
     pub send_buffer: usize,
+    /// Bytes that may be written beyond what was sent, or a congestion window's if that is more; `None`:
+    /// as many as [`Config::send_buffer`] holds. What is written is in order, and nothing more urgent
+    /// gets past it: so Linux tunes a send buffer to twice the congestion window, and takes
+    /// TCP_NOTSENT_LOWAT.
+    pub send_ahead: Option<usize>,
     /// Most bytes in a connection's receive buffer, and so in its window. Memory is taken on demand.
     pub receive_buffer: usize,
     /// The window that a connection begins with, in bytes. It grows with what the application reads
@@ -123,6 +128,7 @@ impl Default for Config {
             mtu: 1500,
             max_super_segment: 0,
             send_buffer: 4 << 20,
+            send_ahead: None,
             receive_buffer: 6 << 20,
             receive_initial: 64 << 10,
             receive_memory: 256 << 20,

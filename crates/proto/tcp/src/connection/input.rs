@@ -380,10 +380,7 @@ impl Connection {
         );
         if offset > before {
             self.send.acknowledge(offset.min(self.send.end()));
-            if self.write_blocked && self.send.room() >= self.send.len() / 2 {
-                self.write_blocked = false;
-                self.pending.add(Pending::WRITABLE);
-            }
+            self.wake_writer();
         }
         if self.fin && !self.fin_acked && offset > self.send.end() {
             self.fin_acked = true;

@@ -234,6 +234,8 @@ pub(crate) struct Connection {
     syn_segment_len: usize,
     syn_retransmissions: u32,
     identification: u16,
+    /// [`Config::send_ahead`].
+    send_ahead: Option<usize>,
     write_blocked: bool,
     /// Data came for an application that is gone: the endpoint resets.
     pub abort_pending: bool,
@@ -321,11 +323,38 @@ impl Connection {
         if self.fin || self.closed.is_some() {
             return 0;
         }
-        let room = self.send.room();
+        let room = self.room();
         match self.state {
             // Who is not validated is not worth more memory.
             State::SynReceived => room.min(MAX_UNVALIDATED.saturating_sub(self.send.len())),
             _ => room,
+        }
+    }
+
+    /// Bytes that may be written, by the buffer and by what may be written ahead.
+    fn room(&self) -> usize {
+        let room = self.send.room();
+        let Some(least) = self.send_ahead else { return room };
+        let unsent = self.send.end().saturating_sub(self.recovery.next());
+        let unsent = usize::try_from(unsent).unwrap_or(usize::MAX);
+        room.min(self.most_ahead(least).saturating_sub(unsent))
+    }
+
+    /// Bytes that may be unsent, of those that the buffer holds.
+    fn most_ahead(&self, least: usize) -> usize {
+        let window = usize::try_from(self.recovery.congestion_window()).unwrap_or(usize::MAX);
+        window.max(least).min(self.send.room() + self.send.len())
+    }
+
+    /// Tells an application that waits to write, once it is worth its while.
+    fn wake_writer(&mut self) {
+        let worth = match self.send_ahead {
+            Some(least) => self.most_ahead(least) / 2,
+            None => self.send.len() / 2,
+        };
+        if self.write_blocked && self.room() >= worth {
+            self.write_blocked = false;
+            self.pending.add(Pending::WRITABLE);
         }
     }
 

@@ -114,6 +114,7 @@ impl Connection {
             syn_segment_len: 0,
             syn_retransmissions: 0,
             identification: iss.0 as u16,
+            send_ahead: config.send_ahead,
             write_blocked: false,
             abort_pending: false,
             last_ack_due: false,

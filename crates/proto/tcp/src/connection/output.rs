@@ -107,6 +107,9 @@ impl Connection {
         };
         let transmit = self.emit_range(now, &to_send, options, buffer)?;
         self.recovery.on_sent(now, to_send.range, to_send.retransmission);
+        if self.send_ahead.is_some() {
+            self.wake_writer();
+        }
         Some(transmit)
     }
 

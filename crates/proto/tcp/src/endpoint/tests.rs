@@ -281,3 +281,51 @@ fn nobody_there_is_refused() {
     assert_eq!(pair.log, ["1000 > S 0", "1010 < R. 0"]);
     assert!(pair.client.info(client).is_some());
 }
+
+/// When two million bytes have arrived that the client wrote whenever it was told that it may, and the most
+/// that it had written and not yet sent.
+fn carried(send_ahead: Option<usize>) -> (Time, u64) {
+    let config = Config { send_ahead, ..Config::default() };
+    let mut pair = Pair::new(config, Config::default());
+    let listener = pair.listen(ListenOptions::default());
+    let client = pair.connect(ConnectOptions::default());
+    let data = vec![7; 2_000_000];
+    let (mut server, mut there, mut written, mut most) = (None, Vec::new(), 0, 0);
+    let (mut may_write, mut ended) = (true, None);
+    pair.run(9000, |pair| {
+        let now = pair.now;
+        server = server.or_else(|| pair.server.accept(listener));
+        if let Some(server) = server {
+            read_all(&mut pair.server, now, server, &mut there);
+        }
+        if there.len() == data.len() {
+            ended.get_or_insert(now);
+        }
+        loop {
+            while let Some(event) = pair.client.poll_event() {
+                may_write |= matches!(event.kind, EventKind::Connected | EventKind::Writable);
+            }
+            if !std::mem::take(&mut may_write) || written == data.len() {
+                return;
+            }
+            while let Ok(count) = pair.client.write(now, client, &data[written..])
+                && count > 0
+            {
+                written += count;
+            }
+            pair.flush();
+            let info = pair.client.info(client).unwrap();
+            most = most.max(written as u64 - info.bytes_acked - info.in_flight);
+        }
+    });
+    (ended.unwrap(), most)
+}
+
+#[test]
+fn little_is_written_ahead_and_nothing_comes_later_for_it() {
+    let (at, most) = carried(None);
+    assert!(most > 1_000_000, "{most}");
+    let (ahead_at, ahead) = carried(Some(16 << 10));
+    assert!(ahead_at <= at, "{ahead_at:?} {at:?}");
+    assert!(ahead <= 300_000, "{ahead}");
+}
