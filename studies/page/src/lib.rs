@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod costs;
 mod job;
 mod link;
 mod measure;

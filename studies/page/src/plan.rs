@@ -36,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 pub(crate) const NUMBERS: &[Number] = &[
     Number {
         name: "repeat",
-        help: "Loads per point [default: 10]",
+        help: "Loads per point; with --scale or --plan at most so many [default: 10]",
         default: Some(10),
         least: 1,
         most: u32::MAX as u64,
@@ -161,9 +161,10 @@ impl Plan {
     pub(crate) fn of_options(options: &Options<'_>) -> Result<Plan, Problem> {
         let file = options.get::<PathBuf>("plan");
         let text = file.as_ref().map(|file| options.text_of(file, "plan")).transpose()?;
-        let given = AXES.given(options) || Number::given(NUMBERS, options);
-        let swept = given || ["har", "rtt", "rate"].iter().any(|name| options.given(name));
-        if text.is_some() && swept {
+        let one_sweep = ["har", "rtt", "rate"].iter().any(|name| options.given(name));
+        let one_sweep = AXES.given(options) || one_sweep;
+        let is_planned = file.is_some() || options.given("scale");
+        if text.is_some() && one_sweep {
             let what = "a plan file and axes (--page, --link, --har, …) exclude each other";
             let problem = Problem::new(Fault::Caller, what);
             return Err(problem.with_remedy("put the axes into the plan"));
@@ -175,8 +176,10 @@ impl Plan {
             }
             _ => Plan::built_in(&scale)?,
         };
-        if swept {
+        if one_sweep || (Number::given(NUMBERS, options) && !is_planned) {
             plan = single(options)?;
+        } else {
+            plan.sweeps.iter_mut().for_each(|sweep| limit(sweep, options));
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
@@ -335,6 +338,14 @@ fn lanes_for(down: u64, processors: usize) -> usize {
 /// Every combination of a sweep's lists, each once.
 fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
     Ok(AXES.points(sweep, &Point::of_sweep(&sweep.name), &|_, _| None)?)
+}
+
+/// Gives a planned sweep the numbers that the user gave, but no more loads than it has.
+fn limit(sweep: &mut Sweep, options: &Options<'_>) {
+    let planned = sweep.repeat();
+    Number::overwrite(NUMBERS, sweep, options);
+    let loads = u64::from(sweep.repeat().min(planned));
+    sweep.numbers.insert("repeat".to_owned(), loads);
 }
 
 /// One sweep over what is given on the command line.

@@ -46,7 +46,7 @@ fn seconds(ms: f64) -> String {
 }
 
 /// Whether all rows of a group differ in the protocol alone.
-fn is_plain(group: &Group) -> bool {
+pub(crate) fn is_plain(group: &Group) -> bool {
     let mut protocols: Vec<_> = group.rows.iter().map(|row| row.protocol).collect();
     protocols.sort_unstable();
     protocols.windows(2).all(|pair| pair.first() != pair.get(1))
@@ -203,6 +203,9 @@ impl study::Findings for Findings {
         let mut sections = vec![loads];
         if let Some(table) = beside_table(&self.summary.beside()) {
             sections.push(Section::new("page-chromium", BESIDE).with(table));
+        }
+        if let Some(table) = crate::costs::table(self.groups()) {
+            sections.push(Section::new("page-costs", "What a load costs beside time").with(table));
         }
         let changes: Vec<Inline> = self.groups().flat_map(change).collect();
         if !changes.is_empty() {

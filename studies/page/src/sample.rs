@@ -54,6 +54,13 @@ pub mod value {
     pub const RECEIVE_LIMITED: &str = "receive_window_limited_ms";
     /// CPU time of the server.
     pub const SERVER_CPU: &str = "server_cpu_ms";
+    /// An estimate of the memory of the server's connections that are open at the load's end, without what the
+    /// kernel holds for them.
+    pub const SERVER_MEMORY: &str = "server_memory_bytes";
+    /// Bytes above TLS or QUIC to the server: requests, and what else the client's frames say.
+    pub const REQUEST_BYTES: &str = "request_bytes";
+    /// Bytes above TLS or QUIC to the client around bodies: heads and frames.
+    pub const AROUND_BODIES: &str = "around_bodies_bytes";
     /// Sums over objects of HAR's phases.
     pub const PHASES: [&str; 7] = [
         "sum_blocked_ms",
@@ -90,6 +97,9 @@ pub mod value {
             (BLOCKED, TIME),
             (RECEIVE_LIMITED, TIME),
             (SERVER_CPU, TIME),
+            (SERVER_MEMORY, BYTES),
+            (REQUEST_BYTES, BYTES),
+            (AROUND_BODIES, BYTES),
         ];
         kinds.extend(PHASES.map(|phase| (phase, TIME)));
         kinds
@@ -211,6 +221,9 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),
+        (value::SERVER_MEMORY, Some(seen.above_tls.memory.count() as f64)),
+        (value::REQUEST_BYTES, Some(seen.above_tls.read.count() as f64)),
+        (value::AROUND_BODIES, Some(seen.above_tls.around_bodies.count() as f64)),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))

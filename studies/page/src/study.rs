@@ -212,6 +212,21 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_is_measured_with_fewer_loads_and_never_with_more() {
+        let repeats = |line: &[&str]| -> Vec<u32> {
+            plan(line).unwrap().sweeps.iter().map(study::Sweep::repeat).collect()
+        };
+        let paper = Plan::built_in("paper").unwrap();
+        let whole: Vec<u32> = paper.sweeps.iter().map(study::Sweep::repeat).collect();
+        assert_eq!(repeats(&["--scale", "paper"]), whole);
+        let few: Vec<u32> = whole.iter().map(|repeat| *repeat.min(&4)).collect();
+        assert!(few.contains(&4) && few.contains(&3));
+        assert_eq!(repeats(&["--scale", "paper", "--repeat", "4"]), few);
+        assert_eq!(repeats(&["--scale", "paper", "--repeat", "4000"]), whole);
+        assert_eq!(repeats(&["--repeat", "4"]), [4]);
+    }
+
+    #[test]
     fn what_is_wrong_is_the_callers() {
         for (line, said) in [
             (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),

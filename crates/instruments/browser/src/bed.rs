@@ -12,7 +12,7 @@ use page::Page;
 use page::content::Origin;
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
-use web::{Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTcpPlan};
+use web::{Counters, Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTcpPlan};
 
 use crate::cross::{Neighbours, settled};
 use crate::drive::Browser;
@@ -122,6 +122,7 @@ pub struct Lane {
 #[derive(Debug)]
 struct Serving {
     log: Log,
+    counters: Counters,
     identity: Arc<Identity>,
     port: u16,
     /// Dropped, the server ends.
@@ -229,20 +230,20 @@ impl Lane {
         let identity = Arc::new(Identity::generate(key, 1, &certified)?);
         let plan = self.plan(setting, &identity, port);
         let (end, ended) = oneshot::channel::<()>();
-        let (started, log) = std::sync::mpsc::sync_channel(1);
+        let (started, start) = std::sync::mpsc::sync_channel(1);
         let task = self.server.spawn(move || async move {
             match Server::start(plan) {
                 Err(failure) => drop(started.send(Err(failure))),
                 Ok(server) => {
-                    let _ = started.send(Ok(server.log()));
+                    let _ = started.send(Ok((server.log(), server.counters())));
                     let _ = ended.await;
                     drop(server);
                 }
             }
         });
         let stopped = || lab::Error::NodeStopped { node: self.server.name().to_owned() };
-        let log = log.recv().map_err(|_| stopped())??;
-        self.serving = Some(Serving { log, identity, port, end, task });
+        let (log, counters) = start.recv().map_err(|_| stopped())??;
+        self.serving = Some(Serving { log, counters, identity, port, end, task });
         if let (Some(program), Some(wanted)) = (&setting.chromium, wanted) {
             let setting = self.chromium_setting(setting)?;
             self.chromium = Some((Chromium::start(&self.client, program, &setting)?, wanted));
@@ -321,7 +322,8 @@ impl Lane {
         let serving = self.serving.as_ref().ok_or_else(stopped)?;
         let (link, server) = (self.link.clone(), self.server.clone());
         let neighbours = self.neighbours.clone().filter(|_| self.cross == CrossTraffic::Bulk);
-        let sides = Sides { link, server, log: serving.log.clone(), neighbours };
+        let (log, counters) = (serving.log.clone(), serving.counters.clone());
+        let sides = Sides { link, server, log, counters, neighbours };
         if let Some((chromium, wanted)) = &self.chromium {
             if visits.contains(&Before::Close) {
                 return Err(Error::NotByChromium("close its connections and keep the rest"));

@@ -24,4 +24,4 @@ pub use drive::Browser;
 pub use error::Error;
 pub use setting::{Carrier, CrossTraffic, Setting, Tcp, Windows};
 pub use site::PageSite;
-pub use watch::Seen;
+pub use watch::{AboveTls, Seen};

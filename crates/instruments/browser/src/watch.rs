@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use lab::{Link, Node};
 use page::Loaded;
 use units::{Bytes, Delay, Time};
-use web::{ConnectionRecord, Log, StreamRecord};
+use web::{ConnectionRecord, Counters, Log, Snapshot, StreamRecord};
 
 use crate::Error;
 use crate::cross::{Crossed, Neighbours};
@@ -34,6 +34,8 @@ pub struct Seen {
     /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
     /// thread.
     pub server_cpu: Duration,
+    /// What the server's protocols read and wrote above TLS, and the memory that its connections held at the end.
+    pub above_tls: AboveTls,
     /// Frame bytes that the link delivered to the server, without those of cross traffic.
     pub up: Bytes,
     /// Frame bytes that the link delivered to the client, without those of cross traffic.
@@ -47,6 +49,30 @@ impl Seen {
     #[must_use]
     pub fn load_time(&self) -> Delay {
         self.loaded.load_time().max(self.load_event.unwrap_or_default())
+    }
+}
+
+/// A load above TLS or QUIC, as the server counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AboveTls {
+    /// Bytes read: requests, and what else the client's frames say.
+    pub read: Bytes,
+    /// Bytes written around response bodies: heads and frames.
+    pub around_bodies: Bytes,
+    /// An estimate of the memory of connections open at the load's end ([`Snapshot::memory`]).
+    pub memory: Bytes,
+}
+
+impl AboveTls {
+    fn between(before: &Snapshot, after: &Snapshot) -> AboveTls {
+        let around = |counted: &Snapshot| {
+            counted.bytes_written - counted.body_bytes_sent.min(counted.bytes_written)
+        };
+        AboveTls {
+            read: Bytes(after.bytes_read.saturating_sub(before.bytes_read)),
+            around_bodies: Bytes(around(after).saturating_sub(around(before))),
+            memory: Bytes(after.memory),
+        }
     }
 }
 
@@ -80,6 +106,7 @@ pub(crate) struct Sides {
     pub(crate) link: Link,
     pub(crate) server: Node,
     pub(crate) log: Log,
+    pub(crate) counters: Counters,
     pub(crate) neighbours: Option<Neighbours>,
 }
 
@@ -106,9 +133,11 @@ impl Sides {
     async fn load(&self, load: impl Future<Output = Result<Told, Error>>) -> Result<Seen, Error> {
         drop(self.log.take_streams());
         let (cpu, before) = (self.server.cpu_time(), self.carried());
+        let counted = self.counters.snapshot();
         let begin = conn::now();
         let Told { loaded, load_event, fetched } = load.await?;
         let (ended, after) = (SystemTime::now(), self.carried());
+        let above_tls = AboveTls::between(&counted, &self.counters.snapshot());
         let meanwhile = |of: fn(&Carried) -> Bytes| {
             Bytes(of(&after).count().saturating_sub(of(&before).count()))
         };
@@ -129,6 +158,7 @@ impl Sides {
             streams: self.log.take_streams(),
             connections: self.log.take_connections(),
             server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
+            above_tls,
             up: own(meanwhile(|carried| carried.link.0), other.up),
             down: own(meanwhile(|carried| carried.link.1), other.down),
             cross,
