@@ -87,15 +87,15 @@ impl Opener {
 
     fn stream(&self, (send, receive): (quinn::SendStream, quinn::RecvStream)) -> Stream {
         Stream {
-            send: Send::new(send, self.streams.clone()),
-            receive: Receive(receive, self.streams.counters.clone()),
+            send: SendHalf::new(send, self.streams.clone()),
+            receive: ReceiveHalf(receive, self.streams.counters.clone()),
         }
     }
 }
 
 impl quic::OpenStreams<Bytes> for Opener {
     type BidiStream = Stream;
-    type SendStream = Send;
+    type SendStream = SendHalf;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, StreamError>> {
         let quic = &self.quic;
@@ -107,14 +107,14 @@ impl quic::OpenStreams<Bytes> for Opener {
         Poll::Ready(Ok(self.stream(opened)))
     }
 
-    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<Send, StreamError>> {
+    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendHalf, StreamError>> {
         let quic = &self.quic;
         let open = || {
             let quic = quic.clone();
             async move { quic.open_uni().await }
         };
         let opened = ready!(poll_next(&mut self.sending, open, cx)).map_err(lost)?;
-        Poll::Ready(Ok(Send::new(opened, self.streams.clone())))
+        Poll::Ready(Ok(SendHalf::new(opened, self.streams.clone())))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
@@ -139,13 +139,13 @@ impl Connection {
 
 impl quic::OpenStreams<Bytes> for Connection {
     type BidiStream = Stream;
-    type SendStream = Send;
+    type SendStream = SendHalf;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, StreamError>> {
         self.opener.poll_open_bidi(cx)
     }
 
-    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<Send, StreamError>> {
+    fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendHalf, StreamError>> {
         self.opener.poll_open_send(cx)
     }
 
@@ -155,10 +155,13 @@ impl quic::OpenStreams<Bytes> for Connection {
 }
 
 impl quic::Connection<Bytes> for Connection {
-    type RecvStream = Receive;
+    type RecvStream = ReceiveHalf;
     type OpenStreams = Opener;
 
-    fn poll_accept_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Receive, ConnectionError>> {
+    fn poll_accept_recv(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ReceiveHalf, ConnectionError>> {
         let quic = &self.opener.quic;
         let accept = || {
             let quic = quic.clone();
@@ -166,7 +169,7 @@ impl quic::Connection<Bytes> for Connection {
         };
         let accepted = ready!(poll_next(&mut self.receiving, accept, cx));
         let counters = &self.opener.streams.counters;
-        Poll::Ready(accepted.map(|stream| Receive(stream, counters.clone())).map_err(ended))
+        Poll::Ready(accepted.map(|stream| ReceiveHalf(stream, counters.clone())).map_err(ended))
     }
 
     fn poll_accept_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, ConnectionError>> {
@@ -186,8 +189,8 @@ impl quic::Connection<Bytes> for Connection {
 
 /// A request and its response.
 pub(super) struct Stream {
-    send: Send,
-    receive: Receive,
+    send: SendHalf,
+    receive: ReceiveHalf,
 }
 
 impl quic::RecvStream for Stream {
@@ -229,16 +232,16 @@ impl quic::SendStream<Bytes> for Stream {
 }
 
 /// The sending half.
-pub(super) struct Send {
+pub(super) struct SendHalf {
     stream: quinn::SendStream,
     streams: Streams,
     writing: Option<WriteBuf<Bytes>>,
     is_finished: bool,
 }
 
-impl Send {
+impl SendHalf {
     fn new(stream: quinn::SendStream, streams: Streams) -> Self {
-        Send { stream, streams, writing: None, is_finished: false }
+        SendHalf { stream, streams, writing: None, is_finished: false }
     }
 
     fn number(&self) -> u64 {
@@ -246,7 +249,7 @@ impl Send {
     }
 }
 
-impl Drop for Send {
+impl Drop for SendHalf {
     fn drop(&mut self) {
         self.streams.take_urgency(self.number());
         if !self.is_finished {
@@ -256,7 +259,7 @@ impl Drop for Send {
     }
 }
 
-impl quic::SendStream<Bytes> for Send {
+impl quic::SendStream<Bytes> for SendHalf {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamError>> {
         if let Some(urgency) = self.streams.take_urgency(self.number()) {
             // One that is closed needs none.
@@ -304,9 +307,9 @@ impl quic::SendStream<Bytes> for Send {
 }
 
 /// The receiving half.
-pub(super) struct Receive(quinn::RecvStream, Counters);
+pub(super) struct ReceiveHalf(quinn::RecvStream, Counters);
 
-impl quic::RecvStream for Receive {
+impl quic::RecvStream for ReceiveHalf {
     type Buf = Bytes;
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
