@@ -1,10 +1,10 @@
 //! `wiretax observe query`: SQL over records, and what a program built without its engine says.
 
-use crate::support::{data, run, talk};
-
 #[cfg(not(feature = "query"))]
 #[test]
 fn without_the_sql_engine_it_says_how_to_have_it() {
+    use crate::support::{data, run, talk};
+
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["observe", "query", "records", "names"]);
     assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
