@@ -12,7 +12,7 @@ fn without_the_sql_engine_it_says_how_to_have_it() {
     assert!(data(&output).is_empty());
 }
 
-/// In CI: `cargo test -p cli --features query --test it query::`.
+/// CI builds and runs these (`.ci/run`), for DataFusion takes minutes.
 #[cfg(feature = "query")]
 mod with_the_sql_engine {
     use std::path::Path;
