@@ -2,11 +2,13 @@
 //! the server. Bytes above TLS are where compression of headers shows.
 
 use report::{Cell, Column, Table};
-use web::Protocol;
 
 use crate::present::is_plain;
 use crate::sample::value;
 use crate::summary::{Group, Row};
+
+/// What the table is called.
+pub(crate) const TITLE: &str = "What a load costs beside time";
 
 /// The table; none of results that have no such counts.
 pub(crate) fn table<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Table> {
@@ -23,7 +25,7 @@ pub(crate) fn table<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Table
         Column::new("server CPU").unit("ms"),
         Column::new("server memory").unit("kB"),
     ];
-    let mut table = Table::new("What a load costs beside time", columns);
+    let mut table = Table::new(TITLE, columns);
     for group in groups {
         let counted = |row: &&Row| row.median(value::REQUEST_BYTES).is_some();
         for row in group.rows.iter().filter(counted) {
@@ -39,8 +41,7 @@ fn cells(group: &Group, row: &Row) -> Vec<Cell> {
         value.map_or_else(|| Cell::text(""), |value| Cell::number(value, decimals))
     };
     let kilo = |name, decimals| number(row.median(name).map(|bytes| bytes / 1e3), decimals);
-    let plain_http1 = group.rows.iter().find(|row| row.protocol == Protocol::Http1);
-    let ratio = plain_http1.and_then(a_request).zip(a_request(row));
+    let ratio = group.reference(row).and_then(a_request).zip(a_request(row));
     vec![
         Cell::text(group.title()),
         Cell::text(row.label(is_plain(group))),

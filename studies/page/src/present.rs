@@ -205,7 +205,7 @@ impl study::Findings for Findings {
             sections.push(Section::new("page-chromium", BESIDE).with(table));
         }
         if let Some(table) = crate::costs::table(self.groups()) {
-            sections.push(Section::new("page-costs", "What a load costs beside time").with(table));
+            sections.push(Section::new("page-costs", crate::costs::TITLE).with(table));
         }
         let changes: Vec<Inline> = self.groups().flat_map(change).collect();
         if !changes.is_empty() {

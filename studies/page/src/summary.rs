@@ -243,7 +243,7 @@ impl Group {
 
     /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers,
     /// initial window and congestion control.
-    fn reference(&self, row: &Row) -> Option<&Row> {
+    pub(crate) fn reference(&self, row: &Row) -> Option<&Row> {
         self.rows.iter().find(|other| {
             let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
             let same_tcp = other.tcp_window == row.tcp_window || row.protocol == Protocol::Http3;

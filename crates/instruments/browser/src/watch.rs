@@ -65,9 +65,8 @@ pub struct AboveTls {
 
 impl AboveTls {
     fn between(before: &Snapshot, after: &Snapshot) -> AboveTls {
-        let around = |counted: &Snapshot| {
-            counted.bytes_written - counted.body_bytes_sent.min(counted.bytes_written)
-        };
+        let around =
+            |counted: &Snapshot| counted.bytes_written.saturating_sub(counted.body_bytes_sent);
         AboveTls {
             read: Bytes(after.bytes_read.saturating_sub(before.bytes_read)),
             around_bodies: Bytes(around(after).saturating_sub(around(before))),

@@ -348,7 +348,7 @@ impl Client<'_> {
             let mut left = CONCURRENT;
             self.run(poll, &mut |_| left.checked_sub(1).map(|less| left = less).is_some())?;
             round += 1;
-            // A thread has tickets for as many legs at once as it has had.
+            // A thread has tickets for as many legs at once as there can be.
             let settled = full_legs() == before;
             if round >= MOST_PRIMING || (round >= PRIMING && settled) {
                 return Ok(());

@@ -61,13 +61,15 @@ type Pending<T> = Option<Pin<Box<dyn Future<Output = Result<T, quinn::Connection
 /// The result of the future under way, or of one begun now.
 fn poll_next<T, F>(
     pending: &mut Pending<T>,
-    begin: impl FnOnce() -> F,
+    quic: &quinn::Connection,
+    begin: impl FnOnce(quinn::Connection) -> F,
     cx: &mut Context<'_>,
 ) -> Poll<Result<T, quinn::ConnectionError>>
 where
     F: Future<Output = Result<T, quinn::ConnectionError>> + 'static,
 {
-    let result = ready!(pending.get_or_insert_with(|| Box::pin(begin())).as_mut().poll(cx));
+    let future = pending.get_or_insert_with(|| Box::pin(begin(quic.clone())));
+    let result = ready!(future.as_mut().poll(cx));
     *pending = None;
     Poll::Ready(result)
 }
@@ -98,22 +100,15 @@ impl quic::OpenStreams<Bytes> for Opener {
     type SendStream = SendHalf;
 
     fn poll_open_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, StreamError>> {
-        let quic = &self.quic;
-        let open = || {
-            let quic = quic.clone();
-            async move { quic.open_bi().await }
-        };
-        let opened = ready!(poll_next(&mut self.bidirectional, open, cx)).map_err(lost)?;
+        let open = |quic: quinn::Connection| async move { quic.open_bi().await };
+        let opened =
+            ready!(poll_next(&mut self.bidirectional, &self.quic, open, cx)).map_err(lost)?;
         Poll::Ready(Ok(self.stream(opened)))
     }
 
     fn poll_open_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendHalf, StreamError>> {
-        let quic = &self.quic;
-        let open = || {
-            let quic = quic.clone();
-            async move { quic.open_uni().await }
-        };
-        let opened = ready!(poll_next(&mut self.sending, open, cx)).map_err(lost)?;
+        let open = |quic: quinn::Connection| async move { quic.open_uni().await };
+        let opened = ready!(poll_next(&mut self.sending, &self.quic, open, cx)).map_err(lost)?;
         Poll::Ready(Ok(SendHalf::new(opened, self.streams.clone())))
     }
 
@@ -162,23 +157,16 @@ impl quic::Connection<Bytes> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<ReceiveHalf, ConnectionError>> {
-        let quic = &self.opener.quic;
-        let accept = || {
-            let quic = quic.clone();
-            async move { quic.accept_uni().await }
-        };
-        let accepted = ready!(poll_next(&mut self.receiving, accept, cx));
+        let accept = |quic: quinn::Connection| async move { quic.accept_uni().await };
+        let accepted = ready!(poll_next(&mut self.receiving, &self.opener.quic, accept, cx));
         let counters = &self.opener.streams.counters;
         Poll::Ready(accepted.map(|stream| ReceiveHalf(stream, counters.clone())).map_err(ended))
     }
 
     fn poll_accept_bidi(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stream, ConnectionError>> {
-        let quic = &self.opener.quic;
-        let accept = || {
-            let quic = quic.clone();
-            async move { quic.accept_bi().await }
-        };
-        let accepted = ready!(poll_next(&mut self.requests, accept, cx)).map_err(ended)?;
+        let accept = |quic: quinn::Connection| async move { quic.accept_bi().await };
+        let accepted =
+            ready!(poll_next(&mut self.requests, &self.opener.quic, accept, cx)).map_err(ended)?;
         Poll::Ready(Ok(self.opener.stream(accepted)))
     }
 
