@@ -48,6 +48,10 @@ impl EtherType {
     pub const MPLS: EtherType = EtherType(0x8847);
     /// MPLS with a label that the sender's side assigned (RFC 5332 §3).
     pub const MPLS_UPSTREAM: EtherType = EtherType(0x8848);
+    /// A frame with a MAC security tag (IEEE 802.1AE §9.4).
+    pub const MACSEC: EtherType = EtherType(0x88e5);
+    /// EAP over LANs, and with it MACsec's key agreement (IEEE 802.1X §11.1.4).
+    pub const EAPOL: EtherType = EtherType(0x888e);
     /// A PPPoE session (RFC 2516 §4).
     pub const PPPOE_SESSION: EtherType = EtherType(0x8864);
     /// An Ethernet frame inside GRE (RFC 1701).

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
-    arp, capwap, cooked, dtls, ethernet, geneve, gre, gtpu, icmpv4, icmpv6, ipv4, ipv6, mpls, ppp,
-    pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan,
+    arp, capwap, cooked, dtls, esp, ethernet, geneve, gre, gtpu, icmpv4, icmpv6, ipv4, ipv6, l2tp,
+    macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -30,8 +30,51 @@ pub fn mpls(bytes: &[u8]) {
     if let Ok(entry) = mpls::Entry::new_checked(bytes) {
         black_box((mpls::Repr::parse(&entry), entry.payload()));
     }
+    black_box(mpls::ControlWord::parse(bytes).is_ok());
     black_box(mpls::strip(bytes));
     black_box(mpls::strip(&[&[0, 1, 1, 64][..], bytes].concat()).is_some());
+}
+
+/// Any bytes as a MAC security tag.
+pub fn macsec(bytes: &[u8]) {
+    if let Ok(tag) = macsec::Tag::new_checked(bytes) {
+        black_box((macsec::Repr::parse(&tag), tag.header_len(), tag.rest()));
+        black_box((tag.secure_data(16).is_ok(), tag.secure_data(usize::MAX).is_ok()));
+    }
+}
+
+/// Any bytes as an EAPOL packet, and as a packet of MACsec's key agreement.
+pub fn mka(bytes: &[u8]) {
+    if let Ok(packet) = mka::Eapol::new_checked(bytes) {
+        black_box((packet.version(), packet.kind(), packet.body()));
+    }
+    for icv_len in [16, 0] {
+        let Ok(packet) = mka::Packet::new_checked(bytes, icv_len) else { continue };
+        black_box((packet.basic(), packet.icv()));
+        for set in packet.sets() {
+            black_box(set.is_ok_and(|set| mka::Known::parse(&set).is_ok()));
+        }
+    }
+}
+
+/// Any bytes as an ESP packet, as what a datagram of its port holds, and as a decrypted payload.
+pub fn esp(bytes: &[u8]) {
+    if let Ok(packet) = esp::Packet::new_checked(bytes) {
+        black_box((esp::Repr::parse(&packet), packet.rest()));
+    }
+    black_box((esp::Datagram::new_checked(bytes).is_ok(), esp::strip_trailer(bytes).is_ok()));
+}
+
+/// Any bytes as an L2TP message.
+pub fn l2tp(bytes: &[u8]) {
+    if let Ok(message) = l2tp::Message::new_checked(bytes) {
+        black_box((l2tp::Repr::parse(&message), message.is_control(), message.payload()));
+    }
+}
+
+/// Any bytes as a message of WireGuard.
+pub fn wireguard(bytes: &[u8]) {
+    black_box(wireguard::Message::new_checked(bytes).is_ok());
 }
 
 /// Any bytes as a PPPoE session packet.

@@ -9,6 +9,8 @@
 //! | [`ethernet`] | Ethernet II and LLC frames | IEEE 802.3 §3 |
 //! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
 //! | [`mpls`] | MPLS label stacks, and what they carry | RFC 3032, 4385 |
+//! | [`macsec`] | MAC security tags | IEEE 802.1AE §9 |
+//! | [`mka`] | EAPOL, and MACsec's key agreement in it | IEEE 802.1X §11 |
 //! | [`ppp`] | PPP | RFC 1661, 1662 |
 //! | [`pppoe`] | PPPoE sessions | RFC 2516 |
 //! | [`gre`] | GRE | RFC 2784, 2890 |
@@ -23,6 +25,9 @@
 //! | [`icmpv4`], [`icmpv6`], [`icmp`] | packets too big for a link, neighbour discovery | RFC 792, 1191, 4443, 4861 |
 //! | [`tcp`] | TCP and its options | RFC 9293, 7323, 2018, 7413 |
 //! | [`udp`] | UDP | RFC 768 |
+//! | [`esp`] | ESP, and in UDP | RFC 4303, 3948 |
+//! | [`l2tp`] | L2TP version 2 | RFC 2661 |
+//! | [`wireguard`] | WireGuard's messages | the WireGuard paper §5.4 |
 //! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
 //! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
@@ -39,6 +44,7 @@ pub mod checksum;
 pub mod cooked;
 pub mod dtls;
 mod error;
+pub mod esp;
 pub mod ethernet;
 pub mod fuzz;
 pub mod geneve;
@@ -49,6 +55,9 @@ pub mod icmpv4;
 pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
+pub mod l2tp;
+pub mod macsec;
+pub mod mka;
 pub mod mpls;
 pub mod ppp;
 pub mod pppoe;
@@ -60,6 +69,7 @@ pub mod tls;
 pub mod udp;
 pub mod vlan;
 pub mod vxlan;
+pub mod wireguard;
 
 pub use error::Error;
 pub use reader::Reader;

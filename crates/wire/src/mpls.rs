@@ -3,7 +3,7 @@
 
 use crate::error::room;
 use crate::ethernet::{EtherType, Frame};
-use crate::{Error, Reader, ipv4, ipv6};
+use crate::{Error, Reader, ipv4, ipv6, macsec};
 
 const FORMAT: &str = "MPLS";
 
@@ -107,6 +107,67 @@ impl Repr {
     }
 }
 
+/// The control word of a pseudowire (RFC 4385 §3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ControlWord {
+    /// Four bits whose use is the payload's (Ethernet has none, RFC 4448 §4.6).
+    pub flags: u8,
+    /// The frame's length where it is below 64 with the word, so that padding can be taken off; or 0.
+    pub length: u8,
+    /// The frame's number, or 0 where frames are not numbered.
+    pub sequence: u16,
+}
+
+impl ControlWord {
+    /// The word that `bytes` begin with, and what follows it. Fragments are not read.
+    ///
+    /// # Errors
+    /// Cut short; or its first four bits are not 0, so that it is no control word.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Error> {
+        let mut reader = Reader::new(CONTROL_WORD, bytes);
+        let (head, sequence) = (reader.u16()?, reader.u16()?);
+        if head >> 12 != 0 {
+            return Err(Error::malformed(CONTROL_WORD, "its first four bits are not 0"));
+        }
+        if head & 0x00c0 != 0 {
+            return Err(Error::malformed(CONTROL_WORD, "it begins a fragment"));
+        }
+        let word = ControlWord {
+            flags: (head >> 8) as u8 & 0x0f,
+            length: head as u8 & LONGEST_SAID,
+            sequence,
+        };
+        Ok((word, reader.rest()))
+    }
+
+    /// Bytes that [`ControlWord::emit`] writes.
+    #[must_use]
+    pub const fn buffer_len(&self) -> usize {
+        HEADER_LEN
+    }
+
+    /// Writes the word to the front of `buffer`.
+    ///
+    /// # Errors
+    /// A field does not fit, or the buffer is too short.
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<(), Error> {
+        if self.flags > 0x0f {
+            return Err(Error::DoesNotFit { format: CONTROL_WORD, field: "flags" });
+        }
+        if self.length > LONGEST_SAID {
+            return Err(Error::DoesNotFit { format: CONTROL_WORD, field: "length" });
+        }
+        let [a, b] = self.sequence.to_be_bytes();
+        room(CONTROL_WORD, buffer, HEADER_LEN)?.copy_from_slice(&[self.flags, self.length, a, b]);
+        Ok(())
+    }
+}
+
+const CONTROL_WORD: &str = "pseudowire control word";
+
+/// The largest length that a control word says.
+const LONGEST_SAID: u8 = 0x3f;
+
 /// What follows a label stack, which does not say so itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload<'a> {
@@ -166,6 +227,9 @@ fn is_ethernet(bytes: &[u8]) -> bool {
         EtherType::IPV4 => version == Some(4),
         EtherType::IPV6 => version == Some(6),
         EtherType::PPPOE_SESSION => version == Some(1),
+        EtherType::MACSEC => macsec::Tag::new_checked(frame.payload()).is_ok(),
+        // EAPOL's own version (IEEE 802.1X §11.3.1).
+        EtherType::EAPOL => matches!(frame.payload().first(), Some(1..=3)),
         EtherType::ARP | EtherType::MPLS | EtherType::MPLS_UPSTREAM => true,
         other => other.is_vlan(),
     }
@@ -190,6 +254,32 @@ mod tests {
             let mut buffer = vec![0; repr.buffer_len()];
             repr.emit(&mut buffer).unwrap();
             prop_assert_eq!(Repr::parse(&Entry::new_checked(&buffer).unwrap()), repr);
+        }
+    }
+
+    #[test]
+    fn a_control_word_is_parsed_back_and_an_ip_packet_is_none() {
+        for word in [
+            ControlWord::default(),
+            ControlWord { flags: 0x0f, length: 63, sequence: 0xffff },
+            ControlWord { flags: 1, length: 8, sequence: 2 },
+        ] {
+            let mut bytes = [0; 5];
+            word.emit(&mut bytes).unwrap();
+            assert_eq!(ControlWord::parse(&bytes), Ok((word, &[0][..])));
+        }
+        assert!(ControlWord { length: 64, ..ControlWord::default() }.emit(&mut [0; 4]).is_err());
+        assert!(ControlWord::parse(&[0x45, 0, 0, 20]).is_err());
+    }
+
+    #[test]
+    fn macsec_inside_a_pseudowire_is_an_ethernet_frame() {
+        let mut frame = vec![0x01, 0x80, 0xc2, 0, 0, 0, 7, 8, 9, 10, 11, 12, 0x88, 0xe5];
+        frame.extend([0x2c, 0, 0, 0, 0, 1, 7, 8, 9, 10, 11, 12, 0, 1]);
+        frame.extend([0xaa; 64]);
+        for word in [&[][..], &[0; 4]] {
+            let bytes = [&BOTTOM[..], word, &frame].concat();
+            assert_eq!(strip(&bytes), Some(Payload::Ethernet(&frame)));
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) fn table<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Table
         Column::new("around bodies").unit("kB"),
         Column::new("frames up").unit("kB"),
         Column::new("frames down").unit("kB"),
+        Column::new("sent again"),
         Column::new("server CPU").unit("ms"),
         Column::new("server memory").unit("kB"),
     ];
@@ -52,6 +53,7 @@ fn cells(group: &Group, row: &Row) -> Vec<Cell> {
         kilo(value::AROUND_BODIES, 1),
         kilo(value::UP, 1),
         kilo(value::DOWN, 1),
+        number(row.median(value::SENT_AGAIN), 0),
         number(row.median(value::SERVER_CPU), 0),
         kilo(value::SERVER_MEMORY, 0),
     ]

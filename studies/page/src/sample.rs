@@ -52,6 +52,9 @@ pub mod value {
     /// Time in which TCP's receive window kept the server from sending: the most of any connection that
     /// was opened in the load, until its end. The kernel counts it in jiffies.
     pub const RECEIVE_LIMITED: &str = "receive_window_limited_ms";
+    /// Packets that the server sent again: segments of TCP, packets that QUIC took for lost; of all connections
+    /// that were opened in the load, until their end.
+    pub const SENT_AGAIN: &str = "sent_again_packets";
     /// CPU time of the server.
     pub const SERVER_CPU: &str = "server_cpu_ms";
     /// An estimate of the memory of the server's connections that are open at the load's end, without what the
@@ -96,6 +99,7 @@ pub mod value {
             (STALLED, TIME),
             (BLOCKED, TIME),
             (RECEIVE_LIMITED, TIME),
+            (SENT_AGAIN, COUNT),
             (SERVER_CPU, TIME),
             (SERVER_MEMORY, BYTES),
             (REQUEST_BYTES, BYTES),
@@ -202,6 +206,12 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
     let blocked: Duration = seen.streams.iter().map(|stream| stream.transport_blocked).sum();
     let limits = seen.connections.iter().filter_map(|one| Some(one.tcp?.receive_window_limited));
     let limited = limits.max();
+    let sent_again = seen.connections.iter().filter_map(|one| match (&one.tcp, &one.quic) {
+        (Some(tcp), _) => Some(f64::from(tcp.retransmits)),
+        (None, Some(quic)) => Some(quic.packets_lost as f64),
+        (None, None) => None,
+    });
+    let sent_again = sent_again.reduce(|sum, one| sum + one);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -220,6 +230,7 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
         (value::STALLED, Some(millis(stalled(seen)))),
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),
+        (value::SENT_AGAIN, sent_again),
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),
         (value::SERVER_MEMORY, Some(seen.above_tls.memory.count() as f64)),
         (value::REQUEST_BYTES, Some(seen.above_tls.read.count() as f64)),

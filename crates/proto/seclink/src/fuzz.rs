@@ -1,0 +1,91 @@
+//! Entry points for fuzzing. What a peer without the keys sends is never delivered: a panic says that it was.
+
+use crate::macsec::{
+    Association, Confidentiality, Dropped, Extended, Receive, ReceiveAssociation, Suite, Validation,
+};
+use crate::{Secret, Slot, esp, macsec, wireguard};
+use wire::macsec::Sci;
+
+/// Bytes that a frame may be long here.
+const MOST: usize = 2048;
+
+/// The channel that the receivers know.
+const SCI: Sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
+
+fn suite(choice: u8) -> Suite {
+    let all = Suite::ALL;
+    all.get(usize::from(choice) % all.len()).copied().unwrap_or_default()
+}
+
+fn association(suite: Suite) -> Association {
+    Association {
+        number: 0,
+        suite,
+        key: Secret::new(vec![0x5a; suite.key_len()]),
+        extended: suite.is_extended().then_some(Extended { ssci: 1, salt: [7; 12] }),
+        confidentiality: Confidentiality::All,
+    }
+}
+
+/// Any bytes as frames with MAC security tags.
+///
+/// # Panics
+/// A strict receiver delivers a frame that nobody sealed.
+pub fn macsec(bytes: &[u8]) {
+    let Some((choice, frame)) = bytes.split_first() else { return };
+    let mut buffer = frame.get(..MOST.min(frame.len())).unwrap_or_default().to_vec();
+    let range = 0..buffer.len();
+    let Ok(key) = ReceiveAssociation::new(association(suite(*choice)), SCI) else { return };
+    let mut receive = Receive::new(Validation::Strict, (choice & 0x80 != 0).then_some(64));
+    receive.install(SCI, key);
+    let Some(mut slot) = Slot::new(&mut buffer, range) else { return };
+    let opened = receive.open(&mut slot);
+    assert!(matches!(opened, macsec::Opened::Dropped(_)), "{opened:?}");
+    let counted = receive.counters();
+    let channel = receive.channel_counters(SCI).copied().unwrap_or_default();
+    let sum = counted.no_tag
+        + counted.bad_tag
+        + counted.no_association_error
+        + channel.late
+        + channel.not_valid;
+    let is_uncounted = opened == macsec::Opened::Dropped(Dropped::KeyAgreement);
+    assert_eq!(sum, u64::from(!is_uncounted), "{opened:?}");
+}
+
+/// Any bytes as ESP packets.
+///
+/// # Panics
+/// One that nobody sealed is delivered.
+pub fn esp(bytes: &[u8]) {
+    let Some((choice, packet)) = bytes.split_first() else { return };
+    let all = esp::Suite::ALL;
+    let suite = all.get(usize::from(*choice) % all.len()).copied().unwrap_or_default();
+    let key = Secret::new(vec![0x5a; suite.key_material()]);
+    let parameters = esp::Parameters { spi: 1, suite, key, extended: choice & 0x80 != 0 };
+    let Ok(mut inbound) = esp::Inbound::new(parameters, Some(64)) else { return };
+    let mut buffer =
+        [&[0, 0, 0, 1][..], packet.get(..MOST.min(packet.len())).unwrap_or_default()].concat();
+    for start in [0, 4] {
+        let range = start..buffer.len();
+        let Some(mut slot) = Slot::new(&mut buffer, range) else { return };
+        let opened = inbound.open(&mut slot);
+        assert!(matches!(opened, esp::Opened::Dropped(_)), "{opened:?}");
+    }
+}
+
+/// Any bytes as WireGuard's transport data.
+///
+/// # Panics
+/// A message that nobody sealed is delivered.
+pub fn wireguard(bytes: &[u8]) {
+    let key = Secret::new(vec![0x5a; 32]);
+    let Ok(mut receiver) = wireguard::Receiver::new(1, key) else { return };
+    let bytes = bytes.get(..MOST.min(bytes.len())).unwrap_or_default();
+    for head in [&[][..], &[4, 0, 0, 0, 1, 0, 0, 0]] {
+        let mut buffer = [head, bytes].concat();
+        let range = 0..buffer.len();
+        let Some(mut slot) = Slot::new(&mut buffer, range) else { return };
+        let opened = receiver.open(&mut slot);
+        assert!(matches!(opened, wireguard::Opened::Dropped(_)), "{opened:?}");
+    }
+}
