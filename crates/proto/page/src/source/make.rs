@@ -71,9 +71,11 @@ fn kinds(count: usize, random: &mut Pcg64Mcg) -> Vec<Kind> {
     }
     let mut kinds = vec![Kind::Document];
     for first in [Kind::Style, Kind::Image, Kind::Script] {
-        // What rounding left out takes an image's place.
+        // What rounding left out takes an image's place. An image takes any: a style sheet tells of no script.
         let at = rest.iter().position(|kind| *kind == first);
         let at = at.or_else(|| rest.iter().position(|kind| *kind == Kind::Image));
+        let any = (first == Kind::Image && !rest.is_empty()).then_some(0);
+        let at = at.or(any);
         if let Some(at) = at {
             rest.swap_remove(at);
             kinds.push(first);

@@ -249,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn a_style_sheet_tells_of_what_browsers_find_in_one() {
+        for named in named() {
+            let page = page(&named.name, 1).unwrap();
+            for object in page.objects() {
+                let by = object.found.and_then(|found| page.object(found.by));
+                let by_style = by.is_some_and(|by| by.kind == Kind::Style);
+                let can_be = matches!(object.kind, Kind::Image | Kind::Font | Kind::Style);
+                assert!(can_be || !by_style, "{}: {:?}", named.name, object.path);
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_name_lists_those_that_there_are() {
         let error = page("google", 1).unwrap_err();
         assert_eq!(error.to_string(), "no page is called `google`");
