@@ -23,6 +23,11 @@ pub(super) struct Link {
     pub(super) server_name: RefCell<Option<String>>,
     pub(super) requests: Cell<u64>,
     pub(super) stalled: Cell<Duration>,
+    /// Responses whose window is shut just now.
+    stalls: Cell<usize>,
+    stall_began: Notify,
+    /// When the transport was last seen with bytes that it had not sent, while a response's window was shut.
+    unsent_at: Cell<Option<Time>>,
     /// Requests under way.
     active: Cell<usize>,
     /// Of them, those whose answer waits on purpose.
@@ -43,6 +48,9 @@ impl Link {
             server_name: RefCell::default(),
             requests: Cell::new(0),
             stalled: Cell::new(Duration::ZERO),
+            stalls: Cell::new(0),
+            stall_began: Notify::new(),
+            unsent_at: Cell::new(None),
             active: Cell::new(0),
             thinking: Cell::new(0),
             moved: Cell::new(false),
@@ -55,6 +63,20 @@ impl Link {
     /// Something moved for a request.
     pub(super) fn touch(&self) {
         self.moved.set(true);
+    }
+
+    /// Notes, for as long as responses' windows are shut, whether the transport has bytes yet that it has not sent:
+    /// then it is not the window that keeps the link idle. Never resolves.
+    pub(super) async fn watch_unsent(&self, has_unsent: impl Fn() -> bool) {
+        loop {
+            while self.stalls.get() == 0 {
+                self.stall_began.notified().await;
+            }
+            if has_unsent() {
+                self.unsent_at.set(Some(now()));
+            }
+            tokio::time::sleep(UNSENT_STEP).await;
+        }
     }
 
     /// Resolves when the connection is to end in good order: the server stops, or it was idle.
@@ -117,6 +139,9 @@ impl Link {
         if self.active.get() == 0 { gauge.first_read() } else { None }
     }
 }
+
+/// How often a transport is asked for unsent bytes while a window is shut.
+const UNSENT_STEP: Duration = Duration::from_millis(1);
 
 /// How long an idle connection may take to end.
 const LINGER: Duration = Duration::from_secs(5);
@@ -205,15 +230,26 @@ impl Responding {
         }
     }
 
-    /// The stream has data, its window is shut, and the transport would take more; or no longer.
+    /// The stream has data, its window is shut, and the transport would take more; or no longer. It counts from
+    /// when the transport has sent all that it had taken: a large socket buffer takes more than the link carries.
     pub(super) fn stalled(&mut self, is_stalled: bool) {
         if is_stalled == self.stalled_from.is_some() {
             return;
         }
         let time = now();
+        let open = &self.link.stalls;
         match self.stalled_from.take() {
-            None => self.stalled_from = Some(time),
+            None => {
+                self.stalled_from = Some(time);
+                open.set(open.get() + 1);
+                self.link.stall_began.notify_one();
+            }
             Some(from) => {
+                open.set(open.get() - 1);
+                let from = self.link.unsent_at.get().map_or(from, |unsent| from.max(unsent));
+                if from >= time {
+                    return;
+                }
                 let stalled = &self.link.stalled;
                 stalled.set(stalled.get() + time.saturating_since(from));
                 if let Some(record) = &mut self.record {
