@@ -75,6 +75,9 @@ fn captured(capture: &[u8]) -> Vec<u8> {
     capture[40..][..length as usize].to_vec()
 }
 
+/// A capture of a frame, its key and what is done with it, and the frame in clear.
+type Example<'a> = (&'a [u8], &'a str, Suite, Confidentiality, &'a [u8]);
+
 #[test]
 fn the_standards_examples_are_opened_and_sealed_again_byte_for_byte() {
     const KEY_128: &str = "AD7A2BD03EAC835A6F620FDCB506B345";
@@ -88,7 +91,7 @@ fn the_standards_examples_are_opened_and_sealed_again_byte_for_byte() {
         "d609b1f056637a0d46df998d 08000f101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d
          2e2f30313233340001",
     );
-    let cases: [(&[u8], &str, Suite, Confidentiality, &[u8]); 4] = [
+    let cases: [Example<'_>; 4] = [
         (
             include_bytes!("data/macsec-ieee-gcm-aes-128-encrypt.pcap"),
             KEY_128,
