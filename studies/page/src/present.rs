@@ -15,7 +15,7 @@ use crate::sample::{STUDY, value};
 use crate::summary::{Group, Row, Summary};
 
 /// Fewer loads give no interval at 95 %.
-const FEW: usize = 6;
+pub(crate) const FEW: usize = 6;
 /// A share of a load's time below which stalls on a window are not worth a change.
 const WORTH: f64 = 0.01;
 /// Groups that the answer speaks of; the tables have all.

@@ -4,7 +4,7 @@ use browser::ServerPush;
 use report::{Cell, Column, Inline, Table};
 use stats::Estimate;
 
-use crate::present::is_plain;
+use crate::present::{FEW, is_plain};
 use crate::sample::value;
 use crate::summary::{Group, Row};
 
@@ -32,7 +32,8 @@ fn rows(group: &Group) -> impl Iterator<Item = (&Row, Option<&Row>)> {
 /// What they change, where they certainly change something.
 pub(crate) fn answer(group: &Group) -> Vec<Inline> {
     let plain = is_plain(group);
-    let ratios = rows(group).filter_map(|(row, other)| Some((row, row.ratio_to(other?)?)));
+    let enough = rows(group).filter(|(row, _)| row.loads >= FEW);
+    let ratios = enough.filter_map(|(row, other)| Some((row, row.ratio_to(other?)?)));
     let certain = ratios.filter(|(_, ratio)| ratio.high < 1.0 || ratio.low > 1.0);
     let said = certain.map(|(row, Estimate { value, low, high, .. })| {
         let (less, from, to) = match value < 1.0 {
@@ -109,8 +110,8 @@ mod tests {
     use crate::summary::Summary;
     use crate::summary::tests::sample;
 
-    /// Eight loads each: with push a tenth less time and two requests fewer.
-    fn samples() -> Vec<Sample> {
+    /// So many loads each: with push a tenth less time and two requests fewer.
+    fn samples(loads: u32) -> Vec<Sample> {
         let of = |form: &str, repeat, load_ms: f64, requests| {
             let mut sample = sample("h2", "first", repeat, load_ms);
             if form != "none" {
@@ -133,12 +134,12 @@ mod tests {
                 of("push", repeat, base * 0.9, 8.0),
             ]
         };
-        (0..8).flat_map(turn).collect()
+        (0..loads).flat_map(turn).collect()
     }
 
     #[test]
     fn each_form_is_set_against_none_of_the_same_protocol() {
-        let summary = Summary::of(&samples());
+        let summary = Summary::of(&samples(8));
         let table = table(summary.groups.iter()).unwrap();
         assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
         let texts: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row.cells)).collect();
@@ -148,6 +149,10 @@ mod tests {
         let said: Vec<String> = answer(&summary.groups[0]).iter().map(Inline::to_plain).collect();
         let [said] = said.as_slice() else { panic!("{said:?}") };
         assert!(said.contains("h2, push takes 10 % [10, 10] less time"), "{said}");
+        // Of a few loads the table has the ratio, and the answer nothing.
+        let summary = Summary::of(&samples(2));
+        assert!(super::table(summary.groups.iter()).is_some());
+        assert!(answer(&summary.groups[0]).is_empty());
     }
 
     #[test]
