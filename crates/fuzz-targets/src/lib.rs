@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     ("link_texts", small::link_texts),
     ("page_har", page::fuzz::har),
     ("page_load", page::fuzz::load),
+    ("page_link", page::fuzz::link),
     ("results", small::results),
     ("quantities", small::quantities),
     ("tls_server", sessions::server),

@@ -17,6 +17,7 @@ mod plan;
 mod point;
 mod present;
 mod published;
+mod push;
 mod sample;
 mod study;
 mod summary;

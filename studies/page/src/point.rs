@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use browser::{Before, Carrier, CrossTraffic, Setting, Tcp, Windows};
+use browser::{Before, Carrier, CrossTraffic, ServerPush, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
@@ -130,6 +130,8 @@ pub struct Point {
     pub initial_window: InitialWindow,
     /// Congestion control of TCP and QUIC.
     pub congestion: Congestion,
+    /// What the server says of what will be needed.
+    pub server_push: ServerPush,
 }
 
 /// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
@@ -167,6 +169,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         axis!("tcp-window", tcp_window, "auto", "SIZES", "TCP's send and receive buffers, as 64kB; auto: the kernel tunes them", unnamed "auto"),
         axis!("initial-window", initial_window, "10", "PACKETS", "Congestion windows at the start of TCP and QUIC, in packets, as 3,10,32", unnamed "10"),
         axis!("congestion", congestion, "cubic", "KINDS", "Congestion control of TCP and QUIC, both sides: cubic, reno, bbr", unnamed "cubic"),
+        axis!("server-push", server_push, "none", "FORMS", "Style sheets, scripts and fonts that the document refers to on its own host: none, hint (Link fields in the head), push (SPDY, HTTP/2)", unnamed "none"),
         axis!(
             "protocol",
             protocol,
@@ -208,6 +211,7 @@ impl Point {
             tcp_window: Window(None),
             initial_window: InitialWindow::USUAL,
             congestion: Congestion::Cubic,
+            server_push: ServerPush::None,
         }
     }
 
@@ -241,6 +245,16 @@ impl Point {
             }
             if self.browser != Browser::Chromium {
                 return Some("Chromium has no policy but its own");
+            }
+            if self.server_push != ServerPush::None {
+                return Some("Chromium takes no push, and its hints are not looked at here");
+            }
+        }
+        if self.server_push == ServerPush::Push {
+            match self.protocol {
+                Protocol::Http1 | Protocol::Http1Clear => return Some("HTTP/1.1 has no push"),
+                Protocol::Http3 => return Some("HTTP/3's library (h3) has no push"),
+                Protocol::Spdy3 | Protocol::Spdy31 | Protocol::Http2 => {}
             }
         }
         let small = |window: Window, least| window.bytes().is_some_and(|bytes| bytes < least);
@@ -299,6 +313,7 @@ impl Point {
             tcp: Tcp { buffer },
             initial_window: self.initial_window.packets(),
             congestion: self.congestion,
+            server_push: self.server_push,
             policy: Policy::of(self.browser),
             timeout: timeout.duration(),
             chromium: chromium.filter(|_| self.loader == Loader::Chromium).map(Path::to_owned),

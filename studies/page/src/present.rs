@@ -15,7 +15,7 @@ use crate::sample::{STUDY, value};
 use crate::summary::{Group, Row, Summary};
 
 /// Fewer loads give no interval at 95 %.
-const FEW: usize = 6;
+pub(crate) const FEW: usize = 6;
 /// A share of a load's time below which stalls on a window are not worth a change.
 const WORTH: f64 = 0.01;
 /// Groups that the answer speaks of; the tables have all.
@@ -135,6 +135,7 @@ impl study::Findings for Findings {
             return vec![Inline::new().text("No page was loaded whole.")];
         }
         lines.extend(self.groups().filter_map(handshake).take(ANSWERED));
+        lines.extend(self.groups().flat_map(crate::push::answer).take(ANSWERED));
         let changes: Vec<Inline> = self.groups().flat_map(change).take(ANSWERED).collect();
         if changes.is_empty() && self.groups().any(has_windows) {
             let text = "No load was held up by flow-control windows for 1 % of its time.";
@@ -204,6 +205,9 @@ impl study::Findings for Findings {
         if let Some(table) = beside_table(&self.summary.beside()) {
             sections.push(Section::new("page-chromium", BESIDE).with(table));
         }
+        if let Some(table) = crate::push::table(self.groups()) {
+            sections.push(Section::new("page-push", crate::push::TITLE).with(table));
+        }
         if let Some(table) = crate::costs::table(self.groups()) {
             sections.push(Section::new("page-costs", crate::costs::TITLE).with(table));
         }
@@ -228,7 +232,8 @@ impl study::Findings for Findings {
 
     fn tables(&self) -> Vec<Table> {
         let groups = self.summary.groups.iter().map(table);
-        groups.chain(beside_table(&self.summary.beside())).collect()
+        let beside = beside_table(&self.summary.beside());
+        groups.chain(crate::push::table(self.groups())).chain(beside).collect()
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {

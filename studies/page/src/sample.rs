@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use browser::Seen;
+use browser::{Seen, ServerPush};
 use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,12 @@ pub mod value {
     /// An estimate of the memory of the server's connections that are open at the load's end, without what the
     /// kernel holds for them.
     pub const SERVER_MEMORY: &str = "server_memory_bytes";
+    /// Responses that the server pushed, where it was to push.
+    pub const PUSHED: &str = "pushed";
+    /// Bytes of their bodies that it gave to the transport by the load's end.
+    pub const PUSHED_BYTES: &str = "pushed_bytes";
+    /// Of these, bytes of what the browser cancelled or did not need.
+    pub const IN_VAIN: &str = "pushed_in_vain_bytes";
     /// Bytes above TLS or QUIC to the server: requests, and what else the client's frames say.
     pub const REQUEST_BYTES: &str = "request_bytes";
     /// Bytes above TLS or QUIC to the client around bodies: heads and frames.
@@ -102,6 +108,9 @@ pub mod value {
             (SENT_AGAIN, COUNT),
             (SERVER_CPU, TIME),
             (SERVER_MEMORY, BYTES),
+            (PUSHED, ValueKind::new("", Better::More, Clock::Count)),
+            (PUSHED_BYTES, ValueKind::new("bytes", Better::More, Clock::Count)),
+            (IN_VAIN, BYTES),
             (REQUEST_BYTES, BYTES),
             (AROUND_BODIES, BYTES),
         ];
@@ -132,7 +141,7 @@ pub(crate) fn sample(
         seed,
         at_unix_ms: u64::try_from(ended.as_millis()).unwrap_or(u64::MAX),
         outcome: Ended::Completed,
-        values: values(seen),
+        values: values(point, seen),
         labels: BTreeMap::new(),
         attachments: Vec::new(),
         command,
@@ -198,7 +207,9 @@ fn failure(seen: &Seen) -> Option<String> {
     ))
 }
 
-fn values(seen: &Seen) -> BTreeMap<String, f64> {
+fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
+    let pushes = point.server_push == ServerPush::Push;
+    let of_push = |count: u64| pushes.then_some(count as f64);
     let loaded = &seen.loaded;
     let ms = |delay: Option<Delay>| delay.map(|delay| millis(delay.duration()));
     let share = |share| Share::new(share).and_then(|share| loaded.bytes_by(share));
@@ -234,6 +245,9 @@ fn values(seen: &Seen) -> BTreeMap<String, f64> {
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),
         (value::SERVER_MEMORY, Some(seen.above_tls.memory.count() as f64)),
         (value::REQUEST_BYTES, Some(seen.above_tls.read.count() as f64)),
+        (value::PUSHED, of_push(seen.above_tls.pushed)),
+        (value::PUSHED_BYTES, of_push(seen.above_tls.pushed_bytes.count())),
+        (value::IN_VAIN, of_push(seen.pushed_in_vain().count())),
         (value::AROUND_BODIES, Some(seen.above_tls.around_bodies.count() as f64)),
     ]
     .into_iter()

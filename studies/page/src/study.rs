@@ -42,6 +42,7 @@ impl study::Study for PageStudy {
   wiretax page --page domestic-2mb --link 50ms@20mbit --loss 0%,1%,2% --visit first --repeat 30
   wiretax page --page google-play --link bus,trace:lte.down:lte.up@50ms --visit first
   wiretax page --link 3g-1.37 --cross-traffic bulk --queue drop-tail,codel --initial-window 3,10 --visit first
+  wiretax page --link 50ms@20mbit --protocol spdy/3.1,h2 --server-push none,hint,push
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
   wiretax page --page testbed-1 --link 3g-1.37 --protocol http/1.1,h2,h3 --loader ours,chromium --repeat 6
   wiretax page --scale full --out results/page    {}

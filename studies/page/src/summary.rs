@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use browser::{CrossTraffic, Windows};
+use browser::{CrossTraffic, ServerPush, Windows};
 use page::Browser;
 use record::{Outcome, Sample};
 use serde::Serialize;
@@ -72,6 +72,8 @@ pub struct Row {
     pub initial_window: InitialWindow,
     /// Congestion control.
     pub congestion: Congestion,
+    /// What the server says of what will be needed.
+    pub server_push: ServerPush,
     /// Loads that are whole.
     pub loads: usize,
     /// Loads that are not, and why the first is not.
@@ -109,6 +111,7 @@ impl Row {
             tcp_window: point.tcp_window,
             initial_window: point.initial_window,
             congestion: point.congestion,
+            server_push: point.server_push,
             loads: 0,
             failed: 0,
             failure: None,
@@ -130,11 +133,13 @@ impl Row {
             && (self.stream_window, self.tcp_window) == (point.stream_window, point.tcp_window)
             && self.initial_window == point.initial_window
             && self.congestion == point.congestion
+            && self.server_push == point.server_push
     }
 
     fn order(&self) -> impl Ord + use<> {
         let sizes = (self.stream_window.0, self.tcp_window.0, self.initial_window);
-        (self.protocol, self.handshake, self.tls, self.congestion, self.windows, sizes)
+        let how = (self.protocol, self.handshake, self.tls, self.server_push);
+        (how, self.congestion, self.windows, sizes)
     }
 
     fn take(&mut self, sample: &Sample) {
@@ -214,6 +219,11 @@ impl Row {
         if self.congestion != Congestion::Cubic {
             label += &format!(", {}", self.congestion);
         }
+        match self.server_push {
+            ServerPush::None => {}
+            ServerPush::Hint => label += ", hints",
+            ServerPush::Push => label += ", push",
+        }
         label
     }
 }
@@ -242,7 +252,7 @@ impl Group {
     }
 
     /// The row that others are set against: HTTP/1.1 in TLS of the same version, handshake, buffers,
-    /// initial window and congestion control.
+    /// initial window and congestion control, without hints.
     pub(crate) fn reference(&self, row: &Row) -> Option<&Row> {
         self.rows.iter().find(|other| {
             let same_tls = other.tls == row.tls || row.protocol == Protocol::Http3;
@@ -250,7 +260,7 @@ impl Group {
             let same_start =
                 other.initial_window == row.initial_window && other.congestion == row.congestion;
             let same_handshake = other.handshake == row.handshake;
-            other.protocol == Protocol::Http1
+            (other.protocol, other.server_push) == (Protocol::Http1, ServerPush::None)
                 && (same_tls && same_tcp && same_start && same_handshake)
         })
     }
@@ -262,7 +272,7 @@ impl Group {
         let mut others = others.filter(|other| {
             other.handshake == Handshake::UserTcp
                 && (other.protocol, other.windows) == (row.protocol, row.windows)
-                && other.stream_window == row.stream_window
+                && (other.stream_window, other.server_push) == (row.stream_window, row.server_push)
         });
         // TLS 1.3 is what stands against all; TLS 1.2 only where nothing else was measured.
         let first = others.next()?;

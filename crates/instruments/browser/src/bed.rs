@@ -254,7 +254,7 @@ impl Lane {
     /// Puts a page's bodies up: for Chromium, such as it can read.
     fn put(&self, page: &Page, setting: &Setting, port: u16) -> Result<Option<Wanted>, Error> {
         if setting.chromium.is_none() {
-            self.site.serve(page);
+            self.site.serve(page, setting.server_push);
             return Ok(None);
         }
         let secure = setting.protocol != web::Protocol::Http1Clear;

@@ -8,25 +8,30 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use conn::now;
-use http::header::{ACCEPT, ACCEPT_ENCODING, COOKIE, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, COOKIE, IF_MODIFIED_SINCE, IF_NONE_MATCH, LINK, USER_AGENT,
+};
 use http::{HeaderName, HeaderValue};
 use page::{
     Action, Carries, Certificate, ConnectionId, Event, HostId, Load, Loaded, Memory, Object,
-    ObjectId, Page, Ready, Storage, Urgency, Validator,
+    ObjectId, Page, PushId, Ready, Storage, Urgency, Validator,
 };
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use units::Time;
 use web::{
-    ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, Request, Tickets,
-    UserTcp, What,
+    ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, PushLimits, Request,
+    Tickets, UserTcp, What,
 };
 
 use crate::names::Resolver;
-use crate::setting::Setting;
+use crate::pushed::{Pushes, follow};
+use crate::setting::{ServerPush, Setting};
 
 /// Events on their way to the load. A connection whose events wait stops reading: none is lost.
 const WAITING_EVENTS: usize = 1024;
+/// Most objects that the head of a response may name.
+const MOST_HINTS: usize = 100;
 /// Hosts whose sessions are remembered.
 const TICKET_HOSTS: usize = 1024;
 /// What a browser says of itself: the length is a usual one, which counts where headers are not
@@ -36,7 +41,7 @@ const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, 
 const ENCODINGS: &str = "gzip, deflate, br";
 
 /// What happened, and when.
-type Told = (Time, Event);
+pub(crate) type Told = (Time, Event);
 type Open = Rc<RefCell<HashMap<ConnectionId, Held>>>;
 
 /// A connection that is open, and who waits for its end.
@@ -126,6 +131,7 @@ impl Browser {
             certificate: Certificate::new(page.hosts().iter().cloned()),
             sender,
             tasks: JoinSet::new(),
+            pushes: Pushes::default(),
         };
         run.watch_kept();
         run.until_done(events, begin).await;
@@ -150,6 +156,7 @@ impl Browser {
             // Sessions are stored for later connections even where there is none to resume yet.
             tickets: self.setting.policy.tickets.then(|| self.tickets.clone()),
             settings: self.setting.settings,
+            push: (self.setting.server_push == ServerPush::Push).then(PushLimits::default),
             tcp: self.setting.tcp(),
             user_tcp: self.user_tcp.clone(),
             quic: self.setting.quic(),
@@ -171,6 +178,8 @@ struct Run<'a> {
     certificate: Certificate,
     sender: mpsc::Sender<Told>,
     tasks: JoinSet<()>,
+    /// What was pushed, until the load has said what becomes of it.
+    pushes: Pushes,
 }
 
 impl Run<'_> {
@@ -207,6 +216,8 @@ impl Run<'_> {
             Action::Send { object, connection, urgency, incremental, validator } => {
                 self.send(object, connection, (urgency, incremental), validator);
             }
+            Action::Take { push, object } => self.take(push, object),
+            Action::Refuse { push } => drop(self.pushes.take(push)),
             Action::Close { connection } => {
                 self.browser.open.borrow_mut().remove(&connection);
             }
@@ -293,6 +304,16 @@ impl Run<'_> {
         }
     }
 
+    /// Follows a push as an object's response.
+    fn take(&mut self, push: PushId, object: ObjectId) {
+        let wanted = self.page.object(object).map(|object| object.body.count());
+        let (Some(push), Some(bytes)) = (self.pushes.take(push), wanted) else {
+            return self.tell(Event::Failed { object, refused: false });
+        };
+        let sender = self.sender.clone();
+        self.tasks.spawn_local(async move { follow(push, object, bytes, &sender).await });
+    }
+
     fn send(
         &mut self,
         object: ObjectId,
@@ -311,9 +332,9 @@ impl Run<'_> {
         let (Some(connection), Some(request)) = (connection, wanted) else {
             return self.tell(Event::Failed { object, refused: false });
         };
-        let sender = self.sender.clone();
+        let (sender, pushes) = (self.sender.clone(), self.pushes.clone());
         self.tasks.spawn_local(async move {
-            exchange(&connection, request, object, id, &sender).await;
+            exchange(&connection, request, (object, id), &pushes, &sender).await;
         });
     }
 }
@@ -366,8 +387,8 @@ fn request(
 async fn exchange(
     connection: &Connection,
     request: Request,
-    object: ObjectId,
-    id: ConnectionId,
+    (object, id): (ObjectId, ConnectionId),
+    pushes: &Pushes,
     sender: &mpsc::Sender<Told>,
 ) {
     let upload = request.upload;
@@ -387,7 +408,17 @@ async fn exchange(
                     Event::Uploaded { object, bytes: more }
                 }
             }
-            What::Head(head) => head_of(object, &head),
+            What::Pushed(push) => pushes.put(*push, id),
+            What::Head(head) => {
+                let hints = hints_of(object, &head);
+                if sender.send((at, head_of(object, &head))).await.is_err() {
+                    return;
+                }
+                for hint in hints {
+                    let _ = sender.send((at, hint)).await;
+                }
+                continue;
+            }
             What::Data(bytes) => Event::Body { object, bytes },
             What::End => Event::Complete { object, reusable: connection.ended().is_none() },
             What::Failed(_) => match connection.ended() {
@@ -401,7 +432,15 @@ async fn exchange(
     }
 }
 
-fn head_of(object: ObjectId, head: &Head) -> Event {
+/// What a head names that will be needed.
+fn hints_of(by: ObjectId, head: &Head) -> Vec<Event> {
+    let fields = head.headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
+    let targets = fields.flat_map(page::preloads).take(MOST_HINTS);
+    targets.map(|target| Event::Hinted { by, target: target.into() }).collect()
+}
+
+/// A response's head, as the load is told.
+pub(crate) fn head_of(object: ObjectId, head: &Head) -> Event {
     let field = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let storage = Storage::of_fields(field("cache-control"), field("etag"), field("last-modified"));
     Event::Head { object, status: head.status.as_u16(), storage }

@@ -54,6 +54,21 @@ units::named! {
     }
 }
 
+units::named! {
+    /// What a server says with the page's document of what will be needed ([`page::Ahead`]).
+    #[derive(Default)]
+    pub enum ServerPush: "server push" {
+        /// Nothing: the browser finds it.
+        #[default]
+        None = "none",
+        /// It names it in `Link` fields of the response's head (`rel=preload`): what SPDY called a server
+        /// hint. That is a form which every protocol here has; an interim response (103, RFC 8297) is not.
+        Hint = "hint",
+        /// It pushes it (SPDY, HTTP/2).
+        Push = "push",
+    }
+}
+
 /// How a page is loaded.
 #[derive(Debug, Clone)]
 pub struct Setting {
@@ -71,6 +86,9 @@ pub struct Setting {
     pub initial_window: Option<u32>,
     /// Congestion control of both sides, of the kernel's TCP and of QUIC. Ours has CUBIC.
     pub congestion: Congestion,
+    /// What the server says with the document of what will be needed. Our loader takes pushes only where
+    /// the server is to push.
+    pub server_push: ServerPush,
     /// What the browser decides by.
     pub policy: Policy,
     /// After how long a load is given up.

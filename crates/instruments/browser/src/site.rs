@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::HeaderValue;
-use http::header::{ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN};
+use http::header::{ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, LINK, ORIGIN};
+use http::{HeaderName, HeaderValue};
 use page::content::Content;
-use page::{Caching, Kind, Object, Page};
-use web::{Answer, RequestHead, Site};
+use page::{Ahead, Caching, Kind, Object, Page, Policy};
+use web::{Answer, Promise, RequestHead, Site};
+
+use crate::setting::ServerPush;
 
 /// What a server has at a host and path.
 #[derive(Debug, Clone)]
@@ -21,6 +23,10 @@ struct Resource {
     etag: HeaderValue,
     /// Whether every origin may read it. Browsers ask; our own loader does not.
     shared: bool,
+    /// `Link` fields.
+    links: Vec<(HeaderName, HeaderValue)>,
+    /// What is pushed with it.
+    promises: Vec<Promise>,
 }
 
 impl Resource {
@@ -32,7 +38,30 @@ impl Resource {
             caching: object.caching,
             etag: HeaderValue::from_str(&format!("\"{number}\"")).ok()?,
             shared: false,
+            links: Vec::new(),
+            promises: Vec::new(),
         })
+    }
+
+    /// The same, which says what will be needed with it.
+    fn with_ahead(mut self, page: &Page, form: ServerPush) -> Resource {
+        let (policy, ahead) = (Policy::chromium(), Ahead::default().of(page, page.root()));
+        let ahead = ahead.into_iter().filter_map(|id| page.object(id));
+        match form {
+            ServerPush::None => {}
+            ServerPush::Hint => {
+                let link = |object: &Object| HeaderValue::from_str(&page::preload(object)).ok();
+                self.links = ahead.filter_map(|object| Some((LINK, link(object)?))).collect();
+            }
+            ServerPush::Push => {
+                let promise = |object: &Object| Promise {
+                    path: object.path.clone(),
+                    urgency: policy.treatment(object).urgency.value(),
+                };
+                self.promises = ahead.map(promise).collect();
+            }
+        }
+        self
     }
 }
 
@@ -42,11 +71,14 @@ pub struct PageSite(Arc<Mutex<HashMap<String, Resource>>>);
 
 impl PageSite {
     /// Answers for this page from now on, and for no other. Bodies have the page's lengths, and mean
-    /// nothing.
-    pub fn serve(&self, page: &Page) {
+    /// nothing. With the document it says what will be needed, in this form.
+    pub fn serve(&self, page: &Page, form: ServerPush) {
+        let root = page.root().index();
         let resources = page.objects().iter().enumerate().filter_map(|(number, object)| {
             let url = format!("{}{}", page.host(object.host)?, object.path);
-            Some((url, Resource::of(number, object)?))
+            let resource = Resource::of(number, object)?;
+            let is_root = number == root;
+            Some((url, if is_root { resource.with_ahead(page, form) } else { resource }))
         });
         self.put(resources.collect());
     }
@@ -87,12 +119,14 @@ impl Site for PageSite {
         let mut answer = Answer::new(resource.bytes);
         answer.content_type = Some(HeaderValue::from_static(resource.content_type));
         answer.start = resource.start.clone();
+        answer.headers = resource.links.clone();
+        answer.promises = resource.promises.clone();
         // Fetch §3.2: fonts and what scripts read.
         if let Some(origin) = request.headers().get(ORIGIN).filter(|_| resource.shared) {
-            answer.headers = vec![
+            answer.headers.extend([
                 (ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()),
                 (ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
-            ];
+            ]);
         }
         answer.cache_control = HeaderValue::from_str(&resource.caching.cache_control()).ok();
         if matches!(resource.caching, Caching::Stored { validator: true, .. }) {

@@ -45,6 +45,14 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Bytes pushed in vain: of what was cancelled, what the server had given to the transport by the load's
+    /// end, and of what came, what was not needed.
+    #[must_use]
+    pub fn pushed_in_vain(&self) -> Bytes {
+        let needed = self.loaded.pushed().map(|object| object.received.count());
+        Bytes(self.above_tls.pushed_bytes.count().saturating_sub(needed.sum()))
+    }
+
     /// Page load time: until everything was fetched, or until the load event if that came later.
     #[must_use]
     pub fn load_time(&self) -> Delay {
@@ -59,6 +67,10 @@ pub struct AboveTls {
     pub read: Bytes,
     /// Bytes written around response bodies: heads and frames.
     pub around_bodies: Bytes,
+    /// Responses that were pushed.
+    pub pushed: u64,
+    /// Bytes of their bodies given to the transport by the load's end, also of those that were cancelled.
+    pub pushed_bytes: Bytes,
     /// An estimate of the memory of connections open at the load's end ([`Snapshot::memory`]).
     pub memory: Bytes,
 }
@@ -70,6 +82,8 @@ impl AboveTls {
         AboveTls {
             read: Bytes(after.bytes_read.saturating_sub(before.bytes_read)),
             around_bodies: Bytes(around(after).saturating_sub(around(before))),
+            pushed: after.pushed.saturating_sub(before.pushed),
+            pushed_bytes: Bytes(after.pushed_bytes.saturating_sub(before.pushed_bytes)),
             memory: Bytes(after.memory),
         }
     }

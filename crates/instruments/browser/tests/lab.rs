@@ -1,10 +1,13 @@
 //! Pages loaded in the lab: by each protocol, visit after visit, with what both sides saw.
 
+#[path = "lab/push.rs"]
+mod push;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use browser::{Bed, Before, Carrier, CrossTraffic, Seen, Setting, Tcp, Windows};
+use browser::{Bed, Before, Carrier, CrossTraffic, Seen, ServerPush, Setting, Tcp, Windows};
 use lab::{CaptureOptions, Direction, OwnedFrame};
 use lab_test::net::segments::{self, Segment};
 use lab_test::net::sleeping;
@@ -26,6 +29,7 @@ fn setting(protocol: Protocol) -> Setting {
         tcp: Tcp::default(),
         initial_window: None,
         congestion: web::Congestion::Cubic,
+        server_push: ServerPush::None,
         policy: Policy::of(Browser::Chromium),
         timeout: Duration::from_secs(20),
         chromium: None,
@@ -493,6 +497,8 @@ fn main() -> std::process::ExitCode {
             "chromium_loads_a_page_by_each_protocol",
             chromium_loads_a_page_by_each_protocol,
         ),
+        Test::inside("what_is_pushed_is_not_asked_for", push::what_is_pushed_is_not_asked_for),
+        Test::inside("what_is_hinted_is_asked_for_once", push::what_is_hinted_is_asked_for_once),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }

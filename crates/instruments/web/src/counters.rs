@@ -19,6 +19,8 @@ struct Cells {
     resumed_handshakes: AtomicU64,
     failed_handshakes: AtomicU64,
     requests: AtomicU64,
+    pushed: AtomicU64,
+    pushed_bytes: AtomicU64,
     body_bytes_sent: AtomicU64,
     body_bytes_received: AtomicU64,
     bytes_written: AtomicU64,
@@ -41,7 +43,11 @@ pub struct Snapshot {
     pub failed_handshakes: u64,
     /// Requests whose head was read.
     pub requests: u64,
-    /// Bytes of response bodies given to the transport.
+    /// Responses that were pushed: promised to a client that takes them.
+    pub pushed: u64,
+    /// Bytes of their bodies given to the transport, also of those that the client then cancelled.
+    pub pushed_bytes: u64,
+    /// Bytes of response bodies given to the transport, pushed or not.
     pub body_bytes_sent: u64,
     /// Bytes of request bodies read.
     pub body_bytes_received: u64,
@@ -85,6 +91,8 @@ impl Counters {
             resumed_handshakes: read(&cells.resumed_handshakes),
             failed_handshakes: read(&cells.failed_handshakes),
             requests: read(&cells.requests),
+            pushed: read(&cells.pushed),
+            pushed_bytes: read(&cells.pushed_bytes),
             body_bytes_sent: read(&cells.body_bytes_sent),
             body_bytes_received: read(&cells.body_bytes_received),
             bytes_written: read(&cells.bytes_written),
@@ -105,6 +113,16 @@ impl Counters {
     /// Counts a request that holds memory until the guard is dropped.
     pub(crate) fn request(&self) -> Held {
         self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.stream()
+    }
+
+    /// Counts a pushed response that holds memory until the guard is dropped.
+    pub(crate) fn promise(&self) -> Held {
+        self.0.pushed.fetch_add(1, Ordering::Relaxed);
+        self.stream()
+    }
+
+    fn stream(&self) -> Held {
         let mut held = Held { counters: self.clone(), memory: 0, is_connection: false };
         held.set_memory(STREAM_MEMORY);
         held
@@ -121,6 +139,10 @@ impl Counters {
 
     pub(crate) fn sent(&self, bytes: u64) {
         self.0.body_bytes_sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn pushed(&self, bytes: u64) {
+        self.0.pushed_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn received(&self, bytes: u64) {

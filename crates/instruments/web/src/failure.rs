@@ -185,7 +185,9 @@ impl Explain for Failure {
             Failure::Unsupported { remedy, .. } => Some((*remedy).into()),
             Failure::Transport(failure) => failure.remedy(),
             Failure::Busy => Some("wait for its end, or use another connection".into()),
-            Failure::TooLarge(_) => Some("raise Settings::max_header_list".into()),
+            Failure::TooLarge(_) => Some(
+                "raise Settings::max_header_list, or PushLimits::bytes for what is pushed".into(),
+            ),
             _ => None,
         }
     }

@@ -36,7 +36,12 @@
 //!   interval.
 //! - The `i` parameter of a priority is read and not used: responses of one urgency take turns.
 //! - Over SPDY a head beyond [`Settings::max_header_list`] ends the connection, since what follows cannot be
-//!   decompressed without it. Nothing is pushed, and what is pushed is refused.
+//!   decompressed without it.
+//!
+//! # Push
+//! A [`Site`] says by [`Answer::promises`] what is pushed with an answer, by SPDY and HTTP/2 (h3 has no
+//! push). A client takes of it what [`ConnectPlan::push`] allows, as [`What::Pushed`]; without that it says that
+//! it takes nothing: SETTINGS_ENABLE_PUSH 0 by HTTP/2, SETTINGS_MAX_CONCURRENT_STREAMS 0 by SPDY.
 //!
 //! # Adding a protocol
 //! One module below `server` and one below `client`: each takes a stream of bytes
@@ -66,7 +71,7 @@ mod user_tcp;
 pub use body::digest;
 pub use client::{
     Client, ClientTimeouts, ConnectPlan, Connection, Ended, Event, Exchange, Facts, Head, Outcome,
-    Request, Tickets, What,
+    Push, PushLimits, Request, Tickets, What,
 };
 pub use congestion::Congestion;
 pub use counters::{Counters, Snapshot};
@@ -77,7 +82,7 @@ pub use protocol::Protocol;
 pub use quic::QuicSettings;
 pub use server::{Server, ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
 pub use settings::{Settings, WindowUpdate};
-pub use site::{Answer, RequestHead, Site};
+pub use site::{Answer, Promise, RequestHead, Site};
 pub use socket::TcpSettings;
 pub use sslmtcp::Embedding;
 pub use user_tcp::UserTcp;

@@ -126,6 +126,8 @@ pub struct StreamRecord {
     pub stream: u64,
     /// The path, cut to 256 bytes.
     pub path: String,
+    /// Whether it was pushed: there was no request then.
+    pub pushed: bool,
     /// Its urgency (RFC 9218), 0 to 7.
     pub urgency: u8,
     /// The response's status; 0 if there was none.
@@ -136,7 +138,7 @@ pub struct StreamRecord {
     pub sent: u64,
     /// Bytes of the request's body that were read.
     pub received: u64,
-    /// The request's head was read.
+    /// The request's head was read; of what is pushed, it was promised.
     pub requested: Time,
     /// The request's body was read to its end.
     pub uploaded: Option<Time>,
@@ -171,6 +173,7 @@ impl StreamRecord {
             connection,
             stream,
             path: path.get(..end).unwrap_or_default().to_owned(),
+            pushed: false,
             urgency,
             status: 0,
             length: 0,

@@ -96,6 +96,16 @@ impl<'a> RequestHead<'a> {
     }
 }
 
+/// A response to push with another, where the protocol has that and the client takes it: SPDY (draft 3.1
+/// §3.3), HTTP/2 (RFC 9113 §8.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promise {
+    /// Its path and query, on the host that was asked.
+    pub path: String,
+    /// How urgent it is (RFC 9218), 0 to 7; never more than what it is pushed with.
+    pub urgency: u8,
+}
+
 /// A response. Its body is made of a shared block, but for what it begins with.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -115,6 +125,8 @@ pub struct Answer {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How long the server waits before it answers. The timer's grain is 1 ms.
     pub think: Duration,
+    /// What is pushed with it, in this order, if it is a whole answer to GET. The site is asked for each.
+    pub promises: Vec<Promise>,
 }
 
 impl Answer {
@@ -130,6 +142,7 @@ impl Answer {
             cache_control: None,
             headers: Vec::new(),
             think: Duration::ZERO,
+            promises: Vec::new(),
         }
     }
 

@@ -5,4 +5,5 @@ mod exchange;
 mod flow;
 mod hostile;
 mod judges;
+mod push;
 mod spdy_session;

@@ -176,13 +176,13 @@ fn the_urgency_is_the_frame_s_priority() {
 }
 
 /// npm's modules, if they are installed.
-fn modules() -> Option<PathBuf> {
+pub fn modules() -> Option<PathBuf> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/judges/node_modules");
     modules.join("spdy").is_dir().then_some(modules)
 }
 
 /// Node on a script of the judges of `spdy`.
-fn node(modules: &Path, script: &str) -> Command {
+pub fn node(modules: &Path, script: &str) -> Command {
     let own = modules.join(".bin/node");
     let mut node = Command::new(if own.is_file() { own } else { "node".into() });
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto/spdy/tests/judges");
@@ -192,7 +192,7 @@ fn node(modules: &Path, script: &str) -> Command {
 }
 
 /// A body of this crate: 64 KiB of a generator's bytes, again and again.
-fn body(bytes: usize) -> Vec<u8> {
+pub fn body(bytes: usize) -> Vec<u8> {
     let mut state: u64 = 1;
     let block: Vec<u8> = std::iter::repeat_with(|| {
         state =
@@ -207,12 +207,12 @@ fn body(bytes: usize) -> Vec<u8> {
 }
 
 /// The sum that the scripts make of a body.
-fn sum(bytes: &[u8]) -> u32 {
+pub fn sum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| (sum + u32::from(*byte)) % 65_521)
 }
 
 /// A program that ends with its owner.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -31,7 +31,7 @@ fn load(page: &Page, policy: &Policy, carries: Carries) -> Loaded {
                 load.handle(Event::Ready { connection, ready }, at);
             }
             Some(Action::Send { object, .. }) => answer(&mut load, page, object, &mut now),
-            Some(Action::Close { .. }) => {}
+            Some(Action::Close { .. } | Action::Take { .. } | Action::Refuse { .. }) => {}
             None => {
                 let wakeup = load.wakeup().expect("nothing is under way");
                 now = now.max(wakeup.as_nanos() / 1000);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{Bytes, Delay, Time};
 
 use crate::cache::{Storage, Validator};
-use crate::load::{Action, Event, Load, Outcome, Ready};
+use crate::load::{Action, Event, Load, Outcome, PushId, Ready};
 use crate::memory::{Carries, Certificate, ConnectionId, Memory};
 use crate::page::{HostId, Kind, Object, ObjectId, Page};
 use crate::policy::Policy;
@@ -17,6 +17,18 @@ pub fn har(bytes: &[u8]) {
     if let Ok(read) = crate::har::read("fuzz", text) {
         let again = Page::from_toml(&read.page.to_toml());
         assert!(again.is_ok_and(|again| again.objects().len() == read.page.objects().len()));
+    }
+}
+
+/// Any text as a `Link` field: its targets are parts of it, and lead to an object of the page or to none.
+pub fn link(bytes: &[u8]) {
+    let (Ok(field), Some(page)) = (std::str::from_utf8(bytes), page()) else { return };
+    let targets = crate::preloads(field);
+    assert!(targets.len() <= 100);
+    for target in targets {
+        assert!(field.contains(target));
+        let object = page.resolve(page.root(), target);
+        assert!(object.is_none_or(|object| page.object(object).is_some()));
     }
 }
 
@@ -127,6 +139,15 @@ fn event(word: &[u8]) -> Event {
         14 => Event::Failed { object, refused: at(2) & 1 == 0 },
         _ if at(2) & 1 == 0 => Event::Uploaded { object, bytes },
         _ if at(2) & 2 == 0 => Event::Ticket { host },
+        _ if at(2) & 4 == 0 => Event::Pushed {
+            connection,
+            push: PushId(u64::from(at(3))),
+            host: format!("h{}.example", object.0 % 5).into(),
+            path: format!("/{}", object.0).into(),
+        },
+        _ if at(2) & 8 == 0 => {
+            Event::Hinted { by: object, target: format!("/{}", at(3) % 20).into() }
+        }
         _ => Event::Wake,
     }
 }

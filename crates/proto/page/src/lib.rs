@@ -11,6 +11,9 @@
 //! open connections. What a load gives is [`Loaded`], a timeline for each object, which [`har::write`]
 //! writes as HAR.
 //!
+//! [`Ahead`] says what a server pushes or names with a document before it is asked for; a load takes a
+//! push that is of use, and refuses others.
+//!
 //! [`content`] has bodies for a page, by which a browser that is not ours finds the same objects.
 //!
 //! ```
@@ -35,7 +38,8 @@
 //!             Event::Ready { connection, ready }
 //!         }
 //!         Some(Action::Send { object, .. }) => Event::Complete { object, reusable: true },
-//!         Some(Action::Close { .. }) => continue,
+//!         // Nothing is pushed here.
+//!         Some(Action::Close { .. } | Action::Take { .. } | Action::Refuse { .. }) => continue,
 //!         None => {
 //!             now = load.wakeup().expect("nothing is under way");
 //!             Event::Wake
@@ -51,11 +55,12 @@
 //! ```
 //!
 //! What it does not model: layout and what depends on it (images in view, lazy loading), scripts that
-//! run longer than their children's delay says, server push, redirects that a server decides on at
-//! load time, service workers, range requests, HTTP/1.1 pipelining (both browsers have it off).
+//! run longer than their children's delay says, redirects that a server decides on at load time, service
+//! workers, range requests, HTTP/1.1 pipelining (both browsers have it off).
 //! Memory is bounded whatever the events are: by the page's bounds, and by 2^20 entries of progress.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod cache;
 mod check;
 pub mod content;
@@ -70,11 +75,12 @@ mod share;
 mod source;
 mod text;
 
+pub use ahead::{Ahead, preload, preloads};
 pub use cache::{Cache, Lookup, Storage, Validator};
 pub use error::PageError;
 pub use load::{
     Action, Arrival, ConnectionTimeline, Event, Failure, Load, Loaded, Opening, Outcome, Phases,
-    Ready, Span, Timeline,
+    PushId, Ready, Span, Timeline,
 };
 pub use memory::{Carries, Certificate, ConnectionId, Memory};
 pub use page::{Caching, Found, HostId, Kind, Object, ObjectId, Page, Urgency};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use units::{Bytes, Delay};
+use url::{Position, Url};
 
 use crate::check;
 use crate::error::PageError;
@@ -264,6 +265,31 @@ impl Page {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.0.depth
+    }
+
+    /// The object at this host and path, if there is one.
+    #[must_use]
+    pub fn find(&self, host: &str, path: &str) -> Option<ObjectId> {
+        let host = self.0.hosts.iter().position(|other| other == host)?;
+        let is_it = |object: &Object| object.host.index() == host && object.path == path;
+        let at = self.0.objects.iter().position(is_it)?;
+        u32::try_from(at).ok().map(ObjectId)
+    }
+
+    /// The object that a reference in another's response leads to (RFC 3986 §5), if there is one.
+    #[must_use]
+    pub fn resolve(&self, base: ObjectId, reference: &str) -> Option<ObjectId> {
+        let base = self.object(base)?;
+        if reference.starts_with('/') && !reference.starts_with("//") {
+            return self.find(self.host(base.host)?, reference);
+        }
+        // Longer ones than a page has lead to none.
+        if reference.len() > 2 * Page::MAX_PATH {
+            return None;
+        }
+        let url = Url::parse(&format!("https://{}", self.key(base))).ok()?.join(reference).ok()?;
+        let path = &url[Position::BeforePath..Position::AfterQuery];
+        self.find(url.host_str()?, path)
     }
 
     /// The bytes of all bodies.

@@ -1,5 +1,6 @@
 //! Pages and loads from outside.
 
+mod ahead;
 mod content;
 mod exact;
 mod fuzz_entries;

@@ -2,7 +2,7 @@
 
 use page::{
     Action, Carries, Certificate, Event, HostId, Kind, Load, Memory, Object, ObjectId, Outcome,
-    Page, Policy, Ready, Share,
+    Page, Policy, PushId, Ready, Share,
 };
 use proptest::prelude::*;
 use units::{Bytes, Delay, Time};
@@ -49,7 +49,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 }
 
 /// What an action is answered by, with what is drawn: everything may fail.
-fn answer(action: &Action, draw: u8) -> Vec<Event> {
+fn answer(page: &Page, action: &Action, draw: u8) -> Vec<Event> {
     match *action {
         Action::Resolve { host } if draw < 8 => vec![Event::NotResolved { host }],
         Action::Resolve { host } => {
@@ -80,9 +80,27 @@ fn answer(action: &Action, draw: u8) -> Vec<Event> {
             if draw.is_multiple_of(8) {
                 events.push(Event::GoAway { connection });
             }
+            let other = ObjectId(u32::from(draw) % page.objects().len() as u32);
+            let named = page.object(other).unwrap();
+            if draw.is_multiple_of(3) {
+                let host = page.host(named.host).unwrap().into();
+                let (push, path) = (PushId(draw.into()), named.path.as_str().into());
+                events.push(Event::Pushed { connection, push, host, path });
+            } else if draw.is_multiple_of(5) {
+                let host = page.host(named.host).unwrap();
+                let target = format!("https://{host}{}", named.path).into();
+                events.push(Event::Hinted { by: object, target });
+            }
             events
         }
-        Action::Close { .. } => Vec::new(),
+        Action::Take { object, .. } if draw < 64 => {
+            vec![Event::Body { object, bytes: 7 }, Event::Failed { object, refused: false }]
+        }
+        Action::Take { object, .. } => vec![
+            Event::Head { object, status: 200, storage: None },
+            Event::Complete { object, reusable: true },
+        ],
+        Action::Close { .. } | Action::Refuse { .. } => Vec::new(),
     }
 }
 
@@ -117,9 +135,9 @@ proptest! {
                         prop_assert!(open.len() <= policy.connections);
                     }
                     Action::Close { connection } => drop(open.remove(&connection)),
-                    Action::Resolve { .. } => {}
+                    Action::Resolve { .. } | Action::Take { .. } | Action::Refuse { .. } => {}
                 }
-                waiting.extend(answer(&action, draw));
+                waiting.extend(answer(&page, &action, draw));
             }
             if load.is_done() {
                 break;
@@ -144,7 +162,9 @@ proptest! {
             prop_assert!(sent <= 2);
             let expected = match timeline.outcome {
                 Outcome::Unreached => timeline.found.is_none(),
-                Outcome::Fetched => sent >= 1 && timeline.end.is_some(),
+                Outcome::Fetched => {
+                    (sent >= 1 || timeline.pushed.is_some()) && timeline.end.is_some()
+                }
                 Outcome::Failed(_) => timeline.end.is_some(),
                 Outcome::Fresh | Outcome::Validated => false,
             };

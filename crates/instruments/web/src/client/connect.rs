@@ -199,11 +199,11 @@ async fn begin(
     let kind = match facts.protocol {
         Protocol::Http2 => {
             let gauge = socket.clone();
-            Kind::Http2(h2::connect(stream, gauge, &plan.settings, &state).await?)
+            Kind::Http2(h2::connect(stream, gauge, plan, &state).await?)
         }
         protocol @ (Protocol::Spdy3 | Protocol::Spdy31) => {
             let gauge = socket.clone();
-            Kind::Spdy(spdy::connect(stream, gauge, protocol, &plan.settings, &state)?)
+            Kind::Spdy(spdy::connect(stream, gauge, protocol, plan, &state)?)
         }
         protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
     };

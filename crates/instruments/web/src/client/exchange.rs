@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use units::Time;
 
 use super::plan::Request;
+use super::push::Push;
 use crate::task::Task;
 use crate::{Failure, Protocol};
 
@@ -20,7 +21,7 @@ use crate::{Failure, Protocol};
 const WAITING_EVENTS: usize = 16;
 
 /// What happened, and when by CLOCK_MONOTONIC.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Event {
     /// When.
     pub at: Time,
@@ -29,12 +30,15 @@ pub struct Event {
 }
 
 /// What can happen to an exchange: `Sent` first, `End` or `Failed` last.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum What {
     /// The request's head was given to the connection. Until then it waited for a free stream.
     Sent,
     /// So many bytes of the request's body are with the connection, in all.
     Uploaded(u64),
+    /// The server pushes another response with this one; what refers to it comes later. Dropped, it is
+    /// cancelled.
+    Pushed(Box<Push>),
     /// The response's head came.
     Head(Head),
     /// So many bytes of its body came, and were dropped.
@@ -159,7 +163,7 @@ impl Exchange {
         *self.digest.borrow()
     }
 
-    /// Takes all events to the end.
+    /// Takes all events to the end. What is pushed with it is cancelled.
     pub async fn finish(mut self) -> Outcome {
         let mut outcome = Outcome {
             sent: None,
@@ -186,6 +190,8 @@ impl Exchange {
                     outcome.first_data.get_or_insert(at);
                     outcome.body += bytes;
                 }
+                // Nobody takes it.
+                What::Pushed(push) => drop(push),
                 What::End => {}
                 What::Failed(failure) => outcome.failure = Some(failure),
             }
@@ -210,6 +216,16 @@ impl Sink {
     pub(super) async fn say(&self, what: What) {
         // A caller that is gone cancels the task.
         let _ = self.sender.send(Event { at: now(), what }).await;
+    }
+
+    /// Whether the response's body is hashed.
+    pub(super) fn is_digesting(&self) -> bool {
+        self.hash.borrow().is_some()
+    }
+
+    /// Bytes of the response's body so far.
+    pub(super) fn received(&self) -> u64 {
+        self.received.get()
     }
 
     /// The request's body waited so long for a window.

@@ -1,9 +1,12 @@
 //! HTTP/2 by h2.
 
+mod push;
+
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ::h2::client::{Builder, ResponseFuture, SendRequest};
 use ::h2::{Reason, SendStream};
@@ -11,13 +14,15 @@ use bytes::Bytes;
 use conn::now;
 
 use super::exchange::{Sink, What};
-use super::plan::Request;
+use super::plan::{ConnectPlan, Request};
+use super::push::PushLimits;
 use super::state::{Ended, State};
+use crate::Failure;
 use crate::body::Body;
 use crate::socket::{Gauge, Socket};
 use crate::stream::Stream;
 use crate::task::Task;
-use crate::{Failure, Settings};
+use push::Promises;
 
 /// Bytes of one DATA frame: with its header it fills a TLS record.
 const PIECE: usize = 16_384 - 9;
@@ -29,23 +34,30 @@ struct Inner {
     sender: RefCell<SendRequest<Bytes>>,
     _driver: Task,
     socket: Socket,
+    /// What is taken of what is pushed.
+    push: Option<PushLimits>,
+    /// Most time for an exchange.
+    limit: Duration,
 }
 
 /// Begins HTTP/2 on a stream: the preface and SETTINGS go out.
 pub(super) async fn connect(
     stream: Stream,
     socket: Socket,
-    settings: &Settings,
+    plan: &ConnectPlan,
     state: &Rc<State>,
 ) -> Result<Connection, Failure> {
+    let (settings, push) = (&plan.settings, plan.push);
+    // A server's streams are those that it pushes.
+    let streams = push.map_or(settings.max_concurrent_streams, |limits| limits.streams);
     let handshake = Builder::new()
         .initial_window_size(settings.stream_window)
         .initial_connection_window_size(settings.connection_window)
-        .max_concurrent_streams(settings.max_concurrent_streams)
+        .max_concurrent_streams(streams)
         .max_frame_size(settings.max_frame)
         .max_header_list_size(settings.max_header_list)
         .header_table_size(settings.header_table)
-        .enable_push(false)
+        .enable_push(push.is_some())
         .handshake(stream);
     let (sender, connection) =
         handshake.await.map_err(|error| Failure::from_h2(&error, "beginning HTTP/2"))?;
@@ -60,7 +72,8 @@ pub(super) async fn connect(
         });
     });
     let sender = RefCell::new(sender);
-    Ok(Connection(Rc::new(Inner { sender, _driver: driver, socket })))
+    let limit = plan.timeouts.exchange;
+    Ok(Connection(Rc::new(Inner { sender, _driver: driver, socket, push, limit })))
 }
 
 impl Connection {
@@ -77,7 +90,7 @@ impl Connection {
         let head = request.head(true)?;
         let _place = state.enter(|| self.max_concurrent()).await?;
         let is_bare = request.upload == 0;
-        let (response, stream) = {
+        let (mut response, stream) = {
             let mut sender = self.0.sender.borrow_mut();
             // A GOAWAY that came is found here.
             if let Some(Err(error)) = poll_once(&mut sender) {
@@ -86,7 +99,8 @@ impl Connection {
             sender.send_request(head, is_bare).map_err(|error| refused(&error))?
         };
         sink.say(What::Sent).await;
-        let mut reading = pin!(read(response, sink));
+        let promises = Promises::new(self, &mut response, sink);
+        let mut reading = pin!(read(response, promises, sink));
         if is_bare {
             return reading.await;
         }
@@ -147,16 +161,36 @@ async fn send(
 }
 
 /// Reads the response. Windows open again as fast as the caller takes the events.
-async fn read(response: ResponseFuture, sink: &Sink) -> Result<(), Failure> {
+async fn read(
+    mut response: ResponseFuture,
+    mut promises: Promises,
+    sink: &Sink,
+) -> Result<(), Failure> {
     let during = "waiting for the response";
-    let response = response.await.map_err(|error| Failure::from_h2(&error, during))?;
+    // Promises come before what refers to them, and are said before it.
+    let response = loop {
+        tokio::select! {
+            biased;
+            push = promises.next() => sink.say(What::Pushed(Box::new(push))).await,
+            response = &mut response => break response,
+        }
+    };
+    let response = response.map_err(|error| Failure::from_h2(&error, during))?;
     let (parts, mut body) = response.into_parts();
     sink.head(parts).await;
-    while let Some(data) = body.data().await {
+    loop {
+        let data = tokio::select! {
+            biased;
+            push = promises.next() => {
+                sink.say(What::Pushed(Box::new(push))).await;
+                continue;
+            }
+            data = body.data() => data,
+        };
+        let Some(data) = data else { return Ok(()) };
         let data = data.map_err(|error| Failure::from_h2(&error, "reading the response's body"))?;
         sink.data(&data).await;
         // It fails only for more than was received.
         let _ = body.flow_control().release_capacity(data.len());
     }
-    Ok(())
 }

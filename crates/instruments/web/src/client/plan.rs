@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method};
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore};
 
+use super::push::PushLimits;
 use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp};
 
 /// Tickets kept per host.
@@ -98,6 +99,8 @@ pub struct ConnectPlan {
     pub tickets: Option<Tickets>,
     /// Windows, concurrency and limits.
     pub settings: Settings,
+    /// What is taken of what the server pushes, over SPDY and HTTP/2; `None` takes nothing, and says so.
+    pub push: Option<PushLimits>,
     /// QUIC's own.
     pub quic: QuicSettings,
     /// Options of the socket.
@@ -140,6 +143,7 @@ impl ConnectPlan {
             protocols: vec![protocol],
             tickets: None,
             settings: Settings::default(),
+            push: None,
             quic: QuicSettings::default(),
             tcp: TcpSettings::default(),
             user_tcp: None,

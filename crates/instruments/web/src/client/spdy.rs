@@ -1,15 +1,18 @@
 //! SPDY/3 and 3.1: one task carries the session, exchanges ask it and take what comes for them.
 
+mod push;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use ::spdy::{
-    CallError, Event, GoAwayStatus, Headers, Priority, ResetReason, Role, RstStatus, Session,
-    SettingId, StreamId,
+    CallError, Event, GoAwayStatus, Headers, Priority, ResetReason, RstStatus, Session, SettingId,
+    StreamId,
 };
 use bytes::Bytes;
 use conn::now;
@@ -17,14 +20,16 @@ use http::response::Parts;
 use units::Time;
 
 use super::exchange::{Sink, What};
-use super::plan::Request;
+use super::plan::{ConnectPlan, Request};
+use super::push::PushLimits;
 use super::state::{Ended, State};
 use crate::body::Body;
 use crate::socket::Socket;
-use crate::spdy::{Carrier, Progress, failure, head, next_stall, room, session};
+use crate::spdy::{Carrier, Progress, client_session, failure, head, next_stall, room};
 use crate::stream::Stream;
 use crate::task::Task;
-use crate::{Failure, Protocol, Settings};
+use crate::{Failure, Protocol};
+use push::{Promise, Pushed};
 
 const DURING: &str = "waiting for the response";
 
@@ -34,12 +39,16 @@ pub(super) struct Connection(Rc<Inner>);
 struct Inner {
     core: Rc<RefCell<Core>>,
     _driver: Task,
+    /// Most time for an exchange.
+    limit: Duration,
 }
 
 /// What the connection's task and the exchanges share.
 struct Core {
     session: Session,
     protocol: Protocol,
+    /// What is taken of what is pushed.
+    push: Option<PushLimits>,
     asked: BTreeMap<StreamId, Asked>,
     /// Streams that the server allows.
     max_streams: usize,
@@ -62,12 +71,17 @@ struct Asked {
     is_shut: bool,
     stalled_from: Option<Time>,
     sink: Sink,
+    /// How many streams were pushed with it.
+    pushes: u32,
+    /// It is pushed itself.
+    pushed: Option<Pushed>,
 }
 
 /// What came for an exchange.
 enum Incoming {
     /// So many bytes of the request's body were written, in all.
     Uploaded(u64),
+    Pushed(Promise),
     Head(Box<Parts>),
     Data(Bytes),
     End,
@@ -79,12 +93,13 @@ pub(super) fn connect(
     stream: Stream,
     socket: Socket,
     protocol: Protocol,
-    settings: &Settings,
+    plan: &ConnectPlan,
     state: &Rc<State>,
 ) -> Result<Connection, Failure> {
     let core = Rc::new(RefCell::new(Core {
-        session: session(Role::Client, protocol, settings)?,
+        session: client_session(protocol, &plan.settings, plan.push)?,
         protocol,
+        push: plan.push,
         asked: BTreeMap::new(),
         max_streams: usize::MAX,
         driver: Waker::noop().clone(),
@@ -100,7 +115,8 @@ pub(super) fn connect(
         state.end(ended);
         shared.borrow_mut().fail(&failure);
     });
-    Ok(Connection(Rc::new(Inner { core, _driver: driver })))
+    let limit = plan.timeouts.exchange;
+    Ok(Connection(Rc::new(Inner { core, _driver: driver, limit })))
 }
 
 impl Connection {
@@ -120,8 +136,12 @@ impl Connection {
         let ask = self.open(&headers, request, sink)?;
         sink.say(What::Sent).await;
         loop {
-            match poll_fn(|cx| ask.poll(cx)).await {
+            match ask.next().await {
                 Incoming::Uploaded(bytes) => sink.say(What::Uploaded(bytes)).await,
+                Incoming::Pushed(promise) => {
+                    let push = self.adopt(promise, sink);
+                    sink.say(What::Pushed(Box::new(push))).await;
+                }
                 Incoming::Head(parts) => sink.head(*parts).await,
                 Incoming::Data(data) => {
                     sink.data(&data).await;
@@ -134,7 +154,7 @@ impl Connection {
         }
     }
 
-    fn open(&self, headers: &Headers, request: &Request, sink: &Sink) -> Result<Ask<'_>, Failure> {
+    fn open(&self, headers: &Headers, request: &Request, sink: &Sink) -> Result<Ask, Failure> {
         let core = &mut *self.0.core.borrow_mut();
         let urgency = request.priority.unwrap_or_default().urgency;
         let priority = Priority::new(urgency).unwrap_or(Priority::LOWEST);
@@ -146,32 +166,23 @@ impl Connection {
             }
             error => Failure::Plan(format!("the request: {error}")),
         })?;
-        core.asked.insert(
-            stream,
-            Asked {
-                inbox: VecDeque::new(),
-                is_over: false,
-                waker: Waker::noop().clone(),
-                upload: Body::new(request.upload),
-                sent: 0,
-                said: 0,
-                is_shut: false,
-                stalled_from: None,
-                sink: sink.clone(),
-            },
-        );
+        core.asked.insert(stream, Asked::new(request.upload, sink));
         core.driver.wake_by_ref();
-        Ok(Ask { core: &self.0.core, stream })
+        Ok(Ask { core: Rc::clone(&self.0.core), stream })
     }
 }
 
 /// A stream of an exchange. Dropped before its end, it is reset.
-struct Ask<'a> {
-    core: &'a RefCell<Core>,
+struct Ask {
+    core: Rc<RefCell<Core>>,
     stream: StreamId,
 }
 
-impl Ask<'_> {
+impl Ask {
+    async fn next(&self) -> Incoming {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Incoming> {
         let Core { session, asked, driver, .. } = &mut *self.core.borrow_mut();
         let Some(asked) = asked.get_mut(&self.stream) else { return Poll::Pending };
@@ -198,19 +209,34 @@ impl Ask<'_> {
     }
 }
 
-impl Drop for Ask<'_> {
+impl Drop for Ask {
     fn drop(&mut self) {
         let core = &mut *self.core.borrow_mut();
-        if let Some(mut asked) = core.asked.remove(&self.stream) {
-            asked.stalled(false);
-        }
-        if core.session.reset(self.stream, RstStatus::CANCEL).is_ok() {
+        core.forget(self.stream);
+        let _ = core.session.reset(self.stream, RstStatus::CANCEL);
+        if core.session.wants_write() {
             core.driver.wake_by_ref();
         }
     }
 }
 
 impl Asked {
+    fn new(upload: u64, sink: &Sink) -> Asked {
+        Asked {
+            inbox: VecDeque::new(),
+            is_over: false,
+            waker: Waker::noop().clone(),
+            upload: Body::new(upload),
+            sent: 0,
+            said: 0,
+            is_shut: false,
+            stalled_from: None,
+            sink: sink.clone(),
+            pushes: 0,
+            pushed: None,
+        }
+    }
+
     /// Queues what there is room for. Whether it did.
     fn queue(&mut self, stream: StreamId, session: &mut Session) -> bool {
         let mut room = if self.upload.remaining() > 0 { room(session, stream) } else { 0 };
@@ -306,6 +332,11 @@ impl Core {
                 Event::Reply { stream, headers, fin } => self.reply(stream, &headers, fin),
                 Event::Data { stream, data, fin } => match self.asked.get_mut(&stream) {
                     Some(asked) => {
+                        if !asked.admits(data.len()) {
+                            asked.is_too_large();
+                            let _ = self.session.reset(stream, RstStatus::CANCEL);
+                            continue;
+                        }
                         if !data.is_empty() {
                             asked.push(Incoming::Data(data));
                         }
@@ -315,10 +346,16 @@ impl Core {
                     }
                     None => self.session.consume(stream, data.len()),
                 },
-                Event::Headers { stream, fin, .. } => {
-                    if let Some(asked) = self.asked.get_mut(&stream).filter(|_| fin) {
-                        asked.push(Incoming::End);
+                Event::Headers { stream, headers, fin } => {
+                    if let Some(asked) = self.asked.get_mut(&stream) {
+                        asked.more_headers(&headers);
+                        if fin {
+                            asked.push(Incoming::End);
+                        }
                     }
+                }
+                Event::Opened { stream, associated, headers, fin, .. } => {
+                    self.promised(stream, associated, &headers, fin);
                 }
                 Event::Reset { stream, reason } => self.was_reset(stream, reason),
                 Event::Settings { settings, .. } => {
@@ -340,8 +377,7 @@ impl Core {
                     self.fail(&failure);
                     state.end(Ended::Failed(failure));
                 }
-                // Pushed streams are refused by the session.
-                Event::Opened { .. } | Event::Writable { .. } | Event::Pong { .. } => {}
+                Event::Writable { .. } | Event::Pong { .. } => {}
             }
         }
         self.take_changes();
@@ -369,7 +405,11 @@ impl Core {
         asked.push(Incoming::Failed(match reason {
             ResetReason::Peer(status) => reset(status, true),
             ResetReason::Misused(status) => reset(status, false),
-            ResetReason::Unprocessed | ResetReason::WithAssociated => Failure::Broken {
+            ResetReason::WithAssociated => Failure::Broken {
+                during: DURING,
+                detail: "the request that it was pushed with was cancelled".to_owned(),
+            },
+            ResetReason::Unprocessed => Failure::Broken {
                 during: DURING,
                 detail: "the peer sent GOAWAY before it took the request".to_owned(),
             },

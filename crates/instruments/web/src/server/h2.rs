@@ -5,6 +5,8 @@
 //! (RFC 9218 §10), round robin within one, and no more than [`ROUND`] bytes before the next look at the
 //! socket, so that an urgent response waits behind little.
 
+mod push;
+
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -19,6 +21,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::date;
 use super::link::{Link, Responding};
+use super::push::{Promised, promises};
 use crate::body::Body;
 use crate::log::Finish;
 use crate::site::{Answer, RequestHead};
@@ -77,7 +80,8 @@ struct Driver<'a, S> {
 
 /// A request and its response.
 struct Stream {
-    respond: SendResponse<Bytes>,
+    /// None for what is pushed.
+    respond: Option<SendResponse<Bytes>>,
     stage: Stage,
     urgency: u8,
     /// When it last had its turn; the smallest is next.
@@ -85,6 +89,10 @@ struct Stream {
     /// Its window was found shut since the last look at the socket.
     is_shut: bool,
     responding: Responding,
+    /// What is to be pushed with it.
+    promises: Vec<Promised>,
+    /// What was pushed with it, on its way to the connection's streams.
+    pushed: Vec<Stream>,
 }
 
 enum Stage {
@@ -116,11 +124,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
             for stream in &mut self.streams {
                 moved |= stream.prepare(cx);
             }
+            self.adopt();
             moved |= self.send();
             self.streams.retain(|stream| !matches!(stream.stage, Stage::Done));
             if !moved {
                 return Poll::Pending;
             }
+        }
+    }
+
+    /// Takes what was pushed among the streams.
+    fn adopt(&mut self) {
+        let pushed = self.streams.iter_mut().flat_map(|stream| stream.pushed.drain(..));
+        let pushed: Vec<Stream> = pushed.collect();
+        for mut stream in pushed {
+            stream.turn = self.next_turn;
+            self.next_turn += 1;
+            self.streams.push(stream);
         }
     }
 
@@ -130,8 +150,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
         let head = RequestHead { parts: &parts, protocol: Protocol::Http2, sni: name.as_deref() };
         let id = respond.stream_id().as_u32().into();
         let responding = Responding::new(self.link, id, &head);
-        let answer = Box::new(self.link.server.site.answer(&head).conditional(&head));
-        let urgency = head.priority().urgency;
+        let answer = self.link.server.site.answer(&head).conditional(&head);
+        // Where the socket is full a promise would wait behind other data: nothing is gained by it.
+        let promises = match self.gauge.is_blocked() {
+            true => Vec::new(),
+            false => promises(&self.link.server, &head, &answer),
+        };
+        let (answer, urgency) = (Box::new(answer), head.priority().urgency);
         drop(name);
         let method = parts.method;
         let stage = if body.is_end_stream() {
@@ -142,7 +167,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
         };
         let turn = self.next_turn;
         self.next_turn += 1;
-        self.streams.push(Stream { respond, stage, urgency, turn, is_shut: false, responding });
+        self.streams.push(Stream {
+            respond: Some(respond),
+            stage,
+            urgency,
+            turn,
+            is_shut: false,
+            responding,
+            promises,
+            pushed: Vec::new(),
+        });
     }
 
     /// Gives h2 up to a round's bytes. Returns whether it gave any.
@@ -225,7 +259,8 @@ impl Stream {
             }
             Stage::Think(sleep, ..) => {
                 self.responding.think(true);
-                if let Poll::Ready(reset) = self.respond.poll_reset(cx) {
+                let reset = self.respond.as_mut().map(|respond| respond.poll_reset(cx));
+                if let Some(Poll::Ready(reset)) = reset {
                     self.was_reset(reset);
                     return Poll::Ready(true);
                 }
@@ -251,10 +286,12 @@ impl Stream {
     }
 
     fn answer(&mut self, answer: Answer, method: &Method) {
+        self.promise();
+        let Some(respond) = &mut self.respond else { return };
         let body = answer.body(method);
         let length = body.remaining();
         let status = answer.status.as_u16();
-        match self.respond.send_response(answer.head(date::now()), length == 0) {
+        match respond.send_response(answer.head(date::now()), length == 0) {
             Ok(send) => {
                 self.responding.answered(status, length);
                 if length > 0 {
@@ -317,7 +354,9 @@ impl Stream {
     }
 
     fn reset(&mut self, reason: Reason) {
-        self.respond.send_reset(reason);
+        if let Some(respond) = &mut self.respond {
+            respond.send_reset(reason);
+        }
         self.responding.finish(Finish::Reset(format!("{reason:?}")));
         self.stage = Stage::Done;
     }

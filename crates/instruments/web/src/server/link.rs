@@ -151,6 +151,7 @@ pub(super) struct Responding {
     pub(super) link: Rc<Link>,
     record: Option<Box<StreamRecord>>,
     _held: Held,
+    pushed: bool,
     thinking: bool,
     stalled_from: Option<Time>,
     blocked_from: Option<Time>,
@@ -164,12 +165,28 @@ impl Responding {
             Box::new(StreamRecord::new(link.id, stream, request.path(), urgency, now()))
         });
         link.requests.set(link.requests.get() + 1);
+        Responding::begin(link, record, link.server.counters.request())
+    }
+
+    /// Begins with a promise.
+    pub(super) fn pushed(link: &Rc<Link>, stream: u64, path: &str, urgency: u8) -> Self {
+        let record = link.server.log.is_on().then(|| {
+            let record = StreamRecord::new(link.id, stream, path, urgency, now());
+            Box::new(StreamRecord { pushed: true, ..record })
+        });
+        let mut responding = Responding::begin(link, record, link.server.counters.promise());
+        responding.pushed = true;
+        responding
+    }
+
+    fn begin(link: &Rc<Link>, record: Option<Box<StreamRecord>>, held: Held) -> Self {
         link.active.set(link.active.get() + 1);
         link.touch();
         Responding {
             link: Rc::clone(link),
             record,
-            _held: link.server.counters.request(),
+            _held: held,
+            pushed: false,
             thinking: false,
             stalled_from: None,
             blocked_from: None,
@@ -219,6 +236,9 @@ impl Responding {
     pub(super) fn gave(&mut self, bytes: usize, last: bool) {
         self.link.touch();
         self.link.server.counters.sent(bytes as u64);
+        if self.pushed {
+            self.link.server.counters.pushed(bytes as u64);
+        }
         if let Some(record) = &mut self.record {
             record.sent += bytes as u64;
             if record.first_data.is_none() {

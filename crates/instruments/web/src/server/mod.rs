@@ -7,6 +7,7 @@ mod h3;
 mod h3_streams;
 mod link;
 mod plan;
+mod push;
 mod spdy;
 mod tcp;
 

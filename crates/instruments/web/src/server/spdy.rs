@@ -4,6 +4,8 @@
 //! session takes the streams strictly by priority, round robin within one. DATA frames are cut then, so
 //! that an urgent response waits behind one round at most.
 
+mod push;
+
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -22,6 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::date;
 use super::link::{Link, Responding};
+use super::push::{Promised, promises};
 use crate::body::Body;
 use crate::log::Finish;
 use crate::site::{Answer, RequestHead};
@@ -75,6 +78,8 @@ struct Stream {
     /// The session says that its window, or its own, is shut.
     is_shut: bool,
     responding: Responding,
+    /// What is to be pushed with it.
+    promises: Vec<Promised>,
 }
 
 enum Stage {
@@ -100,8 +105,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
                 Poll::Pending => {}
             }
             self.take_events();
+            let mut pushed = Vec::new();
             for (id, stream) in &mut self.streams {
-                stream.prepare(*id, &mut self.session, cx);
+                pushed.extend(stream.prepare(*id, &mut self.session, cx));
+            }
+            for (id, mut stream) in pushed {
+                stream.queue(id, &mut self.session);
+                self.streams.insert(id, stream);
             }
             match self.carrier.poll_write(cx, &mut self.session) {
                 Poll::Ready(Ok(wrote)) => moved |= wrote == Progress::Moved,
@@ -180,11 +190,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
             self.refuse(id, fin);
             return;
         };
-        let (responding, answer) = {
+        let (responding, answer, promises) = {
             let name = self.link.server_name.borrow();
             let head = RequestHead { parts: &parts, protocol: self.protocol, sni: name.as_deref() };
             let responding = Responding::new(self.link, id.value().into(), &head);
-            (responding, Box::new(self.link.server.site.answer(&head).conditional(&head)))
+            let answer = self.link.server.site.answer(&head).conditional(&head);
+            let promises = promises(&self.link.server, &head, &answer);
+            (responding, Box::new(answer), promises)
         };
         let stage = if fin {
             after_upload(answer, parts.method)
@@ -192,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<'_, S> {
             let deadline = Instant::now() + self.link.server.timeouts.upload;
             Stage::Upload(deadline, answer, parts.method)
         };
-        self.streams.insert(id, Stream { stage, is_shut: false, responding });
+        self.streams.insert(id, Stream { stage, is_shut: false, responding, promises });
     }
 
     /// Draft 3.1 §3.2.1: a request without all of its headers is answered by 400.
@@ -268,22 +280,30 @@ fn after_upload(answer: Box<Answer>, method: Method) -> Stage {
 }
 
 impl Stream {
-    /// Takes it as far as the body, and queues what there is room for.
-    fn prepare(&mut self, id: StreamId, session: &mut Session, cx: &mut Context<'_>) {
+    /// Takes it as far as the body, and queues what there is room for. Returns what it pushes.
+    fn prepare(
+        &mut self,
+        id: StreamId,
+        session: &mut Session,
+        cx: &mut Context<'_>,
+    ) -> Vec<(StreamId, Stream)> {
+        let mut pushed = Vec::new();
         if let Stage::Think(sleep, ..) = &mut self.stage {
             self.responding.think(true);
             if sleep.as_mut().poll(cx).is_pending() {
-                return;
+                return pushed;
             }
             self.responding.think(false);
         }
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Think(_, answer, method) | Stage::Answer(answer, method) => {
+                pushed = self.push(id, session);
                 self.answer(id, session, *answer, &method);
             }
             stage => self.stage = stage,
         }
         self.queue(id, session);
+        pushed
     }
 
     fn answer(&mut self, id: StreamId, session: &mut Session, answer: Answer, method: &Method) {

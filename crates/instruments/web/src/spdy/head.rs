@@ -45,6 +45,29 @@ pub(crate) fn of_response(response: &http::Response<()>) -> Option<Headers> {
     Some(block)
 }
 
+/// A pushed response's block, with the request that it answers (§3.3.1). §3.3.1 does not ask for the
+/// method, which is always GET; npm's client does.
+pub(crate) fn of_push(request: &request::Parts, response: &http::Response<()>) -> Option<Headers> {
+    let mut block = Headers::new();
+    let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let host = request.uri.authority()?.as_str();
+    block.push(":method", request.method.as_str().as_bytes()).ok()?;
+    block.push(":scheme", request.uri.scheme_str()?.as_bytes()).ok()?;
+    block.push(":host", host.as_bytes()).ok()?;
+    block.push(":path", path.as_bytes()).ok()?;
+    block.push(":status", response.status().as_str().as_bytes()).ok()?;
+    block.push(":version", VERSION).ok()?;
+    push_fields(&mut block, response.headers(), false)?;
+    Some(block)
+}
+
+/// The host and path of what is pushed (§3.3.1); `None` if they are none.
+pub(crate) fn promised(block: &Headers) -> Option<(String, String)> {
+    let host = Authority::try_from(block.get(":host")?).ok()?;
+    let path = PathAndQuery::try_from(block.get(":path")?).ok()?;
+    Some((host.as_str().to_owned(), path.as_str().to_owned()))
+}
+
 fn push_fields(block: &mut Headers, fields: &HeaderMap, has_priority: bool) -> Option<()> {
     for name in fields.keys() {
         // §3.2.1, §3.2.2: not sent; `host` is `:host`.

@@ -9,7 +9,7 @@ use ::spdy::{Change, Config, FlowControl, Role, Session, SessionError, StreamId,
 
 pub(crate) use carrier::{Carrier, Progress};
 
-use crate::{Failure, Protocol, Settings, WindowUpdate};
+use crate::{Failure, Protocol, PushLimits, Settings, WindowUpdate};
 
 /// Bytes of one DATA frame: with its header of 8 bytes it fills a TLS record (RFC 8446 §5.1).
 const PIECE: usize = 16_384 - 8;
@@ -29,9 +29,26 @@ pub(crate) fn session(
     protocol: Protocol,
     settings: &Settings,
 ) -> Result<Session, Failure> {
+    of_config(role, protocol, config(settings))
+}
+
+/// A client's session, which takes of what is pushed what the limits allow, or nothing.
+pub(crate) fn client_session(
+    protocol: Protocol,
+    settings: &Settings,
+    push: Option<PushLimits>,
+) -> Result<Session, Failure> {
+    let mut config = config(settings);
+    if let Some(limits) = push {
+        config.accept_push = true;
+        config.max_peer_streams = limits.streams;
+    }
+    of_config(Role::Client, protocol, config)
+}
+
+fn of_config(role: Role, protocol: Protocol, config: Config) -> Result<Session, Failure> {
     let version = if protocol == Protocol::Spdy31 { Version::V3_1 } else { Version::V3 };
-    let session = Session::new(role, version, config(settings));
-    session.map_err(|error| failure(protocol, error))
+    Session::new(role, version, config).map_err(|error| failure(protocol, error))
 }
 
 /// The next stream that began to wait for a window, or no longer does: whether it is shut.

@@ -100,6 +100,11 @@ fn entry(
     if from_cache {
         fields.insert("_fromCache".to_owned(), json!("disk"));
     }
+    if timeline.pushed.is_some() {
+        // As WebPageTest marks it.
+        fields.insert("_was_pushed".to_owned(), json!(1));
+        fields.insert("comment".to_owned(), json!("pushed by the server: there was no request"));
+    }
     if let Some(by) = object.found.and_then(|found| page.object(found.by)) {
         let kind = if by.kind == Kind::Script { "script" } else { "parser" };
         fields.insert("_initiator".to_owned(), json!({ "type": kind, "url": url(page, by) }));

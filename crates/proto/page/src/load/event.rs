@@ -100,9 +100,33 @@ pub enum Event {
         /// or beyond the last in a `GOAWAY`), so that it may be sent again (RFC 9113 §8.7).
         refused: bool,
     },
+    /// The head of a response names an object that will be needed (`Link` with `rel=preload`): a server's
+    /// hint.
+    Hinted {
+        /// Of which object the response is.
+        by: ObjectId,
+        /// The target of the link, absolute or relative to that object's address.
+        target: Box<str>,
+    },
+    /// The server pushes a response (SPDY draft 3.1 §3.3, RFC 9113 §8.4). Answered by [`Action::Take`] or
+    /// [`Action::Refuse`].
+    Pushed {
+        /// On which connection.
+        connection: ConnectionId,
+        /// Its number, which no other push of the load has.
+        push: PushId,
+        /// The host that the promised request names, perhaps with a port.
+        host: Box<str>,
+        /// Its path and query.
+        path: Box<str>,
+    },
     /// It is [`Load::wakeup`](crate::Load::wakeup)'s time.
     Wake,
 }
+
+/// The number of a push within a load, given by the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PushId(pub u64);
 
 /// What is known of a connection once it can carry requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,6 +173,18 @@ pub enum Action {
         incremental: bool,
         /// What a stored response is to be checked by: the answer may be 304.
         validator: Option<Validator>,
+    },
+    /// Take a push: what comes of it is told as events of this object, as if it had been asked for.
+    Take {
+        /// Which.
+        push: PushId,
+        /// The object that it is.
+        object: ObjectId,
+    },
+    /// Cancel a push that is of no use. No event answers it.
+    Refuse {
+        /// Which.
+        push: PushId,
     },
     /// Close a connection. No event answers it, and none of it is looked at any more.
     Close {

@@ -28,7 +28,7 @@ impl Held {
         self.by_host.get(&host)?.first().copied()
     }
 
-    fn remove(&mut self, host: HostId, place: Place) {
+    pub(super) fn remove(&mut self, host: HostId, place: Place) {
         if let Some(places) = self.by_host.get_mut(&host) {
             places.remove(&place);
             if places.is_empty() {
@@ -79,6 +79,7 @@ impl Load {
         let Some(state) = self.states.get_mut(id.index()) else { return };
         let Some(host) = self.hosts.get_mut(state.host.index()) else { return };
         state.phase = Phase::Queued;
+        state.counted = true;
         state.timeline.released = Some(at);
         state.delayable = state.treatment.held && host.multiplexes != Some(true);
         self.counts.under_way += 1;

@@ -1,5 +1,6 @@
 //! A browser loading one page.
 
+mod ahead;
 mod event;
 mod hold;
 mod objects;
@@ -18,7 +19,7 @@ use crate::memory::{Carries, ConnectionId, MAX_ADDRESSES, Memory, Resolved};
 use crate::page::{HostId, ObjectId, Page};
 use crate::policy::{Policy, Treatment};
 
-pub use event::{Action, Event, Ready};
+pub use event::{Action, Event, PushId, Ready};
 pub use timeline::{
     Arrival, ConnectionTimeline, Failure, Loaded, Opening, Outcome, Phases, Span, Timeline,
 };
@@ -58,6 +59,18 @@ struct ObjectState {
     on_reused: bool,
     /// It wants a new connection: it failed on one that was used before.
     wants_new: bool,
+    /// It is fetched before the page told of it: because of a hint, or pushed.
+    ahead: bool,
+    /// The page told of it.
+    told_of: bool,
+    /// The computation after that is done: what it tells of is found as it comes.
+    reached: bool,
+    /// Its response is pushed.
+    by_push: bool,
+    /// It counts as one that is under way.
+    counted: bool,
+    /// It counts as one that rendering waits for.
+    blocks: bool,
     /// What a stored response is checked by.
     validator: Option<Validator>,
     storage: Option<Storage>,
@@ -99,7 +112,7 @@ struct HostState {
 /// How many objects are what.
 #[derive(Debug, Default)]
 struct Counts {
-    /// Found and not done.
+    /// Found and not done; those that were fetched ahead count once more until they are reached.
     unfinished: usize,
     /// Waiting for a connection, or on one.
     under_way: usize,
@@ -243,6 +256,15 @@ impl Load {
             if !matches!(phase, Phase::Unknown | Phase::Done) {
                 self.end(id, Outcome::Failed(Failure::Unfinished));
             }
+            // What was pushed and never needed is no part of the page as it was loaded.
+            let state = self.states.get_mut(id.index());
+            let is_needless = |state: &&mut ObjectState| {
+                state.by_push && !state.reached && state.timeline.hinted.is_none()
+            };
+            if let Some(state) = state.filter(is_needless) {
+                state.timeline.outcome = Outcome::Unreached;
+                state.timeline.end = None;
+            }
         }
         let (connections, kept) = self.pool.finish();
         self.memory.connections.extend(kept);
@@ -329,6 +351,10 @@ impl Load {
             Event::Body { object, bytes } => self.on_body(object, bytes)?,
             Event::Complete { object, reusable } => self.on_complete(object, reusable)?,
             Event::Failed { object, refused } => self.on_failed(object, refused)?,
+            Event::Hinted { by, target } => self.on_hinted(by, &target)?,
+            Event::Pushed { connection, push, host, path } => {
+                self.on_pushed(connection, push, (&host, &path))?;
+            }
             Event::Wake => {}
         }
         Some(())

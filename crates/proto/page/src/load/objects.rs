@@ -27,6 +27,12 @@ impl ObjectState {
             delayable: false,
             on_reused: false,
             wants_new: false,
+            ahead: false,
+            told_of: false,
+            reached: false,
+            by_push: false,
+            counted: false,
+            blocks: false,
             validator: None,
             storage: None,
             told: 0,
@@ -41,13 +47,16 @@ impl Load {
     pub(super) fn find(&mut self, id: ObjectId, computation: Delay) {
         let at = self.since_begin();
         let Some(state) = self.states.get_mut(id.index()) else { return };
-        if state.phase != Phase::Unknown {
+        if std::mem::replace(&mut state.told_of, true) {
             return;
         }
-        state.phase = Phase::Computing;
-        state.timeline.found = Some(at);
+        if state.phase == Phase::Unknown {
+            state.phase = Phase::Computing;
+        }
+        state.timeline.found.get_or_insert(at);
         self.counts.unfinished += 1;
-        if blocks(&self.page, id, state) {
+        if state.phase != Phase::Done && blocks(&self.page, id, state) {
+            state.blocks = true;
             self.counts.blocking += 1;
         }
         let wanted = self.now + computation.duration();
@@ -58,12 +67,20 @@ impl Load {
         }
     }
 
-    /// An object is wanted: from the cache, or by a request.
+    /// An object is wanted: from the cache, or by a request, unless it is on its way already.
     pub(super) fn want(&mut self, id: ObjectId) {
         let at = self.since_begin();
+        let Some(state) = self.states.get_mut(id.index()) else { return };
+        state.timeline.queued.get_or_insert(at);
+        state.timeline.reached = Some(at);
+        state.reached = true;
+        if state.ahead { self.reach(id) } else { self.ask(id) }
+    }
+
+    /// Takes an object from the cache, or lets it be asked for.
+    pub(super) fn ask(&mut self, id: ObjectId) {
         let Some(object) = self.page.object(id) else { return };
         let Some(state) = self.states.get_mut(id.index()) else { return };
-        state.timeline.queued = Some(at);
         let lookup = match object.upload {
             Some(_) => Lookup::Missing,
             None => self.memory.cache.look_up(&self.page.key(object), self.now),
@@ -84,8 +101,12 @@ impl Load {
     }
 
     /// Tells of the children that a body of this many bytes lets be found. Those that need all of it
-    /// are found when it is complete, and its connection free.
-    fn tell(&mut self, id: ObjectId, received: u64) {
+    /// are found when it is complete, and its connection free; those of one that was fetched ahead, when
+    /// the page has told of it.
+    pub(super) fn tell(&mut self, id: ObjectId, received: u64) {
+        if !self.states.get(id.index()).is_some_and(|state| state.reached) {
+            return;
+        }
         let page = self.page.clone();
         let Some(object) = page.object(id) else { return };
         let children = page.children(id);
@@ -197,7 +218,13 @@ impl Load {
     }
 
     pub(super) fn on_failed(&mut self, id: ObjectId, refused: bool) -> Option<()> {
-        let connection = self.under_way(id)?.timeline.connection?;
+        let state = self.under_way(id)?;
+        let (connection, by_push) = (state.timeline.connection?, state.by_push);
+        if by_push {
+            self.push_failed(id);
+            self.leave(id, connection, true);
+            return Some(());
+        }
         if self.pool.get(connection)?.is_multiplexed() {
             // The connection is there: what failed is this request (RFC 9113 §8.7).
             self.under_way(id)?.on_reused = false;
@@ -221,10 +248,10 @@ impl Load {
         self.arrivals.end(at, id, down);
         self.uploads.end(at, id, up);
         self.counts.unfinished -= 1;
-        if blocks(&self.page, id, state) {
+        if std::mem::take(&mut state.blocks) {
             self.counts.blocking -= 1;
         }
-        if matches!(was, Phase::Queued | Phase::UnderWay) {
+        if std::mem::take(&mut state.counted) {
             self.counts.under_way -= 1;
             self.counts.delayable -= usize::from(state.delayable);
             if let Some(host) = self.hosts.get_mut(state.host.index()) {
@@ -243,6 +270,7 @@ impl Load {
         let now = self.now;
         let Some(open) = self.pool.get_mut(connection) else { return };
         open.active.remove(&id);
+        open.pushed.remove(&id);
         open.idle_since = now;
         let broken = !reusable && !open.is_multiplexed();
         if broken || open.is_drained() {

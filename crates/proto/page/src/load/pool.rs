@@ -30,6 +30,8 @@ pub(super) struct Connection {
     pub(super) opened: Time,
     pub(super) idle_since: Time,
     pub(super) active: BTreeSet<ObjectId>,
+    /// What the server pushes on it and was taken.
+    pub(super) pushed: BTreeSet<ObjectId>,
     pub(super) timeline: ConnectionTimeline,
 }
 
@@ -55,7 +57,7 @@ impl Connection {
 
     /// Whether something is expected of it.
     pub(super) fn is_busy(&self) -> bool {
-        self.state == State::Opening || !self.active.is_empty()
+        self.state == State::Opening || !self.active.is_empty() || !self.pushed.is_empty()
     }
 
     /// Whether it carried a request before in its life.
@@ -64,6 +66,11 @@ impl Connection {
     }
 
     fn is_idle(&self) -> bool {
+        self.can_be_kept() && self.pushed.is_empty()
+    }
+
+    /// Whether nothing on it is waited for. What is still being pushed is cancelled.
+    fn can_be_kept(&self) -> bool {
         self.state == State::Ready && self.active.is_empty()
     }
 }
@@ -169,7 +176,7 @@ impl Pool {
     pub(super) fn finish(self) -> (Vec<ConnectionTimeline>, Vec<Kept>) {
         let (mut timelines, mut kept) = (self.closed, Vec::new());
         for (id, connection) in self.open {
-            if connection.is_idle() {
+            if connection.can_be_kept() {
                 kept.push(Kept {
                     id,
                     host: connection.timeline.host.clone(),

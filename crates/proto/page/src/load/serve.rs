@@ -14,7 +14,7 @@ use crate::page::{HostId, ObjectId, Page};
 impl Connection {
     /// Whether it carries nothing and shall carry nothing more.
     pub(super) fn is_drained(&self) -> bool {
-        self.state == State::Draining && self.active.is_empty()
+        self.state == State::Draining && self.active.is_empty() && self.pushed.is_empty()
     }
 }
 
@@ -46,6 +46,7 @@ impl Load {
                 opened: Time::ZERO,
                 idle_since: kept.idle_since,
                 active: BTreeSet::new(),
+                pushed: BTreeSet::new(),
                 timeline,
             };
             self.pool.insert(kept.id, connection);
@@ -243,6 +244,7 @@ impl Load {
             opened: self.now,
             idle_since: self.now,
             active: BTreeSet::new(),
+            pushed: BTreeSet::new(),
             timeline,
         };
         self.pool.insert(id, connection);
@@ -323,6 +325,9 @@ impl Load {
         for object in closed.active {
             self.fail_or_retry(object, false);
         }
+        for object in closed.pushed {
+            self.push_failed(object);
+        }
         self.dirty.append(&mut self.starved);
         self.dirty.extend(self.waiting.iter());
         let host = closed.host?;
@@ -339,6 +344,9 @@ impl Load {
     /// Closes a connection that carries nothing.
     pub(super) fn close(&mut self, id: ConnectionId) {
         let Some(closed) = self.pool.remove(id, self.since_begin()) else { return };
+        for object in closed.pushed {
+            self.push_failed(object);
+        }
         self.actions.push_back(Action::Close { connection: id });
         self.dirty.extend(closed.host);
         self.dirty.append(&mut self.starved);

@@ -71,6 +71,13 @@ pub struct Timeline {
     pub found: Option<Delay>,
     /// The computation after that was done: the browser wants it.
     pub queued: Option<Delay>,
+    /// A server's hint told of it before the page did.
+    pub hinted: Option<Delay>,
+    /// The server pushed it: when its promise came.
+    pub pushed: Option<Delay>,
+    /// The page had told of it and the computation after that was done. As `queued`, unless a hint let
+    /// it be asked for before.
+    pub reached: Option<Delay>,
     /// The browser no longer held it back for more important ones.
     pub released: Option<Delay>,
     /// The look-up of its host's name, if this object was the first that needed it.
@@ -240,10 +247,12 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Page load time: until everything was fetched, or had failed.
+    /// Page load time: until everything was fetched, or had failed, and was found where it was fetched
+    /// ahead.
     #[must_use]
     pub fn load_time(&self) -> Delay {
-        self.objects.iter().filter_map(|object| object.end).max().unwrap_or_default()
+        let ends = self.objects.iter().filter_map(|object| object.end.max(object.reached));
+        ends.max().unwrap_or_default()
     }
 
     /// Whether everything was fetched or in the cache.
@@ -281,6 +290,12 @@ impl Loaded {
     #[must_use]
     pub fn requests(&self) -> u32 {
         self.objects.iter().map(|object| object.requests).sum()
+    }
+
+    /// Objects that came by server push and were needed.
+    pub fn pushed(&self) -> impl Iterator<Item = &Timeline> {
+        let of_use = |object: &&Timeline| object.pushed.is_some() && object.reached.is_some();
+        self.objects.iter().filter(of_use)
     }
 
     /// How many connections became ready in this load.

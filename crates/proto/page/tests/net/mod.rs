@@ -3,15 +3,28 @@
 //! time but half a round trip.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
 use page::{
-    Action, Caching, Carries, Certificate, ConnectionId, Event, Load, Loaded, Memory, ObjectId,
-    Page, Policy, Ready, Storage, Urgency, Validator,
+    Action, Ahead, Caching, Carries, Certificate, ConnectionId, Event, Load, Loaded, Memory,
+    ObjectId, Page, Policy, PushId, Ready, Storage, Urgency, Validator,
 };
 use units::Time;
+
+/// What the server says with the page's document of what will be needed.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Says {
+    #[default]
+    Nothing,
+    /// It names it in the head.
+    Hints,
+    /// It pushes it.
+    Pushes,
+    /// It begins to push it, and breaks off.
+    BreaksOff,
+}
 
 /// Bytes of a packet.
 const PACKET: u64 = 1000;
@@ -31,6 +44,8 @@ pub struct Net {
     pub certificate: Vec<String>,
     /// Connections that the server closes when the first request of a load comes on them.
     pub stale: Vec<ConnectionId>,
+    /// What the server says ahead.
+    pub says: Says,
 }
 
 impl Default for Net {
@@ -43,6 +58,7 @@ impl Default for Net {
             tls: 1,
             certificate: Vec::new(),
             stale: Vec::new(),
+            says: Says::Nothing,
         }
     }
 }
@@ -54,6 +70,8 @@ enum Due {
     Tell(Box<Told>),
     /// To the server.
     Request(ObjectId, ConnectionId, Urgency, bool),
+    /// A push is of no use, to the server.
+    Cancel(ObjectId, ConnectionId),
     /// A packet has left the link.
     LinkFree,
 }
@@ -80,6 +98,8 @@ pub struct Seen {
     pub memory: Memory,
     /// What it asked for, as one line each: `401 ms open 2 to www`.
     pub log: Vec<String>,
+    /// Bytes of pushes that were refused, as far as they came.
+    pub wasted: u64,
 }
 
 /// The responses on one connection, the most urgent first; each with what is left of it.
@@ -97,6 +117,10 @@ struct Run<'a> {
     busy: bool,
     stale: Vec<ConnectionId>,
     log: Vec<String>,
+    /// What was pushed, by number, and what of it was taken.
+    pushed: Vec<(ObjectId, ConnectionId)>,
+    taken: BTreeSet<ObjectId>,
+    wasted: u64,
 }
 
 impl Net {
@@ -119,6 +143,9 @@ impl Net {
             busy: false,
             stale: self.stale.clone(),
             log: Vec::new(),
+            pushed: Vec::new(),
+            taken: BTreeSet::new(),
+            wasted: 0,
         };
         let mut load = Load::new(page, policy.clone(), memory, begin);
         while !load.is_done() {
@@ -132,7 +159,7 @@ impl Net {
         }
         assert_eq!(load.ignored(), 0, "an event that was not expected");
         let (loaded, memory) = load.finish(run.now);
-        Seen { loaded, memory, log: run.log }
+        Seen { loaded, memory, log: run.log, wasted: run.wasted }
     }
 
     /// A first visit.
@@ -192,6 +219,16 @@ impl Run<'_> {
                 let request = Due::Request(object, connection, urgency, validator.is_some());
                 self.at(now + rtt / 2, request);
             }
+            Action::Take { push, object } => {
+                assert_eq!(self.pushed[push.0 as usize].0, object);
+                self.taken.insert(object);
+                self.note(format!("take {}", self.page.object(object).unwrap().path));
+            }
+            Action::Refuse { push } => {
+                let (object, connection) = self.pushed[push.0 as usize];
+                self.note(format!("refuse {}", self.page.object(object).unwrap().path));
+                self.at(now + rtt / 2, Due::Cancel(object, connection));
+            }
             Action::Close { connection } => self.note(format!("close {}", connection.0)),
         }
     }
@@ -205,7 +242,9 @@ impl Run<'_> {
         let Reverse((at, _, due)) = self.due.pop().expect("the load waits for nothing");
         self.now = at;
         match due {
+            Due::Tell(told) if self.is_wasted(&told.0) => {}
             Due::Tell(told) => load.handle(told.0, at),
+            Due::Cancel(object, connection) => self.cancel(object, connection),
             Due::Request(object, connection, urgency, check) => {
                 self.serve(object, connection, urgency, check);
             }
@@ -232,17 +271,86 @@ impl Run<'_> {
             }),
         };
         let status = if check { 304 } else { 200 };
+        let ahead = match id == self.page.root() && !check {
+            true => Ahead::default().of(self.page, id),
+            false => Vec::new(),
+        };
+        if matches!(self.net.says, Says::Pushes | Says::BreaksOff) {
+            ahead.iter().for_each(|object| self.promise(*object, connection, back));
+        }
         self.tell(back, Event::Head { object: id, status, storage });
+        if self.net.says == Says::Hints {
+            for object in &ahead {
+                let target = self.page.object(*object).unwrap().path.as_str().into();
+                self.tell(back, Event::Hinted { by: id, target });
+            }
+        }
         if check || object.body.count() == 0 {
             return self.tell(back, Event::Complete { object: id, reusable: true });
         }
+        self.respond(id, connection, urgency);
+        if self.net.says == Says::Pushes {
+            let policy = Policy::chromium();
+            for object in ahead {
+                let urgency = policy.treatment(self.page.object(object).unwrap()).urgency;
+                self.respond(object, connection, urgency);
+            }
+        }
+        self.transmit();
+    }
+
+    /// A response's body waits for its turn.
+    fn respond(&mut self, id: ObjectId, connection: ConnectionId, urgency: Urgency) {
         self.number += 1;
         let responses = self.responses.entry(connection).or_default();
         if responses.is_empty() {
             self.turns.push_back(connection);
         }
-        responses.insert((urgency, self.number), (id, object.body.count()));
-        self.transmit();
+        let bytes = self.page.object(id).unwrap().body.count();
+        responses.insert((urgency, self.number), (id, bytes));
+    }
+
+    /// The server promises an object, which comes with the head of its response.
+    fn promise(&mut self, id: ObjectId, connection: ConnectionId, at: Time) {
+        let object = self.page.object(id).unwrap();
+        let push = PushId(self.pushed.len() as u64);
+        self.pushed.push((id, connection));
+        let host = self.page.host(object.host).unwrap().into();
+        let path = object.path.as_str().into();
+        self.tell(at, Event::Pushed { connection, push, host, path });
+        let storage = match object.caching {
+            Caching::Never => None,
+            Caching::Stored { fresh_for, .. } => {
+                Some(Storage { fresh_for: fresh_for.duration(), validator: None })
+            }
+        };
+        self.tell(at, Event::Head { object: id, status: 200, storage });
+        if self.net.says == Says::BreaksOff {
+            self.tell(at, Event::Failed { object: id, refused: false });
+        }
+    }
+
+    fn cancel(&mut self, id: ObjectId, connection: ConnectionId) {
+        let responses = self.responses.get_mut(&connection).unwrap();
+        responses.retain(|_, (object, _)| *object != id);
+        if responses.is_empty() {
+            self.turns.retain(|other| *other != connection);
+        }
+    }
+
+    /// Whether an event is of a push that was refused.
+    fn is_wasted(&mut self, event: &Event) -> bool {
+        let (object, bytes) = match event {
+            Event::Body { object, bytes } => (object, *bytes),
+            Event::Head { object, .. }
+            | Event::Complete { object, .. }
+            | Event::Failed { object, .. } => (object, 0),
+            _ => return false,
+        };
+        let is_pushed = self.pushed.iter().any(|(pushed, _)| pushed == object);
+        let is_wasted = is_pushed && !self.taken.contains(object);
+        self.wasted += if is_wasted { bytes } else { 0 };
+        is_wasted
     }
 
     /// The next packet, of the connection whose turn it is.

@@ -147,7 +147,10 @@ fn conversation(capture: &mut Capture, version: Version) {
     sessions[0].write(upload, &mut Bytes::from(vec![b'u'; 300_000]), true).unwrap();
     sessions[0].ping(Time::ZERO).unwrap();
     carry(capture, &mut sessions);
-    let pushed = capture.header_pairs(1, &resource(None, "/pushed.js"));
+    let mut pushed = resource(None, "/pushed.js");
+    // Which §3.3.1 does not ask for, but npm's client.
+    pushed.push(":method", b"GET").unwrap();
+    let pushed = capture.header_pairs(1, &pushed);
     let push = sessions[1].push(streams[0], &pushed, Priority::LOWEST, false).unwrap();
     for stream in &streams {
         let reply =
