@@ -1,5 +1,7 @@
 //! Pages loaded in the lab: by each protocol, visit after visit, with what both sides saw.
 
+mod windows;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -493,6 +495,16 @@ fn main() -> std::process::ExitCode {
             "chromium_loads_a_page_by_each_protocol",
             chromium_loads_a_page_by_each_protocol,
         ),
+        Test::inside(
+            "presets_have_the_windows_that_the_paper_read",
+            windows::presets_have_the_windows_that_the_paper_read,
+        ),
+        Test::inside("mod_spdy_updates_at_one_eighth", windows::mod_spdy_updates_at_one_eighth),
+        Test::inside(
+            "a_window_of_64_kb_stops_its_sender",
+            windows::a_window_of_64_kb_stops_its_sender,
+        ),
+        Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }
