@@ -214,12 +214,11 @@ fn theirs(tshark: &str, file: &File, connection: &Connection) -> Vec<Frame> {
     let name = if is_spdy { "spdy" } else { "http2" };
     let mut command = Command::new(tshark);
     command.arg("-r").arg(file).args(["-n", "-Y", name, "-T", "fields", "-E", "occurrence=a"]);
-    command.args([
-        "-d",
-        &format!("tcp.port=={port},tls"),
-        "-d",
-        &format!("tls.port=={port},{name}"),
-    ]);
+    command.args(["-d", &format!("tcp.port=={port},tls")]);
+    if is_spdy {
+        // HTTP/2 is known by ALPN.
+        command.args(["-d", &format!("tls.port=={port},spdy")]);
+    }
     command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     let bad = ["_ws.malformed"];
     let spdy = ["tcp.srcport", "spdy.length", "spdy.streamid", "spdy.control_bit", "spdy.type"];

@@ -115,16 +115,21 @@ fn announces(protocol: Protocol, receiver: &str, windows: &Windows) -> Vec<Strin
     let mut lines = vec![text];
     let whole = format!("the {}", protocol.whole());
     let updates = [("a stream", &windows.stream_updates), (&whole, &windows.connection_updates)];
-    lines.extend(updates.into_iter().filter_map(|(what, updates)| after(what, updates)));
+    let frame = windows.largest_frame_bytes;
+    lines.extend(updates.into_iter().filter_map(|(what, updates)| after(what, updates, frame)));
     lines
 }
 
-/// After how much a WINDOW_UPDATE comes.
-fn after(what: &str, updates: &Updates) -> Option<String> {
-    let (median, share) = (size(updates.median_bytes?.into()), updates.median_share?);
+/// After how much a WINDOW_UPDATE comes; `frame` is the largest one's length.
+fn after(what: &str, updates: &Updates, frame: u64) -> Option<String> {
+    let (median, share) = (updates.median_bytes?, updates.median_share?);
     let (count, s) = (thousands(updates.count), plural(updates.count));
+    // Whatever the threshold is, it is less than one frame.
+    let most = if u64::from(median) == frame { "each frame, " } else { "" };
+    let threshold = if most.is_empty() { "" } else { "threshold at most " };
+    let median = size(median.into());
     Some(format!(
-        "    WINDOW_UPDATE after {median} of {what} ({share:.3} of its window, {count} time{s})"
+        "    WINDOW_UPDATE after {most}{median} of {what} ({threshold}{share:.3} of its window, {count} time{s})"
     ))
 }
 
