@@ -167,10 +167,7 @@ fn every_window_of_http2_is_known() {
     );
     let updates = of(|kind| matches!(kind, Kind::WindowUpdate { .. }));
     let left: Vec<_> = updates.iter().map(|(_, stream, whole)| (*stream, *whole)).collect();
-    assert_eq!(
-        left,
-        [(None, Some(66_535)), (Some(1000), Some(65_735)), (None, Some(66_535))]
-    );
+    assert_eq!(left, [(None, Some(66_535)), (Some(1000), Some(65_735)), (None, Some(66_535))]);
     let windows = &connection.server_sends;
     assert_eq!((windows.start_bytes, windows.announced_bytes), (65_535, Some(1000)));
     assert_eq!(
