@@ -15,6 +15,7 @@ use crate::options::{GlobalArgs, JsonArg};
 use crate::probe::ProbeArgs;
 use crate::report::ReportArgs;
 use crate::run::RunArgs;
+use crate::sequence::SequenceArgs;
 
 /// Measures what security costs on the wire, and how to get it back.
 #[derive(Debug, Parser)]
@@ -71,6 +72,8 @@ pub enum Command {
     Doctor(JsonArg),
     /// How long real clients take to set up TLS, from captures or an interface
     Observe(Box<ObserveArgs>),
+    /// Sequence charts of flow control in SPDY and HTTP/2, from captures
+    Sequence(SequenceArgs),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
     /// Load a TLS server: connections by the thousand a second, at a number or a rate

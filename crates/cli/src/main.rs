@@ -21,6 +21,7 @@ mod probe;
 mod remote;
 mod report;
 mod run;
+mod sequence;
 mod shell;
 mod studies;
 mod value;
@@ -103,6 +104,7 @@ fn dispatch(matches: &ArgMatches, global: &GlobalArgs, diagnostics: &Diagnostics
         Command::Compare(args) => compare::compare(&args, diagnostics),
         Command::Doctor(args) => doctor::doctor(&args, diagnostics),
         Command::Observe(args) => observe::observe(&args, diagnostics),
+        Command::Sequence(args) => sequence::sequence(&args, diagnostics),
         Command::Probe(args) => probe::probe(&args, diagnostics),
         Command::Load(args) => load::load(&args, diagnostics),
         // It runs for long, and logs in its own way.

@@ -183,6 +183,18 @@ fn without_permission_for_namespaces_it_says_how_to_get_it() {
 }
 
 #[test]
+fn a_chart_of_nothing_says_what_is_missing() {
+    let captures = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto/tracker/tests/data");
+    let capture = format!("{captures}/openssl-3.0-modes.pcap");
+    refuses(&["sequence", "nowhere.pcap"], 2, &["nowhere.pcap"]);
+    refuses(&["sequence", &capture, "--key-log", "nowhere.txt"], 2, &["nowhere.txt", "hint: name"]);
+    refuses(&["sequence", &capture], 2, &["there are no TLS secrets of it", "--key-log"]);
+    refuses(&["sequence", &capture, "--key-log", &capture], 2, &["is not text"]);
+    let keys = format!("{captures}/README.md");
+    refuses(&["sequence", &capture, "--keys", &keys], 2, &["has no TLS secrets", "SSLKEYLOGFILE"]);
+}
+
+#[test]
 fn a_host_that_does_not_exist_is_one_error() {
     refuses(&["probe", "no-such-host.invalid", "--timeout", "1s"], 1, &["no-such-host.invalid"]);
     refuses(&["probe", "example.org:99999"], 2, &["99999"]);

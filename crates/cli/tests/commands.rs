@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
     "handshake",
     "report",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 11] = [
     "doctor",
     "stacks",
     "probe",
+    "sequence",
     "load",
     "completions",
     "man",

@@ -15,5 +15,6 @@ mod readme;
 mod real;
 mod resume;
 mod scripts;
+mod sequence;
 mod stacks;
 mod support;

@@ -255,6 +255,32 @@ impl Node {
         Ok((capture, receiver))
     }
 
+    /// Writes frames that were captured at the node's first link to a pcapng file, behind the TLS secrets
+    /// of their connections in the format of SSLKEYLOGFILE. Who reads the file reads the connections.
+    ///
+    /// # Errors
+    /// [`Error::NoLink`]; [`Error::CaptureFile`] if it could not be written: it is removed.
+    pub fn write_capture(
+        &self,
+        path: impl AsRef<Path>,
+        frames: &[OwnedFrame],
+        secrets: &[u8],
+    ) -> Result<PathBuf, Error> {
+        let (path, end) = (path.as_ref(), self.first_end()?);
+        let write = || {
+            let mut file = CaptureFile::create(path, &end, &own_command())?;
+            if !secrets.is_empty() {
+                file.secrets(secrets)?;
+            }
+            for OwnedFrame { at, direction, bytes, original_len } in frames {
+                let (at, direction, original_len) = (*at, *direction, *original_len);
+                file.write(&Captured { at, direction, bytes, original_len })?;
+            }
+            file.finish()
+        };
+        write().map_err(|source| Error::CaptureFile { path: path.to_path_buf(), source })
+    }
+
     fn end_of(&self, link: Option<u8>) -> Result<crate::End, Error> {
         let Some(number) = link else { return self.first_end() };
         let interface = format!("link{number}");

@@ -14,6 +14,7 @@ use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::pcapng::blocks::unknown::UnknownBlock;
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use crate::link::End;
@@ -22,6 +23,10 @@ const BUFFER: usize = 256 * 1024;
 
 /// if_tsresol 9: stamps count nanoseconds (pcapng §4.2).
 const NANOSECONDS: u8 = 9;
+
+/// A Decryption Secrets Block (pcapng §4.7), and in it a TLS key log.
+const DECRYPTION_SECRETS: u32 = 10;
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 /// A file that has its name only when it is complete: it is written beside it as `NAME.partial`.
 /// Dropped before, it is removed.
@@ -56,6 +61,16 @@ impl CaptureFile {
 }
 
 impl<W: Write> CaptureFile<W> {
+    /// Adds TLS secrets, in the format of SSLKEYLOGFILE, for the frames that follow.
+    pub(crate) fn secrets(&mut self, lines: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(lines.len()).map_err(io::Error::other)?;
+        let head = [TLS_KEY_LOG.to_ne_bytes(), length.to_ne_bytes()].concat();
+        let body = [&head[..], lines].concat();
+        let block = UnknownBlock::new(DECRYPTION_SECRETS, 0, &body);
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
+    }
+
     /// Adds a frame.
     pub(crate) fn write(&mut self, frame: &Captured<'_>) -> io::Result<()> {
         // Bits 0 and 1 of the flags: 1 inbound, 2 outbound (pcapng §4.3).

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
-    arp, capwap, cooked, dtls, esp, ethernet, geneve, gre, gtpu, icmpv4, icmpv6, ipv4, ipv6, l2tp,
-    macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
+    arp, capwap, cooked, dtls, esp, ethernet, geneve, gre, gtpu, http2, icmpv4, icmpv6, ipv4, ipv6,
+    l2tp, macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -295,6 +295,24 @@ pub fn spdy_frames(bytes: &[u8]) {
         if frame.emit(&mut out).is_ok() {
             let again = spdy::Frames::new(&out).next();
             assert!(again == Some(Ok(frame)), "{frame:?} is read back as {again:?}");
+        }
+    }
+}
+
+/// Any bytes as HTTP/2 frames.
+pub fn http2_frames(bytes: &[u8]) {
+    for (header, frame) in http2::Frames::new(bytes).flatten() {
+        assert!(http2::Header::parse(&header.to_bytes()) == header, "a header is read back");
+        match frame {
+            http2::Frame::Data { data, padding, .. } => {
+                assert!(data.len() + padding == header.length as usize, "all of it is counted");
+            }
+            http2::Frame::Settings { entries, .. } => {
+                black_box(entries.iter().map(|entry| entry.value).max());
+            }
+            other => {
+                black_box((other, header.kind.name()));
+            }
         }
     }
 }

@@ -31,6 +31,7 @@
 //! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
 //! | [`quic`] | QUIC packets and the frames of Initial packets | RFC 8999, 9000, 9369 |
+//! | [`http2`] | HTTP/2 frames | RFC 9113 |
 //! | [`spdy`] | frames of SPDY/3 and 3.1, name/value header blocks | SPDY Protocol, drafts 3 and 3.1 |
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -50,6 +51,7 @@ pub mod fuzz;
 pub mod geneve;
 pub mod gre;
 pub mod gtpu;
+pub mod http2;
 pub mod icmp;
 pub mod icmpv4;
 pub mod icmpv6;

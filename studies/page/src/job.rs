@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-use browser::{Bed, CrossTraffic, Seen};
+use browser::{Bed, CrossTraffic, Keeping, Kept, Seen, Side};
 use fault::{Fault, OrProblem, Problem};
 use host::{Outlet, Registry, Worker};
 use lab::LabOptions;
@@ -59,6 +59,9 @@ pub(crate) struct Job {
     /// Chromium's program, where a point asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chromium: Option<PathBuf>,
+    /// Where captures of first loads are kept, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) captures: Option<PathBuf>,
     /// What a command needs beside the point to measure it again.
     pub(crate) options: String,
 }
@@ -132,14 +135,16 @@ fn together(
         let Some(first) = series.points.first() else { continue };
         let setting = first.setting(job.timeout, job.chromium.as_deref());
         lane.set_path(&begun(&job.path, job.seed, batch.repeat))?;
+        lane.keep_secrets(keeps(job, batch));
         lane.serve(page, &setting)?;
         served.push((lane, batch, series, setting));
     }
     for (lane, batch, series, setting) in served {
         let visits = series.visits();
         let before = visits.iter().map(|visit| visit.before()).collect();
+        let keeping = keeps(job, batch).then(|| lane.keep_frames(Side::Server)).transpose()?;
         let loads = lane.visit(page, &setting, before, Arc::clone(&stop))?;
-        under_way.push((batch, series, visits, loads));
+        under_way.push((batch, series, visits, keeping, loads));
     }
     // Each is given as it ends, not as all have.
     while !under_way.is_empty() {
@@ -150,13 +155,19 @@ fn together(
             std::thread::sleep(LOOK);
             continue;
         };
-        let (batch, series, visits, loads) = under_way.remove(at);
+        let (batch, series, visits, keeping, loads) = under_way.remove(at);
         let seen = loads.join().map_err(browser::Error::from)??;
+        let mut kept = keeping.map(Keeping::stop).transpose()?;
         for (visit, seen) in visits.into_iter().zip(&seen) {
-            give(job, page, batch, (&series, visit), seen, outlet)?;
+            give(job, page, batch, (&series, visit), (seen, &mut kept), outlet)?;
         }
     }
     Ok(())
+}
+
+/// Whether a capture is kept of a batch's loads.
+fn keeps(job: &Job, batch: &Batch) -> bool {
+    job.captures.is_some() && batch.repeat == 0
 }
 
 fn series_of(batch: &Batch) -> Result<Series, Problem> {
@@ -167,13 +178,14 @@ fn series_of(batch: &Batch) -> Result<Series, Problem> {
     Ok(Series { points: batch.points.iter().map(of).collect::<Result<_, _>>()? })
 }
 
-/// Gives the sample of a load, if it is wanted; a first load of a point has its HAR beside.
+/// Gives the sample of a load, if it is wanted; a first load of a point has its HAR beside. What was kept
+/// of all loads of the batch goes to the first of them: without its handshakes nobody can read the others.
 fn give(
     job: &Job,
     page: &Page,
     batch: &Batch,
     (series, visit): (&Series, Visit),
-    seen: &Seen,
+    (seen, kept): (&Seen, &mut Option<Kept>),
     outlet: &mut Outlet<'_>,
 ) -> Result<(), Problem> {
     let own = series.points.iter().zip(&batch.wanted).find(|(point, _)| point.visit == visit);
@@ -187,6 +199,10 @@ fn give(
         outlet.attachment(HAR, text.into_bytes())?;
     }
     let Job { seed, timeout, options, .. } = job;
-    outlet.sample(&sample(point, batch.repeat, *seed, seen, *timeout, options))?;
+    let mut sample = sample(point, batch.repeat, *seed, seen, *timeout, options);
+    if let (Some(kept), Some(folder)) = (kept.take(), &job.captures) {
+        crate::flow::keep(&mut sample, &kept, folder)?;
+    }
+    outlet.sample(&sample)?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 
 mod beside;
 mod costs;
+mod flow;
 mod job;
 mod link;
 mod measure;

@@ -2,7 +2,7 @@
 //! comes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use browser::CrossTraffic;
@@ -101,6 +101,7 @@ impl Plan {
                 timeout: self.timeout,
                 seed: self.seed,
                 chromium: chromium.clone(),
+                captures: session.captures().map(Path::to_owned),
                 options: self.page_options.clone(),
             };
             end = measure_cell(cell, &job, &host, session, &mut ahead)?;

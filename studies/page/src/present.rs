@@ -227,6 +227,7 @@ impl study::Findings for Findings {
         if !pictures.blocks.is_empty() {
             sections.push(pictures);
         }
+        sections.extend(crate::flow::section(self.groups()));
         Ok(sections)
     }
 

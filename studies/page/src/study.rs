@@ -45,6 +45,7 @@ impl study::Study for PageStudy {
   wiretax page --link 50ms@20mbit --protocol spdy/3.1,h2 --server-push none,hint,push
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
   wiretax page --page testbed-1 --link 3g-1.37 --protocol http/1.1,h2,h3 --loader ours,chromium --repeat 6
+  wiretax page --page testbed-2 --link 100ms@50mbit --protocol spdy/3.1,h2 --visit first --keep-captures
   wiretax page --scale full --out results/page    {}
   wiretax page --scale paper                      the SPDY paper's tables: {}
 
@@ -106,7 +107,7 @@ of a browser save. Each host has an address and connections of its own; its name
     }
 
     fn keeps_captures(&self) -> bool {
-        false
+        true
     }
 
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {

@@ -10,6 +10,7 @@ use stats::{Confidence, Estimate, compare_paired};
 use units::Probability;
 use web::{Congestion, Protocol};
 
+use crate::flow::Flow;
 use crate::link::LinkName;
 use crate::passed::Passed;
 use crate::point::{Handshake, Loader, Point, Tls, Visit, Waiting};
@@ -98,6 +99,9 @@ pub struct Row {
     values: BTreeMap<String, Vec<f64>>,
     #[serde(skip)]
     pub(crate) waterfall: Option<Waterfall>,
+    /// The chart of a load that was captured.
+    #[serde(skip)]
+    pub(crate) flow: Option<Flow>,
 }
 
 impl Row {
@@ -124,6 +128,7 @@ impl Row {
             by_repeat: BTreeMap::new(),
             values: BTreeMap::new(),
             waterfall: None,
+            flow: None,
         }
     }
 
@@ -146,6 +151,9 @@ impl Row {
         if self.waterfall.is_none() {
             let text = sample.labels.get(WATERFALL);
             self.waterfall = text.and_then(|text| serde_json::from_str(text).ok());
+        }
+        if self.flow.is_none() {
+            self.flow = Flow::of_sample(sample);
         }
         let why = match &sample.outcome {
             Outcome::Completed => {

@@ -32,6 +32,16 @@ impl Watcher for Follower {
 
 /// Measures a plan into a folder, or what a folder lacks.
 fn measure(plan: &Value, folder: &Path, looks: u32) -> TestResult<End> {
+    measure_keeping(plan, folder, looks, None)
+}
+
+/// The same, with a folder for captures.
+fn measure_keeping(
+    plan: &Value,
+    folder: &Path,
+    looks: u32,
+    captures: Option<&Path>,
+) -> TestResult<End> {
     let mut plan = PageStudy.recorded_plan(plan, &Options::none()).map_err(|e| e.to_string())?;
     let whole = json!({ "page": plan.value() });
     let begin = || record::Session::begin(false);
@@ -44,6 +54,7 @@ fn measure(plan: &Value, folder: &Path, looks: u32) -> TestResult<End> {
     };
     let mut follower = Follower { looks: Cell::new(looks) };
     let session = Session::new("page", &mut recorder, &finished, &mut follower);
+    let session = session.keeping_captures(captures.map(Path::to_owned));
     let mut session = session.in_lab(sleeping(plan.seed()));
     let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
     recorder.finish()?;
@@ -218,8 +229,77 @@ fn cross_traffic_is_in_the_samples() -> TestResult {
     Ok(())
 }
 
+/// What was read of a file that has its secrets in it.
+fn chart_of(file: &Path) -> TestResult<sequence::Chart> {
+    let mut source = capture::Source::open(file)?;
+    let mut reader = sequence::Reader::new(sequence::Limits::default());
+    while let Some(event) = source.next()? {
+        match event {
+            capture::Event::KeyLog(lines) => {
+                reader.add_keys(lines);
+            }
+            capture::Event::Frame(frame) => {
+                let link = tracker::LinkType::from_number(frame.link).ok_or("another link type")?;
+                reader.handle_packet(frame.at, link, frame.bytes);
+            }
+            _ => {}
+        }
+    }
+    Ok(reader.finish())
+}
+
+/// The first loads' captures are kept with their secrets, one of a browser's visits together, and the
+/// report has their charts; no other load has one.
+fn captures_of_first_loads_are_kept_and_charted() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let (results, captures) = (folder.path().join("results"), folder.path().join("captures"));
+    std::fs::create_dir(&captures)?;
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
+        "protocol": ["http/1.1", "spdy/3.1", "h2", "h3"], "visit": ["first", "closed"], "repeat": 2 });
+    let end = measure_keeping(&plan(sweep), &results, u32::MAX, Some(&captures))?;
+    assert_eq!(end, End::Complete);
+    let run = Run::open(&results)?;
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        let (protocol, visit) = (sample.point["protocol"].as_str(), sample.point["visit"].as_str());
+        let captured = sample.labels.get("capture");
+        assert_eq!(captured.is_some(), sample.repeat == 0 && visit == "first", "{}", sample.key());
+        let has_windows = matches!(protocol, "spdy/3.1" | "h2");
+        let charted = sample.labels.contains_key("sequence");
+        assert_eq!(charted, captured.is_some() && has_windows, "{}", sample.key());
+        let Some(name) = captured else { continue };
+        let chart = chart_of(&captures.join(name))?;
+        assert_eq!(chart.unread, [], "{protocol}");
+        assert_eq!(chart.connections.is_empty(), !has_windows, "{protocol}");
+        if has_windows {
+            // Those of both visits, each as long as the load says.
+            let gaps: Vec<_> = chart.connections.iter().flat_map(|one| &one.gaps).collect();
+            assert!(gaps.is_empty(), "{protocol}: {gaps:?}");
+            let sent: u64 = chart.connections.iter().map(|one| one.server_sends.data_bytes).sum();
+            let of = |visit: &str| -> f64 {
+                let same = |other: &&Sample| {
+                    other.point["protocol"] == protocol
+                        && (other.point["visit"].as_str(), other.repeat) == (visit, 0)
+                };
+                let samples = run.samples.iter().filter(same);
+                samples.filter_map(|other| other.values.get(value::BODY)).sum()
+            };
+            assert_eq!(sent as f64, of("first") + of("closed"), "{protocol}");
+        }
+    }
+    let question = PageStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
+    let found = question.findings(run.samples, &run.manifest).map_err(|p| p.to_string())?;
+    let sections = found.ok_or("no findings")?.sections().map_err(|problem| problem.to_string())?;
+    assert!(sections.iter().any(|section| section.id == "page-sequence"));
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
+        Test::inside(
+            "captures_of_first_loads_are_kept_and_charted",
+            captures_of_first_loads_are_kept_and_charted,
+        ),
         Test::inside("every_load_has_its_sample", every_load_has_its_sample),
         Test::inside("lanes_do_not_touch_counts", lanes_do_not_touch_counts),
         Test::inside(

@@ -16,6 +16,7 @@ use web::{Counters, Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTc
 
 use crate::cross::{Neighbours, settled};
 use crate::drive::Browser;
+use crate::kept::{Keeping, Secrets, Side};
 use crate::names::{NameServer, Resolver, Zone};
 use crate::setting::{CrossTraffic, Setting};
 use crate::site::PageSite;
@@ -111,6 +112,8 @@ pub struct Lane {
     resolver: SocketAddr,
     zone: Zone,
     site: PageSite,
+    /// Where servers say their connections' secrets, if they are to.
+    secrets: Option<Secrets>,
     serving: Option<Serving>,
     /// Who loads, if not the loader here.
     chromium: Option<(Chromium, Wanted)>,
@@ -176,6 +179,7 @@ impl Lane {
             resolver,
             zone,
             site,
+            secrets: None,
             serving: None,
             chromium: None,
             served: 0,
@@ -186,6 +190,23 @@ impl Lane {
     #[must_use]
     pub fn server(&self) -> &Node {
         &self.server
+    }
+
+    /// Whether servers from the next on say the TLS secrets of their connections, for what is kept.
+    pub fn keep_secrets(&mut self, keep: bool) {
+        self.secrets = keep.then(Secrets::default);
+    }
+
+    /// Keeps the frames that pass an end of the link from now on.
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn keep_frames(&self, at: Side) -> Result<Keeping, Error> {
+        let node = match at {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        };
+        Keeping::start(node, self.secrets.clone().unwrap_or_default())
     }
 
     /// Sets what the link is like from now on, from client to server. Its traces and outages begin anew with
@@ -293,6 +314,7 @@ impl Lane {
         let mut config = tls::ServerConfig::new(setting.library(), Arc::clone(identity));
         config.versions = setting.tls_versions();
         config.key_exchange = setting.key_exchange();
+        config.key_log = self.secrets.as_ref().map(Secrets::log);
         if setting.embedding() == Some(Embedding::ZeroRtt) {
             config.max_early_data = EARLY_DATA;
         }

@@ -1,7 +1,7 @@
 //! Pages loaded in the lab: by each protocol, visit after visit, with what both sides saw.
 
-#[path = "lab/push.rs"]
 mod push;
+mod windows;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -499,6 +499,16 @@ fn main() -> std::process::ExitCode {
         ),
         Test::inside("what_is_pushed_is_not_asked_for", push::what_is_pushed_is_not_asked_for),
         Test::inside("what_is_hinted_is_asked_for_once", push::what_is_hinted_is_asked_for_once),
+        Test::inside(
+            "presets_have_the_windows_that_the_paper_read",
+            windows::presets_have_the_windows_that_the_paper_read,
+        ),
+        Test::inside("mod_spdy_updates_at_one_eighth", windows::mod_spdy_updates_at_one_eighth),
+        Test::inside(
+            "a_window_of_64_kb_stops_its_sender",
+            windows::a_window_of_64_kb_stops_its_sender,
+        ),
+        Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }

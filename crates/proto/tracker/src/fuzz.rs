@@ -7,7 +7,9 @@ use units::Time;
 use wire::tcp::{Flags, OptionList, Repr};
 use wire::{ipv4, tcp};
 
-use crate::{HandOut, KeyLog, Limits, LinkType, Output, Tracker};
+use crate::{
+    HandOut, KeyLog, Limits, LinkType, Output, StreamFact, StreamLimits, Streams, Tracker,
+};
 
 /// Connections that are followed at most.
 const CONNECTIONS: usize = 8;
@@ -134,6 +136,57 @@ pub fn tcp_streams(bytes: &[u8]) {
             tracker.handle_packet(at, LinkType::RawIp, &frame, frame.len());
         }
     });
+}
+
+/// Any bytes as segments of one TCP connection, as [`tcp_streams`] has them, read to its end: with
+/// secrets for the client random of 32 equal bytes, whichever it is.
+pub fn streams(bytes: &[u8]) {
+    const HELD: usize = 16 << 10;
+    let limits = StreamLimits { connections: 2, held_bytes: HELD, secrets: 4, seed: 1 };
+    let mut streams = Streams::new(limits);
+    let mut reader = wire::Reader::new("fuzz input", bytes);
+    let Ok(random) = reader.u8() else { return };
+    let random = format!("{random:02x}").repeat(32);
+    for (label, bytes) in [
+        ("CLIENT_RANDOM", 48),
+        ("CLIENT_EARLY_TRAFFIC_SECRET", 32),
+        ("CLIENT_HANDSHAKE_TRAFFIC_SECRET", 32),
+        ("SERVER_HANDSHAKE_TRAFFIC_SECRET", 32),
+        ("CLIENT_TRAFFIC_SECRET_0", 32),
+        ("SERVER_TRAFFIC_SECRET_0", 32),
+    ] {
+        streams.add_keys(format!("{label} {random} {}\n", "07".repeat(bytes)).as_bytes());
+    }
+    let mut at = Time::ZERO;
+    let mut next = || {
+        let control = reader.u8().ok()?;
+        let (sequence, ack) = (reader.u16().ok()?, reader.u16().ok()?);
+        Some((control, sequence, ack, reader.vec8().ok()?))
+    };
+    let (mut began, mut ended, mut sent, mut told) = (0, 0, 0, 0);
+    let mut drain = |streams: &mut Streams| {
+        while let Some(event) = streams.poll_event() {
+            match event.fact {
+                StreamFact::Began { .. } => began += 1,
+                StreamFact::Ended(_) => ended += 1,
+                StreamFact::Data { bytes, .. } => told += bytes.len(),
+                _ => {}
+            }
+        }
+        (began, ended, told)
+    };
+    while let Some((control, sequence, ack, payload)) = next() {
+        at += Duration::from_micros(100);
+        sent += payload.len();
+        let frame = segment(control, u32::from(sequence), u32::from(ack), payload);
+        streams.handle_packet(at, LinkType::RawIp, &frame);
+        assert!(streams.held_bytes() <= HELD, "more is held than the limit");
+        drain(&mut streams);
+    }
+    streams.close();
+    let (began, ended, told) = drain(&mut streams);
+    assert_eq!((began, streams.held_bytes()), (ended, 0), "what began has ended");
+    assert!(told <= sent, "more was told than was sent");
 }
 
 /// Any bytes as UDP payloads between two ports, each behind a direction and a length of two bytes.

@@ -1,4 +1,4 @@
-//! Secrets of TLS 1.3 connections, as programs write them to the file that `SSLKEYLOGFILE` names
+//! Secrets of TLS connections, as programs write them to the file that `SSLKEYLOGFILE` names
 //! (RFC 9850): lines of a label, the client's random and a secret, in hexadecimal.
 
 use std::collections::BTreeMap;
@@ -43,6 +43,8 @@ pub(crate) struct Secrets {
     pub(crate) server_handshake: Option<Secret>,
     pub(crate) client_traffic: Option<Secret>,
     pub(crate) server_traffic: Option<Secret>,
+    /// TLS 1.2's master secret.
+    pub(crate) master: Option<Secret>,
 }
 
 /// What the lines of a [`KeyLog`] were.
@@ -51,7 +53,7 @@ pub(crate) struct Secrets {
 pub struct KeyLogCounters {
     /// Secrets taken.
     pub taken: u64,
-    /// Blank lines, comments and labels that are of no use here, such as TLS 1.2's.
+    /// Blank lines, comments and labels that are of no use here: TLS 1.2's, where only TLS 1.3 is read.
     pub ignored: u64,
     /// Lines that cannot be read.
     pub malformed: u64,
@@ -59,20 +61,29 @@ pub struct KeyLogCounters {
     pub over_limit: u64,
 }
 
-/// The secrets of TLS 1.3 connections by their clients' randoms.
+/// The secrets of TLS connections by their clients' randoms.
 #[derive(Debug, Clone)]
 pub struct KeyLog {
+    /// Whether TLS 1.2's master secrets are taken too.
+    tls12: bool,
     secrets: BTreeMap<[u8; 32], Secrets>,
     connections: usize,
     counters: KeyLogCounters,
 }
 
 impl KeyLog {
-    /// An empty log that takes the secrets of so many connections at most: about 300 bytes each.
+    /// An empty log that takes the TLS 1.3 secrets of so many connections at most: about 400 bytes each.
     #[must_use]
     pub const fn new(connections: usize) -> Self {
         let counters = KeyLogCounters { taken: 0, ignored: 0, malformed: 0, over_limit: 0 };
-        KeyLog { secrets: BTreeMap::new(), connections, counters }
+        KeyLog { tls12: false, secrets: BTreeMap::new(), connections, counters }
+    }
+
+    /// The same for TLS 1.2's master secrets too (the label `CLIENT_RANDOM`).
+    #[must_use]
+    pub(crate) const fn with_tls12(mut self) -> Self {
+        self.tls12 = true;
+        self
     }
 
     /// Takes the lines of a text, which may be a part of a file that ends with a line.
@@ -97,7 +108,7 @@ impl KeyLog {
             self.counters.malformed += 1;
             return;
         };
-        let Some(place) = place(label) else {
+        let Some(place) = place(label).filter(|_| self.tls12 || label != MASTER) else {
             self.counters.ignored += 1;
             return;
         };
@@ -105,8 +116,10 @@ impl KeyLog {
             let mut bytes = [0; SECRET_MAX];
             let random: [u8; 32] = hexadecimal(random, &mut bytes)?.try_into().ok()?;
             let secret = Secret::new(hexadecimal(secret, &mut bytes)?)?;
-            // SHA-256's and SHA-384's: TLS 1.3 has no other hashes.
-            matches!(secret.len, 32 | 48).then_some((random, secret))
+            // SHA-256's and SHA-384's: TLS 1.3 has no other hashes. A master secret has 48 bytes
+            // (RFC 5246 §8.1).
+            let fits = secret.len == 48 || (secret.len == 32 && label != MASTER);
+            fits.then_some((random, secret))
         };
         let known = read().filter(|_| line.len() <= LINE_MAX);
         let Some((random, secret)) = known else {
@@ -139,6 +152,9 @@ impl KeyLog {
     }
 }
 
+/// The label of TLS 1.2's master secret.
+const MASTER: &[u8] = b"CLIENT_RANDOM";
+
 /// Which secret a label names.
 fn place(label: &[u8]) -> Option<fn(&mut Secrets) -> &mut Option<Secret>> {
     Some(match label {
@@ -147,6 +163,7 @@ fn place(label: &[u8]) -> Option<fn(&mut Secrets) -> &mut Option<Secret>> {
         b"SERVER_HANDSHAKE_TRAFFIC_SECRET" => |secrets| &mut secrets.server_handshake,
         b"CLIENT_TRAFFIC_SECRET_0" => |secrets| &mut secrets.client_traffic,
         b"SERVER_TRAFFIC_SECRET_0" => |secrets| &mut secrets.server_traffic,
+        MASTER => |secrets| &mut secrets.master,
         _ => return None,
     })
 }
@@ -193,6 +210,16 @@ mod tests {
         assert_eq!(secrets.server_traffic.unwrap().bytes(), [1; 48]);
         assert!(secrets.client_traffic.is_none() && log.find(&[3; 32]).is_none());
         assert!(!format!("{log:?}").contains("171, 171"), "a secret is shown");
+    }
+
+    #[test]
+    fn master_secrets_are_taken_where_they_are_asked_for() {
+        let mut log = KeyLog::new(2).with_tls12();
+        log.read(line("CLIENT_RANDOM", 1, &"01".repeat(48)).as_bytes());
+        log.read(line("CLIENT_RANDOM", 2, &"01".repeat(32)).as_bytes());
+        let expected = KeyLogCounters { taken: 1, malformed: 1, ..KeyLogCounters::default() };
+        assert_eq!(log.counters(), expected);
+        assert_eq!(log.find(&[1; 32]).unwrap().master.unwrap().bytes(), [1; 48]);
     }
 
     proptest! {

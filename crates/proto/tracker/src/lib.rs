@@ -52,6 +52,10 @@
 //! once both sides have sent, or one has sent 16 KiB; a handshake that goes nowhere stays until its
 //! end.
 //!
+//! # What the application said
+//! [`Streams`] reads connections to their end where the secrets are known, and hands out the bytes in
+//! TLS: what is spoken there is for others to read.
+//!
 //! # Speed
 //! A packet of a connection whose record is out takes about 110 to 150 ns of one core of a busy
 //! 2.8 GHz machine, among 10,000 connections, whatever its length: its payload is not looked at.
@@ -84,6 +88,7 @@ mod quic;
 mod reassembly;
 mod record;
 mod side;
+mod streams;
 mod syn_data;
 mod table;
 mod tcp;
@@ -98,5 +103,6 @@ pub use record::{
     AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
     Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
+pub use streams::{StreamCounters, StreamEvent, StreamFact, StreamLimits, Streams, Unreadable};
 pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{HandOut, Limits, Packet, Tracker};

@@ -1,7 +1,8 @@
 //! Puts a byte stream in order: the first bytes of one direction of a TCP connection, or of a QUIC
 //! CRYPTO stream. What comes in order is handed on without a copy; the rest is held, bounded.
 
-/// Pieces held at most: a hostile sender can leave a hole between any two.
+/// Pieces of a stream's beginning that are held at most: a hostile sender can leave a hole between any
+/// two.
 const MAX_PIECES: usize = 64;
 /// What a held piece takes beside its bytes, about: its place in the list, which doubles as it
 /// grows, and the allocator's header.
@@ -12,6 +13,8 @@ const PIECE_OVERHEAD: usize = 2 * size_of::<Piece>() + 16;
 pub(crate) struct Reassembler {
     next: u64,
     limit: u64,
+    /// Bytes and pieces that are held at most.
+    room: (usize, usize),
     held: Vec<Piece>,
     held_bytes: usize,
     overflowed: bool,
@@ -40,8 +43,20 @@ pub(crate) enum Kind {
 
 impl Reassembler {
     /// A stream of which the first `limit` bytes are wanted.
-    pub(crate) const fn new(limit: u64) -> Self {
-        Reassembler { next: 0, limit, held: Vec::new(), held_bytes: 0, overflowed: false }
+    pub(crate) fn new(limit: u64) -> Self {
+        let room = usize::try_from(limit).unwrap_or(usize::MAX);
+        Reassembler { room: (room, MAX_PIECES), ..Reassembler::whole(limit, (0, 0)) }
+    }
+
+    /// A stream of which the first `limit` bytes are wanted, and behind holes so many bytes and pieces are
+    /// held.
+    pub(crate) const fn whole(limit: u64, room: (usize, usize)) -> Self {
+        Reassembler { next: 0, limit, room, held: Vec::new(), held_bytes: 0, overflowed: false }
+    }
+
+    /// Whether a byte that was wanted was given up.
+    pub(crate) const fn has_overflowed(&self) -> bool {
+        self.overflowed
     }
 
     /// The next byte to be handed on.
@@ -119,8 +134,8 @@ impl Reassembler {
         if self.held.iter().any(|piece| piece.start <= start && end <= piece.end()) {
             return Kind::Duplicate;
         }
-        let room = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        if self.held.len() >= MAX_PIECES || self.held_bytes.saturating_add(data.len()) > room {
+        let (room, pieces) = self.room;
+        if self.held.len() >= pieces || self.held_bytes.saturating_add(data.len()) > room {
             self.overflowed = true;
             return Kind::New;
         }

@@ -14,7 +14,7 @@ use siphasher::sip::SipHasher13;
 use units::Time;
 
 /// The two ends of a connection, whichever sent: ordered, so that both directions have one key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     /// Addresses; of IPv4 in the first four bytes.
     low: [u8; 16],

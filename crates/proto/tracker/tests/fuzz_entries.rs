@@ -37,6 +37,8 @@ proptest! {
             bytes.extend(payload);
         }
         tracker::fuzz::tcp_streams(&bytes);
+        bytes.insert(0, 1);
+        tracker::fuzz::streams(&bytes);
     }
 
     #[test]

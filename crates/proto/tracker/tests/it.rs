@@ -14,6 +14,7 @@ mod outer;
 mod pair;
 mod quic;
 mod starttls;
+mod streams;
 mod syn_data;
 mod talk;
 mod tcp;

@@ -23,11 +23,11 @@ use crate::side::{Pair, Sender};
 const MAX_ALERTS: usize = 4;
 
 /// KeyUpdate (RFC 8446 §4.6.3).
-const KEY_UPDATE: HandshakeType = HandshakeType(24);
+pub(super) const KEY_UPDATE: HandshakeType = HandshakeType(24);
 
 /// What a suite encrypts and hashes with.
 #[derive(Debug, Clone, Copy)]
-struct Suite {
+pub(super) struct Suite {
     aead: &'static Algorithm,
     hash: hkdf::Algorithm,
     hash_len: usize,
@@ -50,7 +50,7 @@ impl Suite {
 }
 
 /// The keys of one direction and epoch.
-struct Keys {
+pub(super) struct Keys {
     secret: Secret,
     key: LessSafeKey,
     iv: [u8; NONCE_LEN],
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Keys {
 
 impl Keys {
     /// RFC 8446 §7.3.
-    fn new(suite: &Suite, secret: Secret, sequence: u64) -> Option<Self> {
+    pub(super) fn new(suite: &Suite, secret: Secret, sequence: u64) -> Option<Self> {
         if secret.bytes().len() != suite.hash_len {
             return None;
         }
@@ -79,25 +79,26 @@ impl Keys {
     }
 
     /// The keys after a KeyUpdate (RFC 8446 §7.2).
-    fn update(&self, suite: &Suite) -> Option<Self> {
+    pub(super) fn update(&self, suite: &Suite) -> Option<Self> {
         let mut next = [0; 48];
         let next = next.get_mut(..suite.hash_len)?;
         suite.expand(&self.secret, "traffic upd", next)?;
         Keys::new(suite, Secret::new(next)?, 0)
     }
 
+    /// Forgets that a record was opened: it is opened again.
+    pub(super) fn step_back(&mut self) {
+        self.sequence = self.sequence.saturating_sub(1);
+    }
+
     /// Opens a record's payload: the type inside, and what it holds.
-    fn open<'p>(
+    pub(super) fn open<'p>(
         &mut self,
         header: RecordHeader,
         payload: &'p mut [u8],
     ) -> Option<(ContentType, &'p [u8])> {
-        let mut nonce = self.iv;
-        for (to, from) in nonce.iter_mut().rev().zip(self.sequence.to_be_bytes().iter().rev()) {
-            *to ^= from;
-        }
+        let nonce = Nonce::assume_unique_for_key(nonce(self.iv, self.sequence));
         let aad: [u8; RECORD_HEADER_LEN] = header.to_bytes();
-        let nonce = Nonce::assume_unique_for_key(nonce);
         let inner = self.key.open_in_place(nonce, Aad::from(aad), payload).ok()?;
         self.sequence = self.sequence.saturating_add(1);
         // RFC 8446 §5.4: zeros behind the type are padding.
@@ -107,14 +108,22 @@ impl Keys {
     }
 }
 
+/// RFC 8446 §5.3, and RFC 7905 §2 for TLS 1.2.
+pub(super) fn nonce(mut iv: [u8; NONCE_LEN], sequence: u64) -> [u8; NONCE_LEN] {
+    for (to, from) in iv.iter_mut().rev().zip(sequence.to_be_bytes().iter().rev()) {
+        *to ^= from;
+    }
+    iv
+}
+
 /// One direction.
 #[derive(Debug)]
-struct Direction {
+pub(super) struct Direction {
     /// None once the Finished went by and the secret of what follows is not known.
-    keys: Option<Keys>,
+    pub(super) keys: Option<Keys>,
     /// The secret after Finished.
-    next: Option<Secret>,
-    messages: MessageReader,
+    pub(super) next: Option<Secret>,
+    pub(super) messages: MessageReader,
 }
 
 impl Direction {
@@ -166,6 +175,44 @@ pub(crate) enum Found {
     NotSupported,
 }
 
+/// What a connection's records are opened with from its ServerHello on.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) suite: Suite,
+    pub(super) sides: Pair<Direction>,
+    /// The client's early keys, where it offers early data.
+    pub(super) early_keys: Option<Keys>,
+}
+
+/// What is missing to open records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Both secrets of the handshake.
+    Secrets,
+    /// Support of the suite or of the draft.
+    Support,
+}
+
+impl Parts {
+    /// From a connection's secrets. One whose handshake fails has no secrets of traffic.
+    pub(super) fn new(secrets: &Secrets, start: Start) -> Result<Parts, Missing> {
+        let Secrets { client_early, client_traffic, server_traffic, .. } = *secrets;
+        let (Some(client), Some(server)) = (secrets.client_handshake, secrets.server_handshake)
+        else {
+            return Err(Missing::Secrets);
+        };
+        // Before draft 25 what is authenticated beside the content was another.
+        let old = matches!(start.version.draft(), Some(..25)) || !start.version.is_tls13();
+        let suite = Suite::new(start.suite).filter(|_| !old).ok_or(Missing::Support)?;
+        let client = Direction::new(&suite, client, client_traffic).ok_or(Missing::Support)?;
+        let server = Direction::new(&suite, server, server_traffic).ok_or(Missing::Support)?;
+        let early = client_early.filter(|_| start.early_offered);
+        let early_keys =
+            early.and_then(|secret| Keys::new(&suite, secret, start.early_records.into()));
+        Ok(Parts { suite, sides: Pair { client, server }, early_keys })
+    }
+}
+
 /// Opens the records of one connection.
 #[derive(Debug)]
 pub(crate) struct Decryption {
@@ -183,28 +230,15 @@ pub(crate) struct Decryption {
 impl Decryption {
     /// The keys of a connection, from its secrets.
     pub(crate) fn begin(secrets: &Secrets, start: Start) -> Found {
-        // A handshake that fails has no secrets of traffic.
-        let Secrets { client_early, client_traffic, server_traffic, .. } = *secrets;
-        let (Some(client), Some(server)) = (secrets.client_handshake, secrets.server_handshake)
-        else {
-            return Found::None;
+        let Parts { suite, sides, early_keys } = match Parts::new(secrets, start) {
+            Ok(parts) => parts,
+            Err(Missing::Secrets) => return Found::None,
+            Err(Missing::Support) => return Found::NotSupported,
         };
-        // Before draft 25 what is authenticated beside the content was another.
-        let old = matches!(start.version.draft(), Some(..25)) || !start.version.is_tls13();
-        let Some(suite) = Suite::new(start.suite).filter(|_| !old) else {
-            return Found::NotSupported;
-        };
-        let sides = || {
-            let client = Direction::new(&suite, client, client_traffic)?;
-            Some(Pair { client, server: Direction::new(&suite, server, server_traffic)? })
-        };
-        let Some(sides) = sides() else { return Found::NotSupported };
-        let early_keys = client_early.filter(|_| start.early_offered);
         Found::Keys(Box::new(Decryption {
             suite,
             sides,
-            early_keys: early_keys
-                .and_then(|secret| Keys::new(&suite, secret, start.early_records.into())),
+            early_keys,
             early: start.early_offered,
             failed: false,
             truth: Truth::default(),
@@ -295,7 +329,7 @@ impl Decryption {
             && keys.open(header, &mut copy).is_some()
         {
             // The handshake's keys are in use: early data is over. It is opened again below.
-            keys.sequence = keys.sequence.saturating_sub(1);
+            keys.step_back();
             self.early = false;
             return false;
         }
@@ -372,7 +406,7 @@ impl Decryption {
 }
 
 /// RFC 8446 §4.3.1: the protocol chosen, and whether early data is taken.
-fn encrypted_extensions(truth: &mut Truth, body: &[u8]) {
+pub(super) fn encrypted_extensions(truth: &mut Truth, body: &[u8]) {
     let list = wire::Reader::new("TLS EncryptedExtensions", body).vec16();
     let Ok(extensions) = list.and_then(Extensions::new_checked) else { return };
     truth.early_accepted = extensions.find(ExtensionKind::EARLY_DATA).is_some();

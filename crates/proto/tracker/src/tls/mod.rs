@@ -5,15 +5,19 @@ mod fingerprint;
 mod handshake;
 mod hello;
 mod messages;
+mod open;
 mod outcome;
 mod records;
 mod rule13;
 mod ssl2;
 
+pub(crate) use decrypt::Start;
 pub use fingerprint::{ja3, ja3_text, ja4};
 pub(crate) use handshake::Handshake;
 pub(crate) use hello::{HelloWork, ServerSaid, protocol, read_client_hello, read_server_hello};
 pub(crate) use messages::{MessageEvent, MessageReader};
+pub(crate) use open::{Opened, Opener12, Opener13};
+pub(crate) use records::{RecordEvent, RecordReader};
 pub(crate) use rule13::Rule13;
 
 use units::Time;
