@@ -20,6 +20,8 @@ struct Inner {
     leaving: Cell<bool>,
     /// The task that sends it.
     stream: RefCell<Waker>,
+    /// Requests that went before the answer, and are not over.
+    early: Cell<usize>,
     changed: Notify,
 }
 
@@ -31,6 +33,7 @@ impl Gate {
             asked: Cell::new(false),
             leaving: Cell::new(false),
             stream: RefCell::new(Waker::noop().clone()),
+            early: Cell::new(0),
             changed: Notify::new(),
         }))
     }
@@ -94,5 +97,39 @@ impl Gate {
             self.0.changed.notified().await;
         }
         self.early_data()
+    }
+
+    /// Resolves when the server has refused it, or the handshake has failed.
+    pub(crate) async fn refused(&self) {
+        if self.settled().await != EarlyData::Rejected {
+            std::future::pending().await
+        }
+    }
+
+    /// Counts a request that goes before the answer, until the guard is dropped.
+    pub(crate) fn enter(&self) -> EarlyRequest<'_> {
+        self.0.early.set(self.0.early.get() + 1);
+        EarlyRequest(self)
+    }
+
+    /// Waits for the end of the handshake and, where early data was refused, for that of all requests that went
+    /// as such.
+    pub(crate) async fn after_refused(&self) {
+        if self.settled().await == EarlyData::Rejected {
+            while self.0.early.get() > 0 {
+                self.0.changed.notified().await;
+            }
+        }
+    }
+}
+
+/// A request that went before the server's answer on early data.
+pub(crate) struct EarlyRequest<'a>(&'a Gate);
+
+impl Drop for EarlyRequest<'_> {
+    fn drop(&mut self) {
+        let Gate(inner) = self.0;
+        inner.early.set(inner.early.get() - 1);
+        inner.changed.notify_waiters();
     }
 }

@@ -1,6 +1,7 @@
 //! Early data: taken, refused, and what is not to go so; and TLS by sessions over the kernel's TCP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::{HeaderName, HeaderValue};
@@ -39,7 +40,10 @@ impl Visitor {
 
     fn plan(&self, server: &Server) -> ConnectPlan {
         let tickets = Some(self.tickets.clone());
-        ConnectPlan { tickets, early_data: true, ..plan(server, self.protocol) }
+        let mut plan = ConnectPlan { tickets, early_data: true, ..plan(server, self.protocol) };
+        // So long that an exchange which nothing wakes is not woken by its timer in a test's time.
+        plan.timeouts.exchange = Duration::from_secs(3600);
+        plan
     }
 
     async fn connect(&self, server: &Server) -> Connection {

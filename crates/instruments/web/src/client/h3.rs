@@ -1,6 +1,6 @@
 //! HTTP/3 by h3 on quinn.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::pin;
@@ -188,28 +188,45 @@ impl Connection {
     ) -> Result<(), Failure> {
         // QUIC itself makes a request wait for a free stream.
         let _place = state.enter(|| usize::MAX).await?;
-        let early = self.0.gate.as_ref().filter(|gate| gate.is_pending());
-        let result = self.ask(request, sink, true).await;
-        if result.is_ok() {
-            return Ok(());
-        }
-        match early {
-            Some(gate) if gate.settled().await == EarlyData::Rejected => {
-                self.ask(request, sink, false).await
+        let sent = Cell::new(false);
+        let Some(gate) = &self.0.gate else { return self.ask(request, sink, &sent).await };
+        if gate.is_pending() && !self.is_refused() {
+            let early = gate.enter();
+            let result = {
+                let ask = pin!(self.ask(request, sink, &sent));
+                tokio::select! {
+                    biased;
+                    () = gate.refused() => None,
+                    result = ask => Some(result),
+                }
+            };
+            drop(early);
+            if let Some(result) = result
+                && (result.is_ok() || gate.settled().await != EarlyData::Rejected)
+            {
+                return result;
             }
-            _ => result,
         }
+        // A refused stream of quinn 0.11.12, when it is dropped, takes the waker of the stream that has its number
+        // now: all of them go before the first of these begins.
+        gate.after_refused().await;
+        self.ask(request, sink, &sent).await
     }
 
-    /// `is_first`: that it was sent is said.
-    async fn ask(&self, request: &Request, sink: &Sink, is_first: bool) -> Result<(), Failure> {
+    /// Whether the server's answer on early data is here, and a refusal.
+    fn is_refused(&self) -> bool {
+        quic_tap::facts(&self.0.quic).is_some_and(|facts| facts.early_data == EarlyData::Rejected)
+    }
+
+    /// `sent`: whether it is said that the request was.
+    async fn ask(&self, request: &Request, sink: &Sink, sent: &Cell<bool>) -> Result<(), Failure> {
         let head = request.head(true)?;
         let failed = |during| {
             move |error: StreamError| stream_failure(&error, &self.0.quic, self.0.idle, during)
         };
         let mut sender = self.0.sender.borrow().clone();
         let stream = sender.send_request(head).await.map_err(failed("asking"))?;
-        if is_first {
+        if !sent.replace(true) {
             sink.say(What::Sent).await;
         }
         let (mut sending, receiving) = stream.split();
