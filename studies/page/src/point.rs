@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use browser::{Before, Carrier, CrossTraffic, ServerPush, Setting, Tcp, Windows};
+use browser::{Before, Carrier, CrossTraffic, Early, ServerPush, Setting, Tcp, Windows};
 use page::{Browser, Policy};
 use study::{Axes, axis};
 use units::{Delay, Probability, named};
@@ -43,11 +43,22 @@ named! {
     /// Whose TCP carries it, and how TLS begins on it.
     #[derive(Default)]
     pub enum Handshake: "handshake" {
-        /// The kernel's TCP, then TLS.
+        /// The kernel's TCP, then TLS: what Fast Open and early data are held against.
         #[default]
         Kernel = "kernel",
+        /// TCP Fast Open: the SYN has the ClientHello, where the kernel has a cookie of the server.
+        FastOpen = "tfo",
+        /// TLS 1.3 early data after the kernel's TCP, or in QUIC: the first request leaves with the ClientHello,
+        /// where there is a ticket.
+        EarlyData = "0rtt",
+        /// Both: the first request leaves with the SYN.
+        FastOpenEarlyData = "tfo-0rtt",
+        /// The kernel's TCP, then TLS 1.2 with RSA key exchange.
+        KernelRsa = "tls12-rsa",
         /// Our TCP, then TLS: what SSLmTCP is held against.
         UserTcp = "usertcp",
+        /// Our TCP, then TLS 1.2 with RSA key exchange: the handshake of the SSLmTCP document in sequence.
+        UserTcpRsa = "usertcp-tls12-rsa",
         /// SSLmTCP as the document has it: TLS 1.2 with RSA key exchange, ready after two round trips.
         Paper = "sslmtcp-paper",
         /// SSLmTCP with TLS 1.3, ready after one round trip.
@@ -58,13 +69,58 @@ named! {
 }
 
 impl Handshake {
-    const fn carrier(self) -> Carrier {
+    fn carrier(self) -> Carrier {
+        let early = |fast_open, data| Carrier::KernelEarly(Early { fast_open, data });
         match self {
             Handshake::Kernel => Carrier::Kernel,
+            Handshake::FastOpen => early(true, false),
+            Handshake::EarlyData => early(false, true),
+            Handshake::FastOpenEarlyData => early(true, true),
+            Handshake::KernelRsa => Carrier::KernelRsa,
             Handshake::UserTcp => Carrier::UserTcp(Embedding::None),
+            Handshake::UserTcpRsa => Carrier::UserTcpRsa,
             Handshake::Paper => Carrier::UserTcp(Embedding::Paper),
             Handshake::Tls13 => Carrier::UserTcp(Embedding::Tls13),
             Handshake::ZeroRtt => Carrier::UserTcp(Embedding::ZeroRtt),
+        }
+    }
+
+    /// Whether it runs over our TCP.
+    pub(crate) const fn is_over_user_tcp(self) -> bool {
+        matches!(
+            self,
+            Handshake::UserTcp
+                | Handshake::UserTcpRsa
+                | Handshake::Paper
+                | Handshake::Tls13
+                | Handshake::ZeroRtt
+        )
+    }
+
+    const fn has_fast_open(self) -> bool {
+        matches!(self, Handshake::FastOpen | Handshake::FastOpenEarlyData)
+    }
+
+    /// The handshake in sequence over the same TCP, by which it is measured what it saves; `None` for one that is
+    /// such itself.
+    pub(crate) const fn sequential(self) -> Option<Handshake> {
+        match self {
+            Handshake::Kernel
+            | Handshake::KernelRsa
+            | Handshake::UserTcp
+            | Handshake::UserTcpRsa => None,
+            Handshake::FastOpen | Handshake::EarlyData | Handshake::FastOpenEarlyData => {
+                Some(Handshake::Kernel)
+            }
+            Handshake::Paper | Handshake::Tls13 | Handshake::ZeroRtt => Some(Handshake::UserTcp),
+        }
+    }
+
+    /// As HTTP/3 has it: of what is early, early data alone.
+    const fn over_quic(self) -> Handshake {
+        match self {
+            Handshake::EarlyData | Handshake::FastOpenEarlyData => Handshake::EarlyData,
+            _ => Handshake::Kernel,
         }
     }
 }
@@ -157,7 +213,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         axis!("cross-traffic", cross, "none", "KINDS", "What else is on the link: none, bulk (a long TCP download of another host, which has filled the queue)", unnamed "none"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
-        axis!("handshake", handshake, "kernel", "HANDSHAKES", "TCP and how TLS begins on it: kernel, usertcp (our TCP, then TLS), sslmtcp-paper, sslmtcp-tls13, sslmtcp-0rtt", unnamed "kernel"),
+        axis!("handshake", handshake, "kernel", "HANDSHAKES", "TCP and how TLS begins on it: kernel, tfo (TCP Fast Open), 0rtt (early data; of HTTP/3 QUIC's), tfo-0rtt (both), tls12-rsa; usertcp (our TCP, then TLS), usertcp-tls12-rsa, sslmtcp-paper, sslmtcp-tls13, sslmtcp-0rtt", unnamed "kernel"),
         axis!(
             "windows",
             windows,
@@ -215,14 +271,26 @@ impl Point {
         }
     }
 
-    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, an embedding brings its version, HTTP/1.1 has
-    /// no windows of its own, and Chromium has its own windows and the kernel's TCP.
+    /// HTTP/3 has TLS 1.3 and no TCP, clear text has no TLS, early data and an embedding bring their version,
+    /// HTTP/1.1 has no windows of its own, and Chromium has its own windows and the kernel's TCP.
     fn canonical(self) -> Point {
         let (tls, handshake) = match (self.protocol, self.handshake) {
-            (Protocol::Http3 | Protocol::Http1Clear, _) => (Tls::V13, Handshake::Kernel),
+            (Protocol::Http1Clear, _) => (Tls::V13, Handshake::Kernel),
+            (Protocol::Http3, _) if self.loader == Loader::Chromium => {
+                (Tls::V13, Handshake::Kernel)
+            }
+            (Protocol::Http3, handshake) => (Tls::V13, handshake.over_quic()),
             _ if self.loader == Loader::Chromium => (self.tls, Handshake::Kernel),
-            (_, Handshake::Paper) => (Tls::V12, Handshake::Paper),
-            (_, embedded @ (Handshake::Tls13 | Handshake::ZeroRtt)) => (Tls::V13, embedded),
+            (_, rsa @ (Handshake::Paper | Handshake::KernelRsa | Handshake::UserTcpRsa)) => {
+                (Tls::V12, rsa)
+            }
+            (
+                _,
+                newer @ (Handshake::Tls13
+                | Handshake::ZeroRtt
+                | Handshake::EarlyData
+                | Handshake::FastOpenEarlyData),
+            ) => (Tls::V13, newer),
             (_, sequential) => (self.tls, sequential),
         };
         let tcp_window = if self.protocol.is_over_tcp() { self.tcp_window } else { Window(None) };
@@ -261,13 +329,17 @@ impl Point {
         if self.protocol == Protocol::Http2 && small(self.stream_window, 65_535) {
             return Some("HTTP/2's connection window is at least 65,535 bytes");
         }
-        if self.handshake != Handshake::Kernel && self.tcp_window != Window(None) {
+        let over_ours = self.handshake.is_over_user_tcp();
+        if over_ours && self.tcp_window != Window(None) {
             return Some("our TCP has no buffers to set");
         }
-        if self.handshake != Handshake::Kernel && self.initial_window != InitialWindow::USUAL {
+        if over_ours && self.initial_window != InitialWindow::USUAL {
             return Some("our TCP begins with 10 packets");
         }
-        if self.handshake != Handshake::Kernel && self.congestion != Congestion::Cubic {
+        if self.handshake.has_fast_open() && self.initial_window != InitialWindow::USUAL {
+            return Some("clients of Fast Open have addresses without a route of their own");
+        }
+        if over_ours && self.congestion != Congestion::Cubic {
             return Some("our TCP's congestion control is CUBIC");
         }
         (small(self.stream_window, 1024) || small(self.tcp_window, 2048))

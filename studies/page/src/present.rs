@@ -74,7 +74,7 @@ fn answer(group: &Group) -> Option<Inline> {
     Some(Inline::new().text(text))
 }
 
-/// What the handshake that saves most of a group's loads saves, where one certainly does: it rides in TCP's.
+/// What the handshake that saves most of a group's loads saves, where one certainly does: more of it goes at once.
 fn handshake(group: &Group) -> Option<Inline> {
     let embedded = group.rows.iter().filter_map(|row| Some((row, row.handshake_ratio?)));
     let certain = embedded.filter(|(_, ratio)| ratio.high < 1.0);
@@ -82,10 +82,10 @@ fn handshake(group: &Group) -> Option<Inline> {
     let saved = (1.0 - ratio.value) * 100.0;
     let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
     Some(Inline::new().text(format!(
-        "{}: TLS in TCP's handshake saves most as {}, {saved:.0} % [{low:.0}, {high:.0}] of the load \
-         with TLS after TCP.",
+        "{}: the handshake that saves most is {}, {saved:.0} % [{low:.0}, {high:.0}] of the load with {}.",
         group.title(),
         row.label(is_plain(group)),
+        row.handshake.sequential().unwrap_or_default(),
     )))
 }
 
@@ -350,6 +350,8 @@ fn has_windows(group: &Group) -> bool {
 
 /// Where a table has a second ratio.
 const RATIOS: usize = 3;
+/// Where a table with that ratio has how many connections were early.
+const EARLIES: usize = 8;
 
 fn table(group: &Group) -> Table {
     let mut columns = vec![
@@ -367,7 +369,8 @@ fn table(group: &Group) -> Table {
     ];
     let embeds = group.rows.iter().any(|row| row.handshake_ratio.is_some());
     if embeds {
-        columns.insert(RATIOS, Column::new("of TLS after TCP"));
+        columns.insert(RATIOS, Column::new("of in sequence"));
+        columns.splice(EARLIES..EARLIES, [Column::new("0-RTT"), Column::new("SYN data")]);
     }
     let mut table = Table::new(group.title(), columns);
     let plain = is_plain(group);
@@ -378,6 +381,9 @@ fn table(group: &Group) -> Table {
             let none = || Cell::text("");
             let cell = ratio.map_or_else(none, |e| Cell::estimate(e.value, e.low, e.high, 2));
             cells.insert(RATIOS, cell);
+            let counts = [value::EARLY, value::SYN_DATA]
+                .map(|name| row.median(name).map_or_else(none, |count| Cell::number(count, 0)));
+            cells.splice(EARLIES..EARLIES, counts);
         }
         table.push(report::Row::new(cells).command(&row.command));
     }
@@ -515,10 +521,11 @@ mod tests {
         });
         let found = findings(&loads.collect::<Vec<_>>());
         let lines: Vec<String> = found.answer().iter().map(Inline::to_plain).collect();
-        let said = lines.iter().find(|line| line.contains("TLS in TCP's handshake")).unwrap();
-        assert!(said.contains("h2, sslmtcp-tls13, 10 % [10, 10]"), "{said}");
+        let said = lines.iter().find(|line| line.contains("handshake")).unwrap();
+        let expected = "h2, sslmtcp-tls13, 10 % [10, 10] of the load with usertcp";
+        assert!(said.contains(expected), "{said}");
         let table = &found.tables()[0];
-        assert_eq!((table.columns.len(), table.rows[0].cells.len()), (12, 12));
+        assert_eq!((table.columns.len(), table.rows[0].cells.len()), (14, 14));
     }
 
     #[test]

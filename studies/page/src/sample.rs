@@ -8,6 +8,7 @@ use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
 use units::Delay;
+use web::ConnectionRecord;
 
 use crate::point::{AXES, Point};
 
@@ -32,6 +33,10 @@ pub mod value {
     pub const CONNECTIONS: &str = "connections";
     /// Of them, those whose handshake was a resumption.
     pub const RESUMED: &str = "resumed";
+    /// Of them, those whose early data the server took (0-RTT).
+    pub const EARLY: &str = "early";
+    /// Of them, those whose SYN carried data that the server took.
+    pub const SYN_DATA: &str = "syn_data";
     /// Requests made.
     pub const REQUESTS: &str = "requests";
     /// Bytes of bodies that came.
@@ -96,6 +101,8 @@ pub mod value {
             (NINETY, TIME),
             (CONNECTIONS, COUNT),
             (RESUMED, SHARE),
+            (EARLY, SHARE),
+            (SYN_DATA, SHARE),
             (REQUESTS, COUNT),
             (BODY, BYTES),
             (UP, BYTES),
@@ -223,6 +230,13 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (None, None) => None,
     });
     let sent_again = sent_again.reduce(|sum, one| sum + one);
+    let is_early = |one: &&ConnectionRecord| {
+        one.tls.as_ref().is_some_and(|tls| tls.early_data == tls::EarlyData::Accepted)
+    };
+    let early = seen.connections.iter().filter(is_early).count();
+    let has_syn_data =
+        |one: &&ConnectionRecord| one.tcp.is_some_and(|tcp| tcp.syn_data_acknowledged);
+    let syn_data = seen.connections.iter().filter(has_syn_data).count();
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -232,6 +246,8 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::CONNECTIONS, Some(loaded.connections_opened() as f64)),
         // Chromium does not say.
         (value::RESUMED, seen.fetched.is_empty().then(|| resumed.count() as f64)),
+        (value::EARLY, Some(early as f64)),
+        (value::SYN_DATA, Some(syn_data as f64)),
         (value::REQUESTS, Some(f64::from(loaded.requests()))),
         (value::BODY, Some(loaded.bytes().count() as f64)),
         (value::UP, Some(seen.up.count() as f64)),

@@ -89,7 +89,7 @@ pub struct Row {
     pub medians: BTreeMap<String, f64>,
     /// Page load time as a ratio to HTTP/1.1's of the same turn.
     pub ratio: Option<Estimate>,
-    /// The same to the load whose TLS begins after TCP, over the same TCP, by the same protocol.
+    /// The same to the load whose handshakes follow each other, over the same TCP or QUIC, by the same protocol.
     pub handshake_ratio: Option<Estimate>,
     /// The command that measures it again.
     pub command: String,
@@ -273,21 +273,25 @@ impl Group {
         })
     }
 
-    /// The row that an embedding is set against: the same protocol over our TCP, TLS after it.
+    /// The row that a handshake is set against which does more at once: the same protocol over the same TCP (or
+    /// QUIC), one step after the other.
     fn sequential(&self, row: &Row) -> Option<&Row> {
-        let is_embedded = !matches!(row.handshake, Handshake::Kernel | Handshake::UserTcp);
-        let others = self.rows.iter().filter(|_| is_embedded);
-        let mut others = others.filter(|other| {
-            other.handshake == Handshake::UserTcp
+        let handshake = row.handshake.sequential()?;
+        let mut others = self.rows.iter().filter(|other| {
+            other.handshake == handshake
                 && (other.protocol, other.windows) == (row.protocol, row.windows)
-                && (other.stream_window, other.server_push) == (row.stream_window, row.server_push)
+                && (other.stream_window, other.tcp_window) == (row.stream_window, row.tcp_window)
+                && (other.initial_window, other.congestion) == (row.initial_window, row.congestion)
+                && other.server_push == row.server_push
         });
-        // TLS 1.3 is what stands against all; TLS 1.2 only where nothing else was measured.
+        // Fast Open takes both versions. Else TLS 1.3 is what stands against all; TLS 1.2 only where nothing else
+        // was measured.
         let first = others.next()?;
-        Some(match first.tls {
-            Tls::V13 => first,
-            Tls::V12 => others.find(|other| other.tls == Tls::V13).unwrap_or(first),
-        })
+        let wanted = if row.handshake == Handshake::FastOpen { row.tls } else { Tls::V13 };
+        if first.tls == wanted {
+            return Some(first);
+        }
+        Some(others.find(|other| other.tls == wanted).unwrap_or(first))
     }
 
     /// The row of the shortest load, at the median.
@@ -442,6 +446,53 @@ pub(crate) mod tests {
         let ties: Vec<Protocol> = group.ties().iter().map(|row| row.protocol).collect();
         assert_eq!(ties, [Protocol::Http3]);
         assert_eq!(best.median(value::CONNECTIONS), Some(17.0));
+    }
+
+    #[test]
+    fn a_handshake_is_set_against_the_one_in_sequence_over_the_same_transport() {
+        let loads = [
+            ("h2", "kernel", 100.0),
+            ("h2", "tfo", 90.0),
+            ("h2", "0rtt", 80.0),
+            ("h2", "usertcp", 200.0),
+            ("h2", "sslmtcp-0rtt", 100.0),
+            ("h2", "tls12-rsa", 150.0),
+            ("h3", "kernel", 50.0),
+            ("h3", "0rtt", 40.0),
+        ];
+        let samples: Vec<Sample> = (0..8)
+            .flat_map(|repeat| {
+                loads.map(|(protocol, handshake, load_ms)| {
+                    let mut sample = sample(protocol, "first", repeat, load_ms);
+                    sample.point.insert("handshake".to_owned(), handshake.to_owned());
+                    sample
+                })
+            })
+            .collect();
+        let summary = Summary::of(&samples);
+        let ratios: Vec<(String, Option<f64>)> = summary.groups[0]
+            .rows
+            .iter()
+            .map(|row| (row.label(false), row.handshake_ratio.map(|ratio| ratio.value)))
+            .collect();
+        let expected = [
+            ("h2", None),
+            ("h2, tfo", Some(0.9)),
+            ("h2, 0rtt", Some(0.8)),
+            ("h2, tls12-rsa", None),
+            ("h2, usertcp", None),
+            ("h2, sslmtcp-0rtt", Some(0.5)),
+            ("h3", None),
+            ("h3, 0rtt", Some(0.8)),
+        ];
+        let named = |(label, ratio): (&str, Option<f64>)| (label.to_owned(), ratio);
+        let close = |a: &(String, Option<f64>), b: &(String, Option<f64>)| match (a.1, b.1) {
+            (Some(x), Some(y)) => (x - y).abs() < 1e-9 && a.0 == b.0,
+            (x, y) => x == y && a.0 == b.0,
+        };
+        let expected = expected.map(named);
+        assert_eq!(ratios.len(), expected.len(), "{ratios:?}");
+        assert!(ratios.iter().zip(&expected).all(|(a, b)| close(a, b)), "{ratios:?}");
     }
 
     #[test]

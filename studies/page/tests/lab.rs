@@ -110,6 +110,40 @@ fn every_load_has_its_sample() -> TestResult {
     Ok(())
 }
 
+/// The handshakes of the kernel's TCP and of QUIC: what a visit after another has early, and what each is held
+/// against.
+fn early_handshakes_are_counted_and_compared() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
+        "handshake": ["kernel", "tfo", "0rtt", "tfo-0rtt", "tls12-rsa"],
+        "protocol": ["h2", "h3"], "visit": ["first", "closed"], "repeat": 2 });
+    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    let run = Run::open(&results)?;
+    // HTTP/3 has two of the five.
+    assert_eq!(run.samples.len(), (5 + 2) * 2 * 2);
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        let value = |name: &str| sample.values.get(name).copied().ok_or(format!("no {name}"));
+        let handshake = sample.point.get("handshake").map_or("kernel", String::as_str);
+        let closed = sample.point["visit"] == "closed";
+        let connections = value(value::CONNECTIONS)?;
+        let expected = |is: bool| if is && closed { connections } else { 0.0 };
+        let has_early_data = handshake.ends_with("0rtt");
+        assert_eq!(value(value::EARLY)?, expected(has_early_data), "{}", sample.key());
+        let has_syn_data = handshake.starts_with("tfo");
+        assert_eq!(value(value::SYN_DATA)?, expected(has_syn_data), "{}", sample.key());
+    }
+    let summary = Summary::of(&run.samples);
+    for row in summary.groups.iter().flat_map(|group| &group.rows) {
+        let label = row.label(false);
+        let is_held = ["tfo", "0rtt"].iter().any(|name| label.contains(name));
+        assert_eq!(row.loads, 2, "{label}");
+        assert!(is_held || row.handshake_ratio.is_none(), "{label}");
+    }
+    Ok(())
+}
+
 /// What is stopped is resumed without a load made twice.
 fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let folder = tempfile::tempdir()?;
@@ -301,6 +335,10 @@ fn main() -> std::process::ExitCode {
             captures_of_first_loads_are_kept_and_charted,
         ),
         Test::inside("every_load_has_its_sample", every_load_has_its_sample),
+        Test::inside(
+            "early_handshakes_are_counted_and_compared",
+            early_handshakes_are_counted_and_compared,
+        ),
         Test::inside("lanes_do_not_touch_counts", lanes_do_not_touch_counts),
         Test::inside(
             "a_bus_and_an_initial_window_are_measured",

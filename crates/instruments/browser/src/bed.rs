@@ -1,6 +1,6 @@
 //! The lab of page loads: lanes, each with a client, a server and a link between them.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use web::{Counters, Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTc
 
 use crate::cross::{Neighbours, settled};
 use crate::drive::Browser;
+use crate::fast_open;
 use crate::kept::{Keeping, Secrets, Side};
 use crate::names::{NameServer, Resolver, Zone};
 use crate::setting::{CrossTraffic, Setting};
@@ -109,6 +110,8 @@ pub struct Lane {
     hosts: Vec<Ipv4Addr>,
     /// Our TCP, once it was asked for.
     user_tcp: Option<UserTcps>,
+    /// Clients of Fast Open, once it was asked for.
+    fast_open: Option<fast_open::Clients>,
     resolver: SocketAddr,
     zone: Zone,
     site: PageSite,
@@ -176,6 +179,7 @@ impl Lane {
             neighbours: None,
             hosts: own,
             user_tcp: None,
+            fast_open: None,
             resolver,
             zone,
             site,
@@ -237,6 +241,10 @@ impl Lane {
             let nodes = [&self.client, &self.server];
             self.user_tcp = Some(UserTcps::open(nodes, &self.link, &self.hosts)?);
         }
+        if setting.fast_open() && self.fast_open.is_none() {
+            let nodes = [&self.client, &self.server];
+            self.fast_open = Some(fast_open::Clients::open(self.net, nodes, &self.link)?);
+        }
         let hosts = self.user_tcp(setting).map_or(&self.hosts, |(user, _)| &user.hosts);
         let zone: Vec<(String, Ipv4Addr)> =
             names.iter().cloned().zip(hosts.iter().copied()).collect();
@@ -247,7 +255,7 @@ impl Lane {
         let certified = certificate_names(names);
         let certified: Vec<&str> = certified.iter().map(String::as_str).collect();
         self.link.set_initial_window(setting.initial_window)?;
-        let key = if setting.is_papers() { KeyType::Rsa2048 } else { KeyType::EcdsaP256 };
+        let key = if setting.has_rsa_exchange() { KeyType::Rsa2048 } else { KeyType::EcdsaP256 };
         let identity = Arc::new(Identity::generate(key, 1, &certified)?);
         let plan = self.plan(setting, &identity, port);
         let (end, ended) = oneshot::channel::<()>();
@@ -315,7 +323,7 @@ impl Lane {
         config.versions = setting.tls_versions();
         config.key_exchange = setting.key_exchange();
         config.key_log = self.secrets.as_ref().map(Secrets::log);
-        if setting.embedding() == Some(Embedding::ZeroRtt) {
+        if setting.embedding() == Some(Embedding::ZeroRtt) || setting.early_data() {
             config.max_early_data = EARLY_DATA;
         }
         let protocols = vec![setting.protocol];
@@ -326,6 +334,14 @@ impl Lane {
         let addresses = if user_tcp.is_some() { Vec::new() } else { vec![any] };
         plan.tls = Some(TlsPlan { addresses, config, protocols, user_tcp });
         plan
+    }
+
+    /// With Fast Open, an address for a browser that is new, and one for each time that it forgets.
+    fn sources(&self, setting: &Setting, visits: &[Before]) -> Result<Vec<IpAddr>, Error> {
+        let clients = self.fast_open.as_ref().filter(|_| setting.fast_open());
+        let Some(clients) = clients else { return Ok(Vec::new()) };
+        let forgets = visits.iter().filter(|before| **before == Before::Forget).count();
+        (0..=forgets).map(|_| clients.another()).collect()
     }
 
     /// Loads the page that is served, once for each of `visits`, in a browser that has never seen it;
@@ -359,7 +375,7 @@ impl Lane {
         let name = page.hosts().first().cloned().unwrap_or_default();
         let mut config = tls::ClientConfig::new(Library::Rustls, &name, trust);
         config.versions = setting.tls_versions();
-        let client = web::Client::new(&config)?.with_user_tcp_tls(tls::ClientConfig {
+        let client = web::Client::new(&config)?.with_session_tls(tls::ClientConfig {
             library: setting.library(),
             key_exchange: setting.key_exchange(),
             ..config
@@ -367,18 +383,24 @@ impl Lane {
         let user_tcp = self.user_tcp(setting);
         let user_tcp =
             user_tcp.map(|(user, embedding)| UserTcp { stack: user.client.clone(), embedding });
+        let sources = self.sources(setting, &visits)?;
         let (resolver, port) = (Resolver::new(self.resolver), serving.port);
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
             let browser = Browser::new(client, resolver, port, setting);
             let mut browser = browser.with_user_tcp(user_tcp);
+            let mut sources = sources.into_iter();
+            browser.set_source(sources.next());
             let mut all = Vec::with_capacity(visits.len());
             for before in visits {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
                 match before {
-                    Before::Forget => browser.forget(),
+                    Before::Forget => {
+                        browser.forget();
+                        browser.set_source(sources.next());
+                    }
                     Before::Close => browser.close_connections(),
                     Before::Keep => {}
                 }

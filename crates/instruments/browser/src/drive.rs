@@ -65,6 +65,7 @@ pub struct Browser {
     resolver: Resolver,
     port: u16,
     user_tcp: Option<UserTcp>,
+    source: Option<IpAddr>,
     setting: Setting,
     tickets: Tickets,
     memory: Memory,
@@ -81,6 +82,7 @@ impl Browser {
             resolver,
             port,
             user_tcp: None,
+            source: None,
             tickets: Tickets::new(TICKET_HOSTS),
             memory: Memory::new(&setting.policy),
             setting,
@@ -95,7 +97,12 @@ impl Browser {
         Browser { user_tcp, ..self }
     }
 
-    /// Forgets everything: the next load is a first visit.
+    /// Connects from this address from now on, of the kernel's TCP, which keeps its Fast Open cookies by it.
+    pub fn set_source(&mut self, source: Option<IpAddr>) {
+        self.source = source;
+    }
+
+    /// Forgets everything but what the kernel keeps by addresses: the next load is a first visit.
     pub fn forget(&mut self) {
         self.close_connections();
         self.memory = Memory::new(&self.setting.policy);
@@ -158,6 +165,8 @@ impl Browser {
             settings: self.setting.settings,
             push: (self.setting.server_push == ServerPush::Push).then(PushLimits::default),
             tcp: self.setting.tcp(),
+            source: self.source,
+            early_data: self.setting.early_data(),
             user_tcp: self.user_tcp.clone(),
             quic: self.setting.quic(),
             timeouts: ClientTimeouts {

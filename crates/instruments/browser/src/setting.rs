@@ -6,7 +6,7 @@ use std::time::Duration;
 use page::Policy;
 use serde::{Deserialize, Serialize};
 use tls::{KeyExchange, Library};
-use web::{Congestion, Embedding, Protocol, QuicSettings, Settings, TcpSettings};
+use web::{Congestion, Embedding, FastOpen, Protocol, QuicSettings, Settings, TcpSettings};
 
 units::named! {
     /// Which flow-control windows both sides announce, by whose product has them.
@@ -105,24 +105,36 @@ impl Setting {
         self.carrier.embedding().filter(|_| is_over_tls)
     }
 
-    /// Whether both sides make the handshake of the SSLmTCP document.
-    pub(crate) fn is_papers(&self) -> bool {
-        self.embedding() == Some(Embedding::Paper)
+    /// Whether both sides make TLS 1.2's handshake with RSA key exchange, which only OpenSSL has.
+    pub(crate) fn has_rsa_exchange(&self) -> bool {
+        let is_over_tls = self.protocol.is_over_tcp() && self.protocol != Protocol::Http1Clear;
+        is_over_tls && self.carrier.has_rsa_exchange()
     }
 
     pub(crate) fn library(&self) -> Library {
-        if self.is_papers() { Library::OpenSsl } else { Library::Rustls }
+        if self.has_rsa_exchange() { Library::OpenSsl } else { Library::Rustls }
     }
 
     pub(crate) fn key_exchange(&self) -> KeyExchange {
-        if self.is_papers() { KeyExchange::Rsa } else { KeyExchange::Ecdhe }
+        if self.has_rsa_exchange() { KeyExchange::Rsa } else { KeyExchange::Ecdhe }
+    }
+
+    /// Whether the kernel puts what a connection begins with into its SYN.
+    pub(crate) fn fast_open(&self) -> bool {
+        self.protocol.is_over_tcp() && self.carrier.early().fast_open
+    }
+
+    /// Whether the first requests leave as early data, where TLS begins after TCP, and in QUIC.
+    pub(crate) fn early_data(&self) -> bool {
+        self.protocol != Protocol::Http1Clear && self.carrier.early().data
     }
 
     /// The TLS versions that both sides are set to.
     pub(crate) fn tls_versions(&self) -> Vec<tls::Version> {
         match self.protocol {
             Protocol::Http3 => vec![tls::Version::Tls13],
-            _ if self.is_papers() => vec![tls::Version::Tls12],
+            _ if self.has_rsa_exchange() => vec![tls::Version::Tls12],
+            _ if self.early_data() => vec![tls::Version::Tls13],
             _ => self.versions.clone(),
         }
     }
@@ -139,28 +151,59 @@ impl Setting {
             send_buffer: self.tcp.buffer,
             receive_buffer: self.tcp.buffer,
             congestion: Some(self.congestion),
+            fast_open: if self.fast_open() { FastOpen::Cookie } else { FastOpen::Off },
             ..TcpSettings::default()
         }
     }
 }
 
-/// Whose TCP carries a page, both sides alike.
+/// Whose TCP carries a page, both sides alike, and how TLS begins on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Carrier {
     /// The kernel's.
     #[default]
     Kernel,
+    /// The kernel's, with more than it takes in the first flight; of QUIC's, early data.
+    KernelEarly(Early),
+    /// The kernel's, with TLS 1.2 and RSA key exchange by OpenSSL.
+    KernelRsa,
     /// Ours, whose handshake carries so much of that of TLS. [`Embedding::Paper`] brings TLS 1.2 with RSA key
-    /// exchange, which only OpenSSL has.
+    /// exchange.
     UserTcp(Embedding),
+    /// Ours, with TLS 1.2 and RSA key exchange after its handshake.
+    UserTcpRsa,
+}
+
+/// What a connection's first flight has beside what it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Early {
+    /// Where the kernel has a cookie of the server, the SYN carries what comes next (TCP Fast Open, RFC 7413).
+    pub fast_open: bool,
+    /// Where there is a ticket that allows it, the first requests are early data (RFC 8446 §2.3).
+    pub data: bool,
 }
 
 impl Carrier {
     /// The embedding, over our TCP.
     pub(crate) fn embedding(self) -> Option<Embedding> {
         match self {
-            Carrier::Kernel => None,
             Carrier::UserTcp(embedding) => Some(embedding),
+            Carrier::UserTcpRsa => Some(Embedding::None),
+            Carrier::Kernel | Carrier::KernelEarly(_) | Carrier::KernelRsa => None,
+        }
+    }
+
+    fn has_rsa_exchange(self) -> bool {
+        matches!(
+            self,
+            Carrier::KernelRsa | Carrier::UserTcpRsa | Carrier::UserTcp(Embedding::Paper)
+        )
+    }
+
+    fn early(self) -> Early {
+        match self {
+            Carrier::KernelEarly(early) => early,
+            _ => Early::default(),
         }
     }
 }

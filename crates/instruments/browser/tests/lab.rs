@@ -1,5 +1,6 @@
 //! Pages loaded in the lab: by each protocol, visit after visit, with what both sides saw.
 
+mod early;
 mod push;
 mod windows;
 
@@ -485,6 +486,12 @@ fn main() -> std::process::ExitCode {
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
         Test::inside("round_trips_are_paid", round_trips_are_paid),
         Test::inside("our_tcp_carries_tls_in_its_handshake", our_tcp_carries_tls_in_its_handshake),
+        Test::inside(
+            "what_is_early_needs_a_visit_before",
+            early::what_is_early_needs_a_visit_before,
+        ),
+        Test::inside("a_capture_shows_what_syns_carry", early::a_capture_shows_what_syns_carry),
+        Test::inside("rsa_key_exchange_loads_a_page", early::rsa_key_exchange_loads_a_page),
         Test::inside("servers_follow_each_other", servers_follow_each_other),
         Test::inside(
             "the_initial_window_is_the_first_flight",

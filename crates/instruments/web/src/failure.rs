@@ -102,6 +102,10 @@ impl Failure {
         if let Some(error) = inner {
             return conn::Failure::Tls(tls::direct::error(error.clone())).into();
         }
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<tls::Error>());
+        if let Some(error) = inner {
+            return conn::Failure::Tls(error.clone()).into();
+        }
         if error.get_ref().is_some_and(|inner| inner.is::<sslmtcp::Error>()) {
             return conn::user_tcp::io(during, error).into();
         }

@@ -26,6 +26,14 @@
 //! of TLS as SSLmTCP has it. What TCP_INFO would say is known in part there: no congestion window, no time
 //! in which the peer's window was shut.
 //!
+//! # Early data
+//! With [`ConnectPlan::early_data`] a connection is there before its handshake: its first requests leave with the
+//! ClientHello, or in QUIC's first packets, where a ticket allows it. What arrives so may arrive twice, since
+//! whoever sees it can send it again (RFC 8446 §8, RFC 8470): only requests without a body whose method is safe
+//! (RFC 9110 §9.2.1) go so, others wait for the handshake, and our server takes each ticket's early data once.
+//! What a server refuses is sent again after the handshake. Over the kernel's TCP the TLS is then a
+//! [`tls::Session`]'s on both sides, as with OpenSSL; else it is tokio-rustls's.
+//!
 //! # Limits
 //! - h3 0.0.8 holds a request's HEADERS frame until it is whole, and looks at its size only then: what one
 //!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1, HTTP/2
@@ -54,12 +62,14 @@ mod client;
 mod congestion;
 mod counters;
 mod failure;
+mod gate;
 mod log;
 mod meter;
 mod priority;
 mod protocol;
 mod quic;
 mod server;
+mod session;
 mod settings;
 mod site;
 mod socket;
@@ -74,6 +84,7 @@ pub use client::{
     Push, PushLimits, Request, Tickets, What,
 };
 pub use congestion::Congestion;
+pub use conn::FastOpen;
 pub use counters::{Counters, Snapshot};
 pub use failure::Failure;
 pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRecord};

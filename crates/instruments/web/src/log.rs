@@ -33,7 +33,7 @@ pub struct ConnectionRecord {
     pub resumed: Option<bool>,
     /// accept() returned, or quinn gave the first datagram.
     pub accepted: Time,
-    /// The handshake of TLS or QUIC was over.
+    /// The handshake of TLS or QUIC was over; over TCP `None` where early data came before its end.
     pub secured: Option<Time>,
     /// The connection's end on this side.
     pub closed: Time,

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use conn::TcpInfo;
+use conn::{FastOpen, TcpInfo};
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -34,6 +34,10 @@ pub struct TcpSettings {
     pub not_sent_low_water: Option<u32>,
     /// TCP_CONGESTION; `None` leaves what this machine has.
     pub congestion: Option<Congestion>,
+    /// Data in the SYN (RFC 7413), on both sides alike. Both network namespaces have to allow it
+    /// (`net.ipv4.tcp_fastopen`).
+    #[serde(default)]
+    pub fast_open: FastOpen,
 }
 
 impl Default for TcpSettings {
@@ -44,6 +48,7 @@ impl Default for TcpSettings {
             no_delay: true,
             not_sent_low_water: None,
             congestion: None,
+            fast_open: FastOpen::Off,
         }
     }
 }
@@ -160,8 +165,9 @@ impl Gauge {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
-        let (local, peer) = (stream.local_addr()?, stream.peer_addr()?);
+    /// A connection with `peer`, which the kernel does not say while the SYN is still to leave.
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr) -> io::Result<Self> {
+        let local = stream.local_addr()?;
         Ok(Self::of(Carrier::Kernel(stream), local, peer))
     }
 

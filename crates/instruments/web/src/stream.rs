@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::{client, server};
 
+use crate::session::SessionStream;
 use crate::socket::Socket;
 
 /// What a protocol over TCP runs on.
@@ -15,6 +16,8 @@ pub(crate) enum Stream {
     Clear(Socket),
     Client(Box<client::TlsStream<Socket>>),
     Server(Box<server::TlsStream<Socket>>),
+    /// Of either side.
+    Session(Box<SessionStream>),
 }
 
 /// Calls the same method of whichever stream it is.
@@ -24,6 +27,7 @@ macro_rules! each {
             Stream::Clear($stream) => $call,
             Stream::Client($stream) => $call,
             Stream::Server($stream) => $call,
+            Stream::Session($stream) => $call,
         }
     };
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use conn::TcpInfo;
 use sslmtcp::{ConnectOptions, Destinations, Embedding, Report, SslmTcpStream};
+use tls::EarlyData;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::client::TicketsOf;
+use crate::gate::Gate;
 
 /// How long a connection with early data waits for more to send before its SYN leaves: HTTP/2 and SPDY write
 /// their settings some time before the first request.
@@ -78,6 +80,8 @@ pub(crate) struct UserStream {
     peer: SocketAddr,
     /// Where a client's tickets go.
     tickets: Option<TicketsOf>,
+    /// What tells of early data, until the server has answered on it.
+    gate: Option<Gate>,
 }
 
 enum State {
@@ -113,11 +117,11 @@ impl UserStream {
     /// A connection that is there.
     pub(crate) fn open(stream: SslmTcpStream, tickets: Option<TicketsOf>) -> Self {
         let (local, peer) = (stream.local_addr(), stream.peer_addr());
-        UserStream { state: State::Open(stream), local, peer, tickets }
+        UserStream { state: State::Open(stream), local, peer, tickets, gate: None }
     }
 
-    /// A connection whose SYN takes the first bytes with it.
-    pub(crate) fn gathering(by: Connecting, tickets: Option<TicketsOf>) -> Self {
+    /// A connection whose SYN takes the first bytes with it, or leaves when `gate` says so.
+    pub(crate) fn gathering(by: Connecting, tickets: Option<TicketsOf>, gate: Gate) -> Self {
         let peer = by.server;
         let local = match peer {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
@@ -125,7 +129,8 @@ impl UserStream {
         };
         let quiet = Box::pin(sleep(GATHER));
         let gathering = Gathering { by, first: Vec::new(), quiet, reader: None };
-        UserStream { state: State::Gathering(gathering), local, peer, tickets }
+        let state = State::Gathering(gathering);
+        UserStream { state, local, peer, tickets, gate: Some(gate) }
     }
 
     /// This side's address; unspecified where it is not known yet.
@@ -152,7 +157,9 @@ impl UserStream {
 
     /// Goes on to an open connection: when the writer has been quiet, the SYN leaves.
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<&mut SslmTcpStream>> {
-        if let State::Gathering(gathering) = &mut self.state {
+        if let State::Gathering(gathering) = &mut self.state
+            && !self.gate.as_ref().is_some_and(|gate| leaves(gate, cx))
+        {
             ready!(gathering.poll_quiet(cx));
         }
         self.state = match std::mem::replace(&mut self.state, State::Failed) {
@@ -172,6 +179,7 @@ impl UserStream {
                 }
                 Err(error) => {
                     self.state = State::Failed;
+                    self.settle(EarlyData::Rejected);
                     Err(io::Error::other(error))
                 }
             };
@@ -184,6 +192,36 @@ impl UserStream {
             State::Open(stream) => Poll::Ready(Ok(stream)),
             _ => Poll::Ready(Err(gone())),
         }
+    }
+}
+
+/// Whether the SYN is not to wait for a request; else `cx` is woken when that changes.
+fn leaves(gate: &Gate, cx: &Context<'_>) -> bool {
+    gate.register(cx.waker());
+    gate.is_leaving()
+}
+
+impl UserStream {
+    /// Looks whether the server has answered on early data.
+    fn look_for_an_answer(&mut self) {
+        let Some(report) = self.gate.as_ref().and_then(|_| self.report()) else { return };
+        match report.facts.early_data {
+            EarlyData::Pending => {}
+            EarlyData::NotOffered if report.timeline.handshake_complete.is_none() => {}
+            answer => self.settle(answer),
+        }
+    }
+
+    fn settle(&mut self, early_data: EarlyData) {
+        if let Some(gate) = self.gate.take() {
+            gate.settle(early_data);
+        }
+    }
+}
+
+impl Drop for UserStream {
+    fn drop(&mut self) {
+        self.settle(EarlyData::Rejected);
     }
 }
 
@@ -224,6 +262,10 @@ impl AsyncRead for UserStream {
             && let Some(tickets) = &self.tickets
         {
             tickets.put(ticket);
+        }
+        match &read {
+            Poll::Ready(Err(_)) => self.settle(EarlyData::Rejected),
+            _ => self.look_for_an_answer(),
         }
         read
     }

@@ -1,6 +1,7 @@
 //! The crate from outside, on loopback.
 
 mod common;
+mod early;
 mod exchange;
 mod flow;
 mod hostile;

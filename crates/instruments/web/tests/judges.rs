@@ -22,12 +22,21 @@ struct Serving {
 }
 
 fn serving() -> Serving {
+    serving_with(|_| {})
+}
+
+/// One that takes early data.
+fn serving_early() -> Serving {
+    serving_with(|plan| plan.tls.as_mut().unwrap().config.max_early_data = 16_384)
+}
+
+fn serving_with(change: impl FnOnce(&mut web::ServerPlan) + Send + 'static) -> Serving {
     let (sender, started) = mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         tokio::task::LocalSet::new().block_on(&runtime, async {
-            let server = serve(|_| {});
+            let server = serve(change);
             sender
                 .send((server.addresses()[0], server.clear_addresses()[0], server.log()))
                 .unwrap();
@@ -160,6 +169,83 @@ fn ngtcp2_loads_by_http3() {
         assert_eq!((file.len() as u64, digest), (length, web::digest(length)));
     }
     assert_eq!(server.log.take_streams().len(), 4);
+}
+
+/// The answers to early data of the connections that the server has seen the end of.
+fn answers(server: &Serving, count: usize) -> Vec<tls::EarlyData> {
+    let mut answers = Vec::new();
+    let look = || {
+        let records = server.log.take_connections();
+        answers.extend(records.iter().filter_map(|record| Some(record.tls.as_ref()?.early_data)));
+        Ok((answers.len() >= count).then_some(()))
+    };
+    lab_test::until("records", PATIENCE, look).unwrap();
+    answers
+}
+
+#[test]
+fn ngtcp2_sends_a_request_in_0rtt() {
+    let Some(client) = program("gtlsclient") else {
+        skip!(Need::Ngtcp2, "gtlsclient is not installed (ngtcp2-client)")
+    };
+    let server = serving_early();
+    let port = server.secure.port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let session = format!("--session-file={}", file("session"));
+    let parameters = format!("--tp-file={}", file("parameters"));
+    let (download, url) =
+        (format!("--download={}", file("")), format!("https://{NAME}:{port}/100000"));
+    for _ in 0..2 {
+        let options = ["-q", "--exit-on-all-streams-close", &session, &parameters, &download];
+        run(&client, &[&options[..], &["127.0.0.1", &port, &url]].concat());
+        assert_eq!(std::fs::read(file("100000")).unwrap().len(), 100_000);
+        std::fs::remove_file(file("100000")).unwrap();
+    }
+    assert_eq!(answers(&server, 2), [tls::EarlyData::NotOffered, tls::EarlyData::Accepted]);
+    assert_eq!(server.log.take_streams().len(), 2);
+}
+
+#[test]
+fn openssl_sends_a_request_as_early_data() {
+    let Some(openssl) = program("openssl") else {
+        skip!(Need::Openssl, "openssl is not installed")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (server, root) = (serving_early(), root(folder.path()));
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let request = format!("GET /100 HTTP/1.1\r\nhost: {NAME}\r\nconnection: close\r\n\r\n");
+    std::fs::write(file("request"), &request).unwrap();
+    let (at, session, early) = (server.secure.to_string(), file("session"), file("request"));
+    let common = ["s_client", "-connect", &at, "-servername", NAME, "-CAfile", &root];
+    let common = [&common[..], &["-alpn", "http/1.1", "-tls1_3", "-verify_return_error"]].concat();
+    let asked = |more: &[&str], input: &str| {
+        let mut child = Command::new(&openssl)
+            .args([&common[..], more].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        // Open until the server has closed, which is the end of the client.
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let first = asked(&["-sess_out", &session], &request);
+    assert!(first.contains("HTTP/1.1 200 OK"), "{first}");
+    let second = asked(&["-sess_in", &session, "-early_data", &early], "");
+    assert!(second.contains("Early data was accepted"), "{second}");
+    assert!(second.contains("HTTP/1.1 200 OK"), "{second}");
+    // The server takes a session's early data once: a replay is refused.
+    let third = asked(&["-sess_in", &session, "-early_data", &early], &request);
+    assert!(third.contains("Early data was rejected"), "{third}");
+    assert!(third.contains("HTTP/1.1 200 OK"), "{third}");
+    use tls::EarlyData::{Accepted, NotOffered, Rejected};
+    assert_eq!(answers(&server, 3), [NotOffered, Accepted, Rejected]);
+    assert_eq!(server.log.take_streams().len(), 3);
 }
 
 #[test]

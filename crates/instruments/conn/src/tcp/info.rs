@@ -134,7 +134,9 @@ impl TcpInfo {
         }
     }
 
-    pub(crate) fn is_connecting(&self) -> bool {
+    /// Whether the SYN-ACK is still to come; so too while the SYN waits for the first bytes (Fast Open).
+    #[must_use]
+    pub fn is_connecting(&self) -> bool {
         self.state == STATE_SYN_SENT
     }
 }

@@ -20,15 +20,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const ACCEPT_PATIENCE: u32 = 500;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Fast Open connections that may wait for their third handshake packet.
-const FAST_OPEN_QUEUE: u16 = 256;
 
 /// Listens at `address`: the listener, and where it is.
 pub(crate) fn listen(
     address: SocketAddr,
     fast_open: FastOpen,
 ) -> Result<(TcpListener, SocketAddr), Failure> {
-    let listener = socket::listener(address, BACKLOG, fast_open, FAST_OPEN_QUEUE)?;
+    let listener = socket::listener(address, BACKLOG, fast_open)?;
     let failed = |error| Failure::from_io("listen", "listening", &error);
     let listener = TcpListener::from_std(listener).map_err(failed)?;
     let local = listener.local_addr().map_err(failed)?;

@@ -1,10 +1,12 @@
 //! Makes connections.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use conn::now;
+use conn::{FastOpen, TcpInfo, now};
 use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
 use socket2::{Domain, SockRef, Type};
@@ -15,7 +17,8 @@ use tokio_rustls::TlsConnector;
 use super::exchange::Exchange;
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
-use super::{h1, h2, h3, spdy, user_tcp};
+use super::{h1, h2, h3, sessions, spdy};
+use crate::gate::Gate;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::{Failure, Protocol, UserTcp};
@@ -26,7 +29,7 @@ use crate::{Failure, Protocol, UserTcp};
 pub struct Client {
     tcp: Arc<rustls::ClientConfig>,
     quic: Option<Arc<rustls::ClientConfig>>,
-    user_tcp: user_tcp::Clients,
+    sessions: sessions::Clients,
 }
 
 impl fmt::Debug for Client {
@@ -41,6 +44,8 @@ pub struct Connection {
     kind: Kind,
     state: Rc<State>,
     limit: std::time::Duration,
+    /// With early data.
+    gate: Option<Gate>,
 }
 
 #[derive(Clone)]
@@ -53,12 +58,12 @@ enum Kind {
 
 impl Client {
     /// A client that verifies servers by `config`; its server name and `alpn` are those of each
-    /// [`ConnectPlan`], and early data is never sent. HTTP/3 needs TLS 1.3 among the versions.
+    /// [`ConnectPlan`], and so is whether early data is sent. HTTP/3 needs TLS 1.3 among the versions.
     ///
     /// # Errors
     /// [`Failure::Transport`]: the configuration cannot work.
     pub fn new(config: &tls::ClientConfig) -> Result<Client, Failure> {
-        let user_tcp = user_tcp::Clients::new(config.clone());
+        let sessions = sessions::Clients::new(config.clone());
         let config = tls::ClientConfig { early_data: false, alpn: Vec::new(), ..config.clone() };
         let tcp = tls::direct::client_config(&config).map_err(conn::Failure::from)?;
         let quic = match config.versions.contains(&tls::Version::Tls13) {
@@ -69,13 +74,14 @@ impl Client {
                 Some(tls::direct::client_config(&config).map_err(conn::Failure::from)?)
             }
         };
-        Ok(Client { tcp: Arc::new(tcp), quic: quic.map(Arc::new), user_tcp })
+        Ok(Client { tcp: Arc::new(tcp), quic: quic.map(Arc::new), sessions })
     }
 
-    /// Another configuration for connections over our TCP, whose TLS may be that of either library.
+    /// Another configuration for TLS by [`tls::Session`]s, which may be that of either library: over our TCP, and
+    /// over the kernel's with early data or where the library is not rustls.
     #[must_use]
-    pub fn with_user_tcp_tls(self, config: tls::ClientConfig) -> Client {
-        Client { user_tcp: user_tcp::Clients::new(config), ..self }
+    pub fn with_session_tls(self, config: tls::ClientConfig) -> Client {
+        Client { sessions: sessions::Clients::new(config), ..self }
     }
 
     /// Makes a connection. Tasks of the current [`tokio::task::LocalSet`] carry it.
@@ -107,29 +113,38 @@ impl Client {
         let socket = socket2::Socket::new(Domain::for_address(plan.address), kind, None)
             .map_err(failed("socket"))?;
         plan.tcp.apply(SockRef::from(&socket))?;
+        plan.tcp.fast_open.set_on_client(socket.as_fd())?;
+        if let Some(source) = plan.source {
+            socket.bind(&SocketAddr::new(source, 0).into()).map_err(failed("bind"))?;
+        }
         let started = now();
         let stream = TcpSocket::from_std_stream(socket.into()).connect(plan.address).await;
         let stream = stream.map_err(failed("connect"))?;
         let connected = now();
-        let socket = Socket::new(stream).map_err(failed("getpeername"))?;
+        // With a Fast Open cookie nothing was sent yet.
+        let is_there = plan.tcp.fast_open == FastOpen::Off
+            || TcpInfo::of(stream.as_fd()).is_ok_and(|info| !info.is_connecting());
+        let socket = Socket::new(stream, plan.address).map_err(failed("getsockname"))?;
         let mut facts = Facts {
             local: socket.local(),
             peer: socket.peer(),
             protocol: Protocol::Http1Clear,
             started,
-            connected: Some(connected),
+            connected: is_there.then_some(connected),
             secured: None,
             ready: connected,
             resumed: None,
             alpn: None,
             tls: None,
         };
-        let stream = if plan.protocols.contains(&Protocol::Http1Clear) {
-            Stream::Clear(socket.clone())
+        let (stream, gate) = if plan.protocols.contains(&Protocol::Http1Clear) {
+            (Stream::Clear(socket.clone()), None)
+        } else if self.sessions.secures(plan) {
+            self.sessions.secure(socket.clone(), plan, &mut facts).await?
         } else {
-            self.secure(socket.clone(), plan, &mut facts).await?
+            (self.secure(socket.clone(), plan, &mut facts).await?, None)
         };
-        begin(stream, &socket, facts, plan).await
+        begin(stream, &socket, facts, plan, gate).await
     }
 
     async fn connect_user_tcp(
@@ -137,8 +152,8 @@ impl Client {
         plan: &ConnectPlan,
         user: &UserTcp,
     ) -> Result<Connection, Failure> {
-        let (socket, facts) = self.user_tcp.connect(plan, user).await?;
-        begin(Stream::Clear(socket.clone()), &socket, facts, plan).await
+        let (socket, facts, gate) = self.sessions.connect(plan, user).await?;
+        begin(Stream::Clear(socket.clone()), &socket, facts, plan, gate).await
     }
 
     /// The handshake of TLS.
@@ -177,14 +192,15 @@ impl Client {
         };
         let mut config = (**base).clone();
         config.alpn_protocols = vec![Protocol::Http3.alpn().to_vec()];
+        config.enable_early_data = plan.early_data;
         if let Some(tickets) = &plan.tickets {
             config.resumption = Resumption::store(Arc::clone(&tickets.quic));
         }
         server_name(plan)?;
         let state = Rc::new(State::default());
-        let (connection, facts) = h3::connect(config, plan, &state).await?;
+        let (connection, facts, gate) = h3::connect(config, plan, &state).await?;
         let limit = plan.timeouts.exchange;
-        Ok(Connection { facts, kind: Kind::Http3(connection), state, limit })
+        Ok(Connection { facts, kind: Kind::Http3(connection), state, limit, gate })
     }
 }
 
@@ -194,6 +210,7 @@ async fn begin(
     socket: &Socket,
     mut facts: Facts,
     plan: &ConnectPlan,
+    gate: Option<Gate>,
 ) -> Result<Connection, Failure> {
     let state = Rc::new(State::default());
     let kind = match facts.protocol {
@@ -208,7 +225,7 @@ async fn begin(
         protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
     };
     facts.ready = now();
-    Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange })
+    Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange, gate })
 }
 
 fn server_name(plan: &ConnectPlan) -> Result<ServerName<'static>, Failure> {
@@ -231,8 +248,11 @@ impl Connection {
     pub fn request(&self, request: Request) -> Exchange {
         let (protocol, limit) = (self.facts.protocol, self.limit);
         let (kind, state) = (self.kind.clone(), Rc::clone(&self.state));
-        let asked = request.clone();
+        let (asked, gate) = (request.clone(), self.gate.clone());
         Exchange::start(protocol, &asked, limit, move |sink| async move {
+            if let Some(gate) = gate {
+                gate.admit(request.may_be_early()).await;
+            }
             match kind {
                 Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
                 Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
@@ -240,6 +260,12 @@ impl Connection {
                 Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
             }
         })
+    }
+
+    /// What became of early data so far; [`tls::EarlyData::NotOffered`] on a connection that began without.
+    #[must_use]
+    pub fn early_data(&self) -> tls::EarlyData {
+        self.gate.as_ref().map_or(tls::EarlyData::NotOffered, Gate::early_data)
     }
 
     /// Exchanges under way.

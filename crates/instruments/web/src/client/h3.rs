@@ -1,6 +1,6 @@
 //! HTTP/3 by h3 on quinn.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::pin;
@@ -14,11 +14,13 @@ use ::h3::quic;
 use bytes::{Buf, Bytes};
 use conn::{now, quic_tap};
 use quinn::crypto::rustls::QuicClientConfig;
+use tls::EarlyData;
 
 use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
 use crate::body::Body;
+use crate::gate::Gate;
 use crate::task::Task;
 use crate::{Failure, Protocol};
 
@@ -26,16 +28,19 @@ use crate::{Failure, Protocol};
 const PIECE: usize = 16 * 1024;
 
 type Sender = SendRequest<h3_quinn::OpenStreams, Bytes>;
+type Driver = ::h3::client::Connection<h3_quinn::Connection, Bytes>;
 
 #[derive(Clone)]
 pub(super) struct Connection(Rc<Inner>);
 
 struct Inner {
-    sender: RefCell<Sender>,
+    /// That of streams which the server knows: another after it has refused early data.
+    sender: Rc<RefCell<Sender>>,
     quic: quinn::Connection,
     _endpoint: quinn::Endpoint,
     _driver: Task,
     idle: Duration,
+    gate: Option<Gate>,
 }
 
 impl Drop for Inner {
@@ -45,12 +50,13 @@ impl Drop for Inner {
     }
 }
 
-/// Makes a connection of its own endpoint, and begins HTTP/3 on it.
+/// Makes a connection of its own endpoint, and begins HTTP/3 on it. With a ticket that allows early data it is
+/// there at once, and the gate tells what the server makes of that.
 pub(super) async fn connect(
     tls: rustls::ClientConfig,
     plan: &ConnectPlan,
     state: &Rc<State>,
-) -> Result<(Connection, Facts), Failure> {
+) -> Result<(Connection, Facts, Option<Gate>), Failure> {
     let idle = plan.timeouts.idle;
     let crypto = QuicClientConfig::try_from(Arc::new(tls))
         .map_err(|error| Failure::Plan(error.to_string()))?;
@@ -67,17 +73,19 @@ pub(super) async fn connect(
     let connecting = endpoint
         .connect_with(config, plan.address, &plan.name)
         .map_err(|error| Failure::Plan(format!("QUIC: {error}")))?;
-    let quic =
-        connecting.await.map_err(|error| Failure::from(conn::Failure::from_quic(&error, idle)))?;
-    let secured = now();
-    let handshake = h3_quinn::Connection::new(quic.clone());
-    let (mut driver, sender) = ::h3::client::builder()
-        .max_field_section_size(plan.settings.max_header_list.into())
-        .send_grease(false)
-        .build(handshake)
+    let lost = |error| Failure::from(conn::Failure::from_quic(&error, idle));
+    // Only where the TLS configuration allows early data.
+    let (quic, accepted) = match connecting.into_0rtt() {
+        Ok((quic, accepted)) => (quic, Some(accepted)),
+        Err(connecting) => (connecting.await.map_err(lost)?, None),
+    };
+    let gate = accepted.is_some().then(Gate::new);
+    let secured = accepted.is_none().then(now);
+    let most_head = plan.settings.max_header_list.into();
+    let (driver, sender) = begin(&quic, most_head)
         .await
         .map_err(|error| failure(&error, &quic, idle, "beginning HTTP/3"))?;
-    let tls = quic_tap::facts(&quic);
+    let tls = quic_tap::facts(&quic).filter(|_| accepted.is_none());
     let facts = Facts {
         local: SocketAddr::new(
             quic.local_ip().unwrap_or(any.ip()),
@@ -87,15 +95,20 @@ pub(super) async fn connect(
         protocol: Protocol::Http3,
         started,
         connected: None,
-        secured: Some(secured),
+        secured,
         ready: now(),
-        resumed: tls.as_ref().map(|facts| facts.resumed),
+        resumed: match accepted {
+            Some(_) => Some(true),
+            None => tls.as_ref().map(|facts| facts.resumed),
+        },
         alpn: Some("h3".to_owned()),
         tls,
     };
-    let (state, watched) = (Rc::clone(state), quic.clone());
+    let sender = Rc::new(RefCell::new(sender));
+    let early = accepted.zip(gate.clone());
+    let (state, watched, senders) = (Rc::clone(state), quic.clone(), Rc::clone(&sender));
     let task = Task::spawn(async move {
-        let error = poll_fn(|cx| driver.poll_close(cx)).await;
+        let error = drive(driver, early, &watched, most_head, &senders).await;
         state.end(if error.is_h3_no_error() {
             // GOAWAY comes first where the server stops in good order.
             Ended::Closed
@@ -104,26 +117,118 @@ pub(super) async fn connect(
         });
     });
     let inner =
-        Inner { sender: RefCell::new(sender), quic, _endpoint: endpoint, _driver: task, idle };
-    Ok((Connection(Rc::new(inner)), facts))
+        Inner { sender, quic, _endpoint: endpoint, _driver: task, idle, gate: gate.clone() };
+    Ok((Connection(Rc::new(inner)), facts, gate))
+}
+
+/// Begins HTTP/3 on a connection: control streams and SETTINGS.
+async fn begin(
+    quic: &quinn::Connection,
+    most_head: u64,
+) -> Result<(Driver, Sender), ConnectionError> {
+    ::h3::client::builder()
+        .max_field_section_size(most_head)
+        .send_grease(false)
+        .build(h3_quinn::Connection::new(quic.clone()))
+        .await
+}
+
+/// Drives HTTP/3 to its end. Where the server refuses early data, none of its streams is left (RFC 9001 §4.6.2):
+/// it begins anew, and `sender` is another one.
+async fn drive(
+    mut driver: Driver,
+    early: Option<(quinn::ZeroRttAccepted, Gate)>,
+    quic: &quinn::Connection,
+    most_head: u64,
+    sender: &RefCell<Sender>,
+) -> ConnectionError {
+    if let Some((accepted, gate)) = early {
+        let settled = Settling(&gate);
+        let accepted = tokio::select! {
+            biased;
+            accepted = accepted => accepted,
+            error = poll_fn(|cx| driver.poll_close(cx)) => return error,
+        };
+        if accepted {
+            gate.settle(EarlyData::Accepted);
+        } else {
+            // Before the server's streams come, which it would take.
+            drop(driver);
+            match begin(quic, most_head).await {
+                Ok((anew, requests)) => {
+                    driver = anew;
+                    *sender.borrow_mut() = requests;
+                }
+                Err(error) => return error,
+            }
+        }
+        drop(settled);
+    }
+    poll_fn(|cx| driver.poll_close(cx)).await
+}
+
+/// Dropped, it settles the gate: requests that wait learn of the end, too.
+struct Settling<'a>(&'a Gate);
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        if self.0.is_pending() {
+            self.0.settle(EarlyData::Rejected);
+        }
+    }
 }
 
 impl Connection {
+    /// A request that went as early data is made again if the server has refused that.
     pub(super) async fn exchange(
         &self,
         state: &State,
         request: &Request,
         sink: &Sink,
     ) -> Result<(), Failure> {
+        // QUIC itself makes a request wait for a free stream.
+        let _place = state.enter(|| usize::MAX).await?;
+        let sent = Cell::new(false);
+        let Some(gate) = &self.0.gate else { return self.ask(request, sink, &sent).await };
+        if gate.is_pending() && !self.is_refused() {
+            let early = gate.enter();
+            let result = {
+                let ask = pin!(self.ask(request, sink, &sent));
+                tokio::select! {
+                    biased;
+                    () = gate.refused() => None,
+                    result = ask => Some(result),
+                }
+            };
+            drop(early);
+            if let Some(result) = result
+                && (result.is_ok() || gate.settled().await != EarlyData::Rejected)
+            {
+                return result;
+            }
+        }
+        // A refused stream of quinn 0.11.12, when it is dropped, takes the waker of the stream that has its number
+        // now: all of them go before the first of these begins.
+        gate.after_refused().await;
+        self.ask(request, sink, &sent).await
+    }
+
+    /// Whether the server's answer on early data is here, and a refusal.
+    fn is_refused(&self) -> bool {
+        quic_tap::facts(&self.0.quic).is_some_and(|facts| facts.early_data == EarlyData::Rejected)
+    }
+
+    /// `sent`: whether it is said that the request was.
+    async fn ask(&self, request: &Request, sink: &Sink, sent: &Cell<bool>) -> Result<(), Failure> {
         let head = request.head(true)?;
         let failed = |during| {
             move |error: StreamError| stream_failure(&error, &self.0.quic, self.0.idle, during)
         };
-        // QUIC itself makes a request wait for a free stream.
-        let _place = state.enter(|| usize::MAX).await?;
         let mut sender = self.0.sender.borrow().clone();
         let stream = sender.send_request(head).await.map_err(failed("asking"))?;
-        sink.say(What::Sent).await;
+        if !sent.replace(true) {
+            sink.say(What::Sent).await;
+        }
         let (mut sending, receiving) = stream.split();
         if request.upload == 0 {
             sending.finish().await.map_err(failed("asking"))?;

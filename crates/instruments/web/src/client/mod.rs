@@ -7,9 +7,9 @@ mod h2;
 mod h3;
 mod plan;
 mod push;
+mod sessions;
 mod spdy;
 mod state;
-mod user_tcp;
 
 pub use connect::{Client, Connection};
 pub use exchange::{Event, Exchange, Head, Outcome, What};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, Us
 const TICKETS_PER_HOST: usize = 8;
 
 /// The sessions that a browser remembers between connections and loads, for all hosts. Clones share them.
-/// Those of QUIC are apart, as they are in browsers, and those of our own TCP. Up to eight TLS 1.3 tickets per host are kept, and
-/// each is used once.
+/// Those of QUIC are apart, as they are in browsers, and those of [`tls::Session`]s: over our own TCP, with early data,
+/// or of OpenSSL. Up to eight TLS 1.3 tickets per host are kept, and each is used once.
 #[derive(Clone)]
 pub struct Tickets {
     pub(super) tcp: Arc<dyn ClientSessionStore>,
     pub(super) quic: Arc<dyn ClientSessionStore>,
-    user_tcp: Arc<Mutex<UserTickets>>,
+    sessions: Arc<Mutex<SessionTickets>>,
 }
 
-/// Tickets of our TCP by host, the newest last.
-struct UserTickets {
+/// Tickets of sessions by host, the newest last.
+struct SessionTickets {
     most_hosts: usize,
     of: HashMap<String, VecDeque<tls::Ticket>>,
 }
@@ -38,20 +38,20 @@ impl Tickets {
     pub fn new(hosts: usize) -> Self {
         let sessions = hosts.saturating_mul(TICKETS_PER_HOST);
         let cache = || Arc::new(ClientSessionMemoryCache::new(sessions));
-        let user_tcp = UserTickets { most_hosts: hosts, of: HashMap::new() };
-        Tickets { tcp: cache(), quic: cache(), user_tcp: Arc::new(Mutex::new(user_tcp)) }
+        let sessions = SessionTickets { most_hosts: hosts, of: HashMap::new() };
+        Tickets { tcp: cache(), quic: cache(), sessions: Arc::new(Mutex::new(sessions)) }
     }
 
-    /// Those of a host, for connections of our TCP.
+    /// Those of a host, for sessions.
     pub(super) fn of(&self, host: &str) -> TicketsOf {
-        TicketsOf { tickets: Arc::clone(&self.user_tcp), host: host.to_owned() }
+        TicketsOf { tickets: Arc::clone(&self.sessions), host: host.to_owned() }
     }
 }
 
-/// A host's tickets for connections of our TCP.
+/// A host's tickets for sessions.
 #[derive(Clone)]
 pub(crate) struct TicketsOf {
-    tickets: Arc<Mutex<UserTickets>>,
+    tickets: Arc<Mutex<SessionTickets>>,
     host: String,
 }
 
@@ -105,6 +105,12 @@ pub struct ConnectPlan {
     pub quic: QuicSettings,
     /// Options of the socket.
     pub tcp: TcpSettings,
+    /// This side's address, of the kernel's TCP; the route's if not given. The kernel keeps its Fast Open
+    /// cookies by both addresses.
+    pub source: Option<IpAddr>,
+    /// Whether the first requests leave as early data where a ticket allows it (TLS 1.3 over the kernel's TCP,
+    /// and QUIC). For one protocol.
+    pub early_data: bool,
     /// Our TCP in place of the kernel's, for one protocol in TLS; `tcp` is nothing to it.
     pub user_tcp: Option<UserTcp>,
     /// Limits of time.
@@ -146,6 +152,8 @@ impl ConnectPlan {
             push: None,
             quic: QuicSettings::default(),
             tcp: TcpSettings::default(),
+            source: None,
+            early_data: false,
             user_tcp: None,
             timeouts: ClientTimeouts::default(),
         }
@@ -162,6 +170,11 @@ impl ConnectPlan {
             && !(self.protocols.len() == 1 && self.protocols.iter().all(over_tls))
         {
             return wrong("our TCP carries one protocol in TLS");
+        }
+        if self.early_data
+            && (self.protocols.len() > 1 || self.protocols.contains(&Protocol::Http1Clear))
+        {
+            return wrong("early data is for one protocol, in TLS");
         }
         for protocol in &self.protocols {
             match protocol {
@@ -217,6 +230,12 @@ impl Request {
     #[must_use]
     pub fn post(authority: &str, path: &str, upload: u64) -> Self {
         Request { method: Method::POST, upload, ..Request::get(authority, path) }
+    }
+
+    /// Whether it may be early data, which may reach the server twice: it has a safe method (RFC 9110 §9.2.1)
+    /// and no body (RFC 8470 §4).
+    pub(super) fn may_be_early(&self) -> bool {
+        self.method.is_safe() && self.upload == 0
     }
 
     /// The head. `absolute`: with scheme and authority in the URI, else with `host`.

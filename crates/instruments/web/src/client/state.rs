@@ -20,17 +20,17 @@ pub struct Facts {
     pub protocol: Protocol,
     /// connect() was called, or QUIC's first datagram was due.
     pub started: Time,
-    /// TCP was connected; `None` over QUIC.
+    /// TCP was connected; `None` over QUIC, and where the SYN left with the first bytes.
     pub connected: Option<Time>,
-    /// The handshake of TLS or QUIC was over; `None` in clear.
+    /// The handshake of TLS or QUIC was over; `None` in clear, and where early data goes before.
     pub secured: Option<Time>,
     /// Requests could be sent.
     pub ready: Time,
-    /// Whether an earlier session was resumed. Early data is never sent. `None` in clear.
+    /// Whether an earlier session was resumed; with early data, whether that is asked for. `None` in clear.
     pub resumed: Option<bool>,
     /// The application protocol, if one was negotiated.
     pub alpn: Option<String>,
-    /// What TLS says; `None` in clear.
+    /// What TLS says; `None` in clear, and where early data goes before it says anything.
     pub tls: Option<tls::Facts>,
 }
 

@@ -1,7 +1,7 @@
 //! HTTP/3 by h3 on quinn, each request in a task of its own. quinn sends what the most urgent streams have,
 //! in turn within one urgency.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use ::h3::server::{RequestResolver, RequestStream};
 use bytes::{Buf, Bytes};
 use conn::{now, quic_tap};
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn::{Endpoint, Incoming};
+use quinn::{Endpoint, Incoming, ZeroRttAccepted};
+use tls::EarlyData;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -43,7 +44,7 @@ pub(super) fn config(
     quic: &QuicSettings,
 ) -> Result<quinn::ServerConfig, Failure> {
     let alpn = vec![Protocol::Http3.alpn().to_vec()];
-    let tls = tls::ServerConfig { alpn, max_early_data: 0, ..tls.clone() };
+    let tls = tls::ServerConfig { alpn, ..tls.clone() };
     let tls = tls::quic::server_config(&tls).map_err(conn::Failure::from)?;
     let crypto =
         QuicServerConfig::try_from(tls).map_err(|error| Failure::Plan(error.to_string()))?;
@@ -73,7 +74,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
     let mut held = shared.counters.connection();
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let samples = RefCell::new(Vec::new());
-    let mut secured = None;
+    let secured = Cell::new(None);
     let mut facts = None;
     let mut last = None;
     let result = match handshake(incoming, &shared).await {
@@ -81,8 +82,8 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
             shared.counters.handshake_failed();
             Err(failure)
         }
-        Ok(quic) => {
-            secured = Some(now());
+        Ok((quic, complete)) => {
+            secured.set(complete.is_none().then(now));
             facts = quic_tap::facts(&quic);
             shared.counters.handshake(facts.as_ref().is_some_and(|facts| facts.resumed));
             held.set_memory(connection_memory(Some(Protocol::Http3)));
@@ -90,6 +91,13 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&quic.stats()));
             let streams = Streams::new(shared.counters.clone());
+            let completing = async {
+                if let Some(complete) = complete {
+                    complete.await;
+                    secured.set(quic.close_reason().is_none().then(now));
+                }
+                std::future::pending::<()>().await
+            };
             let breaking_off = async {
                 shared.aborting().await;
                 streams.break_off();
@@ -98,6 +106,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 result = serve(&quic, &streams, &link) => result,
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
+                () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;
                     Ok(())
@@ -116,11 +125,11 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
         connection: link.id,
         peer,
         local: (local_ip.unwrap_or([0, 0, 0, 0].into()), 0).into(),
-        protocol: secured.map(|_| Protocol::Http3),
+        protocol: facts.as_ref().map(|_| Protocol::Http3),
         resumed: facts.as_ref().map(|facts| facts.resumed),
         tls: facts,
         accepted,
-        secured,
+        secured: secured.get(),
         closed: now(),
         requests: link.requests.get(),
         bytes_received: last.map_or(0, |last| last.bytes_received),
@@ -134,11 +143,33 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
     });
 }
 
-async fn handshake(incoming: Incoming, shared: &Shared) -> Result<quinn::Connection, Failure> {
+/// The handshake: the connection, and what tells of the end where it is used before: with early data.
+async fn handshake(
+    incoming: Incoming,
+    shared: &Shared,
+) -> Result<(quinn::Connection, Option<ZeroRttAccepted>), Failure> {
     let (during, after) = ("making the QUIC handshake", shared.timeouts.handshake);
     let lost = |error| Failure::from(conn::Failure::from_quic(&error, after));
-    let connecting = incoming.accept().map_err(lost)?;
-    match timeout(after, connecting).await {
+    let mut connecting = incoming.accept().map_err(lost)?;
+    let handshake = async {
+        // The ClientHello is whole, and answered.
+        connecting.handshake_data().await?;
+        let (quic, complete) = match connecting.into_0rtt() {
+            Ok(early) => early,
+            Err(connecting) => return Ok((connecting.await?, None)),
+        };
+        let facts = quic_tap::facts(&quic);
+        if facts.is_some_and(|facts| facts.early_data == EarlyData::Accepted) {
+            return Ok((quic, Some(complete)));
+        }
+        // Its answer says nothing on a server.
+        complete.await;
+        match quic.close_reason() {
+            None => Ok((quic, None)),
+            Some(error) => Err(error),
+        }
+    };
+    match timeout(after, handshake).await {
         Ok(connected) => connected.map_err(lost),
         Err(_) => Err(Failure::TimedOut { during, after }),
     }

@@ -129,7 +129,7 @@ impl Server {
     fn listen(
         &mut self,
         address: SocketAddr,
-        tls: Option<tokio_rustls::TlsAcceptor>,
+        tls: Option<tcp::Acceptor>,
     ) -> Result<SocketAddr, Failure> {
         let (listener, local) = tcp::listen(address, &self.shared.tcp)?;
         let task = spawn_local(tcp::accept(listener, tls, Rc::clone(&self.shared)));
@@ -146,8 +146,7 @@ impl Server {
             false => {
                 let alpn = over_tcp.iter().map(|protocol| protocol.alpn().to_vec()).collect();
                 let config = tls::ServerConfig { alpn, ..plan.config.clone() };
-                let config = tls::direct::server_config(&config).map_err(conn::Failure::from)?;
-                Some(tokio_rustls::TlsAcceptor::from(config))
+                Some(tcp::Acceptor::new(&config)?)
             }
         };
         let config = match over_quic && !plan.addresses.is_empty() {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use super::{Shared, h1, h2, spdy};
 use crate::counters::{Held, connection_memory};
 use crate::log::{ConnectionRecord, Sample};
 use crate::meter::Metered;
+use crate::session::SessionStream;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::user_tcp::UserStream;
@@ -29,6 +31,8 @@ use crate::{Failure, Protocol, TcpSettings};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// What failures of a handshake say that they happened during.
+const HANDSHAKE: &str = "making the TLS handshake";
 /// Most readings kept of one connection.
 pub(super) const MAX_SAMPLES: usize = 10_000;
 
@@ -48,6 +52,7 @@ pub(super) fn listen(
     socket.set_reuse_address(true).map_err(failed("setsockopt SO_REUSEADDR"))?;
     // Accepted sockets inherit the options.
     settings.apply(SockRef::from(&socket))?;
+    settings.fast_open.set_on_listener(socket.as_fd())?;
     socket.bind(&address.into()).map_err(failed("bind"))?;
     socket.listen(BACKLOG).map_err(failed("listen"))?;
     let listener = TcpListener::from_std(socket.into()).map_err(failed("listen"))?;
@@ -55,11 +60,53 @@ pub(super) fn listen(
     Ok((listener, local))
 }
 
+/// What makes a server's handshakes over the kernel's TCP.
+#[derive(Clone)]
+pub(super) enum Acceptor {
+    /// tokio-rustls.
+    Rustls(TlsAcceptor),
+    /// A session of either library, which takes early data.
+    Session(tls::Server),
+}
+
+impl Acceptor {
+    /// Of this configuration: sessions only where tokio-rustls lacks what is asked for.
+    pub(super) fn new(config: &tls::ServerConfig) -> Result<Acceptor, Failure> {
+        if config.max_early_data > 0 || config.library != tls::Library::Rustls {
+            let server = tls::Server::new(config).map_err(conn::Failure::from)?;
+            return Ok(Acceptor::Session(server));
+        }
+        let config = tls::direct::server_config(config).map_err(conn::Failure::from)?;
+        Ok(Acceptor::Rustls(TlsAcceptor::from(config)))
+    }
+
+    /// The handshake on a socket: the stream, what it gave, and when it was over; with early data it is not yet.
+    async fn accept(&self, socket: Socket) -> Result<(Stream, tls::Facts, Option<Time>), Failure> {
+        let failed = |error| Failure::from_io("accept", HANDSHAKE, &error);
+        match self {
+            Acceptor::Rustls(acceptor) => {
+                let stream = acceptor.accept(socket).await.map_err(failed)?;
+                let session = stream.get_ref().1;
+                let server_name = session.server_name().map(str::to_owned);
+                let facts = tls::Facts { server_name, ..tls::direct::facts(session) };
+                Ok((Stream::Server(Box::new(stream)), facts, Some(now())))
+            }
+            Acceptor::Session(server) => {
+                let session = server.accept().map_err(conn::Failure::from)?;
+                let stream = SessionStream::accept(socket, session).await.map_err(failed)?;
+                let secured = (!stream.is_handshaking()).then(now);
+                let facts = stream.facts();
+                Ok((Stream::Session(Box::new(stream)), facts, secured))
+            }
+        }
+    }
+}
+
 /// Accepts connections until it is dropped, no more at once than the plan allows.
-pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
+pub(super) async fn accept(listener: TcpListener, tls: Option<Acceptor>, shared: Rc<Shared>) {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -71,7 +118,7 @@ pub(super) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shar
         let (tls, shared) = (tls.clone(), Rc::clone(&shared));
         spawn_local(async move {
             // The peer may have gone already.
-            if let Ok(socket) = Socket::new(stream) {
+            if let Ok(socket) = Socket::new(stream, peer) {
                 connection(socket, tls, shared).await;
             }
             drop(slot);
@@ -100,7 +147,7 @@ pub(super) async fn accept_user_tcp(listener: SslmTcpListener, shared: Rc<Shared
 }
 
 /// One connection from its acceptance to its record.
-async fn connection(socket: Socket, tls: Option<TlsAcceptor>, shared: Rc<Shared>) {
+async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let accepted = socket.report().and_then(|report| report.timeline.started).unwrap_or_else(now);
     let held = RefCell::new(shared.counters.connection());
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
@@ -170,7 +217,7 @@ pub(super) async fn sample<T>(
 
 async fn serve(
     socket: &Socket,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Acceptor>,
     link: &Rc<Link>,
     facts: &RefCell<Negotiated>,
     held: &RefCell<Held>,
@@ -219,24 +266,19 @@ async fn watched(
 /// The handshake of TLS.
 async fn secure(
     socket: Socket,
-    acceptor: &TlsAcceptor,
+    acceptor: &Acceptor,
     link: &Link,
     facts: &RefCell<Negotiated>,
 ) -> Result<(Stream, Protocol), Failure> {
     let counters = &link.server.counters;
     let after = link.server.timeouts.handshake;
-    let during = "making the TLS handshake";
     let accepted = match tokio::time::timeout(after, acceptor.accept(socket)).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Failure::from_io("accept", during, &error)),
-        Err(_) => Err(Failure::TimedOut { during, after }),
+        Ok(accepted) => accepted,
+        Err(_) => Err(Failure::TimedOut { during: HANDSHAKE, after }),
     };
-    let stream = accepted.inspect_err(|_| counters.handshake_failed())?;
-    let session = stream.get_ref().1;
-    let server_name = session.server_name().map(str::to_owned);
-    let session = tls::Facts { server_name, ..tls::direct::facts(session) };
-    let protocol = negotiated(session, Some(now()), link, facts)?;
-    Ok((Stream::Server(Box::new(stream)), protocol))
+    let (stream, session, secured) = accepted.inspect_err(|_| counters.handshake_failed())?;
+    let protocol = negotiated(session, secured, link, facts)?;
+    Ok((stream, protocol))
 }
 
 /// The handshake that our TCP's listener made; with early data it is not over yet.
