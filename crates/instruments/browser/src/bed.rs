@@ -36,8 +36,7 @@ const PORTS: u16 = 20_000;
 const EARLY_DATA: u32 = 16 * 1024;
 /// How long names count: longer than a sample takes.
 const TTL: Duration = Duration::from_secs(3600);
-/// How long what is on its way when connections are closed may take to reach the server's log, beside
-/// two round trips.
+/// How long what has left the link when connections are closed may take to reach the server's log.
 const CLOSING: Duration = Duration::from_millis(100);
 
 /// What is kept between two loads.
@@ -411,6 +410,7 @@ impl Lane {
                 all.push(seen.await?);
             }
             browser.forget();
+            settled(&sides.link).await?;
             tokio::time::sleep(CLOSING).await;
             give_to_their_loads(&mut all, sides.log.take_connections());
             Ok(all)
@@ -448,6 +448,7 @@ async fn by_chromium(
         all.push(seen.await?);
     }
     load.forget().await?;
+    settled(&sides.link).await?;
     tokio::time::sleep(CLOSING).await;
     give_to_their_loads(&mut all, sides.log.take_connections());
     Ok(all)

@@ -166,6 +166,19 @@ fn our_tcp_carries_tls_in_its_handshake() -> TestResult {
     Ok(())
 }
 
+/// The last load's connections are in its record over a link on which their ends take long.
+fn a_slow_link_loses_no_record() -> TestResult {
+    let (page, setting) = (single(3_000)?, setting(Protocol::Http2));
+    let mut bed = Bed::new(sleeping(15), 1, 1)?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.serve(&page, &setting)?;
+    lane.set_path(&Path::symmetric((RTT * 20).into()))?;
+    for seen in lane.visit(&page, &setting, vec![Before::Forget], Arc::default())?.join()?? {
+        assert_eq!((seen.connections.len(), seen.loaded.connections_opened()), (1, 1));
+    }
+    Ok(())
+}
+
 /// A load that is to end ends, and what did not come has failed.
 fn a_load_that_takes_too_long_ends() -> TestResult {
     let (page, mut setting) = (page()?, setting(Protocol::Http2));
@@ -516,6 +529,7 @@ fn main() -> std::process::ExitCode {
             windows::a_window_of_64_kb_stops_its_sender,
         ),
         Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
+        Test::inside("a_slow_link_loses_no_record", a_slow_link_loses_no_record),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
     ])
 }

@@ -92,7 +92,7 @@ struct Inner {
 #[derive(Debug)]
 enum Carrier {
     Kernel(TcpStream),
-    Ours(UserStream),
+    Ours(Box<UserStream>),
 }
 
 /// Calls the same method of whichever TCP it is.
@@ -173,7 +173,7 @@ impl Socket {
 
     pub(crate) fn of_user_tcp(stream: UserStream) -> Self {
         let (local, peer) = (stream.local(), stream.peer());
-        Self::of(Carrier::Ours(stream), local, peer)
+        Self::of(Carrier::Ours(Box::new(stream)), local, peer)
     }
 
     fn of(carrier: Carrier, local: SocketAddr, peer: SocketAddr) -> Self {
