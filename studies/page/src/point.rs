@@ -101,18 +101,19 @@ impl Handshake {
         matches!(self, Handshake::FastOpen | Handshake::FastOpenEarlyData)
     }
 
-    /// The handshake in sequence over the same TCP, by which it is measured what it saves; `None` for one that is
-    /// such itself.
-    pub(crate) const fn sequential(self) -> Option<Handshake> {
+    /// The handshakes in sequence over the same TCP, by the first of which that was measured it is told what it
+    /// saves; none for one that is such itself.
+    pub(crate) const fn sequential(self) -> &'static [Handshake] {
         match self {
             Handshake::Kernel
             | Handshake::KernelRsa
             | Handshake::UserTcp
-            | Handshake::UserTcpRsa => None,
+            | Handshake::UserTcpRsa => &[],
             Handshake::FastOpen | Handshake::EarlyData | Handshake::FastOpenEarlyData => {
-                Some(Handshake::Kernel)
+                &[Handshake::Kernel]
             }
-            Handshake::Paper | Handshake::Tls13 | Handshake::ZeroRtt => Some(Handshake::UserTcp),
+            Handshake::Paper => &[Handshake::UserTcpRsa, Handshake::UserTcp],
+            Handshake::Tls13 | Handshake::ZeroRtt => &[Handshake::UserTcp],
         }
     }
 

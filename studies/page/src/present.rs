@@ -85,7 +85,7 @@ fn handshake(group: &Group) -> Option<Inline> {
         "{}: the handshake that saves most is {}, {saved:.0} % [{low:.0}, {high:.0}] of the load with {}.",
         group.title(),
         row.label(is_plain(group)),
-        row.handshake.sequential().unwrap_or_default(),
+        group.sequential(row)?.handshake,
     )))
 }
 

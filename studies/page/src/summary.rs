@@ -275,8 +275,12 @@ impl Group {
 
     /// The row that a handshake is set against which does more at once: the same protocol over the same TCP (or
     /// QUIC), one step after the other.
-    fn sequential(&self, row: &Row) -> Option<&Row> {
-        let handshake = row.handshake.sequential()?;
+    pub(crate) fn sequential(&self, row: &Row) -> Option<&Row> {
+        row.handshake.sequential().iter().find_map(|handshake| self.with_handshake(*handshake, row))
+    }
+
+    /// The row that differs from another in its handshake alone, and its TLS version if need be.
+    fn with_handshake(&self, handshake: Handshake, row: &Row) -> Option<&Row> {
         let mut others = self.rows.iter().filter(|other| {
             other.handshake == handshake
                 && (other.protocol, other.windows) == (row.protocol, row.windows)
@@ -455,6 +459,8 @@ pub(crate) mod tests {
             ("h2", "tfo", 90.0),
             ("h2", "0rtt", 80.0),
             ("h2", "usertcp", 200.0),
+            ("h2", "usertcp-tls12-rsa", 250.0),
+            ("h2", "sslmtcp-paper", 100.0),
             ("h2", "sslmtcp-0rtt", 100.0),
             ("h2", "tls12-rsa", 150.0),
             ("h3", "kernel", 50.0),
@@ -481,6 +487,8 @@ pub(crate) mod tests {
             ("h2, 0rtt", Some(0.8)),
             ("h2, tls12-rsa", None),
             ("h2, usertcp", None),
+            ("h2, usertcp-tls12-rsa", None),
+            ("h2, sslmtcp-paper", Some(0.4)),
             ("h2, sslmtcp-0rtt", Some(0.5)),
             ("h3", None),
             ("h3, 0rtt", Some(0.8)),
