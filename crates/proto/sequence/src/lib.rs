@@ -3,7 +3,7 @@
 //!
 //! [`Reader`] takes captured frames in order of time and TLS secrets in the format of SSLKEYLOGFILE, and
 //! gives a [`Chart`]: per connection its [`Event`]s, what can be read of the [`Windows`] of either
-//! direction, and what could not be read. [`fold`] makes one line of a run of like DATA frames,
+//! direction, and what could not be read. [`fold()`] makes one line of a run of like DATA frames,
 //! [`text`] writes both for a terminal.
 //!
 //! # What times and windows mean
