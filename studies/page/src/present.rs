@@ -92,11 +92,16 @@ fn handshake(group: &Group) -> Option<Inline> {
 /// What to change for a group: windows that are in the way.
 fn change(group: &Group) -> Vec<Inline> {
     let plain = is_plain(group);
-    let stalled = group.rows.iter().filter_map(|row| {
+    let needed = window_needed(group);
+    // A window of that size keeps the link busy: what counts as a stall then passes while the link's own queue
+    // empties, which a server does not see.
+    let is_wide =
+        |row: &Row| row.stream_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed);
+    let stalled = group.rows.iter().filter(|row| !is_wide(row)).filter_map(|row| {
         let (stalled, load) = (row.median(value::STALLED)?, row.load_ms?.value);
         (stalled > load * WORTH).then_some((row, stalled, stalled / load))
     });
-    let needed = match window_needed(group) {
+    let needed = match needed {
         Some(bytes) => format!("{bytes} or more"),
         None => "larger ones".to_owned(),
     };
