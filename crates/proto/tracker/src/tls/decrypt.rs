@@ -23,7 +23,7 @@ use crate::side::{Pair, Sender};
 const MAX_ALERTS: usize = 4;
 
 /// KeyUpdate (RFC 8446 §4.6.3).
-pub(super) const KEY_UPDATE: HandshakeType = HandshakeType(24);
+const KEY_UPDATE: HandshakeType = HandshakeType(24);
 
 /// What a suite encrypts and hashes with.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Keys {
 
 impl Keys {
     /// RFC 8446 §7.3.
-    pub(super) fn new(suite: &Suite, secret: Secret, sequence: u64) -> Option<Self> {
+    fn new(suite: &Suite, secret: Secret, sequence: u64) -> Option<Self> {
         if secret.bytes().len() != suite.hash_len {
             return None;
         }
@@ -79,7 +79,7 @@ impl Keys {
     }
 
     /// The keys after a KeyUpdate (RFC 8446 §7.2).
-    pub(super) fn update(&self, suite: &Suite) -> Option<Self> {
+    fn update(&self, suite: &Suite) -> Option<Self> {
         let mut next = [0; 48];
         let next = next.get_mut(..suite.hash_len)?;
         suite.expand(&self.secret, "traffic upd", next)?;
@@ -122,7 +122,7 @@ pub(super) struct Direction {
     /// None once the Finished went by and the secret of what follows is not known.
     pub(super) keys: Option<Keys>,
     /// The secret after Finished.
-    pub(super) next: Option<Secret>,
+    next: Option<Secret>,
     pub(super) messages: MessageReader,
 }
 
@@ -133,6 +133,22 @@ impl Direction {
             next,
             messages: MessageReader::default(),
         })
+    }
+
+    /// The keys that count after a message, if it changes them (RFC 8446 §4.4.4, §4.6.3): none where their secret
+    /// is not known.
+    pub(super) fn keys_after(
+        &mut self,
+        message: HandshakeType,
+        suite: &Suite,
+    ) -> Option<Option<Keys>> {
+        match message {
+            HandshakeType::FINISHED => {
+                Some(self.next.take().and_then(|secret| Keys::new(suite, secret, 0)))
+            }
+            KEY_UPDATE => Some(self.keys.as_ref().and_then(|keys| keys.update(suite))),
+            _ => None,
+        }
     }
 }
 
@@ -389,15 +405,10 @@ impl Decryption {
                         truth.server_finished.get_or_insert(record.end);
                         truth.certificate_requested.get_or_insert(false);
                     }
-                    let next = direction.next.take();
-                    rekeyed = Some(next.and_then(|secret| Keys::new(&self.suite, secret, 0)));
-                }
-                (_, KEY_UPDATE) => {
-                    let keys = direction.keys.as_ref();
-                    rekeyed = Some(keys.and_then(|keys| keys.update(&self.suite)));
                 }
                 _ => {}
             }
+            rekeyed = direction.keys_after(message.kind, &self.suite).or(rekeyed);
         }
         if let Some(keys) = rekeyed {
             direction.keys = keys;

@@ -11,7 +11,7 @@ use wire::tls::{CipherSuite, ContentType, HandshakeType, RecordHeader};
 
 use super::MessageEvent;
 use super::decrypt::{
-    Direction, KEY_UPDATE, Keys, Missing, Parts, Start, Suite, Truth, encrypted_extensions, nonce,
+    Direction, Keys, Missing, Parts, Start, Suite, Truth, encrypted_extensions, nonce,
 };
 use crate::keylog::Secrets;
 use crate::side::{Pair, Sender};
@@ -117,22 +117,12 @@ impl Opener13 {
         let (mut rekeyed, mut said) = (None, None);
         while let Some(event) = direction.messages.next(&mut content) {
             let MessageEvent::End(message, body) = event else { continue };
-            match (side, message.kind) {
-                (Sender::Server, HandshakeType::ENCRYPTED_EXTENSIONS) => {
-                    let mut truth = Truth::default();
-                    encrypted_extensions(&mut truth, body.unwrap_or(&[]));
-                    said = Some((truth.alpn, truth.early_accepted));
-                }
-                (_, HandshakeType::FINISHED) => {
-                    let next = direction.next.take();
-                    rekeyed = Some(next.and_then(|secret| Keys::new(&self.suite, secret, 0)));
-                }
-                (_, KEY_UPDATE) => {
-                    let keys = direction.keys.as_ref();
-                    rekeyed = Some(keys.and_then(|keys| keys.update(&self.suite)));
-                }
-                _ => {}
+            if (side, message.kind) == (Sender::Server, HandshakeType::ENCRYPTED_EXTENSIONS) {
+                let mut truth = Truth::default();
+                encrypted_extensions(&mut truth, body.unwrap_or(&[]));
+                said = Some((truth.alpn, truth.early_accepted));
             }
+            rekeyed = direction.keys_after(message.kind, &self.suite).or(rekeyed);
         }
         if let Some(keys) = rekeyed {
             direction.keys = keys;
