@@ -89,18 +89,20 @@ pub struct SakUse {
     pub delay_protect: bool,
 }
 
-/// From which byte on user data are encrypted (Table 11-6).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Confidentiality {
-    /// Never.
-    None,
-    /// From the first.
-    #[default]
-    Offset0,
-    /// From the 31st.
-    Offset30,
-    /// From the 51st.
-    Offset50,
+units::named! {
+    /// From which byte on user data are encrypted (Table 11-6; IEEE 802.1AE §10.7.24, §10.7.25).
+    #[derive(Default)]
+    pub enum Confidentiality: "confidentiality" {
+        /// Never: integrity alone.
+        None = "integrity",
+        /// From the first.
+        #[default]
+        All = "0",
+        /// From the 31st: so that IPv4 headers can be read under way.
+        Offset30 = "30",
+        /// From the 51st: IPv6.
+        Offset50 = "50",
+    }
 }
 
 /// A key, wrapped by the key server (Figures 11-11 and 11-12).
@@ -214,7 +216,7 @@ fn distributed_sak(second: u8, body: &[u8]) -> Result<DistributedSak<'_>, Error>
     }
     let confidentiality = match second >> 4 & 3 {
         0 => Confidentiality::None,
-        1 => Confidentiality::Offset0,
+        1 => Confidentiality::All,
         2 => Confidentiality::Offset30,
         _ => Confidentiality::Offset50,
     };
@@ -385,7 +387,7 @@ impl DistributedSak<'_> {
     fn emit(&self, writer: &mut Writer<'_>) {
         let confidentiality = match self.confidentiality {
             Confidentiality::None => 0,
-            Confidentiality::Offset0 => 1,
+            Confidentiality::All => 1,
             Confidentiality::Offset30 => 2,
             Confidentiality::Offset50 => 3,
         };

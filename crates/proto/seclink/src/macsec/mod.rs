@@ -11,8 +11,10 @@ mod transmit;
 
 pub use counters::{ChannelCounters, ReceiveCounters, TransmitCounters};
 pub use receive::{Dropped, Opened, Receive, ReceiveAssociation, Validation};
-pub use suite::{Association, Confidentiality, Extended, Suite};
+pub use suite::{Association, Extended, Suite};
 pub use transmit::{Naming, Transmit, TransmitAssociation};
+
+pub use wire::mka::Confidentiality;
 
 /// Bytes of the two addresses, which stay in front of the tag (§9.1).
 const ADDRESSES_LEN: usize = 12;

@@ -6,7 +6,7 @@ use units::named;
 use wire::ethernet::{EtherType, Frame};
 use wire::macsec::{Channel, Protection, Sci, Tag};
 
-use super::suite::Nonces;
+use super::suite::{Nonces, in_clear};
 use super::{
     ADDRESSES_LEN, Association, ChannelCounters, Confidentiality, ETHER_TYPE_LEN, ICV_LEN,
     ReceiveCounters,
@@ -292,7 +292,7 @@ impl ReceiveAssociation {
             _ => match self.confidentiality {
                 // Changed, though this side expects integrity alone: no offset is known.
                 Confidentiality::None => 0,
-                other => other.in_clear(head.user_data),
+                other => in_clear(other, head.user_data),
             },
         };
         let end = head.before.saturating_add(head.user_data).saturating_add(ICV_LEN);

@@ -3,6 +3,7 @@
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Algorithm};
 use units::named;
 use wire::macsec::Sci;
+use wire::mka::Confidentiality;
 
 use crate::{KeyError, Secret};
 
@@ -61,6 +62,19 @@ impl Suite {
         if self.is_extended() { u64::MAX } else { u32::MAX as u64 }
     }
 
+    /// Whether it can encrypt so: extended suites have no offset (§14.7).
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(crate) fn can(self, confidentiality: Confidentiality) -> Result<(), KeyError> {
+        match confidentiality {
+            Confidentiality::Offset30 | Confidentiality::Offset50 if self.is_extended() => {
+                Err(KeyError::Unable { cipher: self.name(), what: "a confidentiality offset" })
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn algorithm(self) -> &'static Algorithm {
         match self {
             Suite::GcmAes128 | Suite::GcmAesXpn128 => &AES_128_GCM,
@@ -69,32 +83,13 @@ impl Suite {
     }
 }
 
-named! {
-    /// What is done to user data (§10.7.24, §10.7.25).
-    #[derive(Default)]
-    pub enum Confidentiality: "confidentiality" {
-        /// Integrity alone.
-        None = "integrity",
-        /// All are encrypted.
-        #[default]
-        All = "0",
-        /// All behind the first 30 bytes: so that IPv4 headers can be read under way.
-        Offset30 = "30",
-        /// All behind the first 50 bytes: IPv6.
-        Offset50 = "50",
-    }
-}
-
-impl Confidentiality {
-    /// How many of so many bytes of user data are not encrypted.
-    #[must_use]
-    pub(super) fn in_clear(self, user_data: usize) -> usize {
-        match self {
-            Confidentiality::None => user_data,
-            Confidentiality::All => 0,
-            Confidentiality::Offset30 => user_data.min(30),
-            Confidentiality::Offset50 => user_data.min(50),
-        }
+/// How many of so many bytes of user data are not encrypted.
+pub(super) fn in_clear(confidentiality: Confidentiality, user_data: usize) -> usize {
+    match confidentiality {
+        Confidentiality::None => user_data,
+        Confidentiality::All => 0,
+        Confidentiality::Offset30 => user_data.min(30),
+        Confidentiality::Offset50 => user_data.min(50),
     }
 }
 
@@ -133,12 +128,8 @@ impl Association {
             return Err(KeyError::OutOfRange("the association number"));
         }
         let cipher = self.suite.name();
-        let has_offset =
-            matches!(self.confidentiality, Confidentiality::Offset30 | Confidentiality::Offset50);
+        self.suite.can(self.confidentiality)?;
         match (self.suite.is_extended(), self.extended) {
-            (true, _) if has_offset => {
-                Err(KeyError::Unable { cipher, what: "a confidentiality offset" })
-            }
             (true, Some(extended)) => Ok(Nonces::Extended(extended)),
             (true, None) => Err(KeyError::Unable { cipher, what: "without SSCI and salt" }),
             (false, None) => Ok(Nonces::Short(sci)),

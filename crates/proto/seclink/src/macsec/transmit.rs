@@ -3,7 +3,7 @@
 use wire::ethernet::EtherType;
 use wire::macsec::{Channel, Protection, Repr, Sci};
 
-use super::suite::Nonces;
+use super::suite::{Nonces, in_clear};
 use super::{
     ADDRESSES_LEN, Association, Confidentiality, ETHER_TYPE_LEN, ICV_LEN, TransmitCounters,
 };
@@ -190,7 +190,7 @@ impl TransmitAssociation {
         *ether_type = EtherType::MACSEC.0.to_be_bytes();
         tag.emit(rest).map_err(|_| SealError::TooShort)?;
         let clear = ADDRESSES_LEN + ETHER_TYPE_LEN + tag.buffer_len();
-        let authenticated = clear.saturating_add(self.confidentiality.in_clear(user_data));
+        let authenticated = clear.saturating_add(in_clear(self.confidentiality, user_data));
         let (authenticated, rest) =
             frame.split_at_mut_checked(authenticated).ok_or(SealError::TooShort)?;
         let text = rest.len().checked_sub(ICV_LEN).ok_or(SealError::TooShort)?;

@@ -8,8 +8,8 @@ use thiserror::Error;
 use units::Time;
 use wire::macsec::Sci;
 use wire::mka::{
-    AGILITY, Basic, Capability, Confidentiality as SaidConfidentiality, DistributedSak,
-    KeyIdentifier, Known, MemberIdentifier, Repr, SakUse, Xpn,
+    AGILITY, Basic, Capability, DistributedSak, KeyIdentifier, Known, MemberIdentifier, Repr,
+    SakUse, Xpn,
 };
 
 use super::frame;
@@ -130,12 +130,7 @@ impl Participant {
         random: &mut dyn Randomness,
     ) -> Result<Self, KeyError> {
         let Settings { sci, cak, priority, suite, confidentiality } = settings;
-        let has_offset =
-            matches!(confidentiality, Confidentiality::Offset30 | Confidentiality::Offset50);
-        if suite.is_extended() && has_offset {
-            let cipher = suite.name();
-            return Err(KeyError::Unable { cipher, what: "a confidentiality offset" });
-        }
+        suite.can(*confidentiality)?;
         let mut member = MemberIdentifier::default();
         random.fill(&mut member.0);
         Ok(Participant {
@@ -351,12 +346,6 @@ impl Participant {
         let suite = suite.ok_or(Rejected::BadKey)?;
         let key = self.keys.unwrap(sak.wrapped).filter(|key| key.len() == suite.key_len());
         let key = key.ok_or(Rejected::BadKey)?;
-        let confidentiality = match sak.confidentiality {
-            SaidConfidentiality::None => Confidentiality::None,
-            SaidConfidentiality::Offset0 => Confidentiality::All,
-            SaidConfidentiality::Offset30 => Confidentiality::Offset30,
-            SaidConfidentiality::Offset50 => Confidentiality::Offset50,
-        };
         let sci_of = |member: &MemberIdentifier| match *member == self.member {
             true => Some(self.sci),
             false => self.peers.get(*member).map(|peer| peer.sci),
@@ -364,8 +353,15 @@ impl Participant {
         let members: Option<Vec<Sci>> = [basic.member].iter().chain(live).map(sci_of).collect();
         let members = members.ok_or(Rejected::UnknownMember)?;
         let association = sak.association;
-        let sak =
-            Sak { identifier, association, suite, confidentiality, key, members, transmits: false };
+        let sak = Sak {
+            identifier,
+            association,
+            suite,
+            confidentiality: sak.confidentiality,
+            key,
+            members,
+            transmits: false,
+        };
         self.install(now, sak);
         Ok(())
     }
@@ -462,12 +458,7 @@ impl Participant {
         let distributed = self.to_be_distributed();
         let sak = distributed.as_ref().map(|(sak, wrapped)| DistributedSak {
             association: sak.association,
-            confidentiality: match sak.confidentiality {
-                Confidentiality::None => SaidConfidentiality::None,
-                Confidentiality::All => SaidConfidentiality::Offset0,
-                Confidentiality::Offset30 => SaidConfidentiality::Offset30,
-                Confidentiality::Offset50 => SaidConfidentiality::Offset50,
-            },
+            confidentiality: sak.confidentiality,
             key_number: sak.identifier.number,
             cipher_suite: (sak.suite != Suite::GcmAes128).then(|| sak.suite.identifier()),
             wrapped,
