@@ -6,6 +6,7 @@
 //! | [`mka`] | MACsec's key agreement with a pre-shared key | IEEE 802.1X-2020 §9 |
 //! | [`esp`] | ESP: sequence numbers of 32 and 64 bits, anti-replay | RFC 4303 |
 //! | [`wireguard`] | WireGuard's transport data | the WireGuard paper §5.4.6 |
+//! | [`path`] | a path of such links: nodes, what protects, where; how long frames become | the MACsec paper |
 //!
 //! A frame lies in a buffer with room before and behind it ([`Slot`]). Sealing makes it longer at both ends;
 //! opening makes it shorter.
@@ -27,6 +28,7 @@ pub mod fuzz;
 pub mod macsec;
 pub mod mka;
 pub mod numbers;
+pub mod path;
 pub mod replay;
 mod secret;
 mod slot;
