@@ -231,9 +231,9 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
     let bound = 1.0 / (1.0 / null + cipher / 1e9);
     for (case, runs) in CASES.iter().zip(&runs) {
         let rates: Vec<f64> = runs.iter().map(|run| run.frames_per_second).collect();
-        let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(least, most), rate| {
-            (least.min(*rate), most.max(*rate))
-        });
+        let (least, most) = rates
+            .iter()
+            .fold((f64::MAX, 0.0f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
         let rate = median(rates);
         let of_bound = if case.name == "null" { 1.0 } else { rate / bound };
         println!(
