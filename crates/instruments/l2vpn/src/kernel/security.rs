@@ -113,8 +113,9 @@ fn macsec(spot: &Spot<'_>, on: &str, script: &mut Script) -> String {
         "link add link {on} name {name} type macsec port 1 cipher {suite} encrypt on send_sci on \
          protect on replay on window {window} validate strict"
     ));
-    let (seed, peer) = (spot.place.options.seed, spot.span.mac(spot.end.other()));
-    let salt = crate::keys::hex(&crate::salt(seed, Protection::MacSec, spot.span.number));
+    let peer = spot.span.mac(spot.end.other());
+    let (seed, protection) = (spot.place.options.seed, spot.place.topology.protection);
+    let salt = crate::keys::hex(&crate::salt(seed, protection, spot.span.number));
     script.ip(format_args!("macsec add {name} rx port 1 address {peer} on"));
     for (way, who) in [
         (spot.end.sends(), "tx".to_owned()),
