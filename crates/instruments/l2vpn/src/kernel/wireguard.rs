@@ -70,9 +70,9 @@ impl PublicKey {
         let wrong = || seclink::KeyError::Length {
             cipher: "X25519",
             needed: 32,
-            had: private.bytes().len(),
+            had: private.expose().len(),
         };
-        let key = PrivateKey::from_private_key(&X25519, private.bytes()).map_err(|_| wrong())?;
+        let key = PrivateKey::from_private_key(&X25519, private.expose()).map_err(|_| wrong())?;
         let public = key.compute_public_key().map_err(|_| wrong())?;
         Ok(PublicKey(public.as_ref().try_into().map_err(|_| wrong())?))
     }
@@ -106,7 +106,7 @@ impl Tunnel {
         // Long enough for all, so that the key is nowhere but here.
         let mut all = Zeroizing::new(Vec::with_capacity(1024));
         attribute(&mut all, WGDEVICE_A_IFNAME, &with_null(&self.device));
-        attribute(&mut all, WGDEVICE_A_PRIVATE_KEY, self.private.bytes());
+        attribute(&mut all, WGDEVICE_A_PRIVATE_KEY, self.private.expose());
         attribute(&mut all, WGDEVICE_A_LISTEN_PORT, &self.port.to_ne_bytes());
         attribute(&mut all, WGDEVICE_A_PEERS | NLA_F_NESTED, &one_nested(&peer));
         all
