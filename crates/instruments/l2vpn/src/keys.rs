@@ -24,14 +24,12 @@ impl Key {
 
     /// Its hexadecimal digits, for a program's standard input.
     pub(crate) fn hex(&self) -> Zeroizing<String> {
-        let mut text = String::with_capacity(self.0.len().saturating_mul(2));
-        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
-        Zeroizing::new(text)
+        hex(&self.0)
     }
 
-    /// Its bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Its bytes, for what is no data plane of ours: they are to go nowhere else.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
         &self.0
     }
 }
@@ -40,6 +38,14 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({} bytes)", self.0.len())
     }
+}
+
+/// Hexadecimal digits of bytes.
+pub(crate) fn hex(bytes: &[u8]) -> Zeroizing<String> {
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+    Zeroizing::new(text)
 }
 
 /// The key of `len` bytes of what goes one way over a span ([`crate::Span::number`]): another one for each seed,
@@ -77,8 +83,8 @@ mod tests {
                     for direction in Direction::ALL {
                         let key = keys(seed, *protection, span, *direction, 36);
                         let again = keys(seed, *protection, span, *direction, 36);
-                        assert_eq!((key.bytes().len(), key.bytes()), (36, again.bytes()));
-                        all.insert(key.bytes().to_vec());
+                        assert_eq!((key.expose().len(), key.expose()), (36, again.expose()));
+                        all.insert(key.expose().to_vec());
                     }
                 }
             }
