@@ -69,9 +69,12 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// This part is not there yet.
-    #[error("paths of our own engine are not built in")]
-    NotBuilt,
+    /// Our engine's nodes cannot be made.
+    #[error(transparent)]
+    Plane(#[from] seclink::plane::PlaneError),
+    /// Our engine does not run.
+    #[error(transparent)]
+    Engine(#[from] dataplane::Error),
 }
 
 impl Explain for Error {
@@ -82,9 +85,9 @@ impl Explain for Error {
             Error::Lab(error) => error.fault(),
             Error::Packet(error) => error.fault(),
             Error::NoLink { .. } => Fault::Caller,
-            Error::Lacking(_) | Error::Program { .. } | Error::Netlink { .. } | Error::NotBuilt => {
-                Fault::Machine
-            }
+            Error::Plane(error) => error.fault(),
+            Error::Engine(error) => error.fault(),
+            Error::Lacking(_) | Error::Program { .. } | Error::Netlink { .. } => Fault::Machine,
             Error::NoTunnel { .. } | Error::Counters { .. } => Fault::Measurement,
         }
     }
@@ -95,6 +98,8 @@ impl Explain for Error {
             Error::Key(error) => error.remedy(),
             Error::Lab(error) => error.remedy(),
             Error::Packet(error) => error.remedy(),
+            Error::Plane(error) => error.remedy(),
+            Error::Engine(error) => error.remedy(),
             Error::Lacking(_) => {
                 Some("the guest's kernel has it: `make guest` once, then `--backend guest`".into())
             }

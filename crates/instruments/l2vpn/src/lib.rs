@@ -25,5 +25,5 @@ pub use ends::{Direction, Side, Span};
 pub use error::Error;
 pub use kernel::KernelOptions;
 pub use keys::{Key, keys};
-pub use own::OwnOptions;
+pub use own::{Between, OwnOptions};
 pub use standing::{Counted, End, Standing};

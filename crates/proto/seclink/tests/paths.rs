@@ -307,11 +307,14 @@ fn l2tp_without_esp_does_not_come_in() {
     let mut path = Standing::new(Topology { protection, cipher, ..Topology::default() });
     let frame = path.frame(Way::Forward, 100);
     // The same headers without ESP between them.
-    let [near, far] = [path.plan.links[0][0], path.plan.links[3][1]];
-    let tunnel = seclink::underlay::Underlay { own: near, peer: far };
+    let [near, far] = [path.plan.links[0][0].mac, path.plan.links[3][1].mac];
+    let [left, right] = path.plan.through;
+    let own = seclink::underlay::Station { mac: near, ip: left };
+    let peer = seclink::underlay::Station { mac: far, ip: right };
+    let tunnel = seclink::underlay::Underlay { own, peer };
     let mut buffer = [&[0; 128][..], &frame].concat();
     let mut slot = Slot::new(&mut buffer, 128..128 + frame.len()).unwrap();
-    seclink::l2tp::push(&mut slot, 0x102).unwrap();
+    seclink::l2tp::push(&mut slot, 0x101).unwrap();
     seclink::underlay::Underlay::put_udp(&mut slot, 1701, 1701).unwrap();
     tunnel.put_ipv4(&mut slot, 17).unwrap();
     tunnel.put_ethernet(&mut slot).unwrap();

@@ -5,7 +5,7 @@ use wire::macsec::Sci;
 
 use super::{
     ESP_WINDOW, Gateway, GatewayOptions, KeyId, Lan, MACSEC_WINDOW, Opener, Plan, PlaneError,
-    Reason, Sealer, Way,
+    Reason, Sealer, WIREGUARD_PORT, Way,
 };
 use crate::esp::{self, Inbound, Outbound};
 use crate::macsec::{
@@ -97,16 +97,17 @@ impl Hop {
         Hop::new(Vec::new(), None)
     }
 
-    /// A hop that seals, and nothing else.
+    /// A hop that seals frames, or of what is routed, the packets of a LAN.
     #[must_use]
-    pub fn sealing(sealer: Sealer) -> Hop {
-        Hop::new(vec![Step::Seal(sealer)], None)
+    pub fn sealing(from: Option<Lan>, sealer: Sealer) -> Hop {
+        let strip = from.map(Step::Strip);
+        Hop::new(strip.into_iter().chain([Step::Seal(sealer)]).collect(), None)
     }
 
-    /// A hop that opens, and nothing else.
+    /// A hop that opens frames, and of what is routed, hands the packets to a LAN.
     #[must_use]
-    pub fn opening(opener: Opener) -> Hop {
-        Hop::new(vec![Step::Open(opener)], None)
+    pub fn opening(opener: Opener, to: Option<Lan>) -> Hop {
+        Hop::new([Step::Open(opener)].into_iter().chain(to.map(Step::Dress)).collect(), None)
     }
 
     /// Has a slow gateway behind all else that the hop does.
@@ -211,7 +212,8 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
         if protection != Protection::Plain && !is_last && (every || is_first) {
             steps.push(Step::Seal(self.sealer(at.saturating_add(1))?));
         }
-        let gateway = gateway.filter(|_| is_last).map(|rate| Gateway::new(GatewayOptions::of(rate)));
+        let gateway =
+            gateway.filter(|_| is_last).map(|rate| Gateway::new(GatewayOptions::of(rate)));
         Ok(Hop::new(steps, gateway))
     }
 
@@ -229,8 +231,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     }
 
     fn link(&self, at: u8) -> Result<(u8, Station, Station), PlaneError> {
-        let misfit =
-            PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
+        let misfit = PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
         self.plan.link(self.way, at).ok_or(misfit)
     }
 
@@ -238,26 +239,29 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     fn labelled(&self, at: u8) -> Result<Link, PlaneError> {
         let (number, from, to) = self.link(at)?;
         let base = if self.way == Way::Forward { 100 } else { 200 };
-        let misfit =
-            PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
+        let misfit = PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
         let label = Label::new(base + u32::from(number)).ok_or(misfit)?;
         Ok(Link { from: from.mac, to: to.mac, label })
     }
 
-    /// The protected stretch that the link which is the `at`th on the way belongs to: its number, and its ends as
-    /// the sender sees them.
+    /// The protected stretch that the link which is the `at`th on the way belongs to: its number, 0 from end to end,
+    /// and its ends as the sender sees them.
     fn stretch(&self, at: u8) -> Result<(u8, Underlay), PlaneError> {
         if self.topology.reach == Reach::EveryHop {
             let (number, own, peer) = self.link(at)?;
             return Ok((number, Underlay { own, peer }));
         }
-        let ((_, own, _), (_, _, peer)) = (self.link(1)?, self.link(self.topology.hops)?);
-        Ok((1, Underlay { own, peer }))
+        let ((_, first, _), (_, _, last)) = (self.link(1)?, self.link(self.topology.hops)?);
+        let [left, right] = self.plan.through;
+        let (own, peer) = if self.way == Way::Forward { (left, right) } else { (right, left) };
+        let (own, peer) = (Station { ip: own, ..first }, Station { ip: peer, ..last });
+        Ok((0, Underlay { own, peer }))
     }
 
-    /// A number of its own for each stretch and way, not 0: ESP's index, WireGuard's, L2TP's session.
-    fn index(&self, stretch: u8) -> u32 {
-        0x100 + 2 * u32::from(stretch) + u32::from(self.way == Way::Backward)
+    /// A number of its own for each stretch and way, from `base` on and not 0.
+    fn index(&self, base: u32, stretch: u8) -> u32 {
+        let way = if self.way == Way::Forward { 1 } else { 2 };
+        base + 0x10 * u32::from(stretch) + way
     }
 
     fn key(&mut self, link: u8, len: usize) -> Secret {
@@ -280,7 +284,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     fn parameters(&mut self, stretch: u8) -> Result<esp::Parameters, PlaneError> {
         let suite = self.topology.cipher.esp().ok_or_else(|| self.cannot("ESP"))?;
         let key = self.key(stretch, suite.key_material());
-        Ok(esp::Parameters { spi: self.index(stretch), suite, key, extended: true })
+        Ok(esp::Parameters { spi: self.index(ASSOCIATIONS, stretch), suite, key, extended: false })
     }
 
     fn transmit(&mut self, stretch: u8, underlay: Underlay) -> Result<Box<Transmit>, PlaneError> {
@@ -302,7 +306,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
 
     fn sealer(&mut self, at: u8) -> Result<Sealer, PlaneError> {
         let (stretch, underlay) = self.stretch(at)?;
-        let session = self.index(stretch);
+        let (session, port) = (self.index(SESSIONS, stretch), port(stretch));
         Ok(match self.topology.protection {
             Protection::Plain => Sealer::Plain,
             Protection::MacSec => Sealer::MacSec(self.transmit(stretch, underlay)?),
@@ -315,19 +319,21 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
                 Sealer::L2tp { outbound, underlay, session }
             }
             Protection::WireGuard => {
-                let sender = Box::new(Sender::new(session, self.key(stretch, WIREGUARD_KEY))?);
-                Sealer::WireGuard { sender, underlay }
+                let index = self.index(ASSOCIATIONS, stretch);
+                let sender = Box::new(Sender::new(index, self.key(stretch, WIREGUARD_KEY))?);
+                Sealer::WireGuard { sender, underlay, port }
             }
             Protection::MacSecVxlan => {
                 let transmit = self.transmit(stretch, underlay)?;
-                Sealer::MacSecVxlan { transmit, underlay, network: NETWORK }
+                Sealer::MacSecVxlan { transmit, underlay, network: network(stretch) }
             }
         })
     }
 
     fn opener(&mut self, at: u8) -> Result<Opener, PlaneError> {
         let (stretch, sender) = self.stretch(at)?;
-        let (session, underlay) = (self.index(stretch), sender.turned());
+        let (session, underlay) = (self.index(SESSIONS, stretch), sender.turned());
+        let port = port(stretch);
         Ok(match self.topology.protection {
             Protection::Plain => Opener::Plain,
             Protection::MacSec => Opener::MacSec(self.receive(stretch, sender)?),
@@ -340,12 +346,13 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
                 Opener::L2tp { inbound: Box::new(inbound), underlay, session }
             }
             Protection::WireGuard => {
-                let receiver = Receiver::new(session, self.key(stretch, WIREGUARD_KEY))?;
-                Opener::WireGuard { receiver: Box::new(receiver), underlay }
+                let index = self.index(ASSOCIATIONS, stretch);
+                let receiver = Receiver::new(index, self.key(stretch, WIREGUARD_KEY))?;
+                Opener::WireGuard { receiver: Box::new(receiver), underlay, port }
             }
             Protection::MacSecVxlan => {
                 let receive = self.receive(stretch, sender)?;
-                Opener::MacSecVxlan { receive, underlay, network: NETWORK }
+                Opener::MacSecVxlan { receive, underlay, network: network(stretch) }
             }
         })
     }
@@ -353,10 +360,22 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
 
 /// Bytes of WireGuard's keys.
 const WIREGUARD_KEY: usize = 32;
-/// The network of MACsec frames in VXLAN.
-const NETWORK: u32 = 100;
+/// From where ESP's and WireGuard's indices are numbered; up to 255 are reserved (RFC 4303 §2.1).
+const ASSOCIATIONS: u32 = 0x1000;
+/// From where L2TP's sessions are numbered.
+const SESSIONS: u32 = 0x100;
 /// The salt of MACsec's extended numbers: each way has a key of its own, so that it need not differ.
 const SALT: [u8; 12] = [0x5a; 12];
+
+/// The VXLAN network of a stretch.
+fn network(stretch: u8) -> u32 {
+    1000 + u32::from(stretch)
+}
+
+/// The port of both ends of a WireGuard tunnel.
+fn port(stretch: u8) -> u16 {
+    WIREGUARD_PORT + u16::from(stretch)
+}
 
 /// The channel of a station.
 fn sci(station: Station) -> Sci {

@@ -2,7 +2,7 @@
 
 use wire::{l2tpv3, udp, vxlan as vxlan_format};
 
-use super::{Reason, WIREGUARD_PORT};
+use super::Reason;
 use crate::esp::tunnel::Outer;
 use crate::esp::{self, Inbound, transport};
 use crate::macsec::{self, Receive};
@@ -41,6 +41,8 @@ pub enum Opener {
         receiver: Box<Receiver>,
         /// The tunnel.
         underlay: Underlay,
+        /// The UDP port of both ends.
+        port: u16,
     },
     /// A MACsec frame in VXLAN.
     MacSecVxlan {
@@ -86,10 +88,10 @@ impl Opener {
                 Underlay::take_udp(slot, l2tpv3::PORT)?;
                 if l2tp::pop(slot, *session) { Ok(()) } else { Err(Reason::NotForUs) }
             }
-            Opener::WireGuard { receiver, underlay } => {
+            Opener::WireGuard { receiver, underlay, port } => {
                 underlay.take_ethernet(slot)?;
                 Underlay::take_ipv4(slot, udp::PROTOCOL)?;
-                Underlay::take_udp(slot, WIREGUARD_PORT)?;
+                Underlay::take_udp(slot, *port)?;
                 match receiver.open(slot) {
                     wireguard::Opened::Delivered => Ok(()),
                     wireguard::Opened::KeepAlive => Err(Reason::WireGuardNoPacket),

@@ -28,7 +28,7 @@ pub const VLAN: u16 = 10;
 /// Which key is asked for: a protected stretch has one for each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId {
-    /// The stretch's link; the first, 1, where it goes from end to end.
+    /// The stretch's link; 0 where it goes from end to end.
     pub link: u8,
     /// The way.
     pub way: Way,
@@ -41,14 +41,16 @@ pub struct KeyId {
 pub struct Plan {
     /// Of each link, its left end and its right end: as many as the path has hops.
     pub links: Vec<[Station; 2]>,
+    /// The addresses of the ends of a tunnel from the first node to the last.
+    pub through: [Ipv4Addr; 2],
     /// The first and the last node's ends at the testers.
     pub lans: [Lan; 2],
 }
 
 impl Plan {
-    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2; the first tester's
-    /// link is the number 0, whose station 1 is the tester, and the second's that after the last, whose
-    /// station 2 is the tester.
+    /// Addresses by number: link k has the stations 02:00:00:00:k:1 and 2, 10.9.k.1 and 2, a tunnel from end to end
+    /// 10.9.0.1 and 2; the first tester's link is the number 0, whose station 1 is the tester, and the second's
+    /// that after the last, whose station 2 is the tester.
     #[must_use]
     pub fn numbered(topology: &Topology) -> Plan {
         let mac = |link: u8, side: u8| Address([2, 0, 0, 0, link, side]);
@@ -58,6 +60,7 @@ impl Plan {
         let beyond = topology.hops.saturating_add(1);
         Plan {
             links: (1..=topology.hops).map(|link| [station(link, 1), station(link, 2)]).collect(),
+            through: [1, 2].map(|side| Ipv4Addr::new(10, 9, 0, side)),
             lans: [
                 Lan { own: mac(0, 2), host: mac(0, 1), vlan },
                 Lan { own: mac(beyond, 1), host: mac(beyond, 2), vlan },

@@ -2,7 +2,6 @@
 
 use wire::{l2tpv3, udp, vxlan as vxlan_format};
 
-use super::WIREGUARD_PORT;
 use crate::esp::Outbound;
 use crate::esp::transport;
 use crate::esp::tunnel::{Inner, Outer};
@@ -39,6 +38,8 @@ pub enum Sealer {
         sender: Box<Sender>,
         /// The tunnel.
         underlay: Underlay,
+        /// The UDP port of both ends.
+        port: u16,
     },
     /// A MACsec frame in VXLAN.
     MacSecVxlan {
@@ -73,9 +74,9 @@ impl Sealer {
                 transport::seal(outbound, slot)?;
                 underlay.put_ethernet(slot)
             }
-            Sealer::WireGuard { sender, underlay } => {
+            Sealer::WireGuard { sender, underlay, port } => {
                 sender.seal(slot)?;
-                Underlay::put_udp(slot, WIREGUARD_PORT, WIREGUARD_PORT)?;
+                Underlay::put_udp(slot, *port, *port)?;
                 underlay.put_ipv4(slot, udp::PROTOCOL)?;
                 underlay.put_ethernet(slot)
             }
