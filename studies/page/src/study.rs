@@ -7,7 +7,7 @@ use clap::{Arg, Command, ValueHint, value_parser};
 use fault::Problem;
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
-use study::{Clock, End, Number, Options, Session};
+use study::{Clock, End, Number, Options, Session, Watcher};
 use units::{Delay, Rate};
 
 use crate::plan::{NUMBERS, Plan};
@@ -150,6 +150,11 @@ impl study::Plan for Plan {
 
     fn needs_lab(&self) -> bool {
         self.clock() == Clock::Wall
+    }
+
+    fn prepare(&mut self, _: &mut dyn Watcher) -> Result<End, Problem> {
+        self.clock().check()?;
+        Ok(End::Complete)
     }
 
     fn describe(&self, manifest: &mut Manifest) {
