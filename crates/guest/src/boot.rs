@@ -7,7 +7,7 @@ use fault::{Fault, OrProblem as _, Problem};
 use host::{Host, HostError, Outlet, Place, Worker};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Guest};
+use crate::Guest;
 
 /// A guest that has started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl Guest {
     /// # Errors
     /// It cannot be started, or does not come up within `limit`.
     pub fn boot(&self, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Booted, Problem> {
-        let launch = self.launch().map_err(|error: Error| Problem::from(error))?;
+        let launch = self.launch()?;
         let host = Host::new(Place::Process(launch));
         let booted: Result<Booted, HostError> =
             host.run_until::<Boot>("the guest", &(), limit, stop, |_| {});

@@ -8,7 +8,7 @@ use fault::{Fault, Problem, WhileDoing};
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
 use stats::Distribution;
-use study::{Clock, End, Number, Options, Session};
+use study::{Clock, End, Number, Options, Session, Watcher};
 use units::{Delay, Rate};
 
 use crate::clients::Clients;
@@ -161,6 +161,11 @@ impl study::Plan for Plan {
 
     fn needs_lab(&self) -> bool {
         self.clock() == Clock::Wall
+    }
+
+    fn prepare(&mut self, _: &mut dyn Watcher) -> Result<End, Problem> {
+        self.clock().check()?;
+        Ok(End::Complete)
     }
 
     fn describe(&self, manifest: &mut Manifest) {

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fault::{Explain, Problem};
+use fault::Problem;
 use guest::Guest;
 use host::{Host, Place};
 use lab::LabOptions;
@@ -65,6 +65,17 @@ pub fn guest_host(lab: &LabOptions, seed: u64) -> Result<(Host, LabOptions), Pro
 }
 
 impl Clock {
+    /// Sees whether this machine can measure by it.
+    ///
+    /// # Errors
+    /// A guest is needed, and something of it is missing.
+    pub fn check(self) -> Result<(), Problem> {
+        match self {
+            Clock::Wall => Ok(()),
+            Clock::Virtual => Ok(Guest::find().map(drop)?),
+        }
+    }
+
     /// Gives a sample the time of day at which it came, in place of the guest's, which is always the same.
     pub fn stamp(self, sample: &mut Sample) {
         if self == Clock::Virtual {
@@ -83,16 +94,10 @@ impl Clock {
                 kind.clock = record::Clock::Virtual;
             }
         }
-        match Guest::find().and_then(|guest| guest.versions()) {
-            Ok(versions) => {
-                manifest.libraries.insert("guest kernel".to_owned(), versions.kernel);
-                manifest.libraries.insert("QEMU".to_owned(), versions.qemu);
-            }
-            // Said again, and as an error, by who measures.
-            Err(error) => {
-                let remedy = error.remedy().unwrap_or_default().into_owned();
-                manifest.warn(record::Warning::new(error.to_string(), remedy));
-            }
+        // What is wrong with a guest is said by who measures in it.
+        if let Ok(versions) = Guest::find().and_then(|guest| guest.versions()) {
+            manifest.libraries.insert("guest kernel".to_owned(), versions.kernel);
+            manifest.libraries.insert("QEMU".to_owned(), versions.qemu);
         }
     }
 
@@ -108,7 +113,7 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use fault::Fault;
+    use fault::{Explain as _, Fault};
 
     use super::*;
 

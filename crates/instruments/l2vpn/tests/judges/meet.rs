@@ -9,7 +9,7 @@ use seclink::{Secret, Slot};
 use units::Time;
 
 use super::port::{Port, frame, kept};
-use super::{SEED, every_cipher, need, new_lab};
+use super::{SEED, every_cipher, new_lab};
 
 /// Lengths of the testers' frames.
 const LENGTHS: [usize; 6] = [64, 77, 78, 512, 1000, 1514];
@@ -81,7 +81,6 @@ pub fn peers() -> TestResult {
         Protection::L2tp,
         Protection::MacSecVxlan,
     ]);
-    need(&paths)?;
     for path in paths {
         let what = (path.protection, path.cipher);
         meet(&path).map_err(|error| format!("{what:?}: {error}"))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lab::{Addresses, Backend, Lab, Link, LinkOptions, Program, Running};
-use lab_test::{Need, TestResult, program, skip};
+use lab_test::TestResult;
 use linkmodel::Path;
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
@@ -13,14 +13,13 @@ use seclink::macsec::{
     TransmitAssociation, Validation,
 };
 use seclink::mka::{Action, Cak, Participant, Randomness, Rejected, Settings};
-use seclink::path::{Cipher, Protection};
 use seclink::{Secret, Slot};
 use units::Time;
 use wire::ethernet::{Address, EtherType, Frame};
 use wire::macsec::Sci;
 
 use super::port::{Port, packet};
-use super::{SEED, need, new_lab, one_hop};
+use super::{SEED, new_lab};
 
 const CAK: &str = "000102030405060708090a0b0c0d0e0f";
 const CKN: &str = "6162636465666768696a6b6c6d6e6f707172737475767778797a303132333435";
@@ -206,10 +205,6 @@ fn hex(text: &str) -> Vec<u8> {
 
 /// Whoever makes the keys, both sides have them and send with them; a fresh one follows without a gap.
 pub fn key_agreement() -> TestResult {
-    need(&[one_hop(Protection::MacSec, Cipher::AesGcm128)])?;
-    if program("wpa_supplicant").is_none() {
-        return skip(Need::Host, "wpa_supplicant is not installed");
-    }
     for (ours, theirs, we_serve) in [(16, 32, true), (32, 16, false)] {
         agree(ours, theirs, we_serve).map_err(|e| format!("we serve: {we_serve}: {e}"))?;
     }

@@ -2,6 +2,7 @@
 
 mod esn;
 mod forge;
+mod guest;
 mod meet;
 mod mka;
 mod noise;
@@ -9,17 +10,38 @@ mod port;
 mod rekey;
 mod standing;
 
-pub use esn::extended;
-pub use forge::forged;
-pub use meet::peers;
-pub use mka::key_agreement;
-pub use noise::wireguard;
-pub use rekey::rekey;
-pub use standing::{lacking, sizes};
+pub use guest::Judge;
+pub use standing::lacking;
 
 use lab::{Lab, LabOptions};
-use lab_test::{Need, TestResult, skip};
+use lab_test::{Test, TestResult};
 use seclink::path::{Cipher, Protection, Topology};
+
+/// What is judged, by name: in a guest where this machine's kernel cannot do it.
+const JUDGES: [(&str, fn() -> TestResult); 7] = [
+    ("sizes", standing::sizes),
+    ("peers", meet::peers),
+    ("forged", forge::forged),
+    ("extended", esn::extended),
+    ("rekey", rekey::rekey),
+    ("wireguard", noise::wireguard),
+    ("agreement", mka::key_agreement),
+];
+
+/// A test each, of what belongs together.
+pub fn tests() -> Vec<Test> {
+    let tests = [
+        Test::inside("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
+        Test::inside("every_path_carries_frames_of_the_computed_length", || {
+            guest::judged(&["sizes"])
+        }),
+        Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
+            guest::judged(&["peers", "forged", "extended", "rekey", "wireguard"])
+        }),
+        Test::inside("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
+    ];
+    tests.map(|test| test.within(guest::LONG)).to_vec()
+}
 
 /// What keys are made of in these tests.
 pub const SEED: u64 = 12;
@@ -47,19 +69,4 @@ pub fn every_cipher(protections: &[Protection]) -> Vec<Topology> {
         ciphers.map(|cipher| one_hop(*protection, *cipher))
     });
     all.collect()
-}
-
-/// Skips a test where the kernel cannot do what it is about.
-pub fn need(topologies: &[Topology]) -> TestResult {
-    let mut lacking = std::collections::BTreeSet::new();
-    for topology in topologies {
-        lacking.extend(l2vpn::kernel::lacking(topology)?);
-    }
-    match lacking.is_empty() {
-        true => Ok(()),
-        false => {
-            let names: Vec<_> = lacking.into_iter().collect();
-            skip(Need::Host, format!("this kernel has no {}", names.join(", ")))
-        }
-    }
 }

@@ -10,7 +10,7 @@ use blake2::{Blake2s256, Blake2sMac};
 use l2vpn::{Direction, KernelOptions, Side, Span, ends, keys};
 use lab_test::TestResult;
 use seclink::path::{Protection, Topology};
-use seclink::plane::{HEADROOM, Hop, Opener, Plan, Reason, Sealer};
+use seclink::plane::{HEADROOM, Hop, Lan, Opener, Plan, Reason, Sealer};
 use seclink::underlay::Underlay;
 use seclink::wireguard::{Receiver, Sender};
 use seclink::{Secret, Slot};
@@ -19,7 +19,7 @@ use wire::wireguard::{Message, RESPONSE_LEN};
 
 use super::meet::{Meeting, pass};
 use super::port::{WAIT, frame, kept};
-use super::{SEED, need, one_hop};
+use super::{SEED, one_hop};
 
 const PATTERN: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"WireGuard v1 zx2c4 Jason@zx2c4.com";
@@ -36,6 +36,7 @@ const PACE: Duration = Duration::from_millis(100);
 struct Peers {
     span: Span,
     underlay: Underlay,
+    lan: Option<Lan>,
     private: Vec<u8>,
     /// The kernel's.
     public: Vec<u8>,
@@ -52,6 +53,7 @@ impl Peers {
         Ok(Peers {
             span,
             underlay: Underlay { own, peer },
+            lan: Some(plan.lans[0]),
             private: key(Direction::Forward).expose().to_vec(),
             public: theirs.compute_public_key()?.as_ref().to_vec(),
         })
@@ -105,14 +107,13 @@ fn later() -> [u8; 12] {
 /// Both ways, and nothing that is replayed, mangled, cut short or of another session.
 pub fn wireguard() -> TestResult {
     let path = one_hop(Protection::WireGuard, Protection::WireGuard.usual_cipher());
-    need(&[path])?;
     let mut met = Meeting::new(&path, &KernelOptions::default())?;
     let peers = Peers::new(&path)?;
     let (mut sealing, mut opening) = shake_hands(&mut met, &peers)?;
     let mut last = Vec::new();
     for (number, len) in (1..).zip([64, 77, 78, 512, 1000, 1514]) {
         let sent = frame(&met.standing, Side::Left, len, number);
-        let sealed = pass(&mut sealing, &sent[14..]).map_err(|why| why.to_string())?;
+        let sealed = pass(&mut sealing, &sent).map_err(|why| why.to_string())?;
         met.link.send(&sealed)?;
         let came = met.tester.next().map_err(|error| format!("ours, {len} bytes: {error}"))?;
         assert_eq!(kept(&met.standing, &came), kept(&met.standing, &sent));
@@ -131,7 +132,7 @@ pub fn wireguard() -> TestResult {
         met.tester.send(&sent)?;
         let sealed = next_data(&mut met)?;
         let came = pass(&mut opening, &sealed).map_err(|why| format!("its: {why}"))?;
-        assert_eq!(came[20..], kept(&met.standing, &sent));
+        assert_eq!(kept(&met.standing, &came), kept(&met.standing, &sent));
         assert_eq!(pass(&mut opening, &sealed), Err(Reason::WireGuardReplayed));
         last = sealed;
     }
@@ -174,8 +175,8 @@ fn shake_hands(met: &mut Meeting, peers: &Peers) -> TestResult<(Hop, Hop)> {
     let sender = Box::new(Sender::new(theirs, Secret::new(send.to_vec()))?);
     let receiver = Box::new(Receiver::new(OURS, Secret::new(receive.to_vec()))?);
     Ok((
-        Hop::sealing(Sealer::WireGuard { sender, underlay, port }),
-        Hop::opening(Opener::WireGuard { receiver, underlay, port }),
+        Hop::sealing(peers.lan, Sealer::WireGuard { sender, underlay, port }),
+        Hop::opening(Opener::WireGuard { receiver, underlay, port }, peers.lan),
     ))
 }
 

@@ -14,14 +14,13 @@ use wire::macsec::Sci;
 
 use super::meet::{Meeting, pass};
 use super::port::{WAIT, frame};
-use super::{SEED, need, one_hop};
+use super::{SEED, one_hop};
 
 const LEN: usize = 300;
 
 /// Frames of the old key and of the new one pass side by side until the old one is dropped.
 pub fn rekey() -> TestResult {
     let path = one_hop(Protection::MacSec, Cipher::AesGcm128);
-    need(&[path])?;
     let mut met = Meeting::new(&path, &KernelOptions::default())?;
     let (node, _) = met.standing.link_end(1, Side::Right)?;
     let ours = ends::mac(1, Side::Left);
@@ -39,11 +38,11 @@ pub fn rekey() -> TestResult {
     let (own, peer) = (sci(Side::Left), sci(Side::Right));
     let mut transmit = Transmit::new(own, Naming::Explicit);
     transmit.install(TransmitAssociation::new(association(&path, 0, Direction::Forward), own, 1)?);
-    let mut old = Hop::sealing(Sealer::MacSec(Box::new(transmit)));
+    let mut old = Hop::sealing(None, Sealer::MacSec(Box::new(transmit)));
     let mut transmit = Transmit::new(own, Naming::Explicit);
     transmit.install(TransmitAssociation::new(with_key(1, next[0]), own, 1)?);
     assert!(transmit.use_association(1));
-    let mut new = Hop::sealing(Sealer::MacSec(Box::new(transmit)));
+    let mut new = Hop::sealing(None, Sealer::MacSec(Box::new(transmit)));
     for number in 1..=4 {
         let sealing = if number % 2 == 1 { &mut old } else { &mut new };
         let sent = frame(&met.standing, Side::Left, LEN, number);
@@ -57,7 +56,7 @@ pub fn rekey() -> TestResult {
     receive
         .install(peer, ReceiveAssociation::new(association(&path, 0, Direction::Backward), peer)?);
     receive.install(peer, ReceiveAssociation::new(with_key(1, next[1]), peer)?);
-    let mut opening = Hop::opening(Opener::MacSec(Box::new(receive)));
+    let mut opening = Hop::opening(Opener::MacSec(Box::new(receive)), None);
     for number in 0..2 {
         if number == 1 {
             ip(&node, "link set dev sec1 type macsec encodingsa 1\n")?;

@@ -6,7 +6,7 @@ use lab_test::TestResult;
 use seclink::path::{Cipher, FrameSize, Protection, Reach, Topology};
 
 use super::port::{Port, frame, kept};
-use super::{SEED, need, new_lab};
+use super::{SEED, new_lab};
 
 /// Lengths of the testers' frames: the least, the paper's, the longest, and around a cipher's blocks.
 const LENGTHS: [usize; 8] = [64, 65, 79, 80, 512, 1000, 1001, 1518];
@@ -60,9 +60,7 @@ fn paths() -> Vec<Topology> {
 
 /// Frames come as they were sent, and are as long on each link as is computed of their formats.
 pub fn sizes() -> TestResult {
-    let paths = paths();
-    need(&paths)?;
-    for path in paths {
+    for path in paths() {
         measure(&path).map_err(|error| format!("{path:?}: {error}"))?;
     }
     Ok(())
