@@ -225,6 +225,8 @@ struct Run {
     cpu_ns: f64,
     /// Of the CPU time, the share that the kernel spent: sending, and receiving at the far end.
     kernel: f64,
+    /// System calls to send: few where the engine has more to do than it can.
+    calls: f64,
     arrived: f64,
 }
 
@@ -253,13 +255,14 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
         let of_bound = if case.name == "null" { 1.0 } else { rate / bound };
         println!(
             "  {:<12} {:>4.0} thousand frames/s ({:.0} to {:.0}), {:>5.0} ns CPU a frame, {:.2} of it the kernel's, \
-             {:.2} of the bound, {:.3} arrived",
+             {:.2} calls, {:.2} of the bound, {:.3} arrived",
             case.name,
             rate / 1e3,
             least / 1e3,
             most / 1e3,
             median(runs.iter().map(|run| run.cpu_ns).collect()),
             median(runs.iter().map(|run| run.kernel).collect()),
+            median(runs.iter().map(|run| run.calls).collect()),
             of_bound,
             median(runs.iter().map(|run| run.arrived).collect()),
         );
@@ -322,20 +325,23 @@ fn pour(
         stop.store(true, Ordering::Relaxed);
         (before, after, wall, came, ticks)
     });
-    // What left by the last port of the way: the first of those that its last node has.
-    let given = |stats: &dataplane::Stats| {
+    // What left by the last port of the way.
+    let sent = |stats: &dataplane::Stats| {
         let last = stats.nodes.len() - 1;
         let leaving = |segment: &&dataplane::SegmentStats| {
             segment.way == Way::Forward && segment.last == last
         };
-        stats.segments.iter().find(leaving).map_or(0, |segment| segment.given)
+        let found = stats.segments.iter().find(leaving);
+        found.map_or((0, 0), |segment| (segment.given, segment.send_calls))
     };
-    let given = (given(&after) - given(&before)) as f64;
+    let (from, to) = (sent(&before), sent(&after));
+    let (given, calls) = ((to.0 - from.0) as f64, (to.1 - from.1) as f64);
     let worked = (after.cpu - before.cpu).saturating_sub(after.spun - before.spun);
     Ok(Run {
         frames_per_second: given / wall.as_secs_f64(),
         cpu_ns: worked.as_nanos() as f64 / given.max(1.0),
         kernel: ticks as f64 * 1e7 / (worked.as_nanos() as f64).max(1.0),
+        calls: calls / given.max(1.0),
         arrived: came as f64 / given.max(1.0),
     })
 }
