@@ -12,6 +12,7 @@ use units::Time;
 
 use crate::pool::{Buffer, Pool};
 use crate::port::{BATCH, OpenPort, Sink};
+use crate::queue::QueueWatch;
 use crate::stats::{DirectionStats, PumpCounters, TimeSummary};
 
 /// Frames that leave in one turn before other links get theirs.
@@ -28,6 +29,7 @@ pub(crate) struct Direction {
     errors: Histogram<u64>,
     /// Since when the link is connected; frames that came before are lost. `None` while it is not.
     connected: Option<Time>,
+    queue: QueueWatch,
 }
 
 /// What one turn did.
@@ -60,6 +62,7 @@ impl Direction {
             outbox: Vec::with_capacity(BATCH),
             errors: new_histogram(),
             connected: Some(now),
+            queue: QueueWatch::default(),
         }
     }
 
@@ -104,6 +107,9 @@ impl Direction {
             }
         }
         self.flush(to, batch, &mut turn);
+        if self.link.queue_len() > 0 {
+            self.queue.note(now);
+        }
         turn
     }
 
@@ -159,6 +165,11 @@ impl Direction {
             }
         }
         self.outbox.len() as u64
+    }
+
+    /// Says when frames last waited.
+    pub(crate) fn queue(&self) -> QueueWatch {
+        self.queue.clone()
     }
 
     /// When a frame is next due, or something happens in the link.

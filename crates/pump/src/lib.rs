@@ -78,6 +78,7 @@ mod options;
 mod pace;
 mod pool;
 mod port;
+mod queue;
 mod stats;
 mod worker;
 
@@ -87,4 +88,5 @@ pub use error::Error;
 pub use handle::{Builder, Handle, LinkId};
 pub use options::{FRAME_BYTES, Options, Realtime, SEGMENT_BYTES, Timing};
 pub use port::Port;
+pub use queue::QueueWatch;
 pub use stats::{DirectionStats, FinalStats, Mode, PumpCounters, Stats, ThreadStats, TimeSummary};
