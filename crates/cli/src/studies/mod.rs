@@ -18,6 +18,7 @@ pub use results::{Questions, Results};
 pub const STUDIES: &[&dyn Study] = &[
     &handshake::Handshake,
     &page_study::PageStudy,
+    &link_study::LinkStudy,
     &observe::Lab,
     &stacks::Stacks,
     &haproxy_study::Haproxy,
