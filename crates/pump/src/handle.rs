@@ -8,11 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linkmodel::Path;
-use packet::vnet;
+use packet::{OpenPort, PortOptions};
 use rustix::event::EventfdFlags;
 
 use crate::pool::Pools;
-use crate::port::OpenPort;
 use crate::worker::{Command, Mailbox, OpenLink, Worker};
 use crate::{
     Error, FinalStats, Mode, Options, Port, QueueWatch, Realtime, Stats, ThreadStats, Timing,
@@ -51,7 +50,13 @@ fn open(
 ) -> Result<OpenLink, Error> {
     path.validate()?;
     let size = options.size_for(mtu);
-    let (a, b) = (OpenPort::open(a, options, size)?, OpenPort::open(b, options, size)?);
+    let ports = PortOptions {
+        ring_frames: size.ring_frames,
+        frame_bytes: size.frame_bytes,
+        vnet_header: options.offload,
+        promiscuous: false,
+    };
+    let (a, b) = (OpenPort::open(a, &ports)?, OpenPort::open(b, &ports)?);
     Ok(OpenLink { a, b, size, path: path.clone(), seed })
 }
 
@@ -67,7 +72,7 @@ impl Builder {
     /// thread's network namespace.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::Port`], [`Error::OffloadMismatch`].
+    /// [`Error::Config`], [`Error::Port`].
     pub fn add_link(&mut self, a: Port, b: Port, path: &Path, seed: u64) -> Result<LinkId, Error> {
         self.links.push(open(&self.options, [a, b], MTU, path, seed)?);
         Ok(LinkId(self.links.len() - 1))
@@ -136,8 +141,7 @@ fn prepare(options: &Options) -> Result<(Pools, Mode), Error> {
         tracing::debug!("{error}");
     }
     packet::thread::set_timer_slack(Duration::from_nanos(1))?;
-    let header = if options.offload { vnet::HEADER_LEN } else { 0 };
-    let mut pools = Pools::new(header);
+    let mut pools = Pools::new(options.offload);
     pools.of(options.size_for(MTU))?;
     let spins = may_spin(options.timing, realtime, cpus);
     Ok((pools, Mode { spins, realtime, offload: options.offload, cpus }))

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use linkmodel::Path;
 use packet::clock::{self, RealtimeOffset};
-use packet::{Poller, SendBatch};
+use packet::{BATCH, OpenPort, Poller, Pool, SendBatch};
 use units::Time;
 
 use crate::direction::{Direction, Turn};
 use crate::options::Size;
 use crate::pace::{Pacer, Wait};
-use crate::pool::{Pool, Pools};
-use crate::port::{BATCH, OpenPort};
+use crate::pool::Pools;
 use crate::queue::QueueWatch;
 use crate::stats::{Mode, Stats, ThreadStats};
 use crate::{Error, FinalStats};

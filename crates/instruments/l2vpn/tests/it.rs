@@ -1,0 +1,1 @@
+//! The crate from outside, without a lab.
