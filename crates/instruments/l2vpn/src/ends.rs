@@ -223,6 +223,13 @@ impl Span {
         Sci::new(self.mac(side), Sci::END_STATION_PORT)
     }
 
+    /// The short name of the channel of what goes this way, where packet numbers are extended (IEEE 802.1AE-2018
+    /// §10.7.13): the key is not one of both, but names that differ do no harm.
+    #[must_use]
+    pub const fn ssci(&self, direction: Direction) -> u32 {
+        self.index(direction)
+    }
+
     /// The address of one end, in a network of 24 bits.
     #[must_use]
     pub const fn ip(&self, side: Side) -> Ipv4Addr {

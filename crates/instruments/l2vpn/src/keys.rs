@@ -24,10 +24,7 @@ impl Key {
 
     /// Its hexadecimal digits, for a program's standard input.
     pub(crate) fn hex(&self) -> Zeroizing<String> {
-        let mut text = String::with_capacity(self.0.len().saturating_mul(2));
-        let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-        text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
-        Zeroizing::new(text)
+        hex(&self.0)
     }
 
     /// Its bytes.
@@ -40,6 +37,24 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({} bytes)", self.0.len())
     }
+}
+
+/// Hexadecimal digits of bytes.
+pub(crate) fn hex(bytes: &[u8]) -> Zeroizing<String> {
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+    Zeroizing::new(text)
+}
+
+/// The salt of a span's extended packet numbers (IEEE 802.1AE-2018 §10.7.27), the same both ways.
+#[must_use]
+pub fn salt(seed: u64, protection: Protection, span: u8) -> [u8; 12] {
+    let mut salt = [0; 12];
+    // Of no key: spans have their own numbers below this.
+    let bytes = keys(seed, protection, !span, Direction::Forward, salt.len());
+    salt.iter_mut().zip(bytes.bytes()).for_each(|(to, from)| *to = *from);
+    salt
 }
 
 /// The key of `len` bytes of what goes one way over a span ([`crate::Span::number`]): another one for each seed,
