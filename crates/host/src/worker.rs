@@ -127,6 +127,13 @@ impl Registry {
         self
     }
 
+    /// The same with all workers of another, in place of those of the same kinds.
+    #[must_use]
+    pub fn and(mut self, other: Registry) -> Registry {
+        self.0.extend(other.0);
+        self
+    }
+
     /// Does a job of some kind.
     pub(crate) fn work(
         &self,

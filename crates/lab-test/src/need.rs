@@ -51,6 +51,8 @@ pub enum Need {
     Node,
     /// aioquic, as `scripts/python-judges.sh` installs it.
     Aioquic,
+    /// QEMU and a kernel, as `make guest` fetches them.
+    Guest,
     /// What has to be built or fetched first and is named by a variable of the environment.
     Named,
     /// What only another kernel or another user could do: `all` does not demand it.
@@ -58,7 +60,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [(Need, &'static str); 20] = [
+    const ALL: [(Need, &'static str); 21] = [
         (Need::Lab, "lab"),
         (Need::Tap, "tap"),
         (Need::Ipv6, "ipv6"),
@@ -77,6 +79,7 @@ impl Need {
         (Need::Chromium, "chromium"),
         (Need::Node, "node"),
         (Need::Aioquic, "aioquic"),
+        (Need::Guest, "guest"),
         (Need::Named, "named"),
         (Need::Host, "host"),
     ];

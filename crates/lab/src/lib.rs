@@ -45,7 +45,7 @@ pub use calibrate::calibrate;
 pub use capture::{Capture, CaptureOptions, CaptureStats, OwnedFrame};
 pub use device::{Device, DeviceKind};
 pub use doctor::{Fact, doctor};
-pub use enter::{Denied, EnterError, EnterOptions, Entered, enter, entered, inside};
+pub use enter::{Denied, EnterError, EnterOptions, Entered, alone, enter, entered, inside};
 pub use error::Error;
 pub use join::JoinHandle;
 pub use lab::Lab;

@@ -1,0 +1,15 @@
+//! Where things are in a guest: paths without the slash in front.
+
+/// What the kernel starts.
+pub(crate) const INIT: &str = "init";
+/// Programs.
+pub(crate) const PROGRAMS: &str = "usr/bin";
+/// Libraries.
+pub(crate) const LIBRARIES: &str = "usr/lib";
+/// The list of modules. Where it is, this is a guest of ours.
+pub(crate) const LIST: &str = "usr/lib/guest-modules/list";
+
+/// The file of a module.
+pub(crate) fn module(name: &str) -> String {
+    format!("usr/lib/guest-modules/{name}.ko")
+}
