@@ -131,10 +131,10 @@ impl Plan {
     }
 }
 
-/// The guest machine's place.
+/// A guest machine that has what paths are made of.
 fn guest_place() -> Result<Place, Problem> {
-    let problem = Problem::new(fault::Fault::Machine, "this program has no guest machine yet");
-    Err(problem)
+    let guest = guest::Guest::find()?.with_modules(guest::LINK_MODULES);
+    Ok(Place::Process(guest.with_programs(&["ip", "tc"])?.launch()?))
 }
 
 /// Rounds that are one job: in real time each alone, so that paths take turns; in a guest machine all together, since
