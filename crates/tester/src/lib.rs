@@ -26,7 +26,7 @@ mod search;
 
 pub use error::Error;
 pub use frames::Addressing;
-pub use outcome::{Flow, Outcome};
+pub use outcome::{Delays, Flow, Outcome};
 pub use port::Port;
 pub use run::{Tester, Trial, Waiting};
 pub use search::{Found, Searching, longest_burst, throughput};
