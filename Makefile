@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
+.PHONY: help run test lint build drivers guest fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -35,6 +35,11 @@ drivers: ## the TLS libraries that `wiretax stacks` measures (a quarter of an ho
 	@scripts/setup.sh drivers
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) drivers build $(DRIVERS)
+
+guest: ## QEMU and Debian's kernel for `--clock virtual` (some 150 MB of packages, unpacked into a cache)
+	@scripts/setup.sh guest
+	$(CARGO) build --release --locked -p cli
+	$(WIRETAX) guest fetch
 
 fmt:
 	$(CARGO) fmt --all --check

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Sees to it that the machine has what the build (run), the tests (test) or the drivers need.
-# usage: scripts/setup.sh run|test|drivers
+# Sees to it that the machine has what the build (run), the tests (test), the drivers or the guest need.
+# usage: scripts/setup.sh run|test|drivers|guest
 #
 # Debian and Ubuntu: installs what is missing by apt, as root or by sudo without a password.
 # Elsewhere, or where it may not: says what is missing and stops.
 set -euo pipefail
 
-what=${1:?usage: scripts/setup.sh run|test|drivers}
+what=${1:?usage: scripts/setup.sh run|test|drivers|guest}
 
 # command:Debian package, or folder:package. The C compilers build OpenSSL and AWS-LC; Perl configures
 # OpenSSL; four drivers are built on the system's libraries.
 needs="cc:gcc c++:g++ make:make perl:perl git:git"
 [ "$what" = drivers ] && needs="$needs cmake:cmake curl:curl autoreconf:autoconf automake:automake libtoolize:libtool valgrind:valgrind /usr/include/botan-2:libbotan-2-dev /usr/include/mbedtls:libmbedtls-dev /usr/include/gnutls:libgnutls28-dev /usr/include/nss:libnss3-dev"
+[ "$what" != guest ] || needs="$needs xz:xz-utils"
 [ "$what" != test ] || needs="$needs tshark:tshark openssl:openssl curl:curl ip:iproute2 setpriv:util-linux nft:nftables nginx:nginx nghttp:nghttp2-client gtlsclient:ngtcp2-client chromium-headless-shell:chromium-headless-shell valgrind:valgrind"
 
 # Programs of the administrator are not in every user's PATH.
@@ -30,7 +31,10 @@ if ! command -v cargo >/dev/null 2>&1; then
 fi
 
 missing=$(missing_commands)
-[ -z "$missing" ] && exit 0
+# Guests are fetched by the package lists, which may not be there yet.
+lists=yes
+[ "$what" != guest ] || apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || lists=
+[ -z "$missing" ] && [ -n "$lists" ] && exit 0
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -43,15 +47,16 @@ fi
 command -v apt-get >/dev/null 2>&1 || may_not="this system has no apt-get"
 
 if [ -n "${may_not:-}" ]; then
-    echo "setup: missing: $missing" >&2
+    echo "setup: missing: ${missing:-the package lists (apt-get update)}" >&2
     echo "hint: $may_not; install these packages (names as in Debian), then run this again" >&2
     exit 1
 fi
 
-echo "setup: installing $missing" >&2
+echo "setup: installing ${missing:-the package lists}" >&2
 # A server that is installed for the tests is not to be started (invoke-rc.d(8), systemctl(1)).
 quietly=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1)
 "${as_root[@]}" apt-get update -qq
+[ -n "$missing" ] || exit 0
 # shellcheck disable=SC2086 # a list of packages
 "${as_root[@]}" "${quietly[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
 

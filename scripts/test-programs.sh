@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
         crate=${id%@*}
         [ "$crate" != "$id" ] || crate=${folder##*/}
         case $crate:$kind:$name in
-            *:test:lab | *:test:hosts | host:test:places | guest:test:guest | cli:test:* | conn:test:it | spdy:test:judges | load:* | \
+            *:test:lab | *:test:hosts | host:test:places | *:test:guest | cli:test:* | conn:test:it | spdy:test:judges | load:* | \
                 gateway:lib:* | pump:* | metrics:lib:*) lane=timed ;;
             *) lane=pure ;;
         esac

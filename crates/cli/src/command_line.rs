@@ -9,6 +9,7 @@ use crate::drivers::DriversArgs;
 use crate::exit::usual_epilogue;
 use crate::figures::FiguresArgs;
 use crate::gateway::GatewayArgs;
+use crate::guest::GuestArgs;
 use crate::load::LoadArgs;
 use crate::observe::ObserveArgs;
 use crate::options::{GlobalArgs, JsonArg};
@@ -103,6 +104,8 @@ pub enum Command {
     },
     /// List the TLS libraries that can be measured, and build them
     Drivers(DriversArgs),
+    /// Fetch and check the guest: a machine in virtual time, for `--clock virtual`
+    Guest(GuestArgs),
     /// Answer one question about a driver: what `wiretax stacks` starts for each measurement
     // By a name that no typo is taken for.
     #[command(hide = true, name = HOST)]

@@ -12,6 +12,7 @@ mod exit;
 mod figures;
 mod files;
 mod gateway;
+mod guest;
 mod interrupt;
 mod load;
 mod observe;
@@ -37,6 +38,8 @@ use crate::exit::{Exit, Outcome};
 use crate::options::{Colour, GlobalArgs};
 
 fn main() -> ExitCode {
+    // Inside a guest this program is something else, and does not come back.
+    ::guest::init_if_guest(studies::workers);
     record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
     let mut parsed = command().try_get_matches();
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
@@ -112,6 +115,7 @@ fn dispatch(matches: &ArgMatches, global: &GlobalArgs, diagnostics: &Diagnostics
         Command::Completions { shell } => shell::completions(shell, &mut documented()),
         Command::Man { folder } => shell::man(&folder, documented()),
         Command::Drivers(args) => drivers::drivers(&args, diagnostics),
+        Command::Guest(args) => guest::guest(&args, diagnostics),
         Command::StacksHost => drivers::host(),
         Command::Figures(args) => figures::figures(&args, diagnostics),
     }

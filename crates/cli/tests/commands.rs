@@ -21,6 +21,7 @@ const COMMANDS: [&str; 12] = [
     "completions",
     "man",
     "drivers",
+    "guest",
 ];
 
 fn json(output: &std::process::Output) -> Value {

@@ -5,6 +5,7 @@ mod commands;
 mod documented;
 mod drivers;
 mod figures;
+mod guest;
 mod haproxy;
 mod lifecycle;
 mod load;

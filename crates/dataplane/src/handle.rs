@@ -121,7 +121,9 @@ fn prepare(options: &Options, cpu: Option<usize>) -> Result<std::rc::Rc<Pool>, E
 impl Running {
     /// CPU time so far; `None` if the thread has ended.
     fn cpu_time(&self) -> Option<Duration> {
-        self.cpu.filter(|_| self.thread.as_ref().is_some_and(|thread| !thread.is_finished()))?.read()
+        self.cpu
+            .filter(|_| self.thread.as_ref().is_some_and(|thread| !thread.is_finished()))?
+            .read()
     }
 
     /// Ends the thread: its CPU time, or `None` if it panicked or has ended before.
@@ -175,6 +177,9 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.threads.iter_mut().for_each(|running| drop(running.end()));
+        for running in &mut self.threads {
+            // A thread that panicked has said so.
+            let _ = running.end();
+        }
     }
 }

@@ -103,12 +103,13 @@ impl Stats {
     #[must_use]
     pub fn drops(&self) -> Vec<(&'static str, u64)> {
         let mut drops: Vec<(&'static str, u64)> = Vec::new();
-        let mut add = |name: &'static str, count: u64| {
-            match drops.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += count,
-                None if count > 0 => drops.push((name, count)),
-                None => {}
-            }
+        let mut add = |name: &'static str, count: u64| match drops
+            .iter_mut()
+            .find(|(known, _)| *known == name)
+        {
+            Some((_, sum)) => *sum += count,
+            None if count > 0 => drops.push((name, count)),
+            None => {}
         };
         for node in &self.nodes {
             for (reason, count) in node.forward.drops.iter().chain(&node.backward.drops) {

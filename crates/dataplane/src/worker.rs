@@ -150,9 +150,7 @@ impl Worker {
     /// A descriptor with an error would end every wait at once: takes the error, or gives the descriptor up.
     fn look_for_errors(&mut self) {
         for (place, segment) in self.segments.iter_mut().enumerate() {
-            if segment.broken
-                || (self.poller.readiness(place).error && !segment.input.recover())
-            {
+            if segment.broken || (self.poller.readiness(place).error && !segment.input.recover()) {
                 segment.broken = true;
                 self.poller.disable(place);
                 tracing::warn!("a port of the engine is gone; its frames are no longer taken");

@@ -60,7 +60,8 @@ fn carries(mut rig: Rig) -> TestResult {
     for link in 1..=usize::from(topology.hops) {
         let is_core = topology.pseudowire && link > 1 && link < usize::from(topology.hops);
         let sizes = lens.map(|len| FrameSize::of(&topology, len));
-        let bytes: usize = sizes.iter().map(|size| if is_core { size.core } else { size.access }).sum();
+        let bytes: usize =
+            sizes.iter().map(|size| if is_core { size.core } else { size.access }).sum();
         let both_ways = FRAMES * bytes as u64;
         assert_eq!(stats.on_link(link), Some((2 * FRAMES, both_ways)), "{topology:?} {link}");
     }
@@ -126,12 +127,9 @@ fn what_nobody_sealed_is_dropped_and_counted() -> TestResult {
         stats.drops().iter().map(|(_, count)| count).sum::<u64>() == 4
     })?;
     let dropped = &stats.nodes[1].forward.drops;
-    for reason in [
-        Reason::MacsecLate,
-        Reason::MacsecNotValid,
-        Reason::MacsecBadTag,
-        Reason::MacsecNoTag,
-    ] {
+    for reason in
+        [Reason::MacsecLate, Reason::MacsecNotValid, Reason::MacsecBadTag, Reason::MacsecNoTag]
+    {
         assert!(dropped.contains(&(reason, 1)), "{reason}: {dropped:?}");
     }
     // The real ones still come.
@@ -204,7 +202,8 @@ fn a_removed_interface_does_not_end_the_engine() -> TestResult {
     let stats = seen(&rig, "a frame", |stats| stats.nodes[1].forward.given == 1)?;
     assert_eq!(stats.nodes[0].forward.given, 1);
     until("the refusal", PATIENCE, || {
-        let refused = rig.engine.stats().segments.iter().map(|segment| segment.refused).sum::<u64>();
+        let refused =
+            rig.engine.stats().segments.iter().map(|segment| segment.refused).sum::<u64>();
         Ok((refused == 1).then_some(()))
     })?;
     rig.testers.iter_mut().for_each(|ring| drop(ring.receive()));

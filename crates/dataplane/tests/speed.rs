@@ -7,12 +7,15 @@
 //!
 //! Without `--bench` (as `cargo test --benches` runs it): shortened. `--rounds N`: A B A B, N rounds. `--millis N`:
 //! each. `--bytes N`: length of the tester's frames. `--cpu N`: the engine's processor; the tester gets another.
-//! `--throughput`, `--delay`: this part alone.
+//! `--throughput`, `--delay`: this part alone. `--boringtun PROGRAM`, `--charon PROGRAM`: beside the engine's two
+//! nodes on one processor, pairs of these, in turns: boringtun-cli, and strongSwan's with kernel-libipsec.
 
+mod peers;
 mod support;
 
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -41,15 +44,18 @@ struct Arguments {
     cpu: Option<usize>,
     throughput: bool,
     delay: bool,
+    boringtun: Option<PathBuf>,
+    charon: Option<PathBuf>,
 }
 
 fn arguments() -> TestResult<Arguments> {
     let (mut rounds, mut millis, mut bytes, mut cpu, mut short) = (None, None, 1000, None, true);
     let (mut throughput, mut delay) = (false, false);
+    let (mut boringtun, mut charon) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut number =
-            || -> TestResult<u32> { Ok(words.next().unwrap_or_default().parse::<u32>()?) };
+        let mut text = || words.next().unwrap_or_default();
+        let mut number = || -> TestResult<u32> { Ok(text().parse::<u32>()?) };
         match word.as_str() {
             "--rounds" => rounds = Some(number()?),
             "--millis" => millis = Some(number()?),
@@ -57,6 +63,8 @@ fn arguments() -> TestResult<Arguments> {
             "--cpu" => cpu = Some(number()? as usize),
             "--throughput" => throughput = true,
             "--delay" => delay = true,
+            "--boringtun" => boringtun = Some(PathBuf::from(text())),
+            "--charon" => charon = Some(PathBuf::from(text())),
             // What `cargo bench` adds, and `cargo test --benches` does not.
             "--bench" => short = false,
             "--test" => {}
@@ -66,7 +74,7 @@ fn arguments() -> TestResult<Arguments> {
             _ => {}
         }
     }
-    let all = !throughput && !delay;
+    let all = !throughput && !delay && boringtun.is_none() && charon.is_none();
     let millis = millis.unwrap_or(if short { 20 } else { 1000 });
     Ok(Arguments {
         rounds: rounds.unwrap_or(if short { 1 } else { 5 }),
@@ -75,6 +83,8 @@ fn arguments() -> TestResult<Arguments> {
         cpu,
         throughput: throughput || all,
         delay: delay || all,
+        boringtun,
+        charon,
     })
 }
 
@@ -93,6 +103,9 @@ fn main() -> TestResult {
     }
     if arguments.delay {
         delay(&arguments, &options, tester)?;
+    }
+    if arguments.boringtun.is_some() || arguments.charon.is_some() {
+        beside_peers(&arguments, &options, tester)?;
     }
     Ok(())
 }
@@ -231,9 +244,9 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
     let bound = 1.0 / (1.0 / null + cipher / 1e9);
     for (case, runs) in CASES.iter().zip(&runs) {
         let rates: Vec<f64> = runs.iter().map(|run| run.frames_per_second).collect();
-        let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(least, most), rate| {
-            (least.min(*rate), most.max(*rate))
-        });
+        let (least, most) = rates
+            .iter()
+            .fold((f64::MAX, 0.0f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
         let rate = median(rates);
         let of_bound = if case.name == "null" { 1.0 } else { rate / bound };
         println!(
@@ -259,11 +272,26 @@ fn flood(
 ) -> TestResult<Run> {
     let row = Row::new(1)?;
     let frame = case.frame(arguments.bytes)?;
-    let [source, mut sink] = row.testers()?;
-    // It never waits here for long, but must not keep the only processor.
+    let [source, sink] = row.testers()?;
     let engine = start(&row, vec![(case.hop)()?], options)?;
-    let stop = AtomicBool::new(false);
-    let arrived = std::sync::atomic::AtomicU64::new(0);
+    let run = pour(&engine, source, sink, &frame, arguments.time, tester)?;
+    let stats = engine.stop()?;
+    if let Some((reason, count)) = stats.nodes[0].forward.drops.first() {
+        return Err(format!("{}: {count} frames dropped: {reason}", case.name).into());
+    }
+    Ok(run)
+}
+
+/// Frames as fast as they can be sent, for a time after a while to get going.
+fn pour(
+    engine: &Handle,
+    source: RxRing,
+    mut sink: RxRing,
+    frame: &[u8],
+    time: Duration,
+    tester: Option<usize>,
+) -> TestResult<Run> {
+    let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let (going, counted) = (&stop, &arrived);
     let (before, after, wall, came) = std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -272,7 +300,7 @@ fn flood(
             }
             let mut batch = SendBatch::new(BURST);
             while !going.load(Ordering::Relaxed) {
-                let frames = std::iter::repeat_n(frame.as_slice(), BURST);
+                let frames = std::iter::repeat_n(frame, BURST);
                 if batch.send(source.as_fd(), frames).is_err() || tester.is_none() {
                     std::thread::yield_now();
                 }
@@ -281,20 +309,24 @@ fn flood(
                 }
             }
         });
-        std::thread::sleep(arguments.time / 5);
+        std::thread::sleep(time / 5);
         let (before, from) = (engine.stats(), Instant::now());
         let came = arrived.load(Ordering::Relaxed);
-        std::thread::sleep(arguments.time);
+        std::thread::sleep(time);
         let (after, wall) = (engine.stats(), from.elapsed());
         let came = arrived.load(Ordering::Relaxed) - came;
         stop.store(true, Ordering::Relaxed);
         (before, after, wall, came)
     });
-    let drops = engine.stop()?;
-    if let Some((reason, count)) = drops.nodes[0].forward.drops.first() {
-        return Err(format!("{}: {count} frames dropped: {reason}", case.name).into());
-    }
-    let given = (after.segments[0].given - before.segments[0].given) as f64;
+    // What left by the last port of the way: the first of those that its last node has.
+    let given = |stats: &dataplane::Stats| {
+        let last = stats.nodes.len() - 1;
+        let leaving = |segment: &&dataplane::SegmentStats| {
+            segment.way == Way::Forward && segment.last == last
+        };
+        stats.segments.iter().find(leaving).map_or(0, |segment| segment.given)
+    };
+    let given = (given(&after) - given(&before)) as f64;
     let worked = (after.cpu - before.cpu).saturating_sub(after.spun - before.spun);
     Ok(Run {
         frames_per_second: given / wall.as_secs_f64(),
@@ -408,6 +440,54 @@ fn ping(
     std::thread::scope(|scope| {
         scope.spawn(work).join().map_err(|_| "the tester's thread panicked")?
     })
+}
+
+/// Two gateways on one processor: our engine's nodes with a veth pair between them, and others' programs.
+fn beside_peers(arguments: &Arguments, options: &Options, tester: Option<usize>) -> TestResult {
+    let (bytes, time, cpus) = (arguments.bytes, arguments.time, [options.cpus[0], tester]);
+    let ours = [Protection::Plain, Protection::MacSec, Protection::Esp, Protection::WireGuard];
+    let mut rows: Vec<(&str, Vec<f64>)> =
+        ours.iter().map(|protection| (protection.name(), Vec::new())).collect();
+    rows.extend([("boringtun", Vec::new()), ("strongSwan libipsec", Vec::new())]);
+    for _ in 0..arguments.rounds {
+        for (protection, (_, rates)) in ours.iter().zip(&mut rows) {
+            rates.push(two_nodes(*protection, arguments, options, tester)?);
+        }
+        if let Some(program) = &arguments.boringtun {
+            rows[ours.len()].1.push(peers::boringtun(program, bytes, time, cpus)?);
+        }
+        if let Some(program) = &arguments.charon {
+            rows[ours.len() + 1].1.push(peers::strongswan(program, bytes, time, cpus)?);
+        }
+    }
+    println!("two gateways on one processor, frames of {bytes} bytes, thousand frames/s:");
+    for (name, rates) in rows.into_iter().filter(|(_, rates)| !rates.is_empty()) {
+        println!("  {name:<20} {:>6.1}", median(rates) / 1e3);
+    }
+    Ok(())
+}
+
+/// Frames a second through a node that seals and one that opens, with a veth pair between them.
+fn two_nodes(
+    protection: Protection,
+    arguments: &Arguments,
+    options: &Options,
+    tester: Option<usize>,
+) -> TestResult<f64> {
+    let cipher = match protection {
+        Protection::Plain | Protection::WireGuard => protection.usual_cipher(),
+        _ => Cipher::AesGcm128,
+    };
+    let topology = Topology { cipher, protection, tagged: false, ..path(Protection::Plain) };
+    let rig = support::rig(topology, |_| false, *options)?;
+    let frame = rig.frame(Way::Forward, 1, arguments.bytes);
+    let [source, sink] = rig.testers;
+    let run = pour(&rig.engine, source, sink, &frame, arguments.time, tester)?;
+    let drops = rig.engine.stop()?.drops();
+    match drops.iter().find(|(name, _)| *name != "ring-full") {
+        None => Ok(run.arrived * run.frames_per_second),
+        Some((name, count)) => Err(format!("{protection}: {count} frames dropped: {name}").into()),
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -31,6 +31,7 @@
 //!
 //! [`Cache::fetch`] gets QEMU, kernels and programs as Debian packages once, without being root.
 
+mod boot;
 mod cache;
 mod cpio;
 mod elf;
@@ -42,6 +43,7 @@ mod libraries;
 mod machine;
 mod modules;
 
+pub use boot::Booted;
 pub use cache::{Cache, Package, Part};
 pub use error::Error;
 pub use fetch::Step;

@@ -123,7 +123,8 @@ impl Direction {
             return;
         }
         let start = clock::monotonic();
-        let sent = to.send_all(batch, self.outbox.iter().map(|(frame, _)| frame.buffer.wire_bytes()));
+        let sent =
+            to.send_all(batch, self.outbox.iter().map(|(frame, _)| frame.buffer.wire_bytes()));
         self.counters.given += sent.given;
         self.counters.refused += sent.refused;
         // One frame alone is sent at the start; of several, each has its share of the call.

@@ -8,7 +8,7 @@ use fault::{Fault, Problem, WhileDoing};
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
 use stats::Distribution;
-use study::{End, Number, Options, Session};
+use study::{Clock, End, Number, Options, Session, Watcher};
 use units::{Delay, Rate};
 
 use crate::clients::Clients;
@@ -46,6 +46,7 @@ impl study::Study for Handshake {
   wiretax handshake --mode tcp+tls12,quic --rtt 50ms --loss 0%,1%,3% --repeat 100 --concurrent 50
   wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa-4096 --chain 1,3
   wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
+  wiretax handshake --clock virtual      the quick plan in a guest: repeats exactly
   wiretax handshake --scale full --out results/full
                            every axis: {full}
 
@@ -159,7 +160,16 @@ impl study::Plan for Plan {
     }
 
     fn needs_lab(&self) -> bool {
-        true
+        self.clock() == Clock::Wall
+    }
+
+    fn prepare(&mut self, _: &mut dyn Watcher) -> Result<End, Problem> {
+        self.clock().check()?;
+        Ok(End::Complete)
+    }
+
+    fn describe(&self, manifest: &mut Manifest) {
+        self.clock().describe(manifest, STUDY);
     }
 
     fn seed(&self) -> u64 {
@@ -167,6 +177,9 @@ impl study::Plan for Plan {
     }
 
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
+        if self.clock() == Clock::Virtual {
+            return Bench::in_guests(session.lab(), self.seed)?.run(self, session);
+        }
         let bench = Bench::new(session.lab()).map_err(|error| {
             Problem::from(error).while_doing("the lab cannot be made").blaming(Fault::Machine)
         });
@@ -198,6 +211,7 @@ impl study::Question for Question {
         }
         let findings = Findings::new(summary, self.from, self.clients.clone(), seed);
         let mut findings = findings?.measured_by(manifest);
+        findings.clock = plan.as_ref().map(Plan::clock).unwrap_or_default();
         findings.planned = plan.map(|plan| plan.expected().0);
         Ok(Some(Box::new(findings)))
     }

@@ -9,7 +9,7 @@ use host::{Host, Launch, Place, Registry};
 use lab::LabOptions;
 use linkmodel::Middlebox;
 use record::Sample;
-use study::{End, Expected, Session, StudyJob, stranger};
+use study::{Clock, End, Expected, Session, StudyJob, stranger};
 use testbed::{Error, Way};
 
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
@@ -51,6 +51,16 @@ impl Bench {
         Bench { host, options, cells: Cells::default(), fault: None }
     }
 
+    /// Has each cell measured in a guest, in virtual time: this program's `main` begins with
+    /// `guest::init_if_guest` and [`crate::workers`].
+    ///
+    /// # Errors
+    /// QEMU, a kernel or a library is missing.
+    pub fn in_guests(options: LabOptions, seed: u64) -> Result<Bench, Problem> {
+        let (host, options) = study::guest_host(&options, seed)?;
+        Ok(Bench { host, options, cells: Cells::default(), fault: None })
+    }
+
     /// Lets `fault` happen in every cell measured from now on.
     #[doc(hidden)]
     pub fn inject(&mut self, fault: Fault) {
@@ -82,13 +92,18 @@ impl Bench {
             let what = format!("{} with {} left out: {reason}", point.mode, point.library);
             session.watcher().warning(&what, None);
         }
+        let captures = session.captures().filter(|_| plan.clock() == Clock::Wall);
+        let captures = captures.map(FilePath::to_owned);
+        if captures.is_none() && session.captures().is_some() {
+            session.watcher().warning("captures stay in the guest, and are not kept", None);
+        }
         let mut ahead = Ahead::of(&cells, session);
         let mut end = End::Complete;
         for (number, cell) in cells.iter().enumerate() {
             if missing(cell, session) == 0 {
                 continue;
             }
-            let file = session.captures().map(|folder| capture_file(folder, number));
+            let file = captures.as_deref().map(|folder| capture_file(folder, number));
             let job = Job {
                 lab: self.options,
                 path: plan.path(cell),
@@ -160,6 +175,10 @@ fn capture_file(folder: &FilePath, cell: usize) -> PathBuf {
 /// Time of one connection beside its round trips: compute, scheduling, capture. Measured over all
 /// modes, as is the next.
 const OVERHEAD: Duration = Duration::from_millis(45);
+/// Time of one connection in a guest, whatever its round trips.
+const IN_GUEST: Duration = Duration::from_millis(250);
+/// Time until a guest begins with a cell.
+const BOOT: Duration = Duration::from_secs(6);
 /// Half round trips of a connection with its end, about.
 const HALF_ROUND_TRIPS: u32 = 7;
 
@@ -170,13 +189,18 @@ impl Plan {
         // A plan's words were read when it was made.
         let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
         let points = || cells.iter().flat_map(|cell| cell.points.iter().map(move |p| (cell, p)));
-        let time = points().map(|(cell, point)| expected_of_one(cell, point) * cell.repeat).sum();
+        let time = points().map(|(cell, point)| expected_of_one(cell, point) * cell.repeat);
+        let guests = if self.clock() == Clock::Virtual { cells.len() as u32 } else { 0 };
+        let time = time.sum::<Duration>() + BOOT * guests;
         (points().map(|(cell, _)| u64::from(cell.repeat)).sum(), time)
     }
 }
 
 /// Expected time of one connection, from round trips alone.
 fn expected_of_one(cell: &Cell, point: &Point) -> Duration {
+    if point.clock == Clock::Virtual {
+        return IN_GUEST;
+    }
     // Under loss the slowest of a batch counts: some SYNs are lost, and wait for a second, as all
     // with data do where a middlebox drops them.
     let dropped = cell.middlebox == Middlebox::DropSynData
@@ -234,8 +258,8 @@ impl CellRun<'_, '_> {
             limit: limit(&job),
             remedy: Some("give the machine less to do beside"),
         };
-        job.run(session, |session, sample, _| {
-            record(cell, &sample, session, ahead)?;
+        job.run(session, |session, mut sample, _| {
+            record(cell, &mut sample, session, ahead)?;
             let next = steps.next().unwrap_or("done");
             session.progress(&step(cell, next), &ahead.time);
             Ok(())
@@ -246,12 +270,13 @@ impl CellRun<'_, '_> {
 /// Records a sample that a job gave.
 fn record(
     cell: &Cell,
-    sample: &Sample,
+    sample: &mut Sample,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
 ) -> Result<(), Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
     let point = point.ok_or_else(|| stranger(sample))?;
+    point.clock.stamp(sample);
     session.record(sample)?;
     ahead.passed(cell, point);
     Ok(())

@@ -7,7 +7,7 @@ use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Middlebox, Path, Profile, RateSource, Trace};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use study::{Number, Options, PlanError, Scale, Sweep, quoted};
+use study::{CLOCK, Clock, Number, Options, PlanError, Scale, Sweep, quoted};
 use units::{Delay, Probability, Rate};
 
 use crate::point::{AXES, Point, words};
@@ -150,7 +150,8 @@ impl Plan {
     pub(crate) fn of_options(options: &Options<'_>) -> Result<Plan, Problem> {
         let file = options.get::<PathBuf>("plan");
         let text = file.as_ref().map(|file| options.text_of(file, "plan")).transpose()?;
-        let swept = AXES.given(options) || Number::given(NUMBERS, options);
+        // The clock changes how a plan is measured, not what.
+        let swept = AXES.given_beside(CLOCK, options) || Number::given(NUMBERS, options);
         if text.is_some() && swept {
             let what = "a plan file and axes (--mode, --rtt, …) exclude each other";
             let problem = Problem::new(Fault::Caller, what);
@@ -165,6 +166,11 @@ impl Plan {
         };
         if swept || (text.is_none() && options.given("profile")) {
             plan = Plan::new(vec![single(options, base.as_ref())])?;
+        } else if study::overwrite_clock(&mut plan.sweeps, options) {
+            let budget = plan.budget;
+            plan = Plan::new(plan.sweeps)?;
+            // A guest is not as fast as the machine, and loses nothing by it.
+            plan.budget = budget.filter(|_| plan.clock() == Clock::Wall);
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
@@ -229,7 +235,14 @@ impl Plan {
             let reason = impossible.first().map_or("no sweep", |(_, reason)| *reason);
             return Err(PlanError::NothingLeft(reason.to_owned()));
         }
-        Ok(())
+        study::one_clock(clocks_of(&cells)).map(drop)
+    }
+
+    /// By which time it is measured: all of it by one.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
+        clocks_of(&cells).next().unwrap_or_default()
     }
 
     /// The cells in the order to measure them, and the points left out with the reason.
@@ -283,6 +296,10 @@ impl Plan {
         }
         path
     }
+}
+
+fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {
+    cells.iter().flat_map(|cell| cell.points.iter().map(|point| point.clock))
 }
 
 fn of_results(error: PlanError) -> Problem {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linkmodel::Middlebox;
-use study::{Axes, axis};
+use study::{Axes, CLOCK_HELP, Clock, axis};
 use tls::{Group, KeyType, Library};
 use units::{Delay, Probability, named};
 
@@ -64,6 +64,8 @@ pub struct Point {
     pub peer: Peer,
     /// Whether the client has met the path before.
     pub visit: Visit,
+    /// By which time it is measured.
+    pub clock: Clock,
 }
 
 /// The study's axes, a line each. A path (RTT, loss, middlebox) changes slowest, then the mode, so that
@@ -98,6 +100,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         axis!("chain", chain, "1", "COUNTS", "Certificates that the server sends"),
         axis!("peer", peer, "same", "KINDS", "Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)", unnamed "same"),
         axis!("visit", visit, "first", "KINDS", "SSLmTCP: first (what was learnt of the path is forgotten), remembered", unnamed "first"),
+        axis!("clock", clock, "wall", "CLOCK", CLOCK_HELP, unnamed "wall"),
     ],
     canonical: Point::canonical,
     impossible: Point::impossible,
@@ -124,6 +127,7 @@ impl Point {
             middlebox: Middlebox::None,
             peer: Peer::Same,
             visit: Visit::First,
+            clock: Clock::Wall,
         }
     }
 

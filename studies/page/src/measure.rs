@@ -9,7 +9,7 @@ use browser::CrossTraffic;
 use fault::Problem;
 use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
-use study::{End, Expected, Session, StudyJob, stranger};
+use study::{Clock, End, Expected, Session, StudyJob, stranger};
 
 use crate::job::{Batch, HAR, Job, Loads};
 use crate::pages::PageName;
@@ -22,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const PREPARING: Duration = Duration::from_secs(120);
 /// What a load takes beside its bytes and round trips: computation in the page, servers, certificates.
 const OVERHEAD: Duration = Duration::from_millis(400);
+/// Time of a load in a guest, whatever its round trips.
+const IN_GUEST: Duration = Duration::from_secs(3);
 /// How long cross traffic takes to fill the queue, about; with it a load has half of the rate.
 const FILLING: Duration = Duration::from_secs(8);
 /// The longest that cross traffic takes before and after a load.
@@ -83,7 +85,18 @@ impl Plan {
             session.watcher().warning(&what, None);
         }
         let chromium = self.chromium_of(&cells)?;
-        let host = Host::new(Place::Thread(Registry::new().with(Loads::default()))).granting(GRACE);
+        let clock = self.clock();
+        let (host, lab) = match clock {
+            Clock::Wall => {
+                let place = Place::Thread(Registry::new().with(Loads::default()));
+                (Host::new(place).granting(GRACE), session.lab())
+            }
+            Clock::Virtual => study::guest_host(&session.lab(), self.seed)?,
+        };
+        let captures = session.captures().filter(|_| clock == Clock::Wall).map(Path::to_owned);
+        if captures.is_none() && session.captures().is_some() {
+            session.watcher().warning("captures stay in the guest, and are not kept", None);
+        }
         let mut ahead = Ahead::of(self, &cells, session);
         let mut end = End::Complete;
         for cell in &cells {
@@ -92,7 +105,7 @@ impl Plan {
                 continue;
             }
             let job = Job {
-                lab: session.lab(),
+                lab,
                 lanes: cell.lanes,
                 path: self.path(cell),
                 cross: cell.cross.name().to_owned(),
@@ -101,7 +114,7 @@ impl Plan {
                 timeout: self.timeout,
                 seed: self.seed,
                 chromium: chromium.clone(),
-                captures: session.captures().map(Path::to_owned),
+                captures: captures.clone(),
                 options: self.page_options.clone(),
             };
             end = measure_cell(cell, &job, &host, session, &mut ahead)?;
@@ -153,6 +166,9 @@ fn series_time(cell: &Cell, series: &Series, bytes: u64) -> Duration {
 
 /// Expected time of one load, from bytes and round trips alone.
 fn load_time(cell: &Cell, visit: Visit, bytes: u64) -> Duration {
+    if cell.points.iter().any(|point| point.clock == Clock::Virtual) {
+        return IN_GUEST;
+    }
     let rate = cell.down.max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
@@ -228,6 +244,7 @@ fn record(
 ) -> Result<(), Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
     let point = point.ok_or_else(|| stranger(&sample))?;
+    point.clock.stamp(&mut sample);
     for Attachment { name, bytes } in files.iter().filter(|file| file.name == HAR) {
         session.attach(&mut sample, name, AttachmentKind::Har, bytes)?;
     }

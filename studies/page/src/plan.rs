@@ -9,7 +9,7 @@ use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Codel, Path, Queue};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use study::{Number, Options, PlanError, Scale, Sweep, quoted};
+use study::{CLOCK, Clock, Number, Options, PlanError, Scale, Sweep, quoted};
 use units::{Delay, Probability, Rate};
 
 use crate::link::LinkName;
@@ -162,7 +162,8 @@ impl Plan {
         let file = options.get::<PathBuf>("plan");
         let text = file.as_ref().map(|file| options.text_of(file, "plan")).transpose()?;
         let one_sweep = ["har", "rtt", "rate"].iter().any(|name| options.given(name));
-        let one_sweep = AXES.given(options) || one_sweep;
+        // The clock changes how a plan is measured, not what.
+        let one_sweep = AXES.given_beside(CLOCK, options) || one_sweep;
         let is_planned = file.is_some() || options.given("scale");
         if text.is_some() && one_sweep {
             let what = "a plan file and axes (--page, --link, --har, …) exclude each other";
@@ -180,6 +181,12 @@ impl Plan {
             plan = single(options)?;
         } else {
             plan.sweeps.iter_mut().for_each(|sweep| limit(sweep, options));
+            if study::overwrite_clock(&mut plan.sweeps, options) {
+                let budget = plan.budget;
+                plan = Plan::new(plan.sweeps, plan.pages)?;
+                // A guest is not as fast as the machine, and loses nothing by it.
+                plan.budget = budget.filter(|_| plan.clock() == Clock::Wall);
+            }
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
@@ -242,7 +249,14 @@ impl Plan {
             let reason = impossible.first().map_or("no sweep", |(_, reason)| *reason);
             return Err(PlanError::NothingLeft(reason.to_owned()).into());
         }
-        Ok(())
+        Ok(study::one_clock(clocks_of(&cells)).map(drop)?)
+    }
+
+    /// By which time it is measured: all of it by one.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let cells = self.cells().map(|(cells, _)| cells).unwrap_or_default();
+        clocks_of(&cells).next().unwrap_or_default()
     }
 
     /// The cells in the order to measure them, and the points left out with the reason.
@@ -310,6 +324,8 @@ impl Plan {
         let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let usual = match point.loader {
+            // In a guest waiting costs nothing, and one processor does it all.
+            _ if point.clock == Clock::Virtual => 1,
             Loader::Ours => lanes_for(down, processors),
             // A browser that lays a page out takes most of a processor.
             Loader::Chromium if down <= SLOW => processors,
@@ -317,6 +333,10 @@ impl Plan {
         };
         asked.unwrap_or(usual).max(1)
     }
+}
+
+fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {
+    cells.iter().flat_map(|cell| cell.points.iter().map(|point| point.clock))
 }
 
 /// A link at which a browser waits for its bytes rather than for its processor, in bit/s.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use browser::{Before, Carrier, CrossTraffic, Early, ServerPush, Setting, Tcp, Windows};
 use page::{Browser, Policy};
-use study::{Axes, axis};
+use study::{Axes, CLOCK_HELP, Clock, axis};
 use units::{Delay, Probability, named};
 use web::{Congestion, Embedding, Protocol};
 
@@ -189,6 +189,8 @@ pub struct Point {
     pub congestion: Congestion,
     /// What the server says of what will be needed.
     pub server_push: ServerPush,
+    /// By which time it is measured.
+    pub clock: Clock,
 }
 
 /// The study's axes, a line each. Page and link change slowest, so that the protocols take turns on a
@@ -242,6 +244,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "VISITS",
             "Visits: first, kept (a repeat on open connections), closed (a repeat on new connections)"
         ),
+        axis!("clock", clock, "wall", "CLOCK", CLOCK_HELP, unnamed "wall"),
     ],
     canonical: Point::canonical,
     impossible: Point::impossible,
@@ -269,6 +272,7 @@ impl Point {
             initial_window: InitialWindow::USUAL,
             congestion: Congestion::Cubic,
             server_push: ServerPush::None,
+            clock: Clock::Wall,
         }
     }
 
@@ -306,6 +310,9 @@ impl Point {
 
     fn impossible(&self) -> Option<&'static str> {
         if self.loader == Loader::Chromium {
+            if self.clock == Clock::Virtual {
+                return Some("Chromium is not in the guest");
+            }
             if matches!(self.protocol, Protocol::Spdy3 | Protocol::Spdy31) {
                 return Some("Chromium has no SPDY");
             }

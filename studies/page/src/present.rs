@@ -5,7 +5,7 @@ use report::{
     Axis, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
 };
 use serde_json::{Value, json};
-use study::{Counterpart, Subject};
+use study::{Clock, Counterpart, Subject};
 use units::Bytes;
 use web::Protocol;
 
@@ -25,13 +25,20 @@ const ANSWERED: usize = 4;
 pub struct Findings {
     summary: Summary,
     provenance: String,
+    clock: Clock,
 }
 
 impl Findings {
     /// What `summary` says, of results that were measured as `provenance` says.
     #[must_use]
     pub fn new(summary: Summary, provenance: String) -> Findings {
-        Findings { summary, provenance }
+        Findings { summary, provenance, clock: Clock::Wall }
+    }
+
+    /// The same, measured by this clock.
+    #[must_use]
+    pub fn by(self, clock: Clock) -> Findings {
+        Findings { clock, ..self }
     }
 
     /// The groups that were measured.
@@ -173,6 +180,7 @@ impl study::Findings for Findings {
     fn cautions(&self) -> Vec<Note> {
         let rows = || self.summary.groups.iter().flat_map(|group| &group.rows);
         let mut notes = Vec::new();
+        notes.extend(self.clock.caution().map(|text| Note::info(Inline::new().text(text))));
         let fewest = rows().map(|row| row.loads).min().unwrap_or_default();
         if fewest < FEW {
             let text = format!("As few as {fewest} loads per point: no interval of 95 %.");

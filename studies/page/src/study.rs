@@ -7,7 +7,7 @@ use clap::{Arg, Command, ValueHint, value_parser};
 use fault::Problem;
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
-use study::{End, Number, Options, Session};
+use study::{Clock, End, Number, Options, Session, Watcher};
 use units::{Delay, Rate};
 
 use crate::plan::{NUMBERS, Plan};
@@ -46,6 +46,7 @@ impl study::Study for PageStudy {
   wiretax page --page testbed-2 --link 100ms@50mbit --stream-window 64KiB,1MiB,10MiB --visit first
   wiretax page --page testbed-1 --link 3g-1.37 --protocol http/1.1,h2,h3 --loader ours,chromium --repeat 6
   wiretax page --page testbed-2 --link 100ms@50mbit --protocol spdy/3.1,h2 --visit first --keep-captures
+  wiretax page --link 50ms@20mbit --visit first --protocol http/1.1,h2 --clock virtual
   wiretax page --scale full --out results/page    {}
   wiretax page --scale paper                      the SPDY paper's tables: {}
 
@@ -148,7 +149,16 @@ impl study::Plan for Plan {
     }
 
     fn needs_lab(&self) -> bool {
-        true
+        self.clock() == Clock::Wall
+    }
+
+    fn prepare(&mut self, _: &mut dyn Watcher) -> Result<End, Problem> {
+        self.clock().check()?;
+        Ok(End::Complete)
+    }
+
+    fn describe(&self, manifest: &mut Manifest) {
+        self.clock().describe(manifest, STUDY);
     }
 
     fn seed(&self) -> u64 {
@@ -174,7 +184,9 @@ impl study::Question for Question {
         if summary.groups.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Findings::new(summary, study::provenance(manifest)))))
+        let plan = manifest.plan.get(STUDY).and_then(|plan| Plan::recorded(plan).ok());
+        let clock = plan.map(|plan| plan.clock()).unwrap_or_default();
+        Ok(Some(Box::new(Findings::new(summary, study::provenance(manifest)).by(clock))))
     }
 }
 

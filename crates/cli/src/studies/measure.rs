@@ -152,8 +152,9 @@ struct Ended {
 }
 
 impl Measurement {
+    /// Whether it measures over links of a lab of this process: a guest has its own.
     fn uses_links(&self) -> bool {
-        self.parts.iter().any(|part| part.study.uses_links())
+        self.parts.iter().any(|part| part.study.uses_links() && part.plan.needs_lab())
     }
 
     /// A lab as the command line asks for it.

@@ -24,6 +24,11 @@ pub const STUDIES: &[&dyn Study] = &[
     &haproxy_study::Haproxy,
 ];
 
+/// Those who do the studies' jobs inside a guest.
+pub fn workers() -> host::Registry {
+    handshake::workers().and(page_study::workers())
+}
+
 /// The words of a study's command, as the user types them.
 pub fn words(study: &dyn Study) -> String {
     study.command().join(" ")

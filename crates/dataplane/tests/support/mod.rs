@@ -61,8 +61,7 @@ impl Row {
         let name = self.links[link].ends()[side].interface.clone();
         let opened = self.nodes[link + side].run(move || {
             let ring = RingOptions { frames: 4096, frame_bytes: 2100 };
-            let socket =
-                SocketOptions { send_buffer: Some(4 << 20), ..SocketOptions::default() };
+            let socket = SocketOptions { send_buffer: Some(4 << 20), ..SocketOptions::default() };
             RxRing::open(interface_index(&name)?, &socket, ring)
         })?;
         Ok(opened?)

@@ -15,6 +15,7 @@ use std::path::Path;
 use host::Registry;
 use rustix::system::finit_module;
 
+use crate::boot::Boot;
 use crate::modules::List;
 
 /// The variable that says what the program is in the guest.
@@ -37,7 +38,7 @@ pub fn init_if_guest(workers: impl FnOnce() -> Registry) {
     let well = match role.as_deref().and_then(OsStr::to_str) {
         _ if by_kernel => modprobe(),
         Some(FIRST) => init::run(),
-        Some(WORKER) => work(&workers()),
+        Some(WORKER) => work(&workers().with(Boot)),
         _ => return,
     };
     // Nothing of `main` is to happen.

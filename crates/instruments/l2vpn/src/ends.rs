@@ -19,6 +19,9 @@ pub const PSEUDOWIRE_LABEL: u32 = 500;
 /// Bytes of the longest packet on every link: Ethernet frames of 1518 bytes and all that is put around them.
 pub const MTU: u32 = 2000;
 
+/// The salt of MACsec's extended packet numbers: each way of a span has a key of its own, so that one is enough.
+pub const SALT: [u8; 12] = [0x5a; 12];
+
 named! {
     /// An end of a link, or of a path.
     pub enum Side: "side" {
@@ -224,7 +227,7 @@ impl Span {
     }
 
     /// The short name of the channel of what goes this way, where packet numbers are extended (IEEE 802.1AE-2018
-    /// §10.7.13): the key is not one of both, but names that differ do no harm.
+    /// §10.7.13).
     #[must_use]
     pub const fn ssci(&self, direction: Direction) -> u32 {
         self.index(direction)
@@ -284,6 +287,7 @@ pub const fn link_ip(link: u8, side: Side) -> Ipv4Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use seclink::plane::Plan;
     use std::collections::BTreeSet;
 
     fn every_hop(hops: u8) -> Topology {
@@ -329,6 +333,27 @@ mod tests {
             (third.mac(Side::Left), third.mac(Side::Right)),
             (mac(3, Side::Left), mac(3, Side::Right))
         );
+    }
+
+    /// Our planes' own numbering is the same: a node of theirs can stand beside one of the kernel's.
+    #[test]
+    fn our_planes_have_the_same_plan() {
+        for tagged in [false, true] {
+            let path = Topology { tagged, ..every_hop(8) };
+            let plan = Plan::numbered(&path);
+            let sides = || Side::ALL.iter().copied();
+            for (link, ends) in (1..).zip(&plan.links) {
+                for (side, station) in sides().zip(ends) {
+                    assert_eq!((station.mac, station.ip), (mac(link, side), link_ip(link, side)));
+                }
+            }
+            for ((side, ip), lan) in sides().zip(plan.through).zip(plan.lans) {
+                assert_eq!(ip, link_ip(0, side));
+                assert_eq!(lan.own, gateway_mac(&path, side));
+                assert_eq!(lan.host, tester_mac(&path, side));
+                assert_eq!(lan.vlan, tagged.then_some(VLAN));
+            }
+        }
     }
 
     #[test]

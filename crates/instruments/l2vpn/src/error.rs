@@ -26,7 +26,7 @@ pub enum Error {
     #[error("this needs {}, which the kernel here does not have", .0.join(", "))]
     Lacking(Vec<&'static str>),
     /// A program refused what it was to configure.
-    #[error("{program} on node {node} failed{}", in_words(.said))]
+    #[error("{program} on node {node} failed{}", wrote(.said))]
     Program {
         /// The program.
         program: &'static str,
@@ -110,6 +110,6 @@ impl Explain for Error {
 }
 
 /// What a program wrote, for a message.
-fn in_words(lines: &[String]) -> String {
+fn wrote(lines: &[String]) -> String {
     if lines.is_empty() { String::new() } else { format!(": {}", lines.join(" | ")) }
 }

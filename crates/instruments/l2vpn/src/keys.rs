@@ -27,8 +27,9 @@ impl Key {
         hex(&self.0)
     }
 
-    /// Its bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Its bytes, for what is no data plane of ours: they are to go nowhere else.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
         &self.0
     }
 }
@@ -45,16 +46,6 @@ pub(crate) fn hex(bytes: &[u8]) -> Zeroizing<String> {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
     Zeroizing::new(text)
-}
-
-/// The salt of a span's extended packet numbers (IEEE 802.1AE-2018 §10.7.27), the same both ways.
-#[must_use]
-pub fn salt(seed: u64, protection: Protection, span: u8) -> [u8; 12] {
-    let mut salt = [0; 12];
-    // Of no key: spans have their own numbers below this.
-    let bytes = keys(seed, protection, !span, Direction::Forward, salt.len());
-    salt.iter_mut().zip(bytes.bytes()).for_each(|(to, from)| *to = *from);
-    salt
 }
 
 /// The key of `len` bytes of what goes one way over a span ([`crate::Span::number`]): another one for each seed,
@@ -92,8 +83,8 @@ mod tests {
                     for direction in Direction::ALL {
                         let key = keys(seed, *protection, span, *direction, 36);
                         let again = keys(seed, *protection, span, *direction, 36);
-                        assert_eq!((key.bytes().len(), key.bytes()), (36, again.bytes()));
-                        all.insert(key.bytes().to_vec());
+                        assert_eq!((key.expose().len(), key.expose()), (36, again.expose()));
+                        all.insert(key.expose().to_vec());
                     }
                 }
             }

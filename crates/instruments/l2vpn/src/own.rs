@@ -61,16 +61,15 @@ impl Own {
         let nodes = plane::nodes(topology, &Plan::numbered(topology), key)?;
         let ports = engine.ports();
         let beyond = topology.hops.saturating_add(1);
-        let ends =
-            [open(&stage, 0, Side::Right, ports)?, open(&stage, beyond, Side::Left, ports)?];
-        let join = |(number, between): (u8, &Between)| match between {
-            Between::InThread => Ok(Link::InThread),
-            Between::Veth => Ok(Link::Ports {
-                left: open(&stage, number, Side::Left, ports)?,
-                right: open(&stage, number, Side::Right, ports)?,
-            }),
+        let ends = [open(&stage, 0, Side::Right, ports)?, open(&stage, beyond, Side::Left, ports)?];
+        let join = |(number, between): (u8, &Between)| -> Result<Link, Error> {
+            if *between == Between::InThread {
+                return Ok(Link::InThread);
+            }
+            let left = open(&stage, number, Side::Left, ports)?;
+            Ok(Link::Ports { left, right: open(&stage, number, Side::Right, ports)? })
         };
-        let joined = (1..=topology.hops).zip(&links).map(join).collect::<Result<Vec<_>, Error>>()?;
+        let joined = (1..=topology.hops).zip(&links).map(join).collect::<Result<Vec<_>, _>>()?;
         let engine = dataplane::start(Chain { ends, nodes, links: joined }, &engine)?;
         Ok(Own { engine, links, stage })
     }
@@ -132,9 +131,7 @@ mod tests {
                     assert_eq!(station.ip, link_ip(number, *side));
                 }
             }
-            for (side, (lan, through)) in
-                Side::ALL.iter().zip(plan.lans.iter().zip(plan.through))
-            {
+            for (side, (lan, through)) in Side::ALL.iter().zip(plan.lans.iter().zip(plan.through)) {
                 assert_eq!(lan.own, gateway_mac(&topology, *side));
                 assert_eq!(lan.host, tester_mac(&topology, *side));
                 assert_eq!(lan.vlan, tagged.then_some(VLAN));
@@ -161,8 +158,7 @@ mod tests {
                 seclink::Secret::new(vec![1; id.len])
             };
             plane::nodes(&topology, &Plan::numbered(&topology), keys).unwrap();
-            let spans: Vec<u8> =
-                ends::spans(&topology).iter().map(|span| span.number).collect();
+            let spans: Vec<u8> = ends::spans(&topology).iter().map(|span| span.number).collect();
             assert_eq!(asked.into_iter().collect::<Vec<_>>(), spans);
         }
     }

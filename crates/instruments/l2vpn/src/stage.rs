@@ -10,7 +10,7 @@ use crate::standing::{Counted, End};
 
 /// The nodes of a path and the testers', and bare veth pairs between them without IP addresses, which send nothing
 /// of their own accord.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stage {
     topology: Topology,
     testers: [Node; 2],
@@ -57,6 +57,19 @@ impl Stage {
         })
     }
 
+    /// The node and the interface at one end of a link.
+    ///
+    /// # Errors
+    /// [`Error::NoLink`].
+    pub(crate) fn end(&self, link: u8, side: Side) -> Result<(Node, String), Error> {
+        let [left, right] = &self.testers;
+        let row: Vec<&Node> = [left].into_iter().chain(&self.nodes).chain([right]).collect();
+        let at = usize::from(link) + usize::from(side == Side::Right);
+        let node = row.get(at).filter(|_| usize::from(link) < self.links.len());
+        let node = node.ok_or(Error::NoLink { link, hops: self.topology.hops })?;
+        Ok(((*node).clone(), self.interface(link, side).to_owned()))
+    }
+
     /// The interfaces of a path's node: towards the left and towards the right.
     pub(crate) fn interfaces(&self, node: u8) -> [&str; 2] {
         [self.interface(node, Side::Right), self.interface(node.saturating_add(1), Side::Left)]
@@ -77,6 +90,18 @@ impl Stage {
             next_hop: ends::next_hop(&self.topology, side),
         };
         [end(left, Side::Left), end(right, Side::Right)]
+    }
+
+    /// Takes the links away, as far as the lab still stands.
+    pub(crate) fn take_away(&self) {
+        let [first, _] = &self.testers;
+        for (node, link) in [first].into_iter().chain(&self.nodes).zip(&self.links) {
+            let [left, _] = link.ends();
+            // A lab that is gone has taken them along.
+            if let Err(error) = node.remove_device(&left.interface) {
+                tracing::debug!(interface = left.interface, %error, "a link was not taken away");
+            }
+        }
     }
 
     /// What passed a link of the path (1 to hops), both ways, by the statistics of its left end.

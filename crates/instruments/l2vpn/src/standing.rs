@@ -8,7 +8,7 @@ use seclink::path::Topology;
 use wire::ethernet::Address;
 
 use crate::Error;
-use crate::ends::VLAN;
+use crate::ends::{Side, VLAN};
 use crate::kernel::{Kernel, KernelOptions};
 use crate::own::{Own, OwnOptions};
 use crate::stage::Stage;
@@ -47,6 +47,18 @@ pub struct Standing {
     /// The VLAN of the tester's frames, where they are to be tagged.
     pub vlan: Option<u16>,
     inner: Inner,
+    /// Dropped last: who works on the links ends first.
+    stage: Ground,
+}
+
+/// Links that are taken away when this is dropped.
+#[derive(Debug)]
+struct Ground(Stage);
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        self.0.take_away();
+    }
 }
 
 #[derive(Debug)]
@@ -67,8 +79,9 @@ impl Standing {
     ) -> Result<Standing, Error> {
         let stage = Stage::build(lab, topology)?;
         let (ends, vlan) = (stage.ends(), vlan(topology));
-        let own = Own::stand(stage, topology, options)?;
-        Ok(Standing { ends, vlan, inner: Inner::Own(own) })
+        let stage = Ground(stage);
+        let inner = Inner::Own(Own::stand(stage.0.clone(), topology, options)?);
+        Ok(Standing { ends, vlan, inner, stage })
     }
 
     /// A path out of the kernel's features.
@@ -87,8 +100,18 @@ impl Standing {
         }
         let stage = Stage::build(lab, topology)?;
         let (ends, vlan) = (stage.ends(), vlan(topology));
-        let kernel = Kernel::stand(stage, topology, options)?;
-        Ok(Standing { ends, vlan, inner: Inner::Kernel(kernel) })
+        let stage = Ground(stage);
+        let inner = Inner::Kernel(Kernel::stand(stage.0.clone(), topology, options)?);
+        Ok(Standing { ends, vlan, inner, stage })
+    }
+
+    /// One end of a link, from 0, the first tester's, to that after the path's hops: its node and the interface there,
+    /// to watch frames at or to put others in.
+    ///
+    /// # Errors
+    /// [`Error::NoLink`].
+    pub fn link_end(&self, link: u8, side: Side) -> Result<(Node, String), Error> {
+        self.stage.0.end(link, side)
     }
 
     /// What passed the middle of a link, both ways, since the path stands. Links are counted from 1 to the path's

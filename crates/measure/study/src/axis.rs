@@ -156,6 +156,12 @@ impl<P: Clone + PartialEq> Axes<P> {
         self.axes.iter().any(|axis| options.given(axis.name))
     }
 
+    /// Whether the user gave any axis beside this one.
+    #[must_use]
+    pub fn given_beside(&self, name: &str, options: &Options<'_>) -> bool {
+        self.axes.iter().any(|axis| axis.name != name && options.given(axis.name))
+    }
+
     /// Puts the axes that the user gave into a sweep.
     pub fn overwrite(&self, sweep: &mut Sweep, options: &Options<'_>) {
         for axis in self.axes.iter().filter(|axis| options.given(axis.name)) {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod clock;
 mod findings;
 mod job;
 mod options;
@@ -23,6 +24,7 @@ mod sweep;
 mod threads;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
+pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
 pub use findings::{Findings, Subject};
 pub use job::{StudyJob, stranger};
 pub use options::{Options, quoted};

@@ -68,6 +68,9 @@ pub enum PlanError {
     /// No sweep.
     #[error("the plan has no sweep")]
     NoSweep,
+    /// Times by two clocks.
+    #[error("the plan has two clocks, whose times are never compared: wall and virtual")]
+    TwoClocks,
     /// Nothing that can be measured is left.
     #[error("the plan measures nothing: every combination in it is impossible ({0})")]
     NothingLeft(String),
@@ -88,6 +91,9 @@ impl Explain for PlanError {
             PlanError::Value(unknown) => unknown.remedy(),
             PlanError::UnknownScale { known, .. } => Some(format!("there are: {known}").into()),
             PlanError::UnknownKey { known, .. } => Some(format!("there are: name, {known}").into()),
+            PlanError::TwoClocks => {
+                Some("measure by one after the other, each into a folder of its own".into())
+            }
             PlanError::NoName => Some("write name = \"…\" into each sweep".into()),
             _ => None,
         }

@@ -104,8 +104,7 @@ fn chosen(kind: u8, place: u8) -> Option<(Topology, Way, u8)> {
     let reach = if kind & 0x10 == 0 { Reach::EndToEnd } else { Reach::EveryHop };
     let (pseudowire, tagged) = (kind & 0x20 != 0, kind & 0x40 != 0);
     let hops = if pseudowire { 4 } else { 2 };
-    let topology =
-        Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway: None };
+    let topology = Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway: None };
     topology.check().ok()?;
     let way = if kind & 0x80 == 0 { Way::Forward } else { Way::Backward };
     Some((topology, way, pick(usize::from(topology.nodes()), place & 0x0f) as u8))

@@ -20,8 +20,7 @@ pub fn push(slot: &mut Slot<'_>, session: u32) -> Result<(), SealError> {
 /// Takes the header off the message in the slot. Whether it is a data message of this session.
 #[must_use]
 pub fn pop(slot: &mut Slot<'_>, session: u32) -> bool {
-    let is_ours =
-        Data::new_checked(slot.frame()).is_ok_and(|message| message.session() == session);
+    let is_ours = Data::new_checked(slot.frame()).is_ok_and(|message| message.session() == session);
     if is_ours {
         slot.shrink_front(HEADER_LEN);
     }

@@ -99,8 +99,7 @@ impl Underlay {
         if frame.destination() != self.own.mac || frame.ether_type() != EtherType::IPV4 {
             return Err(Strange::NotForUs);
         }
-        let packet =
-            ipv4::Packet::new_checked(frame.payload()).map_err(|_| Strange::Malformed)?;
+        let packet = ipv4::Packet::new_checked(frame.payload()).map_err(|_| Strange::Malformed)?;
         if !packet.checksum_ok() || packet.is_fragment() {
             return Err(Strange::Malformed);
         }
@@ -133,8 +132,7 @@ impl Underlay {
     /// # Errors
     /// It is no such datagram; it is then as it was.
     pub fn take_udp(slot: &mut Slot<'_>, to: u16) -> Result<(), Strange> {
-        let datagram =
-            udp::Datagram::new_checked(slot.frame()).map_err(|_| Strange::Malformed)?;
+        let datagram = udp::Datagram::new_checked(slot.frame()).map_err(|_| Strange::Malformed)?;
         if datagram.destination_port() != to {
             return Err(Strange::NotForUs);
         }

@@ -20,8 +20,7 @@ pub fn push(slot: &mut Slot<'_>, network: u32) -> Result<(), SealError> {
 /// Takes the header off the packet in the slot. Whether it is one of this network.
 #[must_use]
 pub fn pop(slot: &mut Slot<'_>, network: u32) -> bool {
-    let is_ours =
-        Packet::new_checked(slot.frame()).is_ok_and(|packet| packet.network() == network);
+    let is_ours = Packet::new_checked(slot.frame()).is_ok_and(|packet| packet.network() == network);
     if is_ours {
         slot.shrink_front(HEADER_LEN);
     }

@@ -15,6 +15,7 @@ const FEW: usize = 10;
 pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     let rows = findings.main_rows();
     let mut notes = Vec::new();
+    notes.extend(findings.clock.caution().map(|text| Note::info(Inline::new().text(text))));
     let cells = rows.iter().flat_map(|row| &row.cells);
     let fewest = cells.map(crate::summary::Cell::completed).min();
     if let Some(fewest) = fewest.filter(|fewest| *fewest < FEW) {

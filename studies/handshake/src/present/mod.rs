@@ -23,7 +23,7 @@ use record::Manifest;
 use report::{Cell, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::{Distribution, Estimate};
-use study::{Counterpart, Subject};
+use study::{Clock, Counterpart, Subject};
 
 use crate::embedded::{self, Embedded};
 use crate::lab_delay::LabDelay;
@@ -47,6 +47,8 @@ pub struct Findings {
     pub embedded: Vec<Embedded>,
     /// The lab's own delay; `None` if the lab was not calibrated.
     pub lab_delay: Option<LabDelay>,
+    /// By which time it was measured.
+    pub clock: Clock,
     /// Connections that the plan has; `None` if it is not known.
     pub planned: Option<u64>,
     /// Where the samples come from, for Markdown.
@@ -66,8 +68,17 @@ impl Findings {
     ) -> Result<Self, stats::Error> {
         let changes = savings::changes(&summary, from, clients.as_ref(), seed)?;
         let embedded = embedded::embedded(&summary)?;
-        let (lab_delay, planned, origin) = (None, None, String::new());
-        Ok(Findings { summary, from, clients, changes, embedded, lab_delay, planned, origin })
+        Ok(Findings {
+            summary,
+            from,
+            clients,
+            changes,
+            embedded,
+            lab_delay: None,
+            clock: Clock::Wall,
+            planned: None,
+            origin: String::new(),
+        })
     }
 
     /// With what a manifest says of the lab in which the samples were measured.

@@ -1,7 +1,7 @@
 //! A path out of the Linux kernel's own features.
 //!
 //! Nodes are configured by iproute2's `ip` and `tc`, whose scripts go by standard input, and WireGuard by netlink:
-//! keys stand in no command line and in no file.
+//! keys stand in no command line and in no file. Where packets are routed, each router counts a hop off them.
 
 mod counters;
 mod plan;
@@ -12,6 +12,7 @@ mod script;
 mod security;
 mod wireguard;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ pub struct KernelOptions {
     pub seed: u64,
     /// Frames that wait before a gateway that is limited ([`Topology::gateway`]).
     pub queue: u32,
-    /// Packets behind the highest number that are still taken, by MACsec and ESP.
+    /// Packets up to the highest number that ESP still takes, each once.
     pub replay_window: u32,
     /// Whether ESP's sequence numbers have 64 bits (RFC 4303 §2.2.1).
     pub extended: bool,
@@ -91,14 +92,15 @@ impl Kernel {
         })
     }
 
-    /// What was dropped, by node and by the kernel's name for the reason.
+    /// What all nodes dropped, by the kernel's name for the reason.
     pub(crate) fn drops(&self) -> Result<Vec<(String, u64)>, Error> {
-        let mut all = Vec::new();
+        let mut all = BTreeMap::<String, u64>::new();
         for node in self.stage.nodes() {
-            let counted = counters::of(node, &self.topology)?;
-            all.extend(counted.into_iter().map(|(name, n)| (format!("{} {name}", node.name()), n)));
+            for (name, count) in counters::of(node, &self.topology)? {
+                *all.entry(name).or_default() += count;
+            }
         }
-        Ok(all)
+        Ok(all.into_iter().collect())
     }
 }
 

@@ -222,7 +222,7 @@ mod tests {
             shown,
             [
                 "ip link add link right name sec2 type macsec port 1 cipher gcm-aes-128 encrypt on send_sci on protect \
-             on replay on window 64 validate strict",
+             on replay on window 0 validate strict",
                 "ip macsec add sec2 rx port 1 address 02:00:00:00:04:02 on",
                 "ip macsec add sec2 tx sa 0 pn 1 on key KEY KEY",
                 "ip macsec add sec2 rx port 1 address 02:00:00:00:04:02 sa 0 pn 1 on key KEY KEY",

@@ -212,7 +212,8 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
         if protection != Protection::Plain && !is_last && (every || is_first) {
             steps.push(Step::Seal(self.sealer(at.saturating_add(1))?));
         }
-        let gateway = gateway.filter(|_| is_last).map(|rate| Gateway::new(GatewayOptions::of(rate)));
+        let gateway =
+            gateway.filter(|_| is_last).map(|rate| Gateway::new(GatewayOptions::of(rate)));
         Ok(Hop::new(steps, gateway))
     }
 
@@ -230,8 +231,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     }
 
     fn link(&self, at: u8) -> Result<(u8, Station, Station), PlaneError> {
-        let misfit =
-            PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
+        let misfit = PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
         self.plan.link(self.way, at).ok_or(misfit)
     }
 
@@ -239,8 +239,7 @@ impl<K: FnMut(KeyId) -> Secret> Making<'_, K> {
     fn labelled(&self, at: u8) -> Result<Link, PlaneError> {
         let (number, from, to) = self.link(at)?;
         let base = if self.way == Way::Forward { 100 } else { 200 };
-        let misfit =
-            PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
+        let misfit = PlaneError::Plan { links: self.plan.links.len(), hops: self.topology.hops };
         let label = Label::new(base + u32::from(number)).ok_or(misfit)?;
         Ok(Link { from: from.mac, to: to.mac, label })
     }

@@ -1,0 +1,51 @@
+//! The command line of `wiretax guest`.
+
+use clap::{Args, Subcommand};
+use guest::Part;
+
+use crate::exit::{Exit, epilogue};
+use crate::options::JsonArg;
+use crate::value::value;
+
+/// What the exit status means.
+const MEANINGS: [(Exit, &str); 5] = [
+    (Exit::Done, "done"),
+    (Exit::Usage, "the command line is wrong"),
+    (Exit::Machine, "this machine cannot do it: something is missing, cannot be fetched or does not start"),
+    (Exit::Measurement, "the guest did not come up"),
+    (Exit::Interrupted, "interrupted: what was fetched is kept"),
+];
+
+/// `wiretax guest`.
+#[derive(Debug, Args)]
+#[command(after_help = epilogue("Examples:
+  wiretax guest fetch                      once: QEMU, Debian's kernel, programs
+  wiretax guest fetch --with full-kernel   the kernel with Wi-Fi, too
+  wiretax guest check                      what is there, and does it start?
+  wiretax handshake --clock virtual        then: measure in it
+
+A guest is a machine in QEMU with Debian's stock kernel and one processor, on which an instruction takes a
+nanosecond and idle time none: what is measured in it repeats exactly, on every machine. Packages are
+unpacked into ~/.cache/wiretax/guest (XDG_CACHE_HOME moves it), without being root; nothing is installed.
+QEMU and programs that this machine has are used as they are.", &MEANINGS))]
+pub struct GuestArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: GuestCommand,
+}
+
+/// What to do with guests.
+#[derive(Debug, Subcommand)]
+pub enum GuestCommand {
+    /// Fetch what a guest needs: some 150 MB of Debian packages, once
+    Fetch {
+        /// Fetch another part, too: full-kernel
+        #[arg(long = "with", value_name = "PART", value_parser = value::<Part>)]
+        with: Option<Part>,
+        /// Fetch what is there already anew: newer packages
+        #[arg(long)]
+        again: bool,
+    },
+    /// Say what is there, start a guest, and say how long that takes
+    Check(JsonArg),
+}

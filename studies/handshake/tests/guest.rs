@@ -1,0 +1,97 @@
+//! The study in a guest: virtual times repeat. This program is its own guest, too.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fault::Explain as _;
+use handshake::{Bench, Plan, summarise, value};
+use lab_test::{Need, Test, TestResult, skip};
+use record::{Finished, Manifest, Recorder, Run, Sample};
+use study::{Clock, End, Session, Watcher};
+
+fn main() -> ExitCode {
+    guest::init_if_guest(handshake::workers);
+    let repeats = Test::new("round_trips_in_virtual_time_repeat", repeats);
+    lab_test::main(&[repeats.within(Duration::from_secs(300))])
+}
+
+/// Follows nothing.
+struct Silent;
+
+impl Watcher for Silent {
+    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+
+    fn note(&mut self, _: &str) {}
+}
+
+fn plan() -> TestResult<Plan> {
+    let mut sweep = Plan::single_sweep("virtual");
+    let list = |words: &str| words.split(',').map(str::to_owned).collect::<Vec<String>>();
+    for (axis, words) in [
+        ("clock", "virtual"),
+        ("mode", "tcp,tfo+tls13-resumed,tcp+tls12,quic,sslmtcp-tls13"),
+        ("rtt", "1ms,200ms"),
+    ] {
+        sweep.lists.insert(axis.to_owned(), list(words));
+    }
+    sweep.numbers.insert("repeat".to_owned(), 3);
+    Ok(Plan::new(vec![sweep])?)
+}
+
+fn measured() -> TestResult<Vec<Sample>> {
+    let plan = plan()?;
+    assert_eq!(plan.clock(), Clock::Virtual);
+    let folder = tempfile::tempdir()?;
+    let manifest = Manifest::new(
+        serde_json::json!({ "handshake": plan.value() }),
+        record::Session::begin(false),
+    );
+    let mut recorder = Recorder::create(folder.path(), manifest)?;
+    let (finished, mut silent) = (Finished::default(), Silent);
+    let mut session = Session::new("handshake", &mut recorder, &finished, &mut silent);
+    let mut bench = Bench::in_guests(lab::LabOptions::default(), plan.seed)
+        .map_err(|problem| problem.to_string())?;
+    let end = bench.run(&plan, &mut session).map_err(|problem| problem.to_string())?;
+    assert_eq!(end, End::Complete);
+    drop(recorder);
+    Ok(Run::open(folder.path())?.samples)
+}
+
+/// What two runs must have in common: times within 1 %, counts exactly; every n within 0.001.
+fn repeats() -> TestResult {
+    if let Err(error) = guest::Guest::find() {
+        return skip(Need::Guest, error.in_one_text());
+    }
+    let (first, second) = (measured()?, measured()?);
+    assert_eq!((first.len(), second.len()), (30, 30));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    for (one, other) in first.iter().zip(&second) {
+        assert_eq!((&one.point, &one.outcome), (&other.point, &other.outcome));
+        assert_eq!(one.point["clock"], "virtual");
+        // The time of day is ours, and not the guest's.
+        assert!(one.at_unix_ms.abs_diff(now.as_millis() as u64) < 600_000);
+        for name in [value::UP_FRAMES, value::DOWN_FRAMES, value::UP_BYTES] {
+            assert_eq!(one.values.get(name), other.values.get(name), "{name}: {}", one.cell());
+        }
+        let (a, b) = (one.values[value::RESPONSE], other.values[value::RESPONSE]);
+        assert!((a - b).abs() <= 0.01 * a, "{a} and {b}: {}", one.cell());
+    }
+    let (first, second) = (summarise(first, 1)?, summarise(second, 1)?);
+    assert_eq!(first.rows.len(), 5);
+    for (one, other) in first.rows.iter().zip(&second.rows) {
+        let n = |row: &handshake::Row| row.response.as_ref().map(|fit| fit.slope.value);
+        let (a, b) = (n(one).ok_or("no fit")?, n(other).ok_or("no fit")?);
+        assert!((a - b).abs() <= 0.001, "{}: n is {a}, then {b}", one.key.mode);
+        let spec = f64::from(one.spec.ok_or("no specification")?.response);
+        assert!((a - spec).abs() < 0.02, "{}: n is {a}, not {spec}", one.key.mode);
+    }
+    Ok(())
+}

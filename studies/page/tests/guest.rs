@@ -1,0 +1,67 @@
+//! Page loads in a guest: virtual times repeat. This program is its own guest, too.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fault::Explain as _;
+use lab_test::{Need, Test, TestResult, skip};
+use page_study::Plan;
+use record::{Finished, Manifest, Recorder, Run, Sample};
+use study::{Clock, End, Plan as _, Session, Watcher};
+
+fn main() -> ExitCode {
+    guest::init_if_guest(page_study::workers);
+    let repeats = Test::new("loads_in_virtual_time_repeat", repeats);
+    lab_test::main(&[repeats.within(Duration::from_secs(300))])
+}
+
+/// Follows nothing.
+struct Silent;
+
+impl Watcher for Silent {
+    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+
+    fn note(&mut self, _: &str) {}
+}
+
+fn measured() -> TestResult<Vec<Sample>> {
+    let mut plan = Plan::built_in("smoke").map_err(|problem| problem.to_string())?;
+    for sweep in &mut plan.sweeps {
+        sweep.lists.insert("clock".to_owned(), vec!["virtual".to_owned()]);
+        let protocols = ["http/1.1", "h2"].map(str::to_owned).to_vec();
+        sweep.lists.insert("protocol".to_owned(), protocols);
+    }
+    assert_eq!(plan.clock(), Clock::Virtual);
+    let folder = tempfile::tempdir()?;
+    let manifest =
+        Manifest::new(serde_json::json!({ "page": plan.value() }), record::Session::begin(false));
+    let mut recorder = Recorder::create(folder.path(), manifest)?;
+    let (finished, mut silent) = (Finished::default(), Silent);
+    let mut session = Session::new("page", &mut recorder, &finished, &mut silent);
+    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
+    assert_eq!(end, End::Complete);
+    drop(recorder);
+    Ok(Run::open(folder.path())?.samples)
+}
+
+fn repeats() -> TestResult {
+    if let Err(error) = guest::Guest::find() {
+        return skip(Need::Guest, error.in_one_text());
+    }
+    let (first, second) = (measured()?, measured()?);
+    assert_eq!((first.len(), second.len()), (2, 2));
+    for (one, other) in first.iter().zip(&second) {
+        assert_eq!((&one.point, &one.outcome), (&other.point, &other.outcome));
+        let (a, b) = (one.values["load_ms"], other.values["load_ms"]);
+        assert!((a - b).abs() <= 0.01 * a, "{a} and {b}: {}", one.cell());
+    }
+    Ok(())
+}
