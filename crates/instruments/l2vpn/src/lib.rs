@@ -24,6 +24,6 @@ mod standing;
 pub use ends::{Direction, Side, Span};
 pub use error::Error;
 pub use kernel::KernelOptions;
-pub use keys::{Key, keys, salt};
+pub use keys::{Key, keys};
 pub use own::{Between, OwnOptions};
 pub use standing::{Counted, End, Standing};
