@@ -112,7 +112,7 @@ fn what_nobody_sealed_is_dropped_and_counted() -> TestResult {
     let (mut tap, forger) = (rig.row.ring(1, 1)?, rig.row.ring(1, 0)?);
     let frame = rig.frame(Way::Forward, 1, 100);
     rig.send(Way::Forward, std::slice::from_ref(&frame))?;
-    assert_eq!(rig.expect(Way::Forward, 1)?, [frame.clone()]);
+    assert_eq!(rig.expect(Way::Forward, 1)?, std::slice::from_ref(&frame));
     let sealed = until("a sealed frame", PATIENCE, || {
         let heard = tap.receive().map(|frame| whole(&frame));
         Ok(heard.filter(|bytes| bytes[12..14] == [0x88, 0xe5]))

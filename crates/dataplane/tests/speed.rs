@@ -29,7 +29,7 @@ use seclink::macsec::{
 use seclink::path::{Cipher, Protection, Topology};
 use seclink::plane::{self, HEADROOM, Hop, KeyId, Node, Opener, Plan, TAILROOM, Way};
 use seclink::underlay::{Station, Underlay};
-use seclink::{Secret, Slot};
+use seclink::Slot;
 use support::Row;
 use units::Time;
 use wire::macsec::Sci;
@@ -353,7 +353,7 @@ fn cipher_alone(arguments: &Arguments, cpu: Option<usize>) -> TestResult<f64> {
                 nonce[4..].copy_from_slice(&count.to_be_bytes());
                 let nonce = Nonce::assume_unique_for_key(nonce);
                 let tag = key.seal_in_place_separate_tag(nonce, Aad::from(&[0; 12]), &mut text);
-                std::hint::black_box(tag.map_err(|_| "not sealed")?);
+                let _ = std::hint::black_box(tag.map_err(|_| "not sealed")?);
             }
         }
         Ok((clock::thread_cpu() - from).as_nanos() as f64 / count as f64)
