@@ -145,7 +145,11 @@ mod tests {
     fn a_program_names_its_loader_and_the_c_library() {
         let needs = needs(&this_program()).unwrap();
         assert!(needs.loader.unwrap().contains("ld-linux"));
-        assert!(needs.libraries.iter().any(|name| name.starts_with("libc.so")), "{:?}", needs.libraries);
+        assert!(
+            needs.libraries.iter().any(|name| name.starts_with("libc.so")),
+            "{:?}",
+            needs.libraries
+        );
     }
 
     #[test]

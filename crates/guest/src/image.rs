@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::cache::Kernel;
 use crate::cpio::Archive;
 use crate::inside::places;
-use crate::modules::{List, Modules, Module, Taken};
+use crate::modules::{List, Module, Modules, Taken};
 use crate::{Cache, Error, Part, elf, libraries};
 
 /// Images that are kept; older ones are removed.

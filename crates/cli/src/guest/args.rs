@@ -11,7 +11,10 @@ use crate::value::value;
 const MEANINGS: [(Exit, &str); 5] = [
     (Exit::Done, "done"),
     (Exit::Usage, "the command line is wrong"),
-    (Exit::Machine, "this machine cannot do it: something is missing, cannot be fetched or does not start"),
+    (
+        Exit::Machine,
+        "this machine cannot do it: something is missing, cannot be fetched or does not start",
+    ),
     (Exit::Measurement, "the guest did not come up"),
     (Exit::Interrupted, "interrupted: what was fetched is kept"),
 ];
