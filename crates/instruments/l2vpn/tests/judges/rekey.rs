@@ -85,11 +85,11 @@ pub fn rekey() -> TestResult {
     Ok(())
 }
 
-fn sci(side: Side) -> Sci {
+pub fn sci(side: Side) -> Sci {
     Sci::new(ends::mac(1, side), Sci::END_STATION_PORT)
 }
 
-fn association(path: &Topology, number: u8, direction: Direction) -> Association {
+pub fn association(path: &Topology, number: u8, direction: Direction) -> Association {
     let suite = path.cipher.macsec().expect("a cipher of MACsec");
     let key = keys(SEED, path.protection, 0, direction, suite.key_len()).into_secret();
     let confidentiality = Confidentiality::All;
