@@ -22,6 +22,7 @@ use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use dataplane::{Chain, Handle, Link, Options, Wait};
 use lab_test::TestResult;
 use packet::{RxRing, SendBatch, clock};
+use seclink::Slot;
 use seclink::esp::{Inbound, Parameters, Suite};
 use seclink::macsec::{
     Association, Confidentiality, Receive, ReceiveAssociation, Suite as MacSecSuite, Validation,
@@ -29,7 +30,6 @@ use seclink::macsec::{
 use seclink::path::{Cipher, Protection, Topology};
 use seclink::plane::{self, HEADROOM, Hop, KeyId, Node, Opener, Plan, TAILROOM, Way};
 use seclink::underlay::{Station, Underlay};
-use seclink::Slot;
 use support::Row;
 use units::Time;
 use wire::macsec::Sci;

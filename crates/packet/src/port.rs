@@ -162,10 +162,10 @@ impl OpenPort {
     /// # Errors
     /// [`Error::System`] if there are too many descriptors.
     pub fn outlet(&self) -> Result<Outlet, Error> {
-        let fd = self.as_fd().try_clone_to_owned().map_err(|source| Error::System {
-            doing: "doubling a port's descriptor",
-            source,
-        })?;
+        let fd = self
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|source| Error::System { doing: "doubling a port's descriptor", source })?;
         Ok(Outlet { fd, is_tap: self.is_tap() })
     }
 

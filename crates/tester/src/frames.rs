@@ -117,7 +117,9 @@ impl Addressing {
         let datagram = rest.get_mut(ipv4::HEADER_LEN..)?;
         let length = u16::try_from(datagram.len()).ok()?.to_be_bytes();
         let ([a, b], [c, d]) = (PORT.to_be_bytes(), length);
-        datagram.first_chunk_mut::<{ udp::HEADER_LEN }>()?.copy_from_slice(&[a, b, a, b, c, d, 0, 0]);
+        datagram
+            .first_chunk_mut::<{ udp::HEADER_LEN }>()?
+            .copy_from_slice(&[a, b, a, b, c, d, 0, 0]);
         Some(())
     }
 }

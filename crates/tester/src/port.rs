@@ -7,8 +7,8 @@ use packet::{Poller, RingOptions, RxRing, SendBatch, SocketOptions};
 use traffic::Tally;
 use units::Time;
 
-use crate::frames::{Addressing, probe_of};
 use crate::Error;
+use crate::frames::{Addressing, probe_of};
 
 /// Bytes of the send buffer: a batch of long frames has room.
 const SEND_BUFFER: u32 = 4 << 20;

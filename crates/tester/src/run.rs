@@ -17,6 +17,8 @@ const BATCH: usize = 64;
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
 /// How often the caller is asked whether to stop.
 const STOP_CHECKED: Duration = Duration::from_millis(5);
+/// What it takes to make the frames, at most, so that the first is not late.
+const SETTING_UP: Duration = Duration::from_millis(5);
 /// The shortest time for which it is worth waiting in the kernel.
 const SHORT: Duration = Duration::from_micros(5);
 
@@ -104,7 +106,7 @@ impl Tester {
         self.ports.iter_mut().for_each(Port::drain);
         let (began, cpu) = (clock::monotonic(), clock::thread_cpu());
         // The first frame leaves when everything is set up.
-        let mut directions = self.directions(trial, began + Duration::from_micros(200));
+        let mut directions = self.directions(trial, began + SETTING_UP);
         let stopped = self.carry_out(trial, &mut directions, stop)?;
         let mut outcome = Outcome {
             flows: Vec::with_capacity(directions.len()),
@@ -115,8 +117,9 @@ impl Tester {
         for mut direction in directions {
             let drops = self.port(1 - direction.from).map_or(0, Port::ring_drops);
             let drops = drops.saturating_sub(direction.drops_before);
-            direction.flow.sending =
-                direction.first.map_or(Duration::ZERO, |first| direction.last.saturating_since(first));
+            direction.flow.sending = direction
+                .first
+                .map_or(Duration::ZERO, |first| direction.last.saturating_since(first));
             direction.flow.take(&direction.tally, drops);
             outcome.flows.push(direction.flow);
         }

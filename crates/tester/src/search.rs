@@ -73,7 +73,10 @@ pub fn throughput(
 /// Whether the tester sent what was due, and in time.
 fn is_offered(outcome: &Outcome, duration: Duration) -> bool {
     outcome.unsent() == 0
-        && outcome.flows.iter().all(|flow| flow.latest.as_secs_f64() <= duration.as_secs_f64() * LATE)
+        && outcome
+            .flows
+            .iter()
+            .all(|flow| flow.latest.as_secs_f64() <= duration.as_secs_f64() * LATE)
 }
 
 /// The longest burst without a gap of which every frame comes (RFC 2544 §26.4), up to `trial.frames`; in frames.
@@ -92,7 +95,11 @@ pub fn longest_burst(
         if outcome.stopped {
             break;
         }
-        if outcome.is_whole() { whole = frames } else { lossy = frames }
+        if outcome.is_whole() {
+            whole = frames
+        } else {
+            lossy = frames
+        }
         frames = whole.midpoint(lossy);
     }
     Ok(whole)

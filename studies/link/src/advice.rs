@@ -130,6 +130,9 @@ mod tests {
             sample.point.insert("frame".to_owned(), "1518".to_owned());
         }
         let lines = changes(&Summary::of(&samples));
-        assert!(lines.iter().any(|line| line.contains("macsec") && line.contains("1482")), "{lines:?}");
+        assert!(
+            lines.iter().any(|line| line.contains("macsec") && line.contains("1482")),
+            "{lines:?}"
+        );
     }
 }

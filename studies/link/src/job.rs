@@ -190,7 +190,8 @@ pub(crate) fn measure(
             last.frames = burst.max(2);
         }
         Offered::Throughput => {
-            let searching = Searching { highest: highest(tester, &trial, point, stop)?, precision: PRECISION };
+            let searching =
+                Searching { highest: highest(tester, &trial, point, stop)?, precision: PRECISION };
             let found = tester::throughput(tester, &trial, searching, stop)?;
             measured.found = Some(found);
             let Some(rate) = rate(found.bits_per_second) else { return Ok(Some(measured)) };
@@ -260,6 +261,7 @@ fn between(measured: &mut Measured, before: &Counters, after: &Counters) {
     let had = |cause: &str| {
         before.drops.iter().find(|(name, _)| name == cause).map_or(0, |(_, count)| *count)
     };
-    let new = after.drops.iter().map(|(cause, count)| (cause.clone(), count.saturating_sub(had(cause))));
+    let new =
+        after.drops.iter().map(|(cause, count)| (cause.clone(), count.saturating_sub(had(cause))));
     measured.drops = new.filter(|(_, count)| *count > 0).collect();
 }

@@ -61,8 +61,8 @@ impl Plan {
             Backend::Own | Backend::Kernel => {
                 Host::new(Place::Thread(Registry::new().with(Paths))).granting(GRACE)
             }
-            Backend::Guest => match guest_place() {
-                Ok(place) => Host::new(place),
+            Backend::Guest => match guest().and_then(|guest| Ok(guest.launch()?)) {
+                Ok(launch) => Host::new(Place::Process(launch)),
                 Err(problem) => {
                     let left: usize = rounds.iter().map(|round| round.asked.len()).sum();
                     let what = format!("{left} trials in a guest machine are left out: {problem}");
@@ -78,7 +78,8 @@ impl Plan {
             seed: self.seed,
             options: self.options(),
         };
-        let mut steps = rounds.iter().flat_map(|round| round.asked.iter().map(|(point, _)| step(point)));
+        let mut steps =
+            rounds.iter().flat_map(|round| round.asked.iter().map(|(point, _)| step(point)));
         let what = steps.next().unwrap_or_default();
         session.progress(&what, &ahead.time);
         let trial = self.trial.duration();
@@ -132,9 +133,9 @@ impl Plan {
 }
 
 /// A guest machine that has what paths are made of.
-fn guest_place() -> Result<Place, Problem> {
+pub(crate) fn guest() -> Result<guest::Guest, Problem> {
     let guest = guest::Guest::find()?.with_modules(guest::LINK_MODULES);
-    Ok(Place::Process(guest.with_programs(&["ip", "tc"])?.launch()?))
+    Ok(guest.with_programs(&["ip", "tc"])?)
 }
 
 /// Rounds that are one job: in real time each alone, so that paths take turns; in a guest machine all together, since
@@ -191,9 +192,10 @@ fn record(
     trial: Duration,
 ) -> Result<(), Problem> {
     let found = rounds.iter().find_map(|round| {
-        let own = round.asked.iter().find(|(point, repeat)| {
-            *repeat == sample.repeat && point.fields() == sample.point
-        });
+        let own = round
+            .asked
+            .iter()
+            .find(|(point, repeat)| *repeat == sample.repeat && point.fields() == sample.point);
         own.map(|(point, _)| (round, point))
     });
     let (round, point) = found.ok_or_else(|| stranger(sample))?;
@@ -215,4 +217,3 @@ fn step(point: &Point) -> String {
     };
     format!("{} over {hops}, {} bytes, {}{backend}", point.protocol, point.frame, point.load)
 }
-

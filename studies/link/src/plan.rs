@@ -117,9 +117,7 @@ impl Plan {
         }
         let scale = options.get::<String>("scale").unwrap_or_else(|| "quick".to_owned());
         let mut plan = match (&file, &text) {
-            (Some(file), Some(text)) => {
-                Plan::parse(text, &scale).while_doing(|| file.display())?
-            }
+            (Some(file), Some(text)) => Plan::parse(text, &scale).while_doing(|| file.display())?,
             _ => Plan::built_in(&scale)?,
         };
         if one_sweep || (Number::given(NUMBERS, options) && !is_planned) {
@@ -129,12 +127,23 @@ impl Plan {
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.trial = options.get("trial").unwrap_or(plan.trial);
+        plan.check_guest()?;
         let trial = plan.trial.duration();
         if trial.is_zero() || trial > LONGEST_TRIAL {
             let what = format!("a trial of {}", plan.trial);
             return Err(Problem::new(Fault::Caller, what).with_remedy("take up to 10m, as 200ms"));
         }
         Ok(plan)
+    }
+
+    /// A plan that a guest machine alone can carry out is refused where there is none. Where others carry out the
+    /// rest, its part is left out, and said.
+    fn check_guest(&self) -> Result<(), Problem> {
+        let (points, _) = self.points()?;
+        if points.iter().all(|(point, _)| point.backend == Backend::Guest) {
+            crate::measure::guest()?;
+        }
+        Ok(())
     }
 
     /// As a manifest has it.
@@ -312,7 +321,8 @@ fn single(options: &Options<'_>, between: &[String]) -> Result<Plan, Problem> {
         [a, b] => {
             for axis in ["backend", "protocol", "hops", "network", "reach", "gateway"] {
                 if options.given(axis) {
-                    let what = format!("--between measures what is there: --{axis} changes nothing");
+                    let what =
+                        format!("--between measures what is there: --{axis} changes nothing");
                     return Err(Problem::new(Fault::Caller, what).with_remedy("leave it out"));
                 }
             }

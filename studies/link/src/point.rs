@@ -95,18 +95,23 @@ impl Explain for UnknownProtocol {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some(match self {
-            UnknownProtocol::Protection(_) => {
-                let names: Vec<&str> = Protection::ALL.iter().map(|one| one.name()).collect();
-                format!("choose from {}; a cipher may follow, as in esp:aes-cbc-128-sha1", names.join(", "))
+        Some(
+            match self {
+                UnknownProtocol::Protection(_) => {
+                    let names: Vec<&str> = Protection::ALL.iter().map(|one| one.name()).collect();
+                    format!(
+                        "choose from {}; a cipher may follow, as in esp:aes-cbc-128-sha1",
+                        names.join(", ")
+                    )
+                }
+                UnknownProtocol::Cipher(protection, _) => {
+                    let can = Cipher::ALL.iter().filter(|cipher| protection.can(**cipher));
+                    let names: Vec<&str> = can.map(|cipher| cipher.name()).collect();
+                    format!("choose from {}", names.join(", "))
+                }
             }
-            UnknownProtocol::Cipher(protection, _) => {
-                let can = Cipher::ALL.iter().filter(|cipher| protection.can(**cipher));
-                let names: Vec<&str> = can.map(|cipher| cipher.name()).collect();
-                format!("choose from {}", names.join(", "))
-            }
-        }
-        .into())
+            .into(),
+        )
     }
 }
 
@@ -218,7 +223,11 @@ impl FromStr for Gateway {
     type Err = units::ParseError;
 
     fn from_str(text: &str) -> Result<Self, units::ParseError> {
-        if text == "none" { Ok(Gateway(None)) } else { text.parse().map(|rate| Gateway(Some(rate))) }
+        if text == "none" {
+            Ok(Gateway(None))
+        } else {
+            text.parse().map(|rate| Gateway(Some(rate)))
+        }
     }
 }
 
@@ -250,15 +259,57 @@ pub struct Point {
 /// The study's axes, a line each. The path changes slowest.
 pub(crate) const AXES: Axes<Point> = Axes {
     axes: &[
-        axis!("backend", backend, "own", "KINDS", "What carries the frames: own (our engine), kernel (this machine's), guest (Debian's kernel in virtual time)"),
-        axis!("network", network, "mpls", "KINDS", "The network between the sites: mpls (a pseudowire), direct (none)"),
-        axis!("hops", hops, "4", "COUNTS", "Links between the first node and the last, 1 to 8; with mpls 3 or more"),
-        axis!("reach", reach, "end-to-end", "KINDS", "Where frames are protected: end-to-end, every-hop"),
+        axis!(
+            "backend",
+            backend,
+            "own",
+            "KINDS",
+            "What carries the frames: own (our engine), kernel (this machine's), guest (Debian's kernel in virtual time)"
+        ),
+        axis!(
+            "network",
+            network,
+            "mpls",
+            "KINDS",
+            "The network between the sites: mpls (a pseudowire), direct (none)"
+        ),
+        axis!(
+            "hops",
+            hops,
+            "4",
+            "COUNTS",
+            "Links between the first node and the last, 1 to 8; with mpls 3 or more"
+        ),
+        axis!(
+            "reach",
+            reach,
+            "end-to-end",
+            "KINDS",
+            "Where frames are protected: end-to-end, every-hop"
+        ),
         axis!("gateway", gateway, "none", "RATES", "The rate of a gateway that is slower than its line, as 120mbit", unnamed "none"),
-        axis!("protocol", protocol, "plain,macsec,esp,wireguard", "PROTOCOLS", "What protects: plain, macsec, esp, l2tp-esp, wireguard, macsec-vxlan; with a cipher as esp:aes-cbc-128-sha1"),
-        axis!("frame", frame, "1000", "BYTES", "Frame sizes, 64 to 1518 bytes without check sequence, or imix"),
+        axis!(
+            "protocol",
+            protocol,
+            "plain,macsec,esp,wireguard",
+            "PROTOCOLS",
+            "What protects: plain, macsec, esp, l2tp-esp, wireguard, macsec-vxlan; with a cipher as esp:aes-cbc-128-sha1"
+        ),
+        axis!(
+            "frame",
+            frame,
+            "1000",
+            "BYTES",
+            "Frame sizes, 64 to 1518 bytes without check sequence, or imix"
+        ),
         axis!("ways", ways, "one", "KINDS", "Which ways frames are sent: one, both", unnamed "one"),
-        axis!("load", load, "1000pps,throughput", "LOADS", "What is sent: 1000pps, 100mbit, throughput (the most without loss), burst (the longest without loss)"),
+        axis!(
+            "load",
+            load,
+            "1000pps,throughput",
+            "LOADS",
+            "What is sent: 1000pps, 100mbit, throughput (the most without loss), burst (the longest without loss)"
+        ),
     ],
     canonical: Point::canonical,
     impossible: Point::impossible,
@@ -345,7 +396,9 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for text in ["plain", "macsec", "macsec:aes-gcm-xpn-256", "esp:aes-cbc-128-sha1", "l2tp-esp"] {
+        for text in
+            ["plain", "macsec", "macsec:aes-gcm-xpn-256", "esp:aes-cbc-128-sha1", "l2tp-esp"]
+        {
             assert_eq!(text.parse::<Protocol>().unwrap().to_string(), text);
         }
         assert_eq!("esp:aes-gcm-128".parse::<Protocol>().unwrap().to_string(), "esp");
@@ -377,7 +430,10 @@ mod tests {
         };
         assert_eq!(AXES.of_fields(&point.fields(), &Point::of_sweep("a")).as_ref(), Some(&point));
         let command = point.command(1, 2);
-        assert!(command.contains(" --gateway 120mbit --protocol esp:aes-cbc-128-sha1"), "{command}");
+        assert!(
+            command.contains(" --gateway 120mbit --protocol esp:aes-cbc-128-sha1"),
+            "{command}"
+        );
         assert!(!Point::of_sweep("a").command(1, 1).contains("--gateway"));
     }
 

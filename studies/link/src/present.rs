@@ -114,12 +114,17 @@ impl Findings {
                 Some((name, bits_)) => format!(", {name} {}", bits(-bits_)),
                 None => String::new(),
             };
-            let what = format!("Of frames of {frame} bytes {best} carries most without loss: {}", bits(-most));
+            let what = format!(
+                "Of frames of {frame} bytes {best} carries most without loss: {}",
+                bits(-most)
+            );
             return Some(format!("{what}{next}."));
         }
         let by_delay = of(&|row| Some(row.median_us?.value));
         let (best, delay) = by_delay.first()?;
-        Some(format!("Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."))
+        Some(format!(
+            "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
+        ))
     }
 }
 
@@ -129,7 +134,11 @@ fn signed(value: f64, decimals: usize) -> String {
 
 /// Mbit/s, or Gbit/s above a thousand.
 fn bits(mbps: f64) -> String {
-    if mbps >= 1000.0 { format!("{:.2} Gbit/s", mbps / 1000.0) } else { format!("{mbps:.0} Mbit/s") }
+    if mbps >= 1000.0 {
+        format!("{:.2} Gbit/s", mbps / 1000.0)
+    } else {
+        format!("{mbps:.0} Mbit/s")
+    }
 }
 
 impl study::Findings for Findings {
@@ -145,6 +154,7 @@ impl study::Findings for Findings {
         let mut lines: Vec<String> = self.best().into_iter().collect();
         lines.extend(self.compared().iter().filter_map(|protocol| self.cost(protocol)));
         lines.extend(self.per_hop_sentence());
+        lines.extend(self.guest_sentence());
         lines.extend(advice::changes(&self.summary));
         if lines.is_empty() {
             lines.push(match self.summary.rows.first() {
@@ -222,8 +232,10 @@ impl study::Findings for Findings {
 
     fn tables(&self) -> Vec<Table> {
         let tables = [
-            self.delay_table(),
-            self.throughput_table(),
+            self.delay_table(false),
+            self.throughput_table(false),
+            self.delay_table(true),
+            self.throughput_table(true),
             self.hop_table(),
             self.size_table(),
             Some(advice::settings(&self.summary)),
@@ -265,8 +277,12 @@ impl study::Findings for Findings {
 
 fn between(row: &Row) -> String {
     match (row.throughput_mbps, row.median_us) {
-        (Some(most), _) => format!("Between the interfaces {} get through without loss.", bits(most.value)),
-        (None, Some(delay)) => format!("Between the interfaces a frame takes {:.1} µs at the median.", delay.value),
+        (Some(most), _) => {
+            format!("Between the interfaces {} get through without loss.", bits(most.value))
+        }
+        (None, Some(delay)) => {
+            format!("Between the interfaces a frame takes {:.1} µs at the median.", delay.value)
+        }
         (None, None) => "No frame came through between the interfaces.".to_owned(),
     }
 }
@@ -284,7 +300,10 @@ fn agrees(row: &Row) -> bool {
 fn sizes_text(row: &Row) -> String {
     match (row.counted, row.computed) {
         (Some([access, core]), Some(computed)) => {
-            format!("{access:.1} and {core:.1} bytes, {} and {} computed", computed.access, computed.core)
+            format!(
+                "{access:.1} and {core:.1} bytes, {} and {} computed",
+                computed.access, computed.core
+            )
         }
         _ => String::new(),
     }
@@ -329,9 +348,8 @@ impl Apart {
             ("ways", |point| point.ways.to_string()),
             ("load", |point| point.load.to_string()),
         ];
-        let differs = |of: &fn(&Point) -> String| {
-            rows.iter().any(|row| of(&row.point) != of(&rows[0].point))
-        };
+        let differs =
+            |of: &fn(&Point) -> String| rows.iter().any(|row| of(&row.point) != of(&rows[0].point));
         Apart { columns: all.into_iter().filter(|(_, of)| differs(of)).collect() }
     }
 
@@ -347,21 +365,31 @@ impl Apart {
 }
 
 impl Findings {
-    fn delay_table(&self) -> Option<Table> {
-        let rows: Vec<&Row> = self.delays().map(|(row, _)| row).collect();
+    /// Delays in real time, or in a guest machine's.
+    fn delay_table(&self, in_guest: bool) -> Option<Table> {
+        let own = |row: &&Row| (row.point.backend == Backend::Guest) == in_guest;
+        let rows: Vec<&Row> = self.delays().map(|(row, _)| row).filter(own).collect();
         let first = rows.first()?;
+        let unit = if in_guest { "10³ instr." } else { "µs" };
         let apart = Apart::of(&rows);
         let mut columns = apart.head();
         columns.extend([
-            Column::new("median").unit("µs"),
-            Column::new("above plain").unit("µs"),
-            Column::new("p99").unit("µs"),
+            Column::new("median").unit(unit),
+            Column::new("above plain").unit(unit),
+            Column::new("p99").unit(unit),
             Column::new("delivered").unit("Mbit/s"),
             Column::new("lost").unit("%"),
             Column::new("CPU").unit("ns/frame"),
             Column::new("trials"),
         ]);
-        let caption = format!("Delay one way, frames of {} bytes; medians with intervals", first.point.frame);
+        let frames = match rows.iter().all(|row| row.point.frame == first.point.frame) {
+            true => format!(", frames of {} bytes", first.point.frame),
+            false => String::new(),
+        };
+        let caption = match in_guest {
+            true => format!("In a guest machine: thousands of instructions one way{frames}"),
+            false => format!("Delay one way{frames}; medians with intervals"),
+        };
         let mut table = Table::new(caption, columns);
         for row in rows {
             let plain = self.summary.plain_of(row).and_then(|plain| plain.median_us);
@@ -381,9 +409,11 @@ impl Findings {
         Some(table)
     }
 
-    fn throughput_table(&self) -> Option<Table> {
+    /// What gets through without loss, in real time or in a guest machine's.
+    fn throughput_table(&self, in_guest: bool) -> Option<Table> {
         let searched = |row: &&Row| {
             matches!(row.point.load, Offered::Throughput | Offered::Burst)
+                && (row.point.backend == Backend::Guest) == in_guest
         };
         let rows: Vec<&Row> = self.summary.rows.iter().filter(searched).collect();
         rows.first()?;
@@ -398,10 +428,17 @@ impl Findings {
             Column::new("CPU").unit("ns/frame"),
             Column::new("trials"),
         ]);
-        let mut table = Table::new("The most without loss (RFC 2544 §26.1, §26.4)", columns);
+        let caption = match in_guest {
+            true => {
+                "The most without loss in a guest machine's virtual time (RFC 2544 §26.1, §26.4)"
+            }
+            false => "The most without loss (RFC 2544 §26.1, §26.4)",
+        };
+        let mut table = Table::new(caption, columns);
         for row in rows {
             let plain = self.summary.plain_of(row).and_then(|plain| plain.throughput_mbps);
-            let share = row.throughput_mbps.zip(plain).map(|(own, plain)| own.value / plain.value * 100.0);
+            let share =
+                row.throughput_mbps.zip(plain).map(|(own, plain)| own.value / plain.value * 100.0);
             let mut cells = apart.cells(row);
             cells.extend([
                 estimate(row.throughput_mbps),
@@ -456,6 +493,26 @@ impl Findings {
         ))
     }
 
+    /// What the stock kernel does for a frame, where our engine is what was answered for.
+    fn guest_sentence(&self) -> Option<String> {
+        if self.usual().first()?.point.backend == Backend::Guest {
+            return None;
+        }
+        let guest = self.delays().filter(|(row, _)| row.point.backend == Backend::Guest);
+        let above = guest.filter_map(|(row, plain)| {
+            let above = row.median_us?.value - plain?.median_us?.value;
+            let protocol = row.point.protocol.to_string();
+            (protocol != "plain").then(|| format!("{above:.1} thousand under {protocol}"))
+        });
+        let above: Vec<String> = above.collect();
+        (!above.is_empty()).then(|| {
+            format!(
+                "Debian's kernel takes more instructions a frame than for plain ones: {}.",
+                above.join(", ")
+            )
+        })
+    }
+
     fn size_table(&self) -> Option<Table> {
         let columns = vec![
             Column::new("Protocol"),
@@ -466,7 +523,8 @@ impl Findings {
             Column::new("of the core").unit("%"),
             Column::new("counted on the wire"),
         ];
-        let mut table = Table::new("How long frames become, by the formats and on the wire", columns);
+        let mut table =
+            Table::new("How long frames become, by the formats and on the wire", columns);
         let mut known = Vec::new();
         for row in &self.summary.rows {
             let Some(size) = row.computed else { continue };
@@ -601,7 +659,8 @@ mod tests {
     fn sections_have_their_plots() {
         let sections = findings().sections().unwrap();
         assert_eq!(sections.len(), 1);
-        let plots = sections[0].blocks.iter().filter(|block| matches!(block, report::Block::Plot(_)));
+        let plots =
+            sections[0].blocks.iter().filter(|block| matches!(block, report::Block::Plot(_)));
         assert_eq!(plots.count(), 1);
     }
 

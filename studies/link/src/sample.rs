@@ -294,7 +294,9 @@ pub(crate) mod tests {
         let guest = Point { backend: Backend::Guest, ..point };
         let sample = super::sample(&guest, 0, 1, &measured, "");
         assert!(sample.values.contains_key("virtual_delay_p50_us"));
-        assert!(!sample.values.contains_key(value::MEDIAN) && !sample.values.contains_key(value::CPU));
+        assert!(
+            !sample.values.contains_key(value::MEDIAN) && !sample.values.contains_key(value::CPU)
+        );
         let known = value::kinds();
         for name in sample.values.keys() {
             assert!(known.iter().any(|(kind, _)| kind == name), "{name}");

@@ -44,9 +44,10 @@ impl study::Study for LinkStudy {
   wiretax link --backend guest --protocol macsec,esp,wireguard --load 1000pps
   wiretax link --scale paper --out results/link       the MACsec paper's tables: {}
 
-The path is the paper's: tester, customer edge, provider edge, core, provider edge, customer edge, tester, with an
-MPLS pseudowire in between. Our engine carries the frames unless --backend says otherwise; MP-BGP, by which
-providers agree on labels, is not part of it. Frame sizes are without the check sequence of 4 bytes.",
+The path is the paper's: tester, customer edge, provider edge, core, provider edge, customer edge,
+tester, with an MPLS pseudowire in between. Our engine carries the frames unless --backend says
+otherwise. MP-BGP, by which providers agree on labels, is not part of it. Frame sizes are without
+the check sequence of 4 bytes.",
             size("quick"),
             size("paper")
         )

@@ -216,7 +216,8 @@ fn fitted(point: &Point, cells: &BTreeMap<u8, Vec<f64>>) -> Option<PerHop> {
         .iter()
         .map(|(hops, delays)| stats::Cell { x: f64::from(**hops), samples: delays })
         .collect();
-    let (slope, intercept) = match stats::fit_medians(&line, Bootstrap::default(), Confidence::C95) {
+    let (slope, intercept) = match stats::fit_medians(&line, Bootstrap::default(), Confidence::C95)
+    {
         Ok(fit) => (fit.slope, fit.intercept),
         // Too few trials for an interval, as of a guest machine's exact times.
         Err(_) => {

@@ -58,15 +58,8 @@ fn plan(sweep: Value) -> Value {
 fn every_protocol_has_its_bytes() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
-    let protocols = [
-        "plain",
-        "macsec",
-        "esp",
-        "esp:aes-cbc-128-sha1",
-        "l2tp-esp",
-        "wireguard",
-        "macsec-vxlan",
-    ];
+    let protocols =
+        ["plain", "macsec", "esp", "esp:aes-cbc-128-sha1", "l2tp-esp", "wireguard", "macsec-vxlan"];
     let sweep = json!({ "name": "x", "protocol": protocols, "frame": ["1000", "128"],
         "load": ["1000pps"], "repeat": 1 });
     assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
@@ -81,9 +74,10 @@ fn every_protocol_has_its_bytes() -> TestResult {
         assert_eq!(value("core_bytes")?, value("computed_core_bytes")?, "{}", sample.key());
     }
     let core = |protocol: &str| {
-        let own = run.samples.iter().find(|sample| {
-            sample.point["protocol"] == protocol && sample.point["frame"] == "1000"
-        });
+        let own = run
+            .samples
+            .iter()
+            .find(|sample| sample.point["protocol"] == protocol && sample.point["frame"] == "1000");
         own.and_then(|sample| sample.values.get("core_bytes").copied())
     };
     // The paper's Table 1.
@@ -141,7 +135,8 @@ fn a_slow_gateway_loses() -> TestResult {
 fn what_is_resumed_repeats_nothing() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
-    let sweep = json!({ "name": "x", "protocol": ["plain", "macsec"], "load": ["1000pps"], "repeat": 3 });
+    let sweep =
+        json!({ "name": "x", "protocol": ["plain", "macsec"], "load": ["1000pps"], "repeat": 3 });
     let plan = plan(sweep);
     assert_eq!(measure(&plan, &results, 12)?, End::Interrupted);
     let before = Run::open(&results)?.samples.len();

@@ -56,7 +56,8 @@ fn frame(to: [u8; 6], from: [u8; 6], len: usize) -> Vec<u8> {
 /// to the allocator meanwhile.
 fn calls(topology: Topology) -> (u64, u64, u64) {
     let plan = Plan::numbered(&topology);
-    let key = |id: KeyId| Secret::new(vec![7 + id.link + u8::from(id.way == Way::Backward); id.len]);
+    let key =
+        |id: KeyId| Secret::new(vec![7 + id.link + u8::from(id.way == Way::Backward); id.len]);
     let mut nodes = plane::nodes(&topology, &plan, key).unwrap();
     let [near, far] = plan.lans;
     let to = if topology.protection.carries_ethernet() { far.host } else { near.own };
