@@ -22,13 +22,14 @@ use seclink::path::{Cipher, Protection, Topology};
 type Named = (&'static str, fn() -> TestResult);
 
 /// What is judged, by name: in a guest where this machine's kernel cannot do it.
-const JUDGES: [Named; 9] = [
+const JUDGES: [Named; 10] = [
     ("sizes", standing::sizes),
     ("limited", standing::limited),
     ("peers", meet::peers),
     ("forged", forge::forged),
     ("extended", esn::extended),
     ("rekey", rekey::rekey),
+    ("rollover", rekey::rollover),
     ("options", options::options),
     ("wireguard", noise::wireguard),
     ("agreement", mka::key_agreement),
@@ -42,7 +43,15 @@ pub fn tests() -> Vec<Test> {
             guest::judged(&["sizes", "limited"])
         }),
         Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
-            guest::judged(&["peers", "forged", "extended", "rekey", "options", "wireguard"])
+            guest::judged(&[
+                "peers",
+                "forged",
+                "extended",
+                "rekey",
+                "rollover",
+                "options",
+                "wireguard",
+            ])
         }),
         Test::inside("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
     ];
