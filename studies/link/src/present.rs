@@ -331,14 +331,17 @@ fn number(value: Option<f64>, decimals: usize) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
 }
 
+/// An axis, and its value of a point.
+type Field = (&'static str, fn(&Point) -> String);
+
 /// What tells rows of one table apart, beside the protocol: only what differs between them.
 struct Apart {
-    columns: Vec<(&'static str, fn(&Point) -> String)>,
+    columns: Vec<Field>,
 }
 
 impl Apart {
     fn of(rows: &[&Row]) -> Apart {
-        let all: [(&'static str, fn(&Point) -> String); 8] = [
+        let all: [Field; 8] = [
             ("backend", |point| point.backend.to_string()),
             ("network", |point| point.network.to_string()),
             ("hops", |point| point.hops.to_string()),
