@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "handshake",
     "report",

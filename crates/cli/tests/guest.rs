@@ -41,7 +41,8 @@ fn prepared(mut command: Command, folder: &Path, arguments: &[&str]) -> Command 
     let bin = folder.join("bin");
     if !bin.exists() {
         fs::create_dir(&bin).unwrap();
-        for (name, text) in [("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg-deb", DPKG_DEB)] {
+        for (name, text) in [("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg-deb", DPKG_DEB)]
+        {
             lab_test::executable(&bin.join(name), text);
         }
     }
@@ -73,9 +74,8 @@ fn a_guest_is_fetched_once_and_anew_when_asked() {
     assert_eq!(list["packages"][0]["name"], "linux-image-6.9-cloud");
     // Neither packages nor folders on the way are left.
     let files = files_below(&cache);
-    let expected = |name: &String| {
-        name.starts_with("cloud-kernel/") || name.starts_with("programs/")
-    };
+    let expected =
+        |name: &String| name.starts_with("cloud-kernel/") || name.starts_with("programs/");
     assert!(files.iter().all(expected), "{files:?}");
     let count = downloaded(folder.path()).len();
 
@@ -152,7 +152,11 @@ fn times_by_two_clocks_are_not_measured_together() {
     for study in ["handshake", "page"] {
         let output = ran(folder.path(), &[study, "--clock", "wall,virtual"]);
         assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
-        assert!(talk(&output).contains("hint: measure by one after the other"), "{}", talk(&output));
+        assert!(
+            talk(&output).contains("hint: measure by one after the other"),
+            "{}",
+            talk(&output)
+        );
         let output = ran(folder.path(), &[study, "--clock", "virtul"]);
         assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
         assert!(talk(&output).contains("choose from wall, virtual"), "{}", talk(&output));

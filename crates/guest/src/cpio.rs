@@ -84,8 +84,7 @@ impl<W: Write> Archive<W> {
         self.entries += 1;
         // inode, mode, owner, group, links, time, size, device (2), device that it is (2), name, check.
         let (major, minor) = entry.device;
-        let fields =
-            [self.entries, entry.mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
+        let fields = [self.entries, entry.mode, 0, 0, 1, 0, size, 0, 0, major, minor, name_size, 0];
         let mut head = String::from("070701");
         for field in fields {
             head.push_str(&format!("{field:08x}"));
@@ -143,7 +142,8 @@ mod tests {
         archive.device("dev/console", 5, 1).unwrap();
         archive.folder("usr").unwrap();
         let entries = read(&archive.finish().unwrap());
-        let shown: Vec<_> = entries.iter().map(|(name, mode, _)| format!("{mode:o} {name}")).collect();
+        let shown: Vec<_> =
+            entries.iter().map(|(name, mode, _)| format!("{mode:o} {name}")).collect();
         assert_eq!(
             shown,
             [

@@ -82,6 +82,25 @@ fn end_of_segments(bytes: &[u8]) -> Option<usize> {
     usize::try_from(end).ok().filter(|end| (64..=bytes.len()).contains(end))
 }
 
+/// What stands behind a signed module (`include/linux/module_signature.h` of the kernel).
+const SIGNED: &[u8] = b"~Module signature appended~\n";
+/// Bytes of the signature's description before that, of which the last four are its length.
+const SIGNATURE: usize = 12;
+
+/// A kernel module without its signature, whose check takes a guest longer than all else of loading it.
+pub(crate) fn unsigned(mut module: Vec<u8>) -> Vec<u8> {
+    if let Some(length) = length_unsigned(&module) {
+        module.truncate(length);
+    }
+    module
+}
+
+fn length_unsigned(module: &[u8]) -> Option<usize> {
+    let signed = module.strip_suffix(SIGNED)?;
+    let length = u32::from_be_bytes(*signed.last_chunk::<4>()?);
+    signed.len().checked_sub(SIGNATURE)?.checked_sub(usize::try_from(length).ok()?)
+}
+
 /// What a kernel module says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ModuleInfo {
@@ -145,7 +164,11 @@ mod tests {
     fn a_program_names_its_loader_and_the_c_library() {
         let needs = needs(&this_program()).unwrap();
         assert!(needs.loader.unwrap().contains("ld-linux"));
-        assert!(needs.libraries.iter().any(|name| name.starts_with("libc.so")), "{:?}", needs.libraries);
+        assert!(
+            needs.libraries.iter().any(|name| name.starts_with("libc.so")),
+            "{:?}",
+            needs.libraries
+        );
     }
 
     #[test]
@@ -167,6 +190,20 @@ mod tests {
         assert_eq!(info.aliases, ["rtnl-link-wireguard"]);
         assert_eq!(info.wants, ["crypto-gcm", "crypto-ctr"]);
         assert_eq!(module_info(b"no module"), None);
+    }
+
+    #[test]
+    fn a_signature_is_cut_off_and_nothing_else() {
+        let mut signed = b"module".to_vec();
+        signed.extend([9; 5]);
+        signed.extend([0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
+        signed.extend(SIGNED);
+        assert_eq!(unsigned(signed.clone()), b"module");
+        assert_eq!(unsigned(b"module".to_vec()), b"module");
+        // A length beyond the file's.
+        let damaged = signed.split_off(6);
+        assert_eq!(unsigned(damaged.clone()).len(), 0);
+        assert_eq!(unsigned(damaged[1..].to_vec()), damaged[1..]);
     }
 
     proptest! {

@@ -157,7 +157,9 @@ impl Waiting<'_> {
             End::Exited(_) => {
                 Err(failed(child::last_words(&stderr.recv().unwrap_or_default(), WORDS)))
             }
-            End::Late => Err(failed(format!("it was ended after {} minutes", PATIENCE.as_secs() / 60))),
+            End::Late => {
+                Err(failed(format!("it was ended after {} minutes", PATIENCE.as_secs() / 60)))
+            }
             End::Stopped => Err(Error::Interrupted(doing.to_owned())),
         }
     }
@@ -244,11 +246,7 @@ fn of_description(text: &str) -> Option<Wanted> {
 }
 
 /// Fetches what is not there yet.
-fn download(
-    wanted: &[Wanted],
-    downloads: &Path,
-    waiting: &mut Waiting<'_>,
-) -> Result<(), Error> {
+fn download(wanted: &[Wanted], downloads: &Path, waiting: &mut Waiting<'_>) -> Result<(), Error> {
     let total = wanted.iter().map(|package| package.size).sum();
     let mut done = 0;
     for Wanted { package, file, size } in wanted {
@@ -285,9 +283,8 @@ fn expand(root: &Path, waiting: &Waiting<'_>) -> Result<(), Error> {
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         files.extend(modules::module_files(folder)?);
     }
-    let ends = |end: &'static str| {
-        move |file: &&PathBuf| file.extension().is_some_and(|is| is == end)
-    };
+    let ends =
+        |end: &'static str| move |file: &&PathBuf| file.extension().is_some_and(|is| is == end);
     let xz: Vec<&PathBuf> = files.iter().filter(ends("xz")).collect();
     if !xz.is_empty() {
         on_this_machine("xz").ok_or(Error::NoProgram("xz"))?;

@@ -13,13 +13,13 @@ use sha2::{Digest as _, Sha256};
 use crate::cache::Kernel;
 use crate::cpio::Archive;
 use crate::inside::places;
-use crate::modules::{List, Modules, Module, Taken};
+use crate::modules::{List, Module, Modules, Taken};
 use crate::{Cache, Error, Part, elf, libraries};
 
 /// Images that are kept; older ones are removed.
-const KEPT: usize = 6;
+const KEPT: usize = 12;
 /// What an image looks like: another number, and none from before fits.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// What goes into an image.
 #[derive(Debug)]
@@ -107,7 +107,8 @@ fn write(
     }
     for Module { name, .. } in &taken {
         let Some(path) = modules.file(name) else { continue };
-        archive.file(&places::module(name), &read(path)?, false).map_err(wrong)?;
+        let bytes = elf::unsigned(read(path)?);
+        archive.file(&places::module(name), &bytes, false).map_err(wrong)?;
     }
     let list = List::new(taken).text();
     archive.file(places::LIST, list.as_bytes(), false).map_err(wrong)?;

@@ -38,7 +38,8 @@ impl Modules {
     pub(crate) fn read(folder: &Path, part: Part) -> Result<Modules, Error> {
         let mut modules = Modules::default();
         for file in module_files(folder)? {
-            if let Some(stem) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".ko")) {
+            if let Some(stem) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".ko"))
+            {
                 modules.files.insert(normal(stem), file);
             }
         }
@@ -221,7 +222,8 @@ mod tests {
 
     #[test]
     fn modules_come_after_what_they_need_and_once() {
-        let all = modules(&["wireguard", "udp_tunnel", "chacha", "act_mpls", "mpls_gso"], &["ipv6"]);
+        let all =
+            modules(&["wireguard", "udp_tunnel", "chacha", "act_mpls", "mpls_gso"], &["ipv6"]);
         let wanted = ["wireguard", "act-mpls", "udp_tunnel", "ipv6", "no_such"];
         let taken = all.take_by(&wanted, &mut info).unwrap();
         let names: Vec<&str> = taken.modules.iter().map(|module| module.name.as_str()).collect();
@@ -250,7 +252,8 @@ mod tests {
         fs::create_dir_all(&net).unwrap();
         fs::write(net.join("act-x.ko"), "").unwrap();
         fs::write(net.join("y.ko.xz"), "").unwrap();
-        fs::write(folder.path().join("modules.builtin"), "kernel/net/packet/af_packet.ko\n").unwrap();
+        fs::write(folder.path().join("modules.builtin"), "kernel/net/packet/af_packet.ko\n")
+            .unwrap();
         let modules = Modules::read(folder.path(), Part::CloudKernel).unwrap();
         assert_eq!(modules.file("act_x"), Some(net.join("act-x.ko").as_path()));
         assert!(modules.built_in.contains("af_packet") && modules.file("y").is_none());

@@ -76,7 +76,7 @@ fn echo(count: u32) -> Result<Vec<String>, Problem> {
     let io = |error: std::io::Error| Problem::of(Fault::Measurement, error);
     let mut lab = lab::Lab::new(lab::LabOptions::default())?;
     let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
-    lab.connect(&client, &server, &linkmodel::Path::symmetric("10ms".parse()?))?;
+    lab.connect(&client, &server, &linkmodel::Path::symmetric("20ms".parse()?))?;
     let bind = |node: &lab::Node| -> Result<UdpSocket, Problem> {
         let address = node.addr4()?;
         node.run(move || UdpSocket::bind((address, 0)))?.map_err(io)
@@ -103,7 +103,8 @@ fn run(words: &[String]) -> Result<Vec<String>, Problem> {
     let (program, arguments) = words.split_first().expect("a program");
     let output = std::process::Command::new(program).args(arguments).output();
     let output = output.map_err(|error| Problem::of(Fault::Machine, error))?;
-    let [out, err] = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+    let [out, err] =
+        [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
     Ok(vec![output.status.to_string(), out, err])
 }
 
@@ -164,7 +165,7 @@ fn repeats() -> TestResult {
     assert_eq!(first, second);
     for time in &first {
         let micros = time.parse::<u64>()? / 1000;
-        // By virtual time: exactly twice 10 ms, and some instructions.
+        // By virtual time: 20 ms, and some instructions.
         assert!((20_000..21_000).contains(&micros), "{first:?}");
     }
     Ok(())

@@ -283,6 +283,20 @@ impl Link {
         }
     }
 
+    /// Says when frames last waited in the link's queues, forward then backward.
+    ///
+    /// # Errors
+    /// As [`Link::stats`].
+    pub fn queues(&self) -> Result<[pump::QueueWatch; 2], Error> {
+        match &self.carrier {
+            Carrier::Pump { pump, id, .. } => match pump.lock().as_ref() {
+                Some(handle) => Ok(handle.queues(*id)?),
+                None => Err(self.stopped()),
+            },
+            Carrier::Netem | Carrier::Direct => Err(Error::NoStats),
+        }
+    }
+
     fn stopped(&self) -> Error {
         Error::NodeStopped { node: self.joint.ends[0].node.clone() }
     }

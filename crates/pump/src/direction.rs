@@ -10,6 +10,7 @@ use packet::{BATCH, Buffer, OpenPort, Pool, PortCounters, SendBatch, Sink};
 use units::Time;
 
 use crate::pool::Held;
+use crate::queue::QueueWatch;
 use crate::stats::{DirectionStats, PumpCounters, TimeSummary};
 
 /// Frames that leave in one turn before other links get theirs.
@@ -27,6 +28,7 @@ pub(crate) struct Direction {
     errors: Histogram<u64>,
     /// Since when the link is connected; frames that came before are lost. `None` while it is not.
     connected: Option<Time>,
+    queue: QueueWatch,
 }
 
 /// What one turn did.
@@ -62,6 +64,7 @@ impl Direction {
             outbox: Vec::with_capacity(BATCH),
             errors: new_histogram(),
             connected: Some(now),
+            queue: QueueWatch::default(),
         }
     }
 
@@ -107,6 +110,9 @@ impl Direction {
             }
         }
         self.flush(to, batch, &mut turn);
+        if self.link.queue_len() > 0 {
+            self.queue.note(now);
+        }
         turn
     }
 
@@ -133,6 +139,11 @@ impl Direction {
         self.outbox.clear();
         turn.sent += frames as u64;
         turn.send_calls += sent.calls;
+    }
+
+    /// Says when frames last waited.
+    pub(crate) fn queue(&self) -> QueueWatch {
+        self.queue.clone()
     }
 
     /// When a frame is next due, or something happens in the link.

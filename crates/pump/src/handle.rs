@@ -13,7 +13,9 @@ use rustix::event::EventfdFlags;
 
 use crate::pool::Pools;
 use crate::worker::{Command, Mailbox, OpenLink, Worker};
-use crate::{Error, FinalStats, Mode, Options, Port, Realtime, Stats, ThreadStats, Timing};
+use crate::{
+    Error, FinalStats, Mode, Options, Port, QueueWatch, Realtime, Stats, ThreadStats, Timing,
+};
 
 /// The lowest real-time priority: above all ordinary threads, below all other real-time ones.
 const PRIORITY: u8 = 1;
@@ -249,6 +251,14 @@ impl Handle {
     /// [`Error::NoSuchLink`], [`Error::Stopped`].
     pub fn stats(&self, id: LinkId) -> Result<Stats, Error> {
         self.ask(|reply| Command::Stats(id.0, reply))?
+    }
+
+    /// Says when frames last waited in a link's queues, forward then backward: read without asking the pump.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchLink`], [`Error::Stopped`].
+    pub fn queues(&self, id: LinkId) -> Result<[QueueWatch; 2], Error> {
+        self.ask(|reply| Command::Queues(id.0, reply))?
     }
 
     /// Forgets a link's release errors, so that those of a new configuration are seen alone.

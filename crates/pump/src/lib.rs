@@ -78,6 +78,7 @@ mod handle;
 mod options;
 mod pace;
 mod pool;
+mod queue;
 mod stats;
 mod worker;
 
@@ -87,4 +88,5 @@ pub use error::Error;
 pub use handle::{Builder, Handle, LinkId};
 pub use options::{FRAME_BYTES, Options, Realtime, SEGMENT_BYTES, Timing};
 pub use packet::Port;
+pub use queue::QueueWatch;
 pub use stats::{DirectionStats, FinalStats, Mode, PumpCounters, Stats, ThreadStats, TimeSummary};

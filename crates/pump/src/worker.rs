@@ -16,6 +16,7 @@ use crate::direction::{Direction, Turn};
 use crate::options::Size;
 use crate::pace::{Pacer, Wait};
 use crate::pool::Pools;
+use crate::queue::QueueWatch;
 use crate::stats::{Mode, Stats, ThreadStats};
 use crate::{Error, FinalStats};
 
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Restart(usize, Sender<Result<(), Error>>),
     SetConnected(usize, bool, Sender<Result<(), Error>>),
     Stats(usize, Sender<Result<Stats, Error>>),
+    Queues(usize, Sender<Result<[QueueWatch; 2], Error>>),
     ClearErrors(usize, Sender<Result<(), Error>>),
     Remove(usize, Sender<Result<Stats, Error>>),
     Thread(Sender<ThreadStats>),
@@ -260,6 +262,7 @@ impl Worker {
                 Command::SetConnected(id, connected, reply) => {
                     drop(reply.send(self.set_connected(id, connected)));
                 }
+                Command::Queues(id, reply) => drop(reply.send(self.queues(id))),
                 Command::Stats(id, reply) => drop(reply.send(self.stats(id))),
                 Command::ClearErrors(id, reply) => drop(reply.send(self.clear_errors(id))),
                 Command::Remove(id, reply) => drop(reply.send(self.remove(id))),
@@ -346,6 +349,10 @@ impl Worker {
     fn stats(&mut self, id: usize) -> Result<Stats, Error> {
         let thread = self.thread_stats();
         Ok(self.live(id)?.stats(thread))
+    }
+
+    fn queues(&mut self, id: usize) -> Result<[QueueWatch; 2], Error> {
+        Ok(self.live(id)?.directions.each_ref().map(Direction::queue))
     }
 
     fn remove(&mut self, id: usize) -> Result<Stats, Error> {

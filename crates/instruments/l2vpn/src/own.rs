@@ -92,7 +92,9 @@ impl Own {
     }
 
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        Some(self.engine.cpu_time())
+        // What it spins is no work.
+        let stats = self.engine.stats();
+        Some(stats.cpu.saturating_sub(stats.spun))
     }
 }
 

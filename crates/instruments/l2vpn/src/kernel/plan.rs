@@ -91,9 +91,10 @@ fn port(place: &Place<'_>, side: Side, script: &mut Script) -> Result<String, Er
     }
 }
 
-/// A switch. Frames to 01-80-C2-00-00-03 pass it too: key agreement is the customers' own.
+/// A switch. Frames to 01-80-C2-00-00-03 pass it too: key agreement is the customers' own. One that snooped would
+/// join a group of its kind, and say so on all links (RFC 4286 §5).
 fn bridge(ports: [&str; 2], script: &mut Script) {
-    script.ip(format_args!("link add name switch type bridge group_fwd_mask 8"));
+    script.ip(format_args!("link add name switch type bridge group_fwd_mask 8 mcast_snooping 0"));
     for port in ports {
         script.ip(format_args!("link set dev {port} master switch"));
     }
@@ -227,7 +228,7 @@ mod tests {
                 "ip macsec add sec2 tx sa 0 pn 1 on key KEY KEY",
                 "ip macsec add sec2 rx port 1 address 02:00:00:00:04:02 sa 0 pn 1 on key KEY KEY",
                 "ip link set dev sec2 up",
-                "ip link add name switch type bridge group_fwd_mask 8",
+                "ip link add name switch type bridge group_fwd_mask 8 mcast_snooping 0",
                 "ip link set dev left master switch",
                 "ip link set dev sec2 master switch",
                 "ip link set dev switch up",

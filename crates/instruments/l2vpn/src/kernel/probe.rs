@@ -58,7 +58,10 @@ fn probes(topology: &Topology) -> Vec<Probe> {
     let routed = !topology.protection.carries_ethernet();
     let mut all = Vec::new();
     if !routed {
-        all.push(ip("bridge", "link add name probe0 type bridge group_fwd_mask 8"));
+        all.push(ip(
+            "bridge",
+            "link add name probe0 type bridge group_fwd_mask 8 mcast_snooping 0",
+        ));
     }
     if routed && topology.tagged {
         all.push(ip("vlan", "link add link base1 name probe1 type vlan id 10"));

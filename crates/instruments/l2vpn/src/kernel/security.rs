@@ -14,6 +14,8 @@ use crate::keys::{Key, keys};
 
 /// L2TP's port, at both ends.
 const L2TP_PORT: u16 = wire::l2tp::PORT;
+/// UDP's number: a system may have no list of names.
+const UDP: u8 = wire::udp::PROTOCOL;
 const VXLAN_PORT: u16 = wire::vxlan::PORT;
 /// Bytes of the longest packet in a tunnel: what a link has without the most that is put around it.
 const TUNNEL_MTU: u32 = ends::MTU - 100;
@@ -204,7 +206,7 @@ fn l2tp(spot: &Spot<'_>, script: &mut Script) -> String {
         let policy = if way.sender() == spot.end { "out" } else { "in" };
         let request = spot.span.spi(way);
         script.ip(format_args!(
-            "xfrm policy add src {source}/32 dst {target}/32 proto udp sport {L2TP_PORT} \
+            "xfrm policy add src {source}/32 dst {target}/32 proto {UDP} sport {L2TP_PORT} \
              dport {L2TP_PORT} dir {policy} \
              tmpl src {source} dst {target} proto esp reqid {request} mode transport"
         ));

@@ -50,7 +50,7 @@ fn meet(path: &Topology) -> TestResult {
 
         let sent = frame(&met.standing, Side::Right, 300, number);
         met.tester.send(&sent)?;
-        let sealed = met.link.next()?;
+        let sealed = met.next_sealed()?;
         let came = pass(&mut opening, &sealed).map_err(|why| why.to_string())?;
         assert_eq!(kept(&met.standing, &came), kept(&met.standing, &sent));
         assert_eq!(pass(&mut opening, &sealed), Err(Reason::EspReplayed));

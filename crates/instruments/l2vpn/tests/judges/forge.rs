@@ -74,7 +74,7 @@ const OF_ESP: [Case; 8] = [
         Reason::EspNoAssociation,
         Some("XfrmInNoStates"),
     ),
-    case("cut short on the way", |f, _| cut(f, 4), Reason::EspMalformed, None),
+    case("cut short on the way", |f, _| cut(f, 4), Reason::BadHeader, None),
     case(
         "nothing in it",
         |f, _| resized(first(f, ESP + 8 + 8)),
@@ -183,7 +183,7 @@ fn mangled_for_us(path: &Topology, cases: &[Case]) -> TestResult {
     let mut met = Meeting::new(path, &KernelOptions::default())?;
     let next = |met: &mut Meeting, number: u8| -> TestResult<Vec<u8>> {
         met.tester.send(&frame(&met.standing, Side::Right, 300, number))?;
-        met.link.next()
+        met.next_sealed()
     };
     let mut last = next(&mut met, 0)?;
     met.opened(&last).map_err(|why| why.to_string())?;

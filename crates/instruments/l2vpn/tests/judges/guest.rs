@@ -1,5 +1,6 @@
 //! Judges where the kernel has what they need: here, or in a guest.
 
+use std::panic;
 use std::time::Duration;
 
 use ::guest::{Guest, LINK_MODULES};
@@ -33,7 +34,12 @@ impl Worker for Judge {
             outlet.event(name.as_str())?;
             let judge = JUDGES.iter().find(|(known, _)| *known == name);
             let (_, judge) = judge.ok_or_else(|| Problem::new(Fault::Caller, "no such judge"))?;
-            said.push(judge().err().map(|error| error.to_string()));
+            // One that panics is no reason not to hear the others.
+            let judged = panic::catch_unwind(judge).unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<String>();
+                Err(text.map_or("it panicked", String::as_str).into())
+            });
+            said.push(judged.err().map(|error| error.to_string()));
         }
         Ok(said)
     }
@@ -51,7 +57,7 @@ fn can_here() -> TestResult<bool> {
     Ok(lacking.is_empty() && program("wpa_supplicant").is_some())
 }
 
-/// Has all of these judge; the first that finds something wrong.
+/// Has all of these judge, and says what any of them finds wrong.
 pub fn judged(names: &[&str]) -> TestResult {
     if can_here()? {
         let chosen = JUDGES.iter().filter(|(name, _)| names.contains(name));
@@ -66,10 +72,7 @@ pub fn judged(names: &[&str]) -> TestResult {
     let host = Host::new(Place::Process(guest.launch()?));
     let job: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let said = host.run::<Judge>("judges in a guest", &job, LONG, |_| {})?;
-    for (name, wrong) in names.iter().zip(said) {
-        if let Some(wrong) = wrong {
-            return Err(format!("{name}: {wrong}").into());
-        }
-    }
-    Ok(())
+    let wrong = names.iter().zip(said).filter_map(|(name, wrong)| Some((name, wrong?)));
+    let wrong: Vec<String> = wrong.map(|(name, wrong)| format!("{name}: {wrong}")).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }

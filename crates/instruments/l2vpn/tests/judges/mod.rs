@@ -18,8 +18,9 @@ use lab_test::{Test, TestResult};
 use seclink::path::{Cipher, Protection, Topology};
 
 /// What is judged, by name: in a guest where this machine's kernel cannot do it.
-const JUDGES: [(&str, fn() -> TestResult); 7] = [
+const JUDGES: [(&str, fn() -> TestResult); 8] = [
     ("sizes", standing::sizes),
+    ("limited", standing::limited),
     ("peers", meet::peers),
     ("forged", forge::forged),
     ("extended", esn::extended),
@@ -33,7 +34,7 @@ pub fn tests() -> Vec<Test> {
     let tests = [
         Test::inside("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
         Test::inside("every_path_carries_frames_of_the_computed_length", || {
-            guest::judged(&["sizes"])
+            guest::judged(&["sizes", "limited"])
         }),
         Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
             guest::judged(&["peers", "forged", "extended", "rekey", "wireguard"])
