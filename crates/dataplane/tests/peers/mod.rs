@@ -28,7 +28,7 @@ const BURST: usize = 16;
 pub fn beside(arguments: &Arguments, options: &Options, tester: Option<usize>) -> TestResult {
     let (bytes, time, cpus) = (arguments.bytes, arguments.time, [options.cpus[0], tester]);
     let ours = [Protection::Plain, Protection::MacSec, Protection::Esp, Protection::WireGuard];
-    let mut rows: Vec<(&str, Vec<f64>)> =
+    let mut rows: Vec<(&str, Vec<Figures>)> =
         ours.iter().map(|protection| (protection.name(), Vec::new())).collect();
     rows.extend([("boringtun", Vec::new()), ("strongSwan libipsec", Vec::new())]);
     for _ in 0..arguments.rounds {
@@ -43,8 +43,10 @@ pub fn beside(arguments: &Arguments, options: &Options, tester: Option<usize>) -
         }
     }
     println!("two gateways on one processor, frames of {bytes} bytes, thousand frames/s:");
-    for (name, rates) in rows.into_iter().filter(|(_, rates)| !rates.is_empty()) {
-        println!("  {name:<20} {:>6.1}", median(rates) / 1e3);
+    for (name, figures) in rows.into_iter().filter(|(_, figures)| !figures.is_empty()) {
+        let rate = median(figures.iter().map(|figures| figures.rate).collect());
+        let cpu = median(figures.iter().map(|figures| figures.cpu_ns).collect());
+        println!("  {name:<20} {:>6.1}, {cpu:>6.0} ns CPU a frame", rate / 1e3);
     }
     Ok(())
 }
@@ -55,7 +57,7 @@ fn two_nodes(
     arguments: &Arguments,
     options: &Options,
     tester: Option<usize>,
-) -> TestResult<f64> {
+) -> TestResult<Figures> {
     let cipher = match protection {
         Protection::Plain | Protection::WireGuard => protection.usual_cipher(),
         _ => Cipher::AesGcm128,
@@ -67,7 +69,7 @@ fn two_nodes(
     let run = pour(&rig.engine, source, sink, &frame, arguments.time, tester)?;
     let drops = rig.engine.stop()?.drops();
     match drops.iter().find(|(name, _)| *name != "ring-full") {
-        None => Ok(run.arrived * run.frames_per_second),
+        None => Ok(Figures { rate: run.arrived * run.frames_per_second, cpu_ns: run.cpu_ns }),
         Some((name, count)) => Err(format!("{protection}: {count} frames dropped: {name}").into()),
     }
 }
@@ -80,8 +82,28 @@ pub struct Site {
     _lab: Lab,
 }
 
+/// Of a pair of gateways.
+#[derive(Clone, Copy)]
+pub struct Figures {
+    /// Frames a second that came out.
+    rate: f64,
+    /// CPU time that both took for each.
+    cpu_ns: f64,
+}
+
 /// A program that is killed in the end.
 struct Running(Child);
+
+impl Running {
+    /// CPU time that it has used so far, in hundredths of a second.
+    fn ticks(&self) -> Option<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).ok()?;
+        let (_, rest) = stat.rsplit_once(')')?;
+        // utime and stime, the fourteenth field and the next (proc(5)).
+        let mut times = rest.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
+        Some(times.next()?? + times.next()??)
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -171,8 +193,15 @@ impl Site {
         Ok([head, packet].concat())
     }
 
-    /// The most frames a second that come out at the far end, of several loads.
-    fn most(&self, bytes: usize, time: Duration, tester: Option<usize>) -> TestResult<f64> {
+    /// The most frames a second that come out at the far end, of several loads, and the CPU time that the programs
+    /// then take for each, in nanoseconds; what the kernel does for them elsewhere is not in it.
+    fn most(
+        &self,
+        running: &[Running],
+        bytes: usize,
+        time: Duration,
+        tester: Option<usize>,
+    ) -> TestResult<Figures> {
         let frame = self.frame(bytes)?;
         let [source, mut sink] = [self.ring(0)?, self.ring(1)?];
         // Until the tunnel carries frames.
@@ -181,13 +210,19 @@ impl Site {
             std::thread::sleep(Duration::from_millis(20));
             Ok(take(&mut sink).gt(&0).then_some(()))
         })?;
-        let work = move || -> TestResult<f64> {
+        let work = move || -> TestResult<Figures> {
             if let Some(cpu) = tester {
                 packet::thread::pin(cpu)?;
             }
-            let mut most = 0.0f64;
+            let mut most = Figures { rate: 0.0, cpu_ns: f64::NAN };
             for rate in [20_000.0, 40_000.0, 60_000.0, 90_000.0, 130_000.0, 200_000.0, 300_000.0] {
-                most = most.max(load(&source, &mut sink, &frame, rate, time));
+                let before: u64 = running.iter().filter_map(Running::ticks).sum();
+                let rate = load(&source, &mut sink, &frame, rate, time);
+                let ticks = running.iter().filter_map(Running::ticks).sum::<u64>() - before;
+                if rate > most.rate {
+                    let cpu_ns = ticks as f64 * 1e7 / (rate * time.as_secs_f64());
+                    most = Figures { rate, cpu_ns };
+                }
                 // What still waits is not to count for the next load.
                 std::thread::sleep(Duration::from_millis(50));
                 take(&mut sink);
@@ -237,7 +272,7 @@ pub fn boringtun(
     bytes: usize,
     time: Duration,
     cpus: [Option<usize>; 2],
-) -> TestResult<f64> {
+) -> TestResult<Figures> {
     let site = Site::new(cpus[0])?;
     let keys = [[0x11; 32], [0x22; 32]];
     let public = |key: &[u8; 32]| -> TestResult<String> {
@@ -267,7 +302,7 @@ pub fn boringtun(
         site.call(at, "ip", &format!("link set {name} mtu 1420 up"))?;
         site.call(at, "ip", &format!("route add 172.16.{}.0/24 dev {name}", 2 - at))?;
     }
-    site.most(bytes, time, cpus[1])
+    site.most(&running, bytes, time, cpus[1])
 }
 
 /// Frames a second through a pair of strongSwan's daemons, whose ESP is libipsec's. `program` is charon; swanctl is
@@ -277,7 +312,7 @@ pub fn strongswan(
     bytes: usize,
     time: Duration,
     cpus: [Option<usize>; 2],
-) -> TestResult<f64> {
+) -> TestResult<Figures> {
     let site = Site::new(cpus[0])?;
     let folder = PathBuf::from(format!("/tmp/dataplane-peers-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -293,7 +328,7 @@ fn strongswan_in(
     bytes: usize,
     time: Duration,
     cpus: [Option<usize>; 2],
-) -> TestResult<f64> {
+) -> TestResult<Figures> {
     let mut running = Vec::new();
     let uri = |at: usize| format!("unix://{}", folder.join(format!("vici{at}")).display());
     for at in [0, 1] {
@@ -326,5 +361,5 @@ fn strongswan_in(
         until("charon", PATIENCE, || Ok(site.call(at, "swanctl", &words).ok()))?;
     }
     site.call(0, "swanctl", &format!("--initiate --child net --uri {}", uri(0)))?;
-    site.most(bytes, time, cpus[1])
+    site.most(&running, bytes, time, cpus[1])
 }
