@@ -36,7 +36,7 @@ drivers: ## the TLS libraries that `wiretax stacks` measures (a quarter of an ho
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) drivers build $(DRIVERS)
 
-guest: ## QEMU and Debian's kernel for `--clock virtual` (some 150 MB of packages, unpacked into a cache)
+guest: ## QEMU and Debian's kernel for `--clock virtual` (some 50 MB of packages, unpacked into a cache)
 	@scripts/setup.sh guest
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) guest fetch

@@ -21,6 +21,9 @@ const HOUSEKEEPING: Duration = Duration::from_millis(100);
 /// ring: they are looked at as often as this.
 const GLANCE: Duration = Duration::from_micros(5);
 
+/// Between two looks at the clock no more than this is spent: else the processor was taken away meanwhile.
+const STOLEN: Duration = Duration::from_micros(20);
+
 /// Looks at the rings for one at the clock.
 const LOOKS: u32 = 16;
 
@@ -122,16 +125,18 @@ impl Worker {
     fn spin(&mut self, from: Time) {
         let until = self.next_due().map_or(from + GLANCE, |due| due.min(from + GLANCE));
         let mut now = from;
-        'look: while now < until {
-            for _ in 0..LOOKS {
-                if self.segments.iter().any(Segment::is_ready) {
-                    break 'look;
-                }
+        while now < until {
+            let is_ready = (0..LOOKS).any(|_| {
                 std::hint::spin_loop();
+                self.segments.iter().any(Segment::is_ready)
+            });
+            let last = std::mem::replace(&mut now, clock::monotonic());
+            let spent = now.saturating_since(last);
+            self.spun += if spent < STOLEN { spent } else { Duration::ZERO };
+            if is_ready {
+                break;
             }
-            now = clock::monotonic();
         }
-        self.spun += clock::monotonic().saturating_since(from);
     }
 
     fn sleep(&mut self, from: Time) {

@@ -105,7 +105,7 @@ fn main() -> TestResult {
         delay(&arguments, &options, tester)?;
     }
     if arguments.boringtun.is_some() || arguments.charon.is_some() {
-        beside_peers(&arguments, &options, tester)?;
+        peers::beside(&arguments, &options, tester)?;
     }
     Ok(())
 }
@@ -223,6 +223,10 @@ fn start(row: &Row, hops: Vec<Hop>, options: &Options) -> TestResult<Handle> {
 struct Run {
     frames_per_second: f64,
     cpu_ns: f64,
+    /// Of the CPU time, the share that the kernel spent: sending, and receiving at the far end.
+    kernel: f64,
+    /// System calls to send: few where the engine has more to do than it can.
+    calls: f64,
     arrived: f64,
 }
 
@@ -250,12 +254,15 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
         let rate = median(rates);
         let of_bound = if case.name == "null" { 1.0 } else { rate / bound };
         println!(
-            "  {:<12} {:>4.0} thousand frames/s ({:.0} to {:.0}), {:>5.0} ns CPU a frame, {:.2} of the bound, {:.3} arrived",
+            "  {:<12} {:>4.0} thousand frames/s ({:.0} to {:.0}), {:>5.0} ns CPU a frame, {:.2} of it the kernel's, \
+             {:.2} calls, {:.2} of the bound, {:.3} arrived",
             case.name,
             rate / 1e3,
             least / 1e3,
             most / 1e3,
             median(runs.iter().map(|run| run.cpu_ns).collect()),
+            median(runs.iter().map(|run| run.kernel).collect()),
+            median(runs.iter().map(|run| run.calls).collect()),
             of_bound,
             median(runs.iter().map(|run| run.arrived).collect()),
         );
@@ -293,7 +300,7 @@ fn pour(
 ) -> TestResult<Run> {
     let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let (going, counted) = (&stop, &arrived);
-    let (before, after, wall, came) = std::thread::scope(|scope| {
+    let (before, after, wall, came, ticks) = std::thread::scope(|scope| {
         scope.spawn(move || {
             if let Some(cpu) = tester {
                 let _ = packet::thread::pin(cpu);
@@ -310,29 +317,45 @@ fn pour(
             }
         });
         std::thread::sleep(time / 5);
-        let (before, from) = (engine.stats(), Instant::now());
+        let (before, from, ticks) = (engine.stats(), Instant::now(), kernel_ticks());
         let came = arrived.load(Ordering::Relaxed);
         std::thread::sleep(time);
-        let (after, wall) = (engine.stats(), from.elapsed());
+        let (after, wall, ticks) = (engine.stats(), from.elapsed(), kernel_ticks() - ticks);
         let came = arrived.load(Ordering::Relaxed) - came;
         stop.store(true, Ordering::Relaxed);
-        (before, after, wall, came)
+        (before, after, wall, came, ticks)
     });
-    // What left by the last port of the way: the first of those that its last node has.
-    let given = |stats: &dataplane::Stats| {
+    // What left by the last port of the way.
+    let sent = |stats: &dataplane::Stats| {
         let last = stats.nodes.len() - 1;
         let leaving = |segment: &&dataplane::SegmentStats| {
             segment.way == Way::Forward && segment.last == last
         };
-        stats.segments.iter().find(leaving).map_or(0, |segment| segment.given)
+        let found = stats.segments.iter().find(leaving);
+        found.map_or((0, 0), |segment| (segment.given, segment.send_calls))
     };
-    let given = (given(&after) - given(&before)) as f64;
+    let (from, to) = (sent(&before), sent(&after));
+    let (given, calls) = ((to.0 - from.0) as f64, (to.1 - from.1) as f64);
     let worked = (after.cpu - before.cpu).saturating_sub(after.spun - before.spun);
     Ok(Run {
         frames_per_second: given / wall.as_secs_f64(),
         cpu_ns: worked.as_nanos() as f64 / given.max(1.0),
+        kernel: ticks as f64 * 1e7 / (worked.as_nanos() as f64).max(1.0),
+        calls: calls / given.max(1.0),
         arrived: came as f64 / given.max(1.0),
     })
+}
+
+/// What the kernel has spent in the engine's threads so far, in hundredths of a second; 0 where /proc does not say.
+fn kernel_ticks() -> u64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let of_task = |task: std::io::Result<std::fs::DirEntry>| -> Option<u64> {
+        let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(')')?;
+        // stime, the fifteenth field (proc(5)).
+        name.ends_with("(wiretax-engine").then(|| rest.split_whitespace().nth(12)?.parse().ok())?
+    };
+    tasks.filter_map(of_task).sum()
 }
 
 /// Nanoseconds that the cipher alone takes for a frame's IP packet.
@@ -440,54 +463,6 @@ fn ping(
     std::thread::scope(|scope| {
         scope.spawn(work).join().map_err(|_| "the tester's thread panicked")?
     })
-}
-
-/// Two gateways on one processor: our engine's nodes with a veth pair between them, and others' programs.
-fn beside_peers(arguments: &Arguments, options: &Options, tester: Option<usize>) -> TestResult {
-    let (bytes, time, cpus) = (arguments.bytes, arguments.time, [options.cpus[0], tester]);
-    let ours = [Protection::Plain, Protection::MacSec, Protection::Esp, Protection::WireGuard];
-    let mut rows: Vec<(&str, Vec<f64>)> =
-        ours.iter().map(|protection| (protection.name(), Vec::new())).collect();
-    rows.extend([("boringtun", Vec::new()), ("strongSwan libipsec", Vec::new())]);
-    for _ in 0..arguments.rounds {
-        for (protection, (_, rates)) in ours.iter().zip(&mut rows) {
-            rates.push(two_nodes(*protection, arguments, options, tester)?);
-        }
-        if let Some(program) = &arguments.boringtun {
-            rows[ours.len()].1.push(peers::boringtun(program, bytes, time, cpus)?);
-        }
-        if let Some(program) = &arguments.charon {
-            rows[ours.len() + 1].1.push(peers::strongswan(program, bytes, time, cpus)?);
-        }
-    }
-    println!("two gateways on one processor, frames of {bytes} bytes, thousand frames/s:");
-    for (name, rates) in rows.into_iter().filter(|(_, rates)| !rates.is_empty()) {
-        println!("  {name:<20} {:>6.1}", median(rates) / 1e3);
-    }
-    Ok(())
-}
-
-/// Frames a second through a node that seals and one that opens, with a veth pair between them.
-fn two_nodes(
-    protection: Protection,
-    arguments: &Arguments,
-    options: &Options,
-    tester: Option<usize>,
-) -> TestResult<f64> {
-    let cipher = match protection {
-        Protection::Plain | Protection::WireGuard => protection.usual_cipher(),
-        _ => Cipher::AesGcm128,
-    };
-    let topology = Topology { cipher, protection, tagged: false, ..path(Protection::Plain) };
-    let rig = support::rig(topology, |_| false, *options)?;
-    let frame = rig.frame(Way::Forward, 1, arguments.bytes);
-    let [source, sink] = rig.testers;
-    let run = pour(&rig.engine, source, sink, &frame, arguments.time, tester)?;
-    let drops = rig.engine.stop()?.drops();
-    match drops.iter().find(|(name, _)| *name != "ring-full") {
-        None => Ok(run.arrived * run.frames_per_second),
-        Some((name, count)) => Err(format!("{protection}: {count} frames dropped: {name}").into()),
-    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

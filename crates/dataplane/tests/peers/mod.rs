@@ -10,14 +10,67 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aws_lc_rs::agreement::{PrivateKey, X25519};
+use dataplane::Options;
 use lab::{Addresses, Backend, Lab, LabOptions, Link, LinkOptions, Node, NodeOptions};
 use lab_test::{TestResult, until};
 use packet::{RingOptions, RxRing, SendBatch, SocketOptions, clock, interface_index};
+use seclink::path::{Cipher, Protection, Topology};
+use seclink::plane::Way;
+
+use crate::{Arguments, median, path, pour, support};
 
 /// How long a peer may take until it carries frames.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Frames that the source sends by one system call.
 const BURST: usize = 16;
+
+/// Two gateways on one processor: our engine's nodes with a veth pair between them, and others' programs, in turns.
+pub fn beside(arguments: &Arguments, options: &Options, tester: Option<usize>) -> TestResult {
+    let (bytes, time, cpus) = (arguments.bytes, arguments.time, [options.cpus[0], tester]);
+    let ours = [Protection::Plain, Protection::MacSec, Protection::Esp, Protection::WireGuard];
+    let mut rows: Vec<(&str, Vec<f64>)> =
+        ours.iter().map(|protection| (protection.name(), Vec::new())).collect();
+    rows.extend([("boringtun", Vec::new()), ("strongSwan libipsec", Vec::new())]);
+    for _ in 0..arguments.rounds {
+        for (protection, (_, rates)) in ours.iter().zip(&mut rows) {
+            rates.push(two_nodes(*protection, arguments, options, tester)?);
+        }
+        if let Some(program) = &arguments.boringtun {
+            rows[ours.len()].1.push(boringtun(program, bytes, time, cpus)?);
+        }
+        if let Some(program) = &arguments.charon {
+            rows[ours.len() + 1].1.push(strongswan(program, bytes, time, cpus)?);
+        }
+    }
+    println!("two gateways on one processor, frames of {bytes} bytes, thousand frames/s:");
+    for (name, rates) in rows.into_iter().filter(|(_, rates)| !rates.is_empty()) {
+        println!("  {name:<20} {:>6.1}", median(rates) / 1e3);
+    }
+    Ok(())
+}
+
+/// Frames a second through a node that seals and one that opens, with a veth pair between them.
+fn two_nodes(
+    protection: Protection,
+    arguments: &Arguments,
+    options: &Options,
+    tester: Option<usize>,
+) -> TestResult<f64> {
+    let cipher = match protection {
+        Protection::Plain | Protection::WireGuard => protection.usual_cipher(),
+        _ => Cipher::AesGcm128,
+    };
+    let topology = Topology { cipher, protection, tagged: false, ..path(Protection::Plain) };
+    let rig = support::rig(topology, |_| false, *options)?;
+    let frame = rig.frame(Way::Forward, 1, arguments.bytes);
+    let [source, sink] = rig.testers;
+    let run = pour(&rig.engine, source, sink, &frame, arguments.time, tester)?;
+    let drops = rig.engine.stop()?.drops();
+    match drops.iter().find(|(name, _)| *name != "ring-full") {
+        None => Ok(run.arrived * run.frames_per_second),
+        Some((name, count)) => Err(format!("{protection}: {count} frames dropped: {name}").into()),
+    }
+}
 
 /// Two testers and two gateways between them, with the kernel's addresses.
 pub struct Site {
