@@ -36,7 +36,7 @@ drivers: ## the TLS libraries that `wiretax stacks` measures (a quarter of an ho
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) drivers build $(DRIVERS)
 
-guest: ## QEMU and Debian's kernel for `--clock virtual` (some 150 MB of packages, unpacked into a cache)
+guest: ## QEMU and Debian's kernel for `--clock virtual` (some 50 MB of packages, unpacked into a cache)
 	@scripts/setup.sh guest
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) guest fetch
@@ -77,6 +77,7 @@ figures: ## rewrite the figures in README.md from the committed results
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) figures README.md docs/results/handshake
 	$(WIRETAX) figures README.md docs/results/observe
+	$(WIRETAX) figures README.md docs/results/link
 	$(WIRETAX) figures README.md docs/results/page
 	$(WIRETAX) figures README.md docs/results/stacks
 

@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_missing_interface_is_named() {
-        for error in [get("nowhere0").unwrap_err(), disable("nowhere0").unwrap_err()] {
+        let vlan = disable_vlan_insertion("nowhere0").unwrap_err();
+        for error in [get("nowhere0").unwrap_err(), disable("nowhere0").unwrap_err(), vlan] {
             assert!(matches!(&error, Error::NoInterface { name } if name == "nowhere0"), "{error}");
         }
     }

@@ -103,12 +103,12 @@ fn what_is_lost_is_counted() -> TestResult {
 
 /// A search ends at most at what the link carries, and a burst at what its queue holds.
 fn a_search_finds_what_a_link_bears() -> TestResult {
-    let mut path = Path::default();
-    path.forward = LinkConfig {
+    let forward = LinkConfig {
         rate: Some("8mbit".parse::<units::Rate>()?.into()),
         queue: Queue::Packets(20),
         ..LinkConfig::default()
     };
+    let path = Path { forward, ..Path::default() };
     let mut bench = bench(Backend::Veth, &path, None)?;
     let short = Trial {
         duration: Duration::from_millis(300),

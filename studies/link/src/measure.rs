@@ -89,7 +89,7 @@ impl Plan {
         let job = StudyJob::<Paths> { host: &host, what: &what, job: &job, limit, remedy };
         job.run(session, |session, sample, _| {
             record(rounds, &sample, session, ahead, trial)?;
-            session.progress(&steps.next().unwrap_or_default(), &ahead.time);
+            session.progress(&steps.next().unwrap_or_else(|| what.clone()), &ahead.time);
             Ok(())
         })
     }

@@ -57,11 +57,14 @@ impl Findings {
         }
         let delay = own().find_map(|row| {
             let plain = self.summary.plain_of(row)?;
-            Some((row.median_us?.value - plain.median_us?.value, row.point.backend))
+            Some((row.median_us?, plain.median_us?, row.point.backend))
         });
-        if let Some((delay, backend)) = delay {
+        if let Some((ours, plain, backend)) = delay {
             let unit = if backend == Backend::Guest { "thousand instructions" } else { "µs" };
-            parts.push(format!("{} {unit} of delay", signed(delay, 1)));
+            parts.push(match is_told_apart(ours, plain) {
+                true => format!("{} {unit} of delay", signed(ours.value - plain.value, 1)),
+                false => "no delay that can be told from plain's".to_owned(),
+            });
         }
         let throughput = own().find_map(|row| {
             let ours = row.throughput_mbps?;
@@ -76,7 +79,8 @@ impl Findings {
             };
             parts.push(format!("{} without loss{share}", bits(ours)));
         }
-        let cpu = own().find_map(|row| row.cpu_ns);
+        // At a low load it is mostly the engine's looking for frames.
+        let cpu = own().filter(|row| row.throughput_mbps.is_some()).find_map(|row| row.cpu_ns);
         if let Some(cpu) = cpu {
             parts.push(format!("{:.1} µs of CPU time a frame", cpu.value / 1e3));
         }
@@ -126,6 +130,11 @@ impl Findings {
             "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
         ))
     }
+}
+
+/// Whether one interval lies beyond the other.
+fn is_told_apart(a: Estimate, b: Estimate) -> bool {
+    a.low > b.high || b.low > a.high
 }
 
 fn signed(value: f64, decimals: usize) -> String {
@@ -331,14 +340,17 @@ fn number(value: Option<f64>, decimals: usize) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
 }
 
+/// An axis, and its value of a point.
+type Field = (&'static str, fn(&Point) -> String);
+
 /// What tells rows of one table apart, beside the protocol: only what differs between them.
 struct Apart {
-    columns: Vec<(&'static str, fn(&Point) -> String)>,
+    columns: Vec<Field>,
 }
 
 impl Apart {
     fn of(rows: &[&Row]) -> Apart {
-        let all: [(&'static str, fn(&Point) -> String); 8] = [
+        let all: [Field; 8] = [
             ("backend", |point| point.backend.to_string()),
             ("network", |point| point.network.to_string()),
             ("hops", |point| point.hops.to_string()),
@@ -379,7 +391,6 @@ impl Findings {
             Column::new("p99").unit(unit),
             Column::new("delivered").unit("Mbit/s"),
             Column::new("lost").unit("%"),
-            Column::new("CPU").unit("ns/frame"),
             Column::new("trials"),
         ]);
         let frames = match rows.iter().all(|row| row.point.frame == first.point.frame) {
@@ -401,7 +412,6 @@ impl Findings {
                 number(row.p99_us.map(|one| one.value), 1),
                 number(row.delivered_mbps.map(|one| one.value), 1),
                 number(row.lost.map(|lost| lost * 100.0), 2),
-                number(row.cpu_ns.map(|one| one.value), 0),
                 trials(row),
             ]);
             table.push(report::Row::new(cells).command(&row.command));
@@ -487,6 +497,12 @@ impl Findings {
             own.find(|one| one.reach == reach && (one.protocol != "plain") == protected)
         };
         let (plain, every) = (of(Reach::EndToEnd, false)?, of(Reach::EveryHop, true)?);
+        if !is_told_apart(plain.slope_us, every.slope_us) {
+            return Some(
+                "What a hop costs more when it is protected cannot be told from these trials."
+                    .to_owned(),
+            );
+        }
         Some(format!(
             "Protected on every hop, {} takes {:.1} µs a hop; plain takes {:.1}. End to end only two operations remain.",
             every.protocol, every.slope_us.value, plain.slope_us.value

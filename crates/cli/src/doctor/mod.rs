@@ -1,5 +1,6 @@
 //! `wiretax doctor`: what this machine can do, what is missing, how to get it.
 
+use ::guest::{Guest, Versions};
 use fault::{Explain, Fault, OrProblem};
 
 use crate::diagnostics::Diagnostics;
@@ -11,6 +12,7 @@ use crate::output::say;
 pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
     let mut facts = lab::doctor();
     facts.push(browser());
+    facts.push(guest());
     let text = if args.json {
         serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"
     } else {
@@ -34,6 +36,20 @@ fn browser() -> lab::Fact {
         Err(missing) => {
             let detail = format!("{missing}: `wiretax page --loader chromium` cannot run");
             (false, detail, missing.remedy().map(|remedy| remedy.into_owned()))
+        }
+    };
+    lab::Fact { name, ok, required: false, detail, remedy }
+}
+
+/// Whether there is a machine in virtual time.
+fn guest() -> lab::Fact {
+    let name = "guest (virtual time)";
+    let found = Guest::find().and_then(|guest| guest.versions());
+    let (ok, detail, remedy) = match found {
+        Ok(Versions { kernel, qemu }) => (true, format!("Linux {kernel} in QEMU {qemu}"), None),
+        Err(error) => {
+            let detail = format!("{error}: `--clock virtual` cannot be had");
+            (false, detail, error.remedy().map(|remedy| remedy.into_owned()))
         }
     };
     lab::Fact { name, ok, required: false, detail, remedy }

@@ -40,7 +40,7 @@ pub struct GuestArgs {
 /// What to do with guests.
 #[derive(Debug, Subcommand)]
 pub enum GuestCommand {
-    /// Fetch what a guest needs: some 150 MB of Debian packages, once
+    /// Fetch what a guest needs: some 50 MB of Debian packages, once
     Fetch {
         /// Fetch another part, too: full-kernel
         #[arg(long = "with", value_name = "PART", value_parser = value::<Part>)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use l2vpn::{Direction, Side, ends, keys};
+use l2vpn::{Direction, Key, Side, ends, keys};
 use lab_test::{Need, skip};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
@@ -167,23 +167,19 @@ fn macsec_and_the_pseudowire_around_it_are_decoded() {
 }
 
 /// A line of Wireshark's table of ESP's associations.
-fn association(cipher: Cipher, spi: u32) -> Option<String> {
-    let suite = cipher.esp()?;
-    let material = keys(SEED, Protection::Esp, 0, Direction::Forward, suite.key_material());
+fn table(cipher: Cipher, spi: u32, material: &Key) -> String {
     let hex: String = material.expose().iter().map(|byte| format!("{byte:02x}")).collect();
     let (encryption, key, authentication, other) = match cipher {
-        Cipher::AesCbc128Sha1 => (
-            "AES-CBC [RFC3602]",
-            &hex[..32],
-            "HMAC-SHA-1-96 [RFC2404]",
-            format!("0x{}", &hex[32..]),
-        ),
+        Cipher::AesCbc128Sha1 => {
+            let other = format!("0x{}", &hex[32..]);
+            ("AES-CBC [RFC3602]", &hex[..32], "HMAC-SHA-1-96 [RFC2404]", other)
+        }
         _ => ("AES-GCM with 16 octet ICV [RFC4106]", &hex[..], "NULL", String::new()),
     };
-    Some(format!(
+    format!(
         "\"IPv4\",\"10.9.0.1\",\"10.9.0.2\",\"{spi:#010x}\",\"{encryption}\",\"0x{key}\",\
          \"{authentication}\",\"{other}\",\"32-bit\",\"\"\n"
-    ))
+    )
 }
 
 #[test]
@@ -202,13 +198,28 @@ fn esp_is_decrypted() {
     for cipher in [Cipher::AesGcm128, Cipher::AesGcm256, Cipher::AesCbc128Sha1] {
         let topology = path(Protection::Esp, cipher);
         let frames = on_links(&topology);
-        let associations = association(cipher, 0x1001).unwrap();
+        let len = cipher.esp().unwrap().key_material();
+        let material = keys(SEED, Protection::Esp, 0, Direction::Forward, len);
+        let associations = table(cipher, 0x1001, &material);
         let rows = decoded!(&frames[..1], &options, &associations, &fields);
         let data = (LEN - 18 - 20).to_string();
         let expected =
             ["0x00001001", "1", "10.9.0.1,172.16.1.2", "10.9.0.2,172.16.2.2", "7001", &data, ""];
         assert_eq!(rows, [expected.map(str::to_owned).to_vec()], "{cipher}");
     }
+}
+
+#[test]
+fn l2tp_is_decrypted_and_decoded() {
+    let options = ["-o", "esp.enable_encryption_decode:TRUE"];
+    let topology = path(Protection::L2tp, Cipher::AesCbc128Sha1);
+    let frames = on_links(&topology);
+    let material = keys(SEED, Protection::L2tp, 0, Direction::Forward, 36);
+    let associations = table(Cipher::AesCbc128Sha1, 0x1001, &material);
+    let fields = ["esp.sequence", "udp.dstport", "l2tp.version", "l2tp.sid", "_ws.malformed"];
+    let rows = decoded!(&frames[..1], &options, &associations, &fields);
+    let expected = ["1", "1701", "3", "0x00000101", ""].map(str::to_owned).to_vec();
+    assert_eq!(rows, [expected]);
 }
 
 #[test]

@@ -9,6 +9,9 @@ use crate::Error;
 /// How long a program may take; where time is virtual, it is of that.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Hexadecimal digits of the shortest key, or of half of one.
+const SHORTEST_KEY: usize = 16;
+
 /// How a program ended, and what it wrote.
 pub(super) struct Ended {
     pub(super) succeeded: bool,
@@ -57,8 +60,22 @@ pub(super) fn must(
     let ended = run(node, program, arguments, input)?;
     match ended.succeeded {
         true => Ok(ended.out),
-        false => Err(Error::Program { program, node: node.name().to_owned(), said: ended.err }),
+        false => {
+            let said = ended.err.iter().map(|line| without_keys(line)).collect();
+            Err(Error::Program { program, node: node.name().to_owned(), said })
+        }
     }
+}
+
+/// A line without what may be a key: a program that takes a word for wrong repeats it.
+fn without_keys(line: &str) -> String {
+    let is_key = |word: &&str| {
+        let digits = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let digits = digits.strip_prefix("0x").unwrap_or(digits);
+        digits.len() >= SHORTEST_KEY && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let words = line.split(' ').map(|word| if is_key(&word) { "(a key)" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Has `ip` or `tc` do the lines of a script; does nothing for an empty one. Scripts go by standard input: keys are
@@ -77,4 +94,18 @@ pub(super) fn batch(
     }
     let arguments: Vec<&str> = options.iter().copied().chain(["-batch", "-"]).collect();
     must(node, program, &arguments, script).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_repeated() {
+        let key = "0x00112233445566778899aabbccddeeff";
+        let line = format!("Error: argument \"{key}\" is wrong: key {key}, of 02:00:00:00:01:02");
+        let shown = without_keys(&line);
+        assert_eq!(shown, "Error: argument (a key) is wrong: key (a key) of 02:00:00:00:01:02");
+        assert_eq!(without_keys("Command failed -:3"), "Command failed -:3");
+    }
 }

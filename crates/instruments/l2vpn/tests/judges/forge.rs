@@ -134,8 +134,10 @@ pub fn forged() -> TestResult {
     for (path, cases) in
         [(macsec, &MACSEC[..]), (extended, &MACSEC), (esp, &OF_ESP), (cbc, &OF_ESP)]
     {
-        forge(&path, cases).map_err(|error| format!("{:?}: {error}", path.cipher))?;
-        mangled_for_us(&path, cases).map_err(|error| format!("{:?}: {error}", path.cipher))?;
+        let mut met = Meeting::new(&path, &KernelOptions::default())?;
+        let failed = |error| format!("{:?}: {error}", path.cipher);
+        for_the_kernel(&mut met, cases).map_err(failed)?;
+        for_us(&mut met, cases).map_err(failed)?;
     }
     reordered(&esp)
 }
@@ -146,22 +148,22 @@ fn drops(met: &Meeting) -> TestResult<BTreeMap<String, u64>> {
     Ok(drops.filter(|(name, _)| !name.contains("rx_")).collect())
 }
 
-fn forge(path: &Topology, cases: &[Case]) -> TestResult {
-    let mut met = Meeting::new(path, &KernelOptions::default())?;
-    let mut last = good(&mut met, 0)?;
+/// Made of frames that we sealed, for the kernel's second node and for ours.
+fn for_the_kernel(met: &mut Meeting, cases: &[Case]) -> TestResult {
+    let mut last = good(met, 0)?;
     for (number, case) in (1..).zip(cases) {
         let sent = frame(&met.standing, Side::Left, 300, 100 + number);
         let bad = (case.make)(met.sealed(&sent)?, last);
-        let before = drops(&met)?;
+        let before = drops(met)?;
         met.link.send(&bad)?;
         assert_eq!(met.opened_beside(&bad), Err(case.ours), "{}", case.what);
         // What follows comes first, so that nothing came of this one.
-        last = good(&mut met, number)?;
+        last = good(met, number)?;
         let mut expected = before;
         if let Some(name) = case.theirs {
             *expected.entry(name.to_owned()).or_default() += 1;
         }
-        assert_eq!(drops(&met)?, expected, "{}", case.what);
+        assert_eq!(drops(met)?, expected, "{}", case.what);
     }
     Ok(())
 }
@@ -178,24 +180,24 @@ fn good(met: &mut Meeting, number: u8) -> TestResult<Vec<u8>> {
     Ok(sealed)
 }
 
-/// The same cases made of frames that the kernel sealed, for our first node.
-fn mangled_for_us(path: &Topology, cases: &[Case]) -> TestResult {
-    let mut met = Meeting::new(path, &KernelOptions::default())?;
-    let next = |met: &mut Meeting, number: u8| -> TestResult<Vec<u8>> {
-        met.tester.send(&frame(&met.standing, Side::Right, 300, number))?;
-        met.next_sealed()
-    };
-    let mut last = next(&mut met, 0)?;
+/// Made of frames that the kernel sealed, for our first node.
+fn for_us(met: &mut Meeting, cases: &[Case]) -> TestResult {
+    let mut last = sealed_by_the_kernel(met, 0)?;
     met.opened(&last).map_err(|why| why.to_string())?;
     for (number, case) in (1..).zip(cases) {
-        let bad = (case.make)(next(&mut met, 100 + number)?, last);
+        let bad = (case.make)(sealed_by_the_kernel(met, 100 + number)?, last);
         let before = met.ours[0].backward.counters().dropped(case.ours);
         assert_eq!(met.opened(&bad), Err(case.ours), "{}", case.what);
         assert_eq!(met.ours[0].backward.counters().dropped(case.ours), before + 1);
-        last = next(&mut met, number)?;
+        last = sealed_by_the_kernel(met, number)?;
         met.opened(&last).map_err(|why| format!("after {}: {why}", case.what))?;
     }
     Ok(())
+}
+
+fn sealed_by_the_kernel(met: &mut Meeting, number: u8) -> TestResult<Vec<u8>> {
+    met.tester.send(&frame(&met.standing, Side::Right, 300, number))?;
+    met.next_sealed()
 }
 
 /// Packets of ESP that overtook each other are all delivered, each once (RFC 4303 §3.4.3).

@@ -47,8 +47,9 @@ struct Group {
     theirs: Port,
     began: Instant,
     rejected: Vec<Rejected>,
-    /// The last of wpa_supplicant's packets.
+    /// The last of wpa_supplicant's packets, and of ours.
     heard: Vec<u8>,
+    said: Vec<u8>,
     _running: Running,
     _lab: Lab,
 }
@@ -66,7 +67,7 @@ fn configuration(priority: u8) -> String {
 }
 
 impl Group {
-    fn new(priority: u8, theirs: u8) -> TestResult<Group> {
+    fn new(priority: u8, theirs: u8, suite: Suite) -> TestResult<Group> {
         let mut lab = new_lab()?;
         let (near, far) = (lab.add_node("ours")?, lab.add_node("theirs")?);
         far.sysctl("net.ipv6.conf.default.disable_ipv6", "1").ok();
@@ -94,7 +95,7 @@ impl Group {
             sci,
             cak: Cak::new(hex(CKN), Secret::from_hex(CAK)?)?,
             priority,
-            suite: Suite::GcmAes128,
+            suite,
             confidentiality: Confidentiality::All,
         };
         Ok(Group {
@@ -109,6 +110,7 @@ impl Group {
             began: Instant::now(),
             rejected: Vec::new(),
             heard: Vec::new(),
+            said: Vec::new(),
             _running: running,
             _lab: lab,
         })
@@ -123,6 +125,7 @@ impl Group {
         let now = self.now();
         while let Some(frame) = self.ours.poll(now, &mut self.random) {
             self.port.send(&frame)?;
+            self.said = frame;
         }
         for action in self.ours.take_actions() {
             match action {
@@ -205,19 +208,27 @@ fn hex(text: &str) -> Vec<u8> {
 
 /// Whoever makes the keys, both sides have them and send with them; a fresh one follows without a gap.
 pub fn key_agreement() -> TestResult {
-    for (ours, theirs, we_serve) in [(16, 32, true), (32, 16, false)] {
-        agree(ours, theirs, we_serve).map_err(|e| format!("we serve: {we_serve}: {e}"))?;
+    for (ours, theirs, suite) in
+        [(16, 32, Suite::GcmAes128), (16, 32, Suite::GcmAes256), (32, 16, Suite::GcmAes128)]
+    {
+        agree(ours, theirs, suite).map_err(|e| format!("priority {ours}, {suite}: {e}"))?;
     }
     Ok(())
 }
 
-fn agree(priority: u8, other: u8, we_serve: bool) -> TestResult {
-    let mut group = Group::new(priority, other)?;
+fn agree(priority: u8, other: u8, suite: Suite) -> TestResult {
+    let we_serve = priority < other;
+    let mut group = Group::new(priority, other, suite)?;
     group.until("a key", |group, _| Ok(group.ours.transmits_with().is_some()))?;
     assert_eq!(group.ours.is_key_server(), we_serve);
     assert_eq!(group.ours.live_peers().collect::<Vec<_>>(), [Sci::new(Address(mac(1)), 1)]);
+    // wpa_supplicant takes such a key, but gives the kernel no other suite than the default (its version 2.10).
+    if suite == Suite::GcmAes256 {
+        return Ok(());
+    }
     group.talk(1)?;
     forged(&mut group)?;
+    group.talk(3)?;
     if we_serve {
         let first = group.ours.transmits_with();
         let now = group.now();
@@ -228,8 +239,17 @@ fn agree(priority: u8, other: u8, we_serve: bool) -> TestResult {
     Ok(())
 }
 
-/// Its packets again, mangled and cut short: nothing comes of them, and each has its reason.
+/// Its packets again, mangled and cut short: nothing comes of them, and each has its reason. Nor does anything of ours
+/// for wpa_supplicant: what follows shows it.
 fn forged(group: &mut Group) -> TestResult {
+    let said = group.said.clone();
+    group.port.send(&said)?;
+    for at in [0, 20, 30, 60, said.len() - 1] {
+        let mut mangled = said.clone();
+        mangled[at] ^= 1;
+        group.port.send(&mangled)?;
+        group.port.send(&said[..at.max(15)])?;
+    }
     let heard = group.heard.clone();
     let now = group.now();
     let before = group.ours.transmits_with();

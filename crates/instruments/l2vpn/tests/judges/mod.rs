@@ -6,6 +6,7 @@ mod guest;
 mod meet;
 mod mka;
 mod noise;
+mod options;
 mod port;
 mod rekey;
 mod standing;
@@ -17,14 +18,19 @@ use lab::{Lab, LabOptions};
 use lab_test::{Test, TestResult};
 use seclink::path::{Cipher, Protection, Topology};
 
+/// A name, and what says that something is wrong.
+type Named = (&'static str, fn() -> TestResult);
+
 /// What is judged, by name: in a guest where this machine's kernel cannot do it.
-const JUDGES: [(&str, fn() -> TestResult); 8] = [
+const JUDGES: [Named; 10] = [
     ("sizes", standing::sizes),
     ("limited", standing::limited),
     ("peers", meet::peers),
     ("forged", forge::forged),
     ("extended", esn::extended),
     ("rekey", rekey::rekey),
+    ("rollover", rekey::rollover),
+    ("options", options::options),
     ("wireguard", noise::wireguard),
     ("agreement", mka::key_agreement),
 ];
@@ -37,7 +43,15 @@ pub fn tests() -> Vec<Test> {
             guest::judged(&["sizes", "limited"])
         }),
         Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
-            guest::judged(&["peers", "forged", "extended", "rekey", "wireguard"])
+            guest::judged(&[
+                "peers",
+                "forged",
+                "extended",
+                "rekey",
+                "rollover",
+                "options",
+                "wireguard",
+            ])
         }),
         Test::inside("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
     ];

@@ -5,7 +5,7 @@ use lab::{Event, Node, Program};
 use lab_test::TestResult;
 use seclink::Secret;
 use seclink::macsec::{
-    Association, Confidentiality, Naming, Receive, ReceiveAssociation, Transmit,
+    Association, Confidentiality, Extended, Naming, Receive, ReceiveAssociation, Transmit,
     TransmitAssociation, Validation,
 };
 use seclink::path::{Cipher, Protection, Topology};
@@ -85,15 +85,52 @@ pub fn rekey() -> TestResult {
     Ok(())
 }
 
-fn sci(side: Side) -> Sci {
+pub fn sci(side: Side) -> Sci {
     Sci::new(ends::mac(1, side), Sci::END_STATION_PORT)
 }
 
-fn association(path: &Topology, number: u8, direction: Direction) -> Association {
+pub fn association(path: &Topology, number: u8, direction: Direction) -> Association {
     let suite = path.cipher.macsec().expect("a cipher of MACsec");
     let key = keys(SEED, path.protection, 0, direction, suite.key_len()).into_secret();
     let confidentiality = Confidentiality::All;
     Association { number, suite, key, extended: None, confidentiality }
+}
+
+/// Extended numbers go on when their lower half, which alone is sent, begins again (IEEE 802.1AE-2018 §10.6.2).
+pub fn rollover() -> TestResult {
+    let path = one_hop(Protection::MacSec, Cipher::AesGcmXpn128);
+    let mut met = Meeting::new(&path, &KernelOptions::default())?;
+    let (node, _) = met.standing.link_end(1, Side::Right)?;
+    let [span] = ends::spans(&path)[..] else { return Err("one span".into()) };
+    let extended = |direction| Extended { ssci: span.ssci(direction), salt: ends::SALT };
+    let (own, peer) = (sci(Side::Left), sci(Side::Right));
+    let first = u64::from(u32::MAX) - 2;
+    let mut key = association(&path, 0, Direction::Forward);
+    key.extended = Some(extended(Direction::Forward));
+    let mut transmit = Transmit::new(own, Naming::Explicit);
+    transmit.install(TransmitAssociation::new(key, own, first)?);
+    let mut sealing = Hop::sealing(None, Sealer::MacSec(Box::new(transmit)));
+    let mut key = association(&path, 0, Direction::Backward);
+    key.extended = Some(extended(Direction::Backward));
+    let mut receive = Receive::new(Validation::Strict, Some(0));
+    receive.install(peer, ReceiveAssociation::new(key, peer)?);
+    let mut opening = Hop::opening(Opener::MacSec(Box::new(receive)), None);
+    ip(&node, &format!("macsec set sec1 tx sa 0 xpn {first} on\n"))?;
+    for number in 0..6 {
+        let low = (first + u64::from(number)) as u32;
+        let sent = frame(&met.standing, Side::Left, LEN, number);
+        let sealed = pass(&mut sealing, &sent).map_err(|why| why.to_string())?;
+        assert_eq!(sealed[16..20], low.to_be_bytes());
+        met.link.send(&sealed)?;
+        assert_eq!(met.tester.next()?, sent, "{low:#x}");
+
+        let sent = frame(&met.standing, Side::Right, LEN, number);
+        met.tester.send(&sent)?;
+        let sealed = met.next_sealed()?;
+        assert_eq!(sealed[16..20], low.to_be_bytes());
+        assert_eq!(pass(&mut opening, &sealed), Ok(sent), "{low:#x}");
+    }
+    Ok(())
 }
 
 fn with_key(number: u8, key: [u8; 16]) -> Association {

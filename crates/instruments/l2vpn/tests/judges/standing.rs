@@ -51,14 +51,10 @@ fn paths() -> Vec<Topology> {
     let mut paths: Vec<Topology> = Protection::ALL.iter().map(|one| usual(*one)).collect();
     paths.extend([
         Topology { tagged: false, hops: 3, ..usual(Protection::Plain) },
-        Topology { reach, hops: 5, tagged: false, ..usual(Protection::MacSec) },
-        Topology { reach, hops: 3, pseudowire: false, ..usual(Protection::MacSec) },
+        Topology { reach, tagged: false, ..usual(Protection::MacSec) },
         Topology { reach, hops: 2, pseudowire: false, ..usual(Protection::Esp) },
         Topology { reach, hops: 2, pseudowire: false, ..usual(Protection::WireGuard) },
-        Topology { reach, hops: 2, pseudowire: false, ..usual(Protection::L2tp) },
-        Topology { hops: 2, pseudowire: false, tagged: false, ..usual(Protection::MacSecVxlan) },
         Topology { cipher: Cipher::AesCbc128Sha1, ..usual(Protection::Esp) },
-        Topology { cipher: Cipher::AesCbc128Sha1, tagged: false, ..usual(Protection::L2tp) },
     ]);
     paths
 }
