@@ -77,6 +77,7 @@ figures: ## rewrite the figures in README.md from the committed results
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) figures README.md docs/results/handshake
 	$(WIRETAX) figures README.md docs/results/observe
+	$(WIRETAX) figures README.md docs/results/link
 	$(WIRETAX) figures README.md docs/results/page
 	$(WIRETAX) figures README.md docs/results/stacks
 

@@ -37,7 +37,7 @@ pub const LINK_MODULES: &[&str] = &[
     "sha1_ssse3", "sha256_ssse3", "sha1_generic", "sha256_generic", "aes_generic", "gcm", "ccm", "ctr", "cbc",
     "cmac", "hmac", "authenc", "authencesn", "echainiv", "seqiv", "crypto_null", "ghash_generic", "gf128mul",
     "cryptd", "chacha_x86_64", "chacha_generic", "chacha20poly1305", "poly1305_x86_64", "poly1305_generic",
-    "curve25519_x86_64", "drbg", "af_alg", "algif_aead", "algif_skcipher",
+    "curve25519_x86_64", "sha512_generic", "drbg", "af_alg", "algif_aead", "algif_skcipher",
 ];
 
 /// What a guest consists of, for a manifest.

@@ -40,6 +40,7 @@ impl End {
         if !node.has_ipv6() && addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
             return Err(Error::NoIpv6 { node: node.name().to_owned() });
         }
+        let given = options.macs.map(|[first, second]| if side == 1 { first } else { second });
         Ok(End {
             node: node.name().to_owned(),
             interface: format!("link{number}"),
@@ -47,7 +48,7 @@ impl End {
             mtu: options.mtu,
             addresses,
             // The second-lowest bit of the first octet: locally administered (IEEE 802 §8.4).
-            mac: [0x02, 0x77, 0, 0, number, side],
+            mac: given.unwrap_or([0x02, 0x77, 0, 0, number, side]),
         })
     }
 
@@ -276,6 +277,20 @@ impl Link {
         match &self.carrier {
             Carrier::Pump { pump, id, .. } => match pump.lock().as_ref() {
                 Some(handle) => Ok(handle.stats(*id)?),
+                None => Err(self.stopped()),
+            },
+            Carrier::Netem | Carrier::Direct => Err(Error::NoStats),
+        }
+    }
+
+    /// Says when frames last waited in the link's queues, forward then backward.
+    ///
+    /// # Errors
+    /// As [`Link::stats`].
+    pub fn queues(&self) -> Result<[pump::QueueWatch; 2], Error> {
+        match &self.carrier {
+            Carrier::Pump { pump, id, .. } => match pump.lock().as_ref() {
+                Some(handle) => Ok(handle.queues(*id)?),
                 None => Err(self.stopped()),
             },
             Carrier::Netem | Carrier::Direct => Err(Error::NoStats),

@@ -111,12 +111,21 @@ pub struct LinkOptions {
     pub dad: bool,
     /// The ends' addresses.
     pub addresses: Addresses,
+    /// The ends' Ethernet addresses; by the link's number if not given.
+    pub macs: Option<[[u8; 6]; 2]>,
 }
 
 impl Default for LinkOptions {
     fn default() -> Self {
         let addresses = Addresses::default();
-        LinkOptions { backend: Backend::Auto, mtu: MTU, arp: false, dad: false, addresses }
+        LinkOptions {
+            backend: Backend::Auto,
+            mtu: MTU,
+            arp: false,
+            dad: false,
+            addresses,
+            macs: None,
+        }
     }
 }
 

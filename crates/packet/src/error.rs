@@ -53,6 +53,16 @@ pub enum Error {
         /// What is wrong.
         problem: &'static str,
     },
+    /// A TAP device has a `virtio_net_hdr` where none is wanted, or has none.
+    #[error(
+        "this TAP device {} virtio_net_hdr but the port's frames {}",
+        if *.device { "has a" } else { "has no" },
+        if *.device { "have none" } else { "have one" },
+    )]
+    HeaderMismatch {
+        /// Whether the device has a header.
+        device: bool,
+    },
     /// A right could not be given up.
     #[error("this process still has {what}, which was to be given up")]
     RightsKept {
@@ -72,9 +82,10 @@ pub enum Error {
 impl Explain for Error {
     fn fault(&self) -> Fault {
         match self {
-            Error::NoInterface { .. } | Error::InvalidName { .. } | Error::RingSize { .. } => {
-                Fault::Caller
-            }
+            Error::NoInterface { .. }
+            | Error::InvalidName { .. }
+            | Error::RingSize { .. }
+            | Error::HeaderMismatch { .. } => Fault::Caller,
             Error::RawSocketsForbidden { .. }
             | Error::NoTun { .. }
             | Error::Unsupported { .. }
@@ -96,6 +107,10 @@ impl Explain for Error {
             Error::NoInterface { .. } => "choose one that `ip link` shows",
             Error::InvalidName { .. } => "give 1 to 15 bytes without slash, space or NUL",
             Error::Unsupported { remedy, .. } => remedy,
+            Error::HeaderMismatch { device: true } => "make it with packet::Tap::create",
+            Error::HeaderMismatch { device: false } => {
+                "make it with packet::Tap::create_with_vnet_header"
+            }
             Error::RightsKept { .. } => "give it up before any thread is started",
             Error::RingSize { .. } | Error::System { .. } => return None,
         };

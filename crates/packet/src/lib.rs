@@ -10,6 +10,7 @@
 //! | observe an interface, some milliseconds late | [`BlockRing`] |
 //! | give up the rights that opening needed | [`privileges`] |
 //! | send many frames by one system call | [`SendBatch`] on a [`PacketSocket`] |
+//! | carry frames from port to port without allocation | [`OpenPort`], [`Outlet`], [`Pool`] |
 //! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
 //! | be all that lies behind an interface, by IP packets | [`Tun`], [`receive`], [`send`] |
 //! | make a node's frames leave as on a wire | [`offload::disable`] |
@@ -23,6 +24,8 @@ pub mod clock;
 mod error;
 pub mod offload;
 mod poller;
+mod pool;
+mod port;
 pub mod privileges;
 mod ring;
 mod socket;
@@ -37,6 +40,8 @@ pub use batch::{SendBatch, receive, send};
 pub use block_ring::{BlockFrame, BlockFrames, BlockRing, BlockRingOptions, FilterInstruction};
 pub use error::Error;
 pub use poller::{Poller, Readiness};
+pub use pool::{Buffer, Pool, PoolOptions};
+pub use port::{BATCH, OpenPort, Outlet, Port, PortCounters, PortOptions, Sent, Sink, Taken};
 pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};
 pub use socket::{PacketSocket, SocketOptions};
 pub use sys::interface_index;

@@ -20,6 +20,10 @@ const GET_GSO: u32 = 0x23;
 const SET_GSO: u32 = 0x24;
 const GET_GRO: u32 = 0x2b;
 const SET_GRO: u32 = 0x2c;
+const GET_FLAGS: u32 = 0x25;
+const SET_FLAGS: u32 = 0x26;
+/// Of the flags: VLAN tags of what is sent.
+const FLAG_TX_VLAN: u32 = 1 << 7;
 
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
@@ -104,13 +108,25 @@ pub fn disable(name: &str) -> Result<(), Error> {
     set(name, Offloads::NONE)
 }
 
+/// Leaves no VLAN tag to the device on interface `name` of the calling thread's namespace: it is in the frame's
+/// bytes when that leaves, and so counted by the interface's statistics.
+///
+/// # Errors
+/// As [`set`].
+pub fn disable_vlan_insertion(name: &str) -> Result<(), Error> {
+    let doing = "leaving no VLAN tag to the device";
+    let flags = call(name, GET_FLAGS, 0, doing)?;
+    call(name, SET_FLAGS, flags & !FLAG_TX_VLAN, doing).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_missing_interface_is_named() {
-        for error in [get("nowhere0").unwrap_err(), disable("nowhere0").unwrap_err()] {
+        let vlan = disable_vlan_insertion("nowhere0").unwrap_err();
+        for error in [get("nowhere0").unwrap_err(), disable("nowhere0").unwrap_err(), vlan] {
             assert!(matches!(&error, Error::NoInterface { name } if name == "nowhere0"), "{error}");
         }
     }

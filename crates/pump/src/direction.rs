@@ -1,17 +1,16 @@
 //! One direction of a link: a port's frames through the link model to another port.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use linkmodel::{Link, LinkConfig, Output};
-use packet::SendBatch;
 use packet::clock::{self, RealtimeOffset};
+use packet::{BATCH, Buffer, OpenPort, Pool, PortCounters, SendBatch, Sink};
 use units::Time;
 
-use crate::pool::{Buffer, Pool};
-use crate::port::{BATCH, OpenPort, Sink};
+use crate::pool::Held;
+use crate::queue::QueueWatch;
 use crate::stats::{DirectionStats, PumpCounters, TimeSummary};
 
 /// Frames that leave in one turn before other links get theirs.
@@ -19,15 +18,17 @@ const TURN: usize = 4 * BATCH;
 
 /// One direction of a link.
 pub(crate) struct Direction {
-    link: Link<Buffer>,
+    link: Link<Held>,
+    came: PortCounters,
     counters: PumpCounters,
     /// Up to this time the link has been told everything.
     horizon: Time,
     /// Frames to be sent by the next system call, with their due times.
-    outbox: Vec<(Buffer, Time)>,
+    outbox: Vec<(Held, Time)>,
     errors: Histogram<u64>,
     /// Since when the link is connected; frames that came before are lost. `None` while it is not.
     connected: Option<Time>,
+    queue: QueueWatch,
 }
 
 /// What one turn did.
@@ -42,24 +43,28 @@ pub(crate) struct Turn {
     pub(crate) took: bool,
 }
 
-impl Sink for Link<Buffer> {
+/// Where a port's frames go.
+struct Inlet<'l>(&'l mut Link<Held>);
+
+impl Sink for Inlet<'_> {
     #[inline]
-    fn frame(&mut self, arrival: Time, mut frame: Buffer) {
-        frame.entered = arrival;
+    fn frame(&mut self, arrival: Time, buffer: Buffer) {
         // A dropped frame is counted by the link; its buffer goes back to the pool here.
-        let _ = self.handle_frame(arrival, frame);
+        let _ = self.0.handle_frame(arrival, Held { buffer, entered: arrival });
     }
 }
 
 impl Direction {
-    pub(crate) fn new(link: Link<Buffer>, now: Time) -> Self {
+    pub(crate) fn new(link: Link<Held>, now: Time) -> Self {
         Direction {
             link,
+            came: PortCounters::default(),
             counters: PumpCounters::default(),
             horizon: now,
             outbox: Vec::with_capacity(BATCH),
             errors: new_histogram(),
             connected: Some(now),
+            queue: QueueWatch::default(),
         }
     }
 
@@ -79,12 +84,13 @@ impl Direction {
         batch: &mut SendBatch,
     ) -> Turn {
         let mut turn = Turn::default();
-        let taken = from.take(now, self.horizon, offset, pool, &mut self.counters, &mut self.link);
+        let (came, mut inlet) = (&mut self.came, Inlet(&mut self.link));
+        let taken = from.take(now, self.horizon, offset, pool, came, &mut inlet);
         turn.receive_calls = taken.calls;
         turn.broken = taken.broken;
         turn.took = taken.any;
         self.horizon = taken.horizon;
-        let lost_copies = pool.take_refused_clones();
+        let lost_copies = pool.take_refused_copies();
         self.counters.no_buffer_for_copy += lost_copies;
         for _ in 0..TURN {
             match self.link.poll(self.horizon) {
@@ -104,6 +110,9 @@ impl Direction {
             }
         }
         self.flush(to, batch, &mut turn);
+        if self.link.queue_len() > 0 {
+            self.queue.note(now);
+        }
         turn
     }
 
@@ -114,10 +123,10 @@ impl Direction {
             return;
         }
         let start = clock::monotonic();
-        let calls = match to {
-            OpenPort::Packet(ring) => self.send_batch(ring.as_fd(), batch),
-            OpenPort::Tap(fd) => self.send_each(fd.as_fd()),
-        };
+        let sent =
+            to.send_all(batch, self.outbox.iter().map(|(frame, _)| frame.buffer.wire_bytes()));
+        self.counters.given += sent.given;
+        self.counters.refused += sent.refused;
         // One frame alone is sent at the start; of several, each has its share of the call.
         let share = match frames {
             1 => Duration::ZERO,
@@ -129,36 +138,12 @@ impl Direction {
         }
         self.outbox.clear();
         turn.sent += frames as u64;
-        turn.send_calls += calls;
+        turn.send_calls += sent.calls;
     }
 
-    fn send_batch(&mut self, fd: BorrowedFd<'_>, batch: &mut SendBatch) -> u64 {
-        let (mut done, mut calls) = (0, 0);
-        while let Some(rest) = self.outbox.get(done..).filter(|rest| !rest.is_empty()) {
-            calls += 1;
-            match batch.send(fd, rest.iter().map(|(frame, _)| frame.wire_bytes())) {
-                Ok(sent) if sent > 0 => {
-                    done += sent;
-                    self.counters.given += sent as u64;
-                }
-                // The first of the rest is refused: drop it, as a full device queue would.
-                Ok(_) | Err(_) => {
-                    done += 1;
-                    self.counters.refused += 1;
-                }
-            }
-        }
-        calls
-    }
-
-    fn send_each(&mut self, fd: BorrowedFd<'_>) -> u64 {
-        for (frame, _) in &self.outbox {
-            match packet::send(fd, frame.wire_bytes()) {
-                Ok(()) => self.counters.given += 1,
-                Err(_) => self.counters.refused += 1,
-            }
-        }
-        self.outbox.len() as u64
+    /// Says when frames last waited.
+    pub(crate) fn queue(&self) -> QueueWatch {
+        self.queue.clone()
     }
 
     /// When a frame is next due, or something happens in the link.
@@ -187,7 +172,14 @@ impl Direction {
         DirectionStats {
             link: *self.link.counters(),
             in_flight: self.link.in_flight(),
-            pump: PumpCounters { ring_full, ..self.counters },
+            pump: PumpCounters {
+                taken: self.came.taken,
+                too_long: self.came.too_long,
+                no_buffer: self.came.no_buffer,
+                unfinished_checksum: self.came.unfinished_checksum,
+                ring_full,
+                ..self.counters
+            },
             release_error: TimeSummary::from(&self.errors),
         }
     }

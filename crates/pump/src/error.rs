@@ -15,16 +15,6 @@ pub enum Error {
     /// The link's configuration makes no sense.
     #[error("the link cannot be like that: {0}")]
     Config(#[from] linkmodel::ConfigError),
-    /// A TAP device does not fit the pump's mode.
-    #[error(
-        "this TAP device {} virtio_net_hdr but the pump's offload mode is {}",
-        if *.device { "has a" } else { "has no" },
-        if *.device { "off" } else { "on" },
-    )]
-    OffloadMismatch {
-        /// Whether the device has a header.
-        device: bool,
-    },
     /// No memory for the buffers.
     #[error("no memory for {buffers} buffers ({source})")]
     NoMemory {
@@ -62,7 +52,7 @@ impl Explain for Error {
         match self {
             Error::Port(error) => error.fault(),
             Error::Config(error) => error.fault(),
-            Error::OffloadMismatch { .. } | Error::NoSuchLink => Fault::Caller,
+            Error::NoSuchLink => Fault::Caller,
             Error::NoMemory { .. } | Error::System { .. } => Fault::Machine,
             Error::Stopped | Error::CalibrationLost { .. } => Fault::Measurement,
         }
@@ -72,10 +62,6 @@ impl Explain for Error {
         let remedy = match self {
             Error::Port(error) => return error.remedy(),
             Error::Config(error) => return error.remedy(),
-            Error::OffloadMismatch { device: true } => "make it with packet::Tap::create",
-            Error::OffloadMismatch { device: false } => {
-                "make it with packet::Tap::create_with_vnet_header"
-            }
             Error::NoMemory { .. } => "set a smaller number of buffers",
             Error::Stopped => "start a new one",
             Error::CalibrationLost { .. } => {

@@ -8,13 +8,14 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linkmodel::Path;
-use packet::vnet;
+use packet::{OpenPort, PortOptions};
 use rustix::event::EventfdFlags;
 
 use crate::pool::Pools;
-use crate::port::OpenPort;
 use crate::worker::{Command, Mailbox, OpenLink, Worker};
-use crate::{Error, FinalStats, Mode, Options, Port, Realtime, Stats, ThreadStats, Timing};
+use crate::{
+    Error, FinalStats, Mode, Options, Port, QueueWatch, Realtime, Stats, ThreadStats, Timing,
+};
 
 /// The lowest real-time priority: above all ordinary threads, below all other real-time ones.
 const PRIORITY: u8 = 1;
@@ -49,7 +50,13 @@ fn open(
 ) -> Result<OpenLink, Error> {
     path.validate()?;
     let size = options.size_for(mtu);
-    let (a, b) = (OpenPort::open(a, options, size)?, OpenPort::open(b, options, size)?);
+    let ports = PortOptions {
+        ring_frames: size.ring_frames,
+        frame_bytes: size.frame_bytes,
+        vnet_header: options.offload,
+        promiscuous: false,
+    };
+    let (a, b) = (OpenPort::open(a, &ports)?, OpenPort::open(b, &ports)?);
     Ok(OpenLink { a, b, size, path: path.clone(), seed })
 }
 
@@ -65,7 +72,7 @@ impl Builder {
     /// thread's network namespace.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::Port`], [`Error::OffloadMismatch`].
+    /// [`Error::Config`], [`Error::Port`].
     pub fn add_link(&mut self, a: Port, b: Port, path: &Path, seed: u64) -> Result<LinkId, Error> {
         self.links.push(open(&self.options, [a, b], MTU, path, seed)?);
         Ok(LinkId(self.links.len() - 1))
@@ -134,8 +141,7 @@ fn prepare(options: &Options) -> Result<(Pools, Mode), Error> {
         tracing::debug!("{error}");
     }
     packet::thread::set_timer_slack(Duration::from_nanos(1))?;
-    let header = if options.offload { vnet::HEADER_LEN } else { 0 };
-    let mut pools = Pools::new(header);
+    let mut pools = Pools::new(options.offload);
     pools.of(options.size_for(MTU))?;
     let spins = may_spin(options.timing, realtime, cpus);
     Ok((pools, Mode { spins, realtime, offload: options.offload, cpus }))
@@ -245,6 +251,14 @@ impl Handle {
     /// [`Error::NoSuchLink`], [`Error::Stopped`].
     pub fn stats(&self, id: LinkId) -> Result<Stats, Error> {
         self.ask(|reply| Command::Stats(id.0, reply))?
+    }
+
+    /// Says when frames last waited in a link's queues, forward then backward: read without asking the pump.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchLink`], [`Error::Stopped`].
+    pub fn queues(&self, id: LinkId) -> Result<[QueueWatch; 2], Error> {
+        self.ask(|reply| Command::Queues(id.0, reply))?
     }
 
     /// Forgets a link's release errors, so that those of a new configuration are seen alone.

@@ -68,6 +68,7 @@
 //! [`Options::offload`] carries super-segments of up to 64 KB with their `virtio_net_hdr`, for bulk
 //! flows. Delay, loss, rate and queue then act on super-segments: one loss takes up
 //! to 45 segments with it, and a queue of 1000 packets holds 64 MB.
+#![forbid(unsafe_code)]
 
 mod calibrate;
 mod calibration;
@@ -77,7 +78,7 @@ mod handle;
 mod options;
 mod pace;
 mod pool;
-mod port;
+mod queue;
 mod stats;
 mod worker;
 
@@ -86,5 +87,6 @@ pub use calibration::{Calibration, Capacity, DelayCheck, DifferenceSummary, Warn
 pub use error::Error;
 pub use handle::{Builder, Handle, LinkId};
 pub use options::{FRAME_BYTES, Options, Realtime, SEGMENT_BYTES, Timing};
-pub use port::Port;
+pub use packet::Port;
+pub use queue::QueueWatch;
 pub use stats::{DirectionStats, FinalStats, Mode, PumpCounters, Stats, ThreadStats, TimeSummary};

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use linkmodel::Path;
 use packet::clock::{self, RealtimeOffset};
-use packet::{Poller, SendBatch};
+use packet::{BATCH, OpenPort, Poller, Pool, SendBatch};
 use units::Time;
 
 use crate::direction::{Direction, Turn};
 use crate::options::Size;
 use crate::pace::{Pacer, Wait};
-use crate::pool::{Pool, Pools};
-use crate::port::{BATCH, OpenPort};
+use crate::pool::Pools;
+use crate::queue::QueueWatch;
 use crate::stats::{Mode, Stats, ThreadStats};
 use crate::{Error, FinalStats};
 
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Restart(usize, Sender<Result<(), Error>>),
     SetConnected(usize, bool, Sender<Result<(), Error>>),
     Stats(usize, Sender<Result<Stats, Error>>),
+    Queues(usize, Sender<Result<[QueueWatch; 2], Error>>),
     ClearErrors(usize, Sender<Result<(), Error>>),
     Remove(usize, Sender<Result<Stats, Error>>),
     Thread(Sender<ThreadStats>),
@@ -261,6 +262,7 @@ impl Worker {
                 Command::SetConnected(id, connected, reply) => {
                     drop(reply.send(self.set_connected(id, connected)));
                 }
+                Command::Queues(id, reply) => drop(reply.send(self.queues(id))),
                 Command::Stats(id, reply) => drop(reply.send(self.stats(id))),
                 Command::ClearErrors(id, reply) => drop(reply.send(self.clear_errors(id))),
                 Command::Remove(id, reply) => drop(reply.send(self.remove(id))),
@@ -347,6 +349,10 @@ impl Worker {
     fn stats(&mut self, id: usize) -> Result<Stats, Error> {
         let thread = self.thread_stats();
         Ok(self.live(id)?.stats(thread))
+    }
+
+    fn queues(&mut self, id: usize) -> Result<[QueueWatch; 2], Error> {
+        Ok(self.live(id)?.directions.each_ref().map(Direction::queue))
     }
 
     fn remove(&mut self, id: usize) -> Result<Stats, Error> {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
     arp, capwap, cooked, dtls, esp, ethernet, geneve, gre, gtpu, http2, icmpv4, icmpv6, ipv4, ipv6,
-    l2tp, macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
+    l2tp, l2tpv3, macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -69,6 +69,13 @@ pub fn esp(bytes: &[u8]) {
 pub fn l2tp(bytes: &[u8]) {
     if let Ok(message) = l2tp::Message::new_checked(bytes) {
         black_box((l2tp::Repr::parse(&message), message.is_control(), message.payload()));
+    }
+}
+
+/// Any bytes as a data message of L2TP version 3.
+pub fn l2tpv3(bytes: &[u8]) {
+    if let Ok(message) = l2tpv3::Data::new_checked(bytes) {
+        black_box((l2tpv3::Repr::parse(&message), message.payload()));
     }
 }
 

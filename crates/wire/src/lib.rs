@@ -27,6 +27,7 @@
 //! | [`udp`] | UDP | RFC 768 |
 //! | [`esp`] | ESP, and in UDP | RFC 4303, 3948 |
 //! | [`l2tp`] | L2TP version 2 | RFC 2661 |
+//! | [`l2tpv3`] | data messages of L2TP version 3 over UDP | RFC 3931 |
 //! | [`wireguard`] | WireGuard's messages | the WireGuard paper §5.4 |
 //! | [`dtls`] | DTLS record headers | RFC 6347 |
 //! | [`tls`] | TLS records, ClientHello, ServerHello | RFC 8446, 5246, 6066, 7301, 5077 |
@@ -58,6 +59,7 @@ pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
 pub mod l2tp;
+pub mod l2tpv3;
 pub mod macsec;
 pub mod mka;
 pub mod mpls;

@@ -27,10 +27,10 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax guest check                      what is there, and does it start?
   wiretax handshake --clock virtual        then: measure in it
 
-A guest is a machine in QEMU with Debian's stock kernel and one processor, on which an instruction takes a
-nanosecond and idle time none: what is measured in it repeats exactly, on every machine. Packages are
-unpacked into ~/.cache/wiretax/guest (XDG_CACHE_HOME moves it), without being root; nothing is installed.
-QEMU and programs that this machine has are used as they are.", &MEANINGS))]
+A guest is a machine in QEMU with Debian's stock kernel and one processor, on which an instruction
+takes a nanosecond and idle time none: what is measured in it repeats exactly, on every machine.
+Packages are unpacked into ~/.cache/wiretax/guest (XDG_CACHE_HOME moves it), without being root;
+nothing is installed. QEMU and programs that this machine has are used as they are.", &MEANINGS))]
 pub struct GuestArgs {
     /// What to do.
     #[command(subcommand)]

@@ -18,6 +18,7 @@ pub use results::{Questions, Results};
 pub const STUDIES: &[&dyn Study] = &[
     &handshake::Handshake,
     &page_study::PageStudy,
+    &link_study::LinkStudy,
     &observe::Lab,
     &stacks::Stacks,
     &haproxy_study::Haproxy,
@@ -25,7 +26,7 @@ pub const STUDIES: &[&dyn Study] = &[
 
 /// Those who do the studies' jobs inside a guest.
 pub fn workers() -> host::Registry {
-    handshake::workers().and(page_study::workers())
+    handshake::workers().and(link_study::workers()).and(page_study::workers())
 }
 
 /// The words of a study's command, as the user types them.

@@ -12,7 +12,9 @@ use page::Page;
 use page::content::Origin;
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
-use web::{Counters, Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTcpPlan};
+use web::{
+    Bottleneck, Counters, Embedding, Log, Server, ServerPlan, TlsPlan, UserTcp, UserTcpPlan,
+};
 
 use crate::cross::{Neighbours, settled};
 use crate::drive::Browser;
@@ -101,6 +103,8 @@ pub struct Lane {
     client: Node,
     server: Node,
     link: Link,
+    /// When packets to the client last waited.
+    bottleneck: Option<Bottleneck>,
     /// The third byte of its addresses.
     net: u8,
     cross: CrossTraffic,
@@ -159,6 +163,8 @@ impl Lane {
             ..LinkOptions::default()
         };
         let link = lab.connect_with(&client, &server, &Path::default(), &options)?;
+        let queues = link.queues().ok();
+        let bottleneck = queues.map(|[_, down]| Bottleneck::new(move || down.last_waiting()));
         let resolver = SocketAddr::from((address(2), names::PORT));
         let zone = Zone::default();
         let answering = zone.clone();
@@ -173,6 +179,7 @@ impl Lane {
             client,
             server,
             link,
+            bottleneck,
             net,
             cross: CrossTraffic::None,
             neighbours: None,
@@ -314,6 +321,7 @@ impl Lane {
         plan.settings = setting.settings;
         plan.tcp = setting.tcp();
         plan.quic = setting.quic();
+        plan.bottleneck = self.bottleneck.clone();
         if setting.protocol == web::Protocol::Http1Clear {
             plan.clear = vec![any];
             return plan;

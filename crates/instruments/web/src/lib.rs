@@ -91,7 +91,7 @@ pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRe
 pub use priority::Priority;
 pub use protocol::Protocol;
 pub use quic::QuicSettings;
-pub use server::{Server, ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
+pub use server::{Bottleneck, Server, ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
 pub use settings::{Settings, WindowUpdate};
 pub use site::{Answer, Promise, RequestHead, Site};
 pub use socket::TcpSettings;

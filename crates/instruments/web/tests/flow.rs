@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tls::Version;
-use web::{ConnectPlan, Finish, Priority, Protocol, Request, Settings, What};
+use web::{Bottleneck, ConnectPlan, Finish, Priority, Protocol, Request, Settings, What};
 
 use crate::common::*;
 
@@ -31,6 +31,21 @@ fn small_windows_stall_and_large_ones_do_not() {
                 record.stalls.iter().map(|stall| stall.to.saturating_since(stall.from)).sum();
             assert!(sum <= record.stalled);
             let record = through(protocol, Settings::OFF).await;
+            assert_eq!((record.stall_count, record.stalled), (0, Duration::ZERO), "{record:?}");
+        }
+    });
+}
+
+#[test]
+fn a_window_shut_while_packets_wait_at_the_bottleneck_does_not_stall() {
+    on_a_node(async {
+        for protocol in WINDOWED {
+            let server = serve(|plan| plan.bottleneck = Some(Bottleneck::new(conn::now)));
+            let settings = Settings::OFF.with_windows(65_536);
+            let plan = ConnectPlan { settings, ..plan(&server, protocol) };
+            let connection = client(Version::Tls13).connect(&plan).await.unwrap();
+            assert_eq!(get(&connection, "/3000000").await.body, 3_000_000);
+            let record = server.log().take_streams().pop().unwrap();
             assert_eq!((record.stall_count, record.stalled), (0, Duration::ZERO), "{record:?}");
         }
     });

@@ -2,19 +2,19 @@
 
 use std::ffi::{CStr, CString};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use rustix::mount::{fsconfig_create, fsconfig_set_string, fsmount, fsopen};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::running::{self, Pipes};
-use super::{Program, Ready, Running};
+use super::{Input, Program, Ready, Running};
 use crate::enter::{self, Report, Signals, attend, mount, send};
 use crate::{Error, Node};
 
@@ -81,7 +81,10 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         },
     };
     let mut command = program.command();
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let input = program.input.as_ref().map(make_input).transpose();
+    let input = input.map_err(failed("making its standard input"))?;
+    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: `become_program` makes system calls only, on memory that was made before.
     unsafe { command.pre_exec(move || become_program(&plan)) };
     // On the node's thread: the child is in its network namespace, and on its processor.
@@ -149,6 +152,14 @@ fn make_run(program: &Program, resolver: Option<&Resolver>) -> io::Result<OwnedF
         write(&run, path, contents.as_bytes())?;
     }
     Ok(run)
+}
+
+/// A file without a name, that is read from its beginning. Unlike a pipe, it takes any length at once.
+fn make_input(input: &Input) -> io::Result<fs::File> {
+    let mut file = fs::File::from(memfd_create(c"input", MemfdFlags::CLOEXEC)?);
+    file.write_all(&input.0)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn write(run: &OwnedFd, name: &Path, contents: &[u8]) -> io::Result<()> {

@@ -15,10 +15,14 @@ mod ready;
 mod running;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
+
+use zeroize::Zeroizing;
 
 pub use ready::Ready;
 pub(crate) use running::Shared;
@@ -30,6 +34,16 @@ use crate::node::Node;
 /// How long a program may take to be ready unless something else is said.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
+/// What a program reads; it may be keys, and so is neither printed nor left behind.
+#[derive(Clone)]
+struct Input(Arc<Zeroizing<Vec<u8>>>);
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Input({} bytes)", self.0.len())
+    }
+}
+
 /// A program to be run inside a node, by [`Node::launch`].
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -38,6 +52,7 @@ pub struct Program {
     environment: Vec<(OsString, OsString)>,
     folder: Option<PathBuf>,
     files: Vec<(String, Vec<u8>)>,
+    input: Option<Input>,
     name_server: Option<IpAddr>,
     ready: Ready,
     limit: Duration,
@@ -53,6 +68,7 @@ impl Program {
             environment: Vec::new(),
             folder: None,
             files: Vec::new(),
+            input: None,
             name_server: None,
             ready: Ready::Started,
             limit: READY_LIMIT,
@@ -84,6 +100,14 @@ impl Program {
     #[must_use]
     pub fn run_file(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Program {
         self.files.push((name.to_owned(), contents.into()));
+        self
+    }
+
+    /// The same with this on its standard input, which is empty if not given. It goes by way of no file and no
+    /// command line, so that keys can be among it.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Program {
+        self.input = Some(Input(Arc::new(Zeroizing::new(bytes.into()))));
         self
     }
 

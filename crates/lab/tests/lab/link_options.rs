@@ -172,8 +172,14 @@ fn addresses() -> TestResult {
         prefixes(&["192.0.2.1/31", "198.51.100.1/24", "2001:db8::1/64", "2001:db8:1::1/64"])?,
         prefixes(&["192.0.2.0/31", "198.51.100.2/24", "2001:db8::2/64", "2001:db8:1::2/64"])?,
     ];
-    let many = LinkOptions { addresses: Addresses::Given(ends.clone()), ..LinkOptions::default() };
+    let addresses = Addresses::Given(ends.clone());
+    let macs = Some([[2, 0, 0, 0, 9, 1], [2, 0, 0, 0, 9, 2]]);
+    let many = LinkOptions { addresses, macs, ..LinkOptions::default() };
     let (a, b, link) = pair_with(&mut lab, &Path::default(), &many)?;
+    for (end, (node, mac)) in link.ends().iter().zip([&a, &b].into_iter().zip([1, 2])) {
+        assert_eq!(end.mac, [2, 0, 0, 0, 9, mac]);
+        assert!(node.devices()?.iter().any(|device| device.mac == end.mac));
+    }
     for address in ends[1].iter().map(|prefix| prefix.address()) {
         ping(&a, echo(&b, address)?, 1)?;
     }

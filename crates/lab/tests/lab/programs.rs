@@ -18,6 +18,7 @@ pub fn tests() -> Vec<Test> {
         Test::helper("listen", listen),
         Test::new("a_programs_lines_and_end_are_events", events),
         Test::new("a_program_has_a_run_of_its_own", run_folder),
+        Test::new("a_program_reads_what_it_is_given_and_nobody_else_does", input),
         Test::new("a_program_is_in_its_nodes_network", network),
         Test::new("a_program_has_a_name_server_of_its_own", name_server),
         Test::new("a_program_is_ready_when_it_says_so", ready),
@@ -67,6 +68,19 @@ fn name_server() -> TestResult {
     let events = all(&node.launch(&program)?);
     assert_eq!(lines(&events, Stream::Out)[0], "nameserver 10.7.8.9");
     assert_eq!(fs::read_to_string("/etc/resolv.conf")?, before);
+    Ok(())
+}
+
+/// More than a pipe takes at once; it is not printed with the program, and a program without input has none.
+fn input() -> TestResult {
+    let (_lab, node) = node()?;
+    let given = "secret\n".repeat(20_000);
+    let program = shell("wc -c").stdin(given.as_str());
+    assert!(!format!("{program:?}").contains("secret"), "{program:?}");
+    let events = all(&node.launch(&program)?);
+    assert_eq!(lines(&events, Stream::Out)[0].trim(), "140000");
+    let events = all(&node.launch(&shell("wc -c"))?);
+    assert_eq!(lines(&events, Stream::Out)[0].trim(), "0");
     Ok(())
 }
 

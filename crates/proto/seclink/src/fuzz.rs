@@ -3,7 +3,10 @@
 use crate::macsec::{
     Association, Confidentiality, Dropped, Extended, Receive, ReceiveAssociation, Suite, Validation,
 };
+use crate::path::{Cipher, Protection, Reach, Topology};
+use crate::plane::{self, HEADROOM, Plan, TAILROOM, Way};
 use crate::{Secret, Slot, esp, macsec, wireguard};
+use units::Time;
 use wire::macsec::Sci;
 
 /// Bytes that a frame may be long here.
@@ -88,4 +91,52 @@ pub fn wireguard(bytes: &[u8]) {
         let opened = receiver.open(&mut slot);
         assert!(matches!(opened, wireguard::Opened::Dropped(_)), "{opened:?}");
     }
+}
+
+/// The path that two bytes choose, and a node of it on the way.
+fn chosen(kind: u8, place: u8) -> Option<(Topology, Way, u8)> {
+    let pick = |count: usize, choice: u8| usize::from(choice).checked_rem(count).unwrap_or(0);
+    let all = Protection::ALL;
+    let protection = *all.get(pick(all.len(), kind & 0x0f))?;
+    let can: Vec<Cipher> =
+        Cipher::ALL.iter().copied().filter(|cipher| protection.can(*cipher)).collect();
+    let cipher = *can.get(pick(can.len(), place >> 4))?;
+    let reach = if kind & 0x10 == 0 { Reach::EndToEnd } else { Reach::EveryHop };
+    let (pseudowire, tagged) = (kind & 0x20 != 0, kind & 0x40 != 0);
+    let hops = if pseudowire { 4 } else { 2 };
+    let topology = Topology { protection, cipher, reach, hops, pseudowire, tagged, gateway: None };
+    topology.check().ok()?;
+    let way = if kind & 0x80 == 0 { Way::Forward } else { Way::Backward };
+    Some((topology, way, pick(usize::from(topology.nodes()), place & 0x0f) as u8))
+}
+
+/// Any bytes as frames that come to a node of any path.
+///
+/// # Panics
+/// A node that opens lets one through that nobody sealed, or one is not counted.
+pub fn node(bytes: &[u8]) {
+    let Some((&[kind, place], frame)) = bytes.split_first_chunk::<2>() else { return };
+    let Some((topology, way, at)) = chosen(kind, place) else { return };
+    let key = |id: plane::KeyId| Secret::new(vec![0x5a; id.len]);
+    let Ok(mut nodes) = plane::nodes(&topology, &Plan::numbered(&topology), key) else { return };
+    let number = match way {
+        Way::Forward => at,
+        Way::Backward => topology.hops.saturating_sub(at),
+    };
+    let Some(node) = nodes.get_mut(usize::from(number)) else { return };
+    let hop = match way {
+        Way::Forward => &mut node.forward,
+        Way::Backward => &mut node.backward,
+    };
+    let frame = frame.get(..MOST.min(frame.len())).unwrap_or_default();
+    let (before, behind) = (usize::from(HEADROOM), usize::from(TAILROOM));
+    let mut buffer = [&vec![0; before][..], frame, &vec![0; behind]].concat();
+    let range = before..before.saturating_add(frame.len());
+    let Some(mut slot) = Slot::new(&mut buffer, range) else { return };
+    let handled = hop.handle(Time::ZERO, &mut slot);
+    let is_secure = topology.protection != Protection::Plain;
+    let opens = is_secure && at > 0 && (topology.reach == Reach::EveryHop || at == topology.hops);
+    assert!(!(opens && handled.is_ok()), "node {at} lets through what nobody sealed");
+    let dropped: u64 = hop.counters().drops().map(|(_, count)| count).sum();
+    assert_eq!((hop.counters().taken, hop.counters().given + dropped), (1, 1));
 }

@@ -189,18 +189,8 @@ impl Receiver {
             return Ok(Opened::KeepAlive);
         }
         // The packet says its own length; what is behind it is padding.
-        let packet = packet_len(slot.frame()).ok_or(Dropped::NoPacket)?;
+        let packet = crate::ip_packet_len(slot.frame()).ok_or(Dropped::NoPacket)?;
         slot.shrink_back(slot.len().saturating_sub(packet));
         Ok(Opened::Delivered)
     }
-}
-
-/// The length that an IP packet says of itself; `None` if it is none or longer than what there is.
-fn packet_len(bytes: &[u8]) -> Option<usize> {
-    if let Ok(packet) = wire::ipv4::Packet::new_checked(bytes) {
-        let header = wire::ipv4::HEADER_LEN.saturating_add(packet.options().len());
-        return Some(packet.payload_len().saturating_add(header));
-    }
-    let packet = wire::ipv6::Packet::new_checked(bytes).ok()?;
-    Some(packet.payload_len().saturating_add(wire::ipv6::HEADER_LEN))
 }

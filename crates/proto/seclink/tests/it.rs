@@ -4,5 +4,7 @@ mod common;
 mod esp;
 mod macsec;
 mod mka;
+mod paths;
 mod sizes;
+mod transport;
 mod wireguard;

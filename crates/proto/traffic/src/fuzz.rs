@@ -12,12 +12,12 @@ pub fn probes(bytes: &[u8]) {
     let _ = Probe::parse(bytes).is_ok();
     let mut tally = Tally::new(1);
     let (mut now, mut sent) = (Time::ZERO, 0u64);
-    for chunk in bytes.as_chunks::<9>().0 {
+    for chunk in bytes.as_chunks::<5>().0 {
         let [kind, number @ ..] = *chunk;
-        let number = u64::from_be_bytes(number);
+        let number = u32::from_be_bytes(number);
         let number = if kind & 1 == 0 { number } else { number % 70_000 };
-        let probe = Probe { stream: u32::from(kind & 2 == 0), number, sent: now };
-        now = Time::from_nanos(now.as_nanos().saturating_add(number));
+        let probe = Probe { stream: u16::from(kind & 2 == 0), number, sent: now };
+        now = Time::from_nanos(now.as_nanos().saturating_add(number.into()));
         tally.receive(now, &probe, 60);
         sent += 1;
     }

@@ -64,7 +64,7 @@ impl Gap {
 
 /// What came of a stream. Memory is bounded, whatever comes.
 pub struct Tally {
-    stream: u32,
+    stream: u16,
     delays: Histogram<u64>,
     received: u64,
     bytes: u64,
@@ -84,7 +84,7 @@ pub struct Tally {
 impl Tally {
     /// Of a stream, before anything came.
     #[must_use]
-    pub fn new(stream: u32) -> Self {
+    pub fn new(stream: u16) -> Self {
         #[allow(clippy::expect_used, reason = "the bounds are constants that it takes")]
         let delays = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("good bounds");
         Tally {
@@ -110,7 +110,7 @@ impl Tally {
             self.foreign += 1;
             return None;
         }
-        let order = self.order_of(probe.number);
+        let order = self.order_of(u64::from(probe.number));
         match order {
             Order::Duplicate => {
                 self.duplicates += 1;
@@ -160,10 +160,16 @@ impl Tally {
             self.seen.fill(0);
             return;
         }
-        for number in from..=to {
+        let mut number = from;
+        while number <= to {
+            let bit = number % 64;
+            let count = (to - number + 1).min(64 - bit);
+            // A whole word at a time, where there is one.
+            let mask = if count == 64 { u64::MAX } else { ((1 << count) - 1) << bit };
             if let Some(word) = self.seen.get_mut(index(number)) {
-                *word &= !(1 << (number % 64));
+                *word &= !mask;
             }
+            number += count;
         }
     }
 

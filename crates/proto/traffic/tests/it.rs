@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use traffic::{Order, Probe, Tally};
 use units::Time;
 
-fn probe(number: u64, sent: Time) -> Probe {
+fn probe(number: u32, sent: Time) -> Probe {
     Probe { stream: 7, number, sent }
 }
 
 proptest! {
     /// Against a set of all numbers.
     #[test]
-    fn each_frame_is_counted_as_what_it_is(numbers in prop::collection::vec(0u64..300, 0..400)) {
+    fn each_frame_is_counted_as_what_it_is(numbers in prop::collection::vec(0u32..300, 0..400)) {
         let (mut tally, mut seen, mut highest) = (Tally::new(7), BTreeSet::new(), None);
         let (mut reordered, mut duplicates) = (0, 0);
         for (at, number) in numbers.iter().enumerate() {
@@ -42,12 +42,12 @@ proptest! {
 #[test]
 fn delays_and_the_longest_gap_are_told() {
     let mut tally = Tally::new(7);
-    for number in 0..1000u64 {
+    for number in 0..1000u32 {
         // Frames 400 to 599 are lost; each other takes 100 us, each hundredth 5 ms.
         if (400..600).contains(&number) {
             continue;
         }
-        let sent = Time::from_millis(number);
+        let sent = Time::from_millis(number.into());
         let delay = if number % 100 == 99 { 5_000 } else { 100 };
         tally.receive(sent + Duration::from_micros(delay), &probe(number, sent), 1000);
     }

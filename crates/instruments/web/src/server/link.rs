@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use units::Time;
 
-use super::Shared;
+use super::{Bottleneck, Shared};
 use crate::counters::Held;
 use crate::log::{Finish, StreamRecord};
 use crate::site::RequestHead;
@@ -251,7 +251,8 @@ impl Responding {
     }
 
     /// The stream has data, its window is shut, and the transport would take more; or no longer. It counts from
-    /// when the transport has sent all that it had taken: a large socket buffer takes more than the link carries.
+    /// when the transport has sent all that it had taken, and nothing of it waits at the bottleneck: a large socket
+    /// buffer, and a long queue, take more than the link carries.
     pub(super) fn stalled(&mut self, is_stalled: bool) {
         if is_stalled == self.stalled_from.is_some() {
             return;
@@ -266,7 +267,9 @@ impl Responding {
             }
             Some(from) => {
                 open.set(open.get() - 1);
-                let from = self.link.unsent_at.get().map_or(from, |unsent| from.max(unsent));
+                let queued = self.link.server.bottleneck.as_ref().map(Bottleneck::last_waiting);
+                let busy = [self.link.unsent_at.get(), queued];
+                let from = busy.into_iter().flatten().fold(from, Time::max);
                 if from >= time {
                     return;
                 }

@@ -11,7 +11,7 @@ mod push;
 mod spdy;
 mod tcp;
 
-pub use plan::{ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
+pub use plan::{Bottleneck, ServerPlan, ServerTimeouts, TlsPlan, UserTcpPlan};
 
 use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     tcp: TcpSettings,
     timeouts: ServerTimeouts,
     sample: Option<Duration>,
+    bottleneck: Option<Bottleneck>,
     log: Log,
     counters: Counters,
     slots: Arc<Semaphore>,
@@ -98,6 +99,7 @@ impl Server {
             tcp: plan.tcp,
             timeouts: plan.timeouts,
             sample: plan.sample,
+            bottleneck: plan.bottleneck,
             log: Log::new(plan.log_capacity),
             counters: Counters::default(),
             slots: Arc::new(Semaphore::new(max_connections as usize)),

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use units::Time;
+
 use crate::{Failure, Protocol, QuicSettings, Settings, Site, TcpSettings};
 
 /// Where a server listens, what it speaks there, and what it answers.
@@ -30,6 +32,32 @@ pub struct ServerPlan {
     /// How often TCP_INFO or quinn's counters are read while a connection lives; `None` only at its end.
     /// The first 10,000 readings of a connection are kept.
     pub sample: Option<Duration>,
+    /// Says when packets to the clients last waited at the bottleneck, where that is known: until then no
+    /// response counts as stalled on a window.
+    pub bottleneck: Option<Bottleneck>,
+}
+
+/// Says when packets last waited in a queue, on the monotonic clock ([`conn::now`]).
+#[derive(Clone)]
+pub struct Bottleneck(Arc<dyn Fn() -> Time + Send + Sync>);
+
+impl std::fmt::Debug for Bottleneck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bottleneck").finish_non_exhaustive()
+    }
+}
+
+impl Bottleneck {
+    /// One that is asked so.
+    pub fn new(last_waiting: impl Fn() -> Time + Send + Sync + 'static) -> Bottleneck {
+        Bottleneck(Arc::new(last_waiting))
+    }
+
+    /// When packets last waited.
+    #[must_use]
+    pub fn last_waiting(&self) -> Time {
+        (self.0)()
+    }
 }
 
 /// TLS and what is spoken over it.
@@ -99,6 +127,7 @@ impl ServerPlan {
             timeouts: ServerTimeouts::default(),
             log_capacity: 65_536,
             sample: None,
+            bottleneck: None,
         }
     }
 

@@ -120,6 +120,12 @@ impl Inbound {
         }
     }
 
+    /// Drops a packet that came no further than to its headers.
+    pub(super) fn refuse(&mut self, dropped: Dropped) -> Opened {
+        *self.counter(dropped) += 1;
+        Opened::Dropped(dropped)
+    }
+
     fn counter(&mut self, dropped: Dropped) -> &mut u64 {
         let counters = &mut self.counters;
         match dropped {

@@ -1,11 +1,12 @@
 //! ESP's data plane (RFC 4303): security associations with keys by configuration.
 //!
 //! A slot holds what ESP protects, without an IP header before it: a whole IP packet in tunnel mode, the payload
-//! of one in transport mode. [`tunnel`] writes and takes off the outer header.
+//! of one in transport mode. [`tunnel`] writes and takes off the outer header; [`transport`] works on whole packets.
 
 mod inbound;
 mod outbound;
 mod suite;
+pub mod transport;
 pub mod tunnel;
 
 pub use inbound::{Dropped, Inbound, InboundCounters, Opened};

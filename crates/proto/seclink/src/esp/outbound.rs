@@ -61,6 +61,12 @@ impl Outbound {
         self.key.numbers().peek()
     }
 
+    /// Its ciphers.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.suite
+    }
+
     /// Bytes that [`Outbound::seal`] adds before a payload.
     #[must_use]
     pub const fn added_before(&self) -> usize {

@@ -1,77 +1,126 @@
-//! The ends of a link: an interface by AF_PACKET, or a TAP device.
+//! Ports: an interface by AF_PACKET, or a TAP device. What comes in goes into buffers of a pool; what goes out is
+//! sent in batches.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-use packet::clock::{self, RealtimeOffset};
-use packet::{RingOptions, RxRing, SocketOptions, vnet};
 use units::Time;
 
-use crate::options::Size;
-use crate::pool::{Buffer, Pool};
-use crate::stats::PumpCounters;
-use crate::{Error, Options};
+use crate::clock::{self, RealtimeOffset};
+use crate::{
+    Buffer, Error, Pool, RingOptions, RxRing, SendBatch, SocketOptions, has_vnet_header, receive,
+    send, vnet,
+};
 
 /// Frames taken from a port in one turn, and sent by one system call.
-pub(crate) const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// One end of a link.
 #[derive(Debug)]
 pub enum Port {
-    /// An interface of the calling thread's network namespace, usually a veth whose peer is in the
+    /// An interface of the calling thread's network namespace, usually a veth whose peer is in a
     /// node's. What comes out of the peer is received and stamped by the kernel here.
     Packet {
-        /// The interface's index ([`packet::interface_index`]).
+        /// The interface's index ([`crate::interface_index`]).
         interface: u32,
     },
-    /// The descriptor of a TAP device, made in the node's namespace ([`packet::Tap`]). Its frames
-    /// carry no time of arrival; the pump takes the time at which it reads them.
+    /// The descriptor of a TAP device, made in the node's namespace ([`crate::Tap`]). Its frames
+    /// carry no time of arrival; the time at which they are read counts.
     Tap(OwnedFd),
 }
+
+/// How ports are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortOptions {
+    /// Frames that an AF_PACKET port holds until they are taken.
+    pub ring_frames: u32,
+    /// Bytes of the longest frame that is taken whole.
+    pub frame_bytes: u32,
+    /// Whether frames have a `virtio_net_hdr` before them.
+    pub vnet_header: bool,
+    /// Receive frames for other stations too: of hardware; veth and TAP filter nothing.
+    pub promiscuous: bool,
+}
+
+/// Bytes of send buffer asked for.
+const SEND_BUFFER: u32 = 4 << 20;
 
 /// A port that is open.
 #[derive(Debug)]
-pub(crate) enum OpenPort {
+pub enum OpenPort {
+    /// An interface.
     Packet(RxRing),
+    /// A TAP device.
     Tap(OwnedFd),
 }
 
-/// What a port's frames go to: a time of arrival and the frame.
-pub(crate) trait Sink {
+/// What a port's frames go to.
+pub trait Sink {
+    /// A frame that arrived at this time (CLOCK_MONOTONIC).
     fn frame(&mut self, arrival: Time, frame: Buffer);
 }
 
+/// What a port has taken, and lost on the way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Frames taken, lost ones included.
+    pub taken: u64,
+    /// Of them dropped because they are longer than [`PortOptions::frame_bytes`].
+    pub too_long: u64,
+    /// Of them dropped because all buffers were in use.
+    pub no_buffer: u64,
+    /// Of them passed on with a checksum that the sender left to the device.
+    pub unfinished_checksum: u64,
+}
+
 /// What one turn at a port yielded.
-pub(crate) struct Taken {
+#[derive(Debug, Clone, Copy)]
+pub struct Taken {
     /// No frame is left that arrived up to this time.
-    pub(crate) horizon: Time,
+    pub horizon: Time,
     /// The port failed for good.
-    pub(crate) broken: bool,
+    pub broken: bool,
     /// System calls made.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// Whether there was any frame.
-    pub(crate) any: bool,
+    pub any: bool,
+}
+
+/// What became of frames to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that the kernel took.
+    pub given: u64,
+    /// Frames that it refused: they are dropped, as a full device queue would.
+    pub refused: u64,
+    /// System calls made.
+    pub calls: u64,
 }
 
 impl OpenPort {
     /// Opens `port` in the calling thread's network namespace.
-    pub(crate) fn open(port: Port, options: &Options, size: Size) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// As [`RxRing::open`]; [`Error::HeaderMismatch`] for a TAP device that was made otherwise.
+    pub fn open(port: Port, options: &PortOptions) -> Result<Self, Error> {
         match port {
             Port::Packet { interface } => {
                 let socket = SocketOptions {
-                    vnet_header: options.offload,
-                    send_buffer: Some(4 << 20),
+                    vnet_header: options.vnet_header,
+                    promiscuous: options.promiscuous,
+                    send_buffer: Some(SEND_BUFFER),
                     ..SocketOptions::default()
                 };
-                let ring = RingOptions { frames: size.ring_frames, frame_bytes: size.frame_bytes };
+                let PortOptions { ring_frames: frames, frame_bytes, .. } = *options;
+                let ring = RingOptions { frames, frame_bytes };
                 Ok(OpenPort::Packet(RxRing::open(interface, &socket, ring)?))
             }
             Port::Tap(fd) => {
-                let device = packet::has_vnet_header(fd.as_fd())?;
-                if device != options.offload {
-                    return Err(Error::OffloadMismatch { device });
+                let device = has_vnet_header(fd.as_fd())?;
+                if device != options.vnet_header {
+                    return Err(Error::HeaderMismatch { device });
                 }
                 rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| Error::System {
                     doing: "making a TAP device non-blocking",
@@ -84,13 +133,13 @@ impl OpenPort {
 
     /// Takes up to [`BATCH`] frames. `now` is a time just before, `floor` the last horizon: no
     /// frame counts as having arrived before it.
-    pub(crate) fn take(
+    pub fn take(
         &mut self,
         now: Time,
         floor: Time,
         offset: RealtimeOffset,
         pool: &Rc<Pool>,
-        counters: &mut PumpCounters,
+        counters: &mut PortCounters,
         sink: &mut impl Sink,
     ) -> Taken {
         match self {
@@ -99,21 +148,45 @@ impl OpenPort {
         }
     }
 
+    /// Sends frames in order.
+    pub fn send_all<'f>(
+        &self,
+        batch: &mut SendBatch,
+        frames: impl ExactSizeIterator<Item = &'f [u8]> + Clone,
+    ) -> Sent {
+        send_all(self.as_fd(), self.is_tap(), batch, frames)
+    }
+
+    /// The port's sending half, for another thread or beside its receiving half.
+    ///
+    /// # Errors
+    /// [`Error::System`] if there are too many descriptors.
+    pub fn outlet(&self) -> Result<Outlet, Error> {
+        let fd = self
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|source| Error::System { doing: "doubling a port's descriptor", source })?;
+        Ok(Outlet { fd, is_tap: self.is_tap() })
+    }
+
     /// Whether a frame waits, as far as that is known without a system call.
     #[inline]
-    pub(crate) fn is_ready(&self) -> bool {
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
         match self {
             OpenPort::Packet(ring) => ring.is_ready(),
             OpenPort::Tap(_) => false,
         }
     }
 
-    pub(crate) fn is_tap(&self) -> bool {
+    /// Whether it is a TAP device.
+    #[must_use]
+    pub fn is_tap(&self) -> bool {
         matches!(self, OpenPort::Tap(_))
     }
 
-    /// Frames that the kernel lost because the port's ring was full.
-    pub(crate) fn ring_drops(&mut self) -> u64 {
+    /// Frames that the kernel lost because the port's ring was full; not known of TAP devices.
+    pub fn ring_drops(&mut self) -> u64 {
         match self {
             OpenPort::Packet(ring) => ring.statistics().map_or(0, |seen| seen.drops),
             OpenPort::Tap(_) => 0,
@@ -121,7 +194,8 @@ impl OpenPort {
     }
 
     /// Takes the error that a poll has found; false if the port is broken for good.
-    pub(crate) fn recover(&self) -> bool {
+    #[must_use]
+    pub fn recover(&self) -> bool {
         match self {
             // The interface went down and may come up again.
             OpenPort::Packet(ring) => ring.socket().take_error().is_some(),
@@ -139,11 +213,64 @@ impl AsFd for OpenPort {
     }
 }
 
+/// The sending half of a port.
+#[derive(Debug)]
+pub struct Outlet {
+    fd: OwnedFd,
+    is_tap: bool,
+}
+
+impl Outlet {
+    /// Sends frames in order.
+    pub fn send_all<'f>(
+        &self,
+        batch: &mut SendBatch,
+        frames: impl ExactSizeIterator<Item = &'f [u8]> + Clone,
+    ) -> Sent {
+        send_all(self.fd.as_fd(), self.is_tap, batch, frames)
+    }
+}
+
+fn send_all<'f>(
+    fd: BorrowedFd<'_>,
+    is_tap: bool,
+    batch: &mut SendBatch,
+    frames: impl ExactSizeIterator<Item = &'f [u8]> + Clone,
+) -> Sent {
+    let mut sent = Sent::default();
+    if is_tap {
+        for frame in frames {
+            sent.calls += 1;
+            match send(fd, frame) {
+                Ok(()) => sent.given += 1,
+                Err(_) => sent.refused += 1,
+            }
+        }
+        return sent;
+    }
+    let (mut done, count) = (0, frames.len());
+    while done < count {
+        sent.calls += 1;
+        match batch.send(fd, frames.clone().skip(done)) {
+            Ok(taken) if taken > 0 => {
+                done += taken;
+                sent.given += taken as u64;
+            }
+            // The first of the rest is refused: drop it, as a full device queue would.
+            Ok(_) | Err(_) => {
+                done += 1;
+                sent.refused += 1;
+            }
+        }
+    }
+    sent
+}
+
 /// A stamp that lies further back than this is not believed: the clock was set.
 const OLDEST_STAMP: Duration = Duration::from_millis(500);
 
 /// When a frame arrived: its stamp if that is sane, else the time at which it was read. Never
-/// before `floor`, up to which the link has been told that no more frames come.
+/// before `floor`, up to which it was said that no more frames come.
 fn arrival(stamp: Time, now: Time, floor: Time) -> Time {
     let believed = stamp <= now && now.saturating_since(stamp) <= OLDEST_STAMP;
     (if believed { stamp } else { now }).max(floor)
@@ -155,7 +282,7 @@ fn take_ring(
     floor: Time,
     offset: RealtimeOffset,
     pool: &Rc<Pool>,
-    counters: &mut PumpCounters,
+    counters: &mut PortCounters,
     sink: &mut impl Sink,
 ) -> Taken {
     let mut taken = Taken { horizon: floor, broken: false, calls: 0, any: false };
@@ -211,7 +338,7 @@ fn take_tap(
     now: Time,
     floor: Time,
     pool: &Rc<Pool>,
-    counters: &mut PumpCounters,
+    counters: &mut PortCounters,
     sink: &mut impl Sink,
 ) -> Taken {
     let mut taken = Taken { horizon: floor, broken: false, calls: 0, any: false };
@@ -220,7 +347,7 @@ fn take_tap(
         let Some(mut buffer) = pool.take() else {
             // The frame must be read to be dropped, or it would be found again at once.
             taken.calls += 1;
-            match packet::receive(fd, &mut [0; 64]) {
+            match receive(fd, &mut [0; 64]) {
                 Ok(Some(_)) => {
                     counters.taken += 1;
                     counters.no_buffer += 1;
@@ -235,7 +362,7 @@ fn take_tap(
         taken.calls += 1;
         let room = buffer.room(pool.header());
         let room_len = room.len();
-        match packet::receive(fd, room) {
+        match receive(fd, room) {
             // A read that fills the buffer may have been cut short.
             Ok(Some(len)) if len >= room_len => {
                 taken.any = true;
@@ -273,6 +400,7 @@ fn is_passing(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PoolOptions;
 
     #[test]
     fn a_stamp_counts_unless_the_clock_was_set() {
@@ -289,7 +417,14 @@ mod tests {
 
     #[test]
     fn a_vlan_tag_goes_back_behind_the_addresses() {
-        let pool = Pool::new(1, 100, 0).unwrap();
+        let options = PoolOptions {
+            buffers: 1,
+            frame_bytes: 100,
+            headroom: 16,
+            tailroom: 0,
+            vnet_header: false,
+        };
+        let pool = Pool::new(options).unwrap();
         let mut buffer = pool.take().unwrap();
         let frame: Vec<u8> = (0..60).collect();
         assert!(fill_with_tag(&mut buffer, 0, &frame, (0x88a8, 0x0123)));

@@ -1,0 +1,87 @@
+//! Judges from outside: the kernel's own MACsec, ESP, L2TP, VXLAN and WireGuard, and wpa_supplicant.
+
+mod esn;
+mod forge;
+mod guest;
+mod meet;
+mod mka;
+mod noise;
+mod options;
+mod port;
+mod rekey;
+mod standing;
+
+pub use guest::Judge;
+pub use standing::lacking;
+
+use lab::{Lab, LabOptions};
+use lab_test::{Test, TestResult};
+use seclink::path::{Cipher, Protection, Topology};
+
+/// A name, and what says that something is wrong.
+type Named = (&'static str, fn() -> TestResult);
+
+/// What is judged, by name: in a guest where this machine's kernel cannot do it.
+const JUDGES: [Named; 10] = [
+    ("sizes", standing::sizes),
+    ("limited", standing::limited),
+    ("peers", meet::peers),
+    ("forged", forge::forged),
+    ("extended", esn::extended),
+    ("rekey", rekey::rekey),
+    ("rollover", rekey::rollover),
+    ("options", options::options),
+    ("wireguard", noise::wireguard),
+    ("agreement", mka::key_agreement),
+];
+
+/// A test each, of what belongs together.
+pub fn tests() -> Vec<Test> {
+    let tests = [
+        Test::inside("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
+        Test::inside("every_path_carries_frames_of_the_computed_length", || {
+            guest::judged(&["sizes", "limited"])
+        }),
+        Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
+            guest::judged(&[
+                "peers",
+                "forged",
+                "extended",
+                "rekey",
+                "rollover",
+                "options",
+                "wireguard",
+            ])
+        }),
+        Test::inside("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
+    ];
+    tests.map(|test| test.within(guest::LONG)).to_vec()
+}
+
+/// What keys are made of in these tests.
+pub const SEED: u64 = 12;
+
+pub fn new_lab() -> TestResult<Lab> {
+    Ok(Lab::new(LabOptions { seed: SEED, ..LabOptions::default() })?)
+}
+
+/// One hop without a pseudowire, untagged.
+pub fn one_hop(protection: Protection, cipher: Cipher) -> Topology {
+    Topology {
+        protection,
+        cipher,
+        hops: 1,
+        pseudowire: false,
+        tagged: false,
+        ..Topology::default()
+    }
+}
+
+/// Every cipher of these protections.
+pub fn every_cipher(protections: &[Protection]) -> Vec<Topology> {
+    let all = protections.iter().flat_map(|protection| {
+        let ciphers = Cipher::ALL.iter().filter(|cipher| protection.can(**cipher));
+        ciphers.map(|cipher| one_hop(*protection, *cipher))
+    });
+    all.collect()
+}

@@ -1,0 +1,127 @@
+//! What takes the protection off a frame.
+
+use wire::{l2tpv3, udp, vxlan as vxlan_format};
+
+use super::Reason;
+use crate::esp::tunnel::Outer;
+use crate::esp::{self, Inbound, transport};
+use crate::macsec::{self, Receive};
+use crate::underlay::Underlay;
+use crate::wireguard::{self, Receiver};
+use crate::{Slot, ip_packet_len, l2tp, vxlan};
+
+/// IP's numbers of IPv4 and IPv6 inside of something.
+const IP_IN_IP: [u8; 2] = [4, 41];
+
+/// The opening end of a protection, its outer headers included.
+pub enum Opener {
+    /// Takes frames as they are.
+    Plain,
+    /// MACsec, of a frame.
+    MacSec(Box<Receive>),
+    /// ESP in tunnel mode, of an IP packet.
+    Esp {
+        /// The association.
+        inbound: Box<Inbound>,
+        /// The tunnel.
+        underlay: Underlay,
+    },
+    /// A frame in L2TPv3 over UDP, this in ESP in transport mode.
+    L2tp {
+        /// The association.
+        inbound: Box<Inbound>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// This end's number for the session.
+        session: u32,
+    },
+    /// WireGuard's transport data, of an IP packet.
+    WireGuard {
+        /// The session.
+        receiver: Box<Receiver>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// The UDP port of both ends.
+        port: u16,
+    },
+    /// A MACsec frame in VXLAN.
+    MacSecVxlan {
+        /// The channels.
+        receive: Box<Receive>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// The network.
+        network: u32,
+    },
+}
+
+impl Opener {
+    /// Checks the frame in the slot and takes its protection off: the slot then holds what
+    /// [`Sealer::seal`](super::Sealer::seal) was given.
+    ///
+    /// # Errors
+    /// The frame is to be dropped; what the slot then holds means nothing.
+    pub fn open(&mut self, slot: &mut Slot<'_>) -> Result<(), Reason> {
+        match self {
+            Opener::Plain => Ok(()),
+            Opener::MacSec(receive) => open_macsec(receive, slot),
+            Opener::Esp { inbound, underlay } => {
+                underlay.take_ethernet(slot)?;
+                // Not of the tunnel: unprotected, since the addresses are right.
+                if !(Outer { ends: underlay.ends(), in_udp: false }).unwrap(slot) {
+                    return Err(Reason::EspMalformed);
+                }
+                match inbound.open(slot) {
+                    esp::Opened::Delivered { next_header } if IP_IN_IP.contains(&next_header) => {
+                        trim(slot)
+                    }
+                    esp::Opened::Delivered { .. } => Err(Reason::EspNothing),
+                    esp::Opened::Dropped(dropped) => Err(dropped.into()),
+                }
+            }
+            Opener::L2tp { inbound, underlay, session } => {
+                underlay.take_ethernet(slot)?;
+                if let esp::Opened::Dropped(dropped) = transport::open(inbound, slot) {
+                    return Err(dropped.into());
+                }
+                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_udp(slot, l2tpv3::PORT)?;
+                if l2tp::pop(slot, *session) { Ok(()) } else { Err(Reason::NotForUs) }
+            }
+            Opener::WireGuard { receiver, underlay, port } => {
+                underlay.take_ethernet(slot)?;
+                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_udp(slot, *port)?;
+                match receiver.open(slot) {
+                    wireguard::Opened::Delivered => Ok(()),
+                    wireguard::Opened::KeepAlive => Err(Reason::WireGuardNoPacket),
+                    wireguard::Opened::Dropped(dropped) => Err(dropped.into()),
+                }
+            }
+            Opener::MacSecVxlan { receive, underlay, network } => {
+                underlay.take_ethernet(slot)?;
+                Underlay::take_ipv4(slot, udp::PROTOCOL)?;
+                Underlay::take_udp(slot, vxlan_format::PORT)?;
+                if !vxlan::pop(slot, *network) {
+                    return Err(Reason::NotForUs);
+                }
+                open_macsec(receive, slot)
+            }
+        }
+    }
+}
+
+fn open_macsec(receive: &mut Receive, slot: &mut Slot<'_>) -> Result<(), Reason> {
+    match receive.open(slot) {
+        macsec::Opened::Delivered => Ok(()),
+        macsec::Opened::Untagged => Err(Reason::MacsecNoTag),
+        macsec::Opened::Dropped(dropped) => Err(dropped.into()),
+    }
+}
+
+/// Takes off what was padded behind the IP packet in the slot (RFC 4303 §2.7).
+fn trim(slot: &mut Slot<'_>) -> Result<(), Reason> {
+    let len = ip_packet_len(slot.frame()).ok_or(Reason::EspNothing)?;
+    slot.shrink_back(slot.len().saturating_sub(len));
+    Ok(())
+}

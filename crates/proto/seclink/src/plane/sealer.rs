@@ -1,0 +1,93 @@
+//! What protects a frame.
+
+use wire::{l2tpv3, udp, vxlan as vxlan_format};
+
+use crate::esp::Outbound;
+use crate::esp::transport;
+use crate::esp::tunnel::{Inner, Outer};
+use crate::macsec::Transmit;
+use crate::underlay::Underlay;
+use crate::wireguard::Sender;
+use crate::{SealError, Slot, l2tp, vxlan};
+
+/// The sealing end of a protection, its outer headers included.
+pub enum Sealer {
+    /// Leaves frames as they are.
+    Plain,
+    /// MACsec, of a frame.
+    MacSec(Box<Transmit>),
+    /// ESP in tunnel mode, of an IP packet.
+    Esp {
+        /// The association.
+        outbound: Box<Outbound>,
+        /// The tunnel.
+        underlay: Underlay,
+    },
+    /// A frame in L2TPv3 over UDP, this in ESP in transport mode.
+    L2tp {
+        /// The association.
+        outbound: Box<Outbound>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// The receiver's number for the session.
+        session: u32,
+    },
+    /// WireGuard's transport data, of an IP packet.
+    WireGuard {
+        /// The session.
+        sender: Box<Sender>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// The UDP port of both ends.
+        port: u16,
+    },
+    /// A MACsec frame in VXLAN.
+    MacSecVxlan {
+        /// The channel.
+        transmit: Box<Transmit>,
+        /// The tunnel.
+        underlay: Underlay,
+        /// The network.
+        network: u32,
+    },
+}
+
+impl Sealer {
+    /// Protects what is in the slot, a frame or an IP packet; the slot then holds a frame.
+    ///
+    /// # Errors
+    /// There is no room around it, or the key is used up.
+    pub fn seal(&mut self, slot: &mut Slot<'_>) -> Result<(), SealError> {
+        match self {
+            Sealer::Plain => Ok(()),
+            Sealer::MacSec(transmit) => transmit.seal(slot),
+            Sealer::Esp { outbound, underlay } => {
+                let inner = Inner::of(slot.frame()).ok_or(SealError::TooShort)?;
+                outbound.seal(slot, inner.next_header)?;
+                Outer { ends: underlay.ends(), in_udp: false }.wrap(slot, inner)?;
+                underlay.put_ethernet(slot)
+            }
+            Sealer::L2tp { outbound, underlay, session } => {
+                l2tp::push(slot, *session)?;
+                Underlay::put_udp(slot, l2tpv3::PORT, l2tpv3::PORT)?;
+                underlay.put_ipv4(slot, udp::PROTOCOL)?;
+                transport::seal(outbound, slot)?;
+                underlay.put_ethernet(slot)
+            }
+            Sealer::WireGuard { sender, underlay, port } => {
+                sender.seal(slot)?;
+                Underlay::put_udp(slot, *port, *port)?;
+                underlay.put_ipv4(slot, udp::PROTOCOL)?;
+                underlay.put_ethernet(slot)
+            }
+            Sealer::MacSecVxlan { transmit, underlay, network } => {
+                transmit.seal(slot)?;
+                let from = vxlan::source_port(slot.frame());
+                vxlan::push(slot, *network)?;
+                Underlay::put_udp(slot, from, vxlan_format::PORT)?;
+                underlay.put_ipv4(slot, udp::PROTOCOL)?;
+                underlay.put_ethernet(slot)
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! When a link's queue last held a frame, seen from other threads without asking the pump.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use units::Time;
+
+/// Says of one direction of a link when frames last waited in its queue. Clones say the same.
+#[derive(Debug, Clone, Default)]
+pub struct QueueWatch(Arc<AtomicU64>);
+
+impl QueueWatch {
+    /// When frames were last seen waiting for the rate, on the monotonic clock; zero if never. The pump looks in
+    /// each of its turns, so that it lies up to one frame's time on the link before the queue ran empty.
+    #[must_use]
+    pub fn last_waiting(&self) -> Time {
+        Time::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Frames wait now.
+    #[inline]
+    pub(crate) fn note(&self, now: Time) {
+        self.0.store(now.as_nanos(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,679 @@
+//! The summary as an answer, tables and plots: for the terminal and for the report.
+
+use fault::{Fault, OrProblem, Problem};
+use report::{
+    Axis, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
+    Uncertainty,
+};
+use serde_json::{Value, json};
+use stats::Estimate;
+use study::{Counterpart, Subject};
+
+use crate::advice;
+use crate::point::{Backend, Offered, Point};
+use crate::summary::{Row, Summary, is_usual};
+
+/// So few trials have no interval of 95 %.
+const FEW: usize = 6;
+
+/// What the samples say.
+pub struct Findings {
+    summary: Summary,
+    provenance: String,
+}
+
+impl Findings {
+    /// What `summary` says; `provenance`: date, machine and command, for Markdown.
+    #[must_use]
+    pub fn new(summary: Summary, provenance: String) -> Findings {
+        Findings { summary, provenance }
+    }
+
+    /// Rows that have a delay, and the plain row to which each is set.
+    fn delays(&self) -> impl Iterator<Item = (&Row, Option<&Row>)> {
+        let rows = self.summary.rows.iter().filter(|row| row.median_us.is_some());
+        rows.map(|row| (row, self.summary.plain_of(row)))
+    }
+
+    /// The rows of the answer: one backend, one frame size, the paper's path.
+    fn usual(&self) -> Vec<&Row> {
+        let of = |row: &&Row| is_usual(&row.point) && row.trials > 0;
+        let Some(first) = self.summary.rows.iter().find(of) else { return Vec::new() };
+        let like = |row: &&Row| {
+            let (own, first) = (&row.point, &first.point);
+            (own.backend, own.frame, own.hops, own.reach)
+                == (first.backend, first.frame, first.hops, first.reach)
+        };
+        self.summary.rows.iter().filter(of).filter(like).collect()
+    }
+
+    /// A sentence on what a protocol costs: bytes, delay, throughput, CPU time.
+    fn cost(&self, protocol: &str) -> Option<String> {
+        let rows = self.usual();
+        let own = || rows.iter().copied().filter(|row| row.point.protocol.to_string() == protocol);
+        let mut parts = Vec::new();
+        if let Some(size) = own().find_map(|row| row.computed) {
+            parts.push(format!("{} bytes a frame", signed(size.security() as f64, 0)));
+        }
+        let delay = own().find_map(|row| {
+            let plain = self.summary.plain_of(row)?;
+            Some((row.median_us?.value - plain.median_us?.value, row.point.backend))
+        });
+        if let Some((delay, backend)) = delay {
+            let unit = if backend == Backend::Guest { "thousand instructions" } else { "µs" };
+            parts.push(format!("{} {unit} of delay", signed(delay, 1)));
+        }
+        let throughput = own().find_map(|row| {
+            let ours = row.throughput_mbps?;
+            Some((ours.value, self.summary.plain_of(row).and_then(|plain| plain.throughput_mbps)))
+        });
+        if let Some((ours, plain)) = throughput {
+            let share = match plain {
+                Some(plain) if plain.value > 0.0 => {
+                    format!(" ({:.0} % of plain)", ours / plain.value * 100.0)
+                }
+                _ => String::new(),
+            };
+            parts.push(format!("{} without loss{share}", bits(ours)));
+        }
+        let cpu = own().find_map(|row| row.cpu_ns);
+        if let Some(cpu) = cpu {
+            parts.push(format!("{:.1} µs of CPU time a frame", cpu.value / 1e3));
+        }
+        (!parts.is_empty()).then(|| format!("{protocol}: {}.", parts.join(", ")))
+    }
+
+    /// The protocols of the answer but plain, in their order.
+    fn compared(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for row in self.usual() {
+            let name = row.point.protocol.to_string();
+            if name != "plain" && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The protocol that bears most, or else adds least delay, and how the next does.
+    fn best(&self) -> Option<String> {
+        let rows = self.usual();
+        let of = |by: &dyn Fn(&Row) -> Option<f64>| -> Vec<(String, f64)> {
+            let mut ranked: Vec<(String, f64)> = rows
+                .iter()
+                .filter(|row| row.point.protocol.to_string() != "plain")
+                .filter_map(|row| Some((row.point.protocol.to_string(), by(row)?)))
+                .collect();
+            ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+            ranked
+        };
+        let frame = rows.first()?.point.frame;
+        let by_throughput = of(&|row| Some(-row.throughput_mbps?.value));
+        if let [(best, most), rest @ ..] = by_throughput.as_slice() {
+            let next = match rest.first() {
+                Some((name, bits_)) => format!(", {name} {}", bits(-bits_)),
+                None => String::new(),
+            };
+            let what = format!(
+                "Of frames of {frame} bytes {best} carries most without loss: {}",
+                bits(-most)
+            );
+            return Some(format!("{what}{next}."));
+        }
+        let by_delay = of(&|row| Some(row.median_us?.value));
+        let (best, delay) = by_delay.first()?;
+        Some(format!(
+            "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
+        ))
+    }
+}
+
+fn signed(value: f64, decimals: usize) -> String {
+    format!("{value:+.decimals$}")
+}
+
+/// Mbit/s, or Gbit/s above a thousand.
+fn bits(mbps: f64) -> String {
+    if mbps >= 1000.0 {
+        format!("{:.2} Gbit/s", mbps / 1000.0)
+    } else {
+        format!("{mbps:.0} Mbit/s")
+    }
+}
+
+impl study::Findings for Findings {
+    fn subject(&self) -> Subject {
+        Subject {
+            title: "Secured links".to_owned(),
+            question: "MACsec, IPsec or WireGuard on this link: what does each cost in bytes, delay and throughput?"
+                .to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Vec<Inline> {
+        let mut lines: Vec<String> = self.best().into_iter().collect();
+        lines.extend(self.compared().iter().filter_map(|protocol| self.cost(protocol)));
+        lines.extend(self.per_hop_sentence());
+        lines.extend(self.guest_sentence());
+        lines.extend(advice::changes(&self.summary));
+        if lines.is_empty() {
+            lines.push(match self.summary.rows.first() {
+                Some(row) if row.point.backend == Backend::Between => between(row),
+                _ => "Nothing came of the trials that could be compared.".to_owned(),
+            });
+        }
+        lines.into_iter().map(|line| Inline::new().text(line)).collect()
+    }
+
+    fn key_figures(&self) -> Vec<KeyFigure> {
+        let rows = self.usual();
+        let mut figures = Vec::new();
+        for protocol in self.compared() {
+            let own = || rows.iter().filter(|row| row.point.protocol.to_string() == protocol);
+            if let Some(found) = own().find_map(|row| row.throughput_mbps) {
+                figures.push(KeyFigure {
+                    value: format!("{:.0}", found.value),
+                    unit: "Mbit/s".to_owned(),
+                    label: format!("{protocol}, the most without loss"),
+                    detail: interval(found),
+                });
+            }
+        }
+        figures.truncate(4);
+        figures
+    }
+
+    fn cautions(&self) -> Vec<Note> {
+        let rows = &self.summary.rows;
+        let mut notes = Vec::new();
+        let real = || rows.iter().filter(|row| row.point.backend != Backend::Guest);
+        let fewest = real().map(|row| row.trials).min().unwrap_or(FEW);
+        if fewest < FEW {
+            let text = format!("As few as {fewest} trials per point: no interval of 95 %.");
+            let remedy = format!("measure with --repeat {FEW} or more");
+            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+        }
+        let failed: usize = rows.iter().map(|row| row.failed).sum();
+        if failed > 0 {
+            let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
+            let text = format!("{failed} trials are in no figure; the first: {why}.");
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        if real().any(|row| row.tester_limits) {
+            let text = "Where the highest load tried got through, the tester could send no more: the path may bear it.";
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        if rows.iter().any(|row| row.point.backend == Backend::Guest) {
+            let text = "A guest machine's time counts instructions, one a nanosecond: it knows no cache and no \
+                        pipeline, and says nothing of a processor's own speed.";
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        if let Some(wrong) = rows.iter().find(|row| !agrees(row)) {
+            let text = format!(
+                "Frames of {} on the wire are not as long as the formats say: {}.",
+                wrong.point.protocol,
+                sizes_text(wrong)
+            );
+            notes.push(Note::info(Inline::new().text(text)));
+        }
+        notes
+    }
+
+    fn sections(&self) -> Result<Vec<Section>, Problem> {
+        let mut section = Section::new("link", "What secured links cost");
+        for table in self.tables() {
+            section = section.with(table);
+        }
+        for plot in [self.load_plot()?, self.hop_plot()?].into_iter().flatten() {
+            section = section.with(plot);
+        }
+        Ok(vec![section])
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        let tables = [
+            self.delay_table(false),
+            self.throughput_table(false),
+            self.delay_table(true),
+            self.throughput_table(true),
+            self.hop_table(),
+            self.size_table(),
+            Some(advice::settings(&self.summary)),
+        ];
+        let between = |row: &Row| row.point.backend == Backend::Between;
+        let all_between = self.summary.rows.iter().all(between);
+        let kept = tables.into_iter().flatten().filter(|table| !table.rows.is_empty());
+        if all_between { kept.take(2).collect() } else { kept.collect() }
+    }
+
+    fn counterparts(&self) -> Vec<(String, Counterpart)> {
+        crate::published::counterparts(&self.summary)
+    }
+
+    fn json(&self) -> Result<Value, Problem> {
+        let summary = serde_json::to_value(&self.summary).blame(Fault::Results)?;
+        Ok(json!({ "link": summary }))
+    }
+
+    fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        let mut text = format!("{}.\n", self.provenance);
+        for line in self.answer() {
+            text.push_str("\n- ");
+            text.push_str(&line.to_plain());
+        }
+        text.push('\n');
+        Ok(vec![("link".to_owned(), text)])
+    }
+
+    fn empty(&self) -> Option<Problem> {
+        let none = self.summary.rows.iter().all(|row| row.trials == 0);
+        none.then(|| {
+            let why = self.summary.rows.iter().find_map(|row| row.failure.clone());
+            let what = format!("no trial carried a frame: {}", why.unwrap_or_default());
+            Problem::new(Fault::Measurement, what)
+        })
+    }
+}
+
+fn between(row: &Row) -> String {
+    match (row.throughput_mbps, row.median_us) {
+        (Some(most), _) => {
+            format!("Between the interfaces {} get through without loss.", bits(most.value))
+        }
+        (None, Some(delay)) => {
+            format!("Between the interfaces a frame takes {:.1} µs at the median.", delay.value)
+        }
+        (None, None) => "No frame came through between the interfaces.".to_owned(),
+    }
+}
+
+/// Whether what was counted is what the formats say.
+fn agrees(row: &Row) -> bool {
+    match (row.counted, row.computed) {
+        (Some([access, core]), Some(computed)) => {
+            access == computed.access as f64 && core == computed.core as f64
+        }
+        _ => true,
+    }
+}
+
+fn sizes_text(row: &Row) -> String {
+    match (row.counted, row.computed) {
+        (Some([access, core]), Some(computed)) => {
+            format!(
+                "{access:.1} and {core:.1} bytes, {} and {} computed",
+                computed.access, computed.core
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn interval(estimate: Estimate) -> String {
+    format!("[{:.0}, {:.0}]", estimate.low, estimate.high)
+}
+
+fn decimals(value: f64) -> usize {
+    match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    }
+}
+
+fn estimate(estimate: Option<Estimate>) -> Cell {
+    estimate.map_or(Cell::Empty, |one| {
+        Cell::estimate(one.value, one.low, one.high, decimals(one.value))
+    })
+}
+
+fn number(value: Option<f64>, decimals: usize) -> Cell {
+    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
+}
+
+/// An axis, and its value of a point.
+type Field = (&'static str, fn(&Point) -> String);
+
+/// What tells rows of one table apart, beside the protocol: only what differs between them.
+struct Apart {
+    columns: Vec<Field>,
+}
+
+impl Apart {
+    fn of(rows: &[&Row]) -> Apart {
+        let all: [Field; 8] = [
+            ("backend", |point| point.backend.to_string()),
+            ("network", |point| point.network.to_string()),
+            ("hops", |point| point.hops.to_string()),
+            ("reach", |point| point.reach.to_string()),
+            ("gateway", |point| point.gateway.to_string()),
+            ("frame", |point| point.frame.to_string()),
+            ("ways", |point| point.ways.to_string()),
+            ("load", |point| point.load.to_string()),
+        ];
+        let differs =
+            |of: &fn(&Point) -> String| rows.iter().any(|row| of(&row.point) != of(&rows[0].point));
+        Apart { columns: all.into_iter().filter(|(_, of)| differs(of)).collect() }
+    }
+
+    fn head(&self) -> Vec<Column> {
+        let own = self.columns.iter().map(|(name, _)| Column::new(*name));
+        std::iter::once(Column::new("Protocol")).chain(own).collect()
+    }
+
+    fn cells(&self, row: &Row) -> Vec<Cell> {
+        let own = self.columns.iter().map(|(_, of)| Cell::text(of(&row.point)));
+        std::iter::once(Cell::text(row.point.protocol.to_string())).chain(own).collect()
+    }
+}
+
+impl Findings {
+    /// Delays in real time, or in a guest machine's.
+    fn delay_table(&self, in_guest: bool) -> Option<Table> {
+        let own = |row: &&Row| (row.point.backend == Backend::Guest) == in_guest;
+        let rows: Vec<&Row> = self.delays().map(|(row, _)| row).filter(own).collect();
+        let first = rows.first()?;
+        let unit = if in_guest { "10³ instr." } else { "µs" };
+        let apart = Apart::of(&rows);
+        let mut columns = apart.head();
+        columns.extend([
+            Column::new("median").unit(unit),
+            Column::new("above plain").unit(unit),
+            Column::new("p99").unit(unit),
+            Column::new("delivered").unit("Mbit/s"),
+            Column::new("lost").unit("%"),
+            Column::new("CPU").unit("ns/frame"),
+            Column::new("trials"),
+        ]);
+        let frames = match rows.iter().all(|row| row.point.frame == first.point.frame) {
+            true => format!(", frames of {} bytes", first.point.frame),
+            false => String::new(),
+        };
+        let caption = match in_guest {
+            true => format!("In a guest machine: thousands of instructions one way{frames}"),
+            false => format!("Delay one way{frames}; medians with intervals"),
+        };
+        let mut table = Table::new(caption, columns);
+        for row in rows {
+            let plain = self.summary.plain_of(row).and_then(|plain| plain.median_us);
+            let above = row.median_us.zip(plain).map(|(own, plain)| own.value - plain.value);
+            let mut cells = apart.cells(row);
+            cells.extend([
+                estimate(row.median_us),
+                above.map_or(Cell::Empty, |above| Cell::difference(above, decimals(above))),
+                number(row.p99_us.map(|one| one.value), 1),
+                number(row.delivered_mbps.map(|one| one.value), 1),
+                number(row.lost.map(|lost| lost * 100.0), 2),
+                number(row.cpu_ns.map(|one| one.value), 0),
+                trials(row),
+            ]);
+            table.push(report::Row::new(cells).command(&row.command));
+        }
+        Some(table)
+    }
+
+    /// What gets through without loss, in real time or in a guest machine's.
+    fn throughput_table(&self, in_guest: bool) -> Option<Table> {
+        let searched = |row: &&Row| {
+            matches!(row.point.load, Offered::Throughput | Offered::Burst)
+                && (row.point.backend == Backend::Guest) == in_guest
+        };
+        let rows: Vec<&Row> = self.summary.rows.iter().filter(searched).collect();
+        rows.first()?;
+        let apart = Apart::of(&rows);
+        let mut columns = apart.head();
+        columns.extend([
+            Column::new("without loss").unit("Mbit/s"),
+            Column::new("frames").unit("1/s"),
+            Column::new("of plain").unit("%"),
+            Column::new("burst").unit("frames"),
+            Column::new("of it each").unit("ns"),
+            Column::new("CPU").unit("ns/frame"),
+            Column::new("trials"),
+        ]);
+        let caption = match in_guest {
+            true => {
+                "The most without loss in a guest machine's virtual time (RFC 2544 §26.1, §26.4)"
+            }
+            false => "The most without loss (RFC 2544 §26.1, §26.4)",
+        };
+        let mut table = Table::new(caption, columns);
+        for row in rows {
+            let plain = self.summary.plain_of(row).and_then(|plain| plain.throughput_mbps);
+            let share =
+                row.throughput_mbps.zip(plain).map(|(own, plain)| own.value / plain.value * 100.0);
+            let mut cells = apart.cells(row);
+            cells.extend([
+                estimate(row.throughput_mbps),
+                number(row.throughput_pps.map(|one| one.value), 0),
+                number(share, 0),
+                number(row.burst.map(|one| one.value), 0),
+                number(row.per_frame_ns.map(|one| one.value), 0),
+                number(row.cpu_ns.map(|one| one.value), 0),
+                trials(row),
+            ]);
+            table.push(report::Row::new(cells).command(&row.command));
+        }
+        Some(table)
+    }
+
+    fn hop_table(&self) -> Option<Table> {
+        let columns = vec![
+            Column::new("Protocol"),
+            Column::new("backend"),
+            Column::new("reach"),
+            Column::new("load"),
+            Column::new("a hop").unit("µs"),
+            Column::new("without a hop").unit("µs"),
+            Column::new("medians by hops").unit("µs"),
+        ];
+        let mut table = Table::new("What a hop adds to the delay", columns);
+        for one in &self.summary.per_hop {
+            let medians = one.medians.iter().map(|(hops, us)| format!("{hops}: {us:.1}"));
+            table.push(report::Row::new(vec![
+                Cell::text(&one.protocol),
+                Cell::text(&one.backend),
+                Cell::text(one.reach.name()),
+                Cell::text(&one.load),
+                estimate(Some(one.slope_us)),
+                estimate(Some(one.intercept_us)),
+                Cell::text(medians.collect::<Vec<_>>().join(", ")),
+            ]));
+        }
+        (!table.rows.is_empty()).then_some(table)
+    }
+
+    fn per_hop_sentence(&self) -> Option<String> {
+        use seclink::path::Reach;
+        let of = |reach: Reach, protected: bool| {
+            let mut own = self.summary.per_hop.iter();
+            own.find(|one| one.reach == reach && (one.protocol != "plain") == protected)
+        };
+        let (plain, every) = (of(Reach::EndToEnd, false)?, of(Reach::EveryHop, true)?);
+        Some(format!(
+            "Protected on every hop, {} takes {:.1} µs a hop; plain takes {:.1}. End to end only two operations remain.",
+            every.protocol, every.slope_us.value, plain.slope_us.value
+        ))
+    }
+
+    /// What the stock kernel does for a frame, where our engine is what was answered for.
+    fn guest_sentence(&self) -> Option<String> {
+        if self.usual().first()?.point.backend == Backend::Guest {
+            return None;
+        }
+        let guest = self.delays().filter(|(row, _)| row.point.backend == Backend::Guest);
+        let above = guest.filter_map(|(row, plain)| {
+            let above = row.median_us?.value - plain?.median_us?.value;
+            let protocol = row.point.protocol.to_string();
+            (protocol != "plain").then(|| format!("{above:.1} thousand under {protocol}"))
+        });
+        let above: Vec<String> = above.collect();
+        (!above.is_empty()).then(|| {
+            format!(
+                "Debian's kernel takes more instructions a frame than for plain ones: {}.",
+                above.join(", ")
+            )
+        })
+    }
+
+    fn size_table(&self) -> Option<Table> {
+        let columns = vec![
+            Column::new("Protocol"),
+            Column::new("frame").unit("bytes"),
+            Column::new("access").unit("bytes"),
+            Column::new("core").unit("bytes"),
+            Column::new("security").unit("bytes"),
+            Column::new("of the core").unit("%"),
+            Column::new("counted on the wire"),
+        ];
+        let mut table =
+            Table::new("How long frames become, by the formats and on the wire", columns);
+        let mut known = Vec::new();
+        for row in &self.summary.rows {
+            let Some(size) = row.computed else { continue };
+            let key = (row.point.protocol, size, row.counted.is_some());
+            if row.point.backend == Backend::Between || known.contains(&key) {
+                continue;
+            }
+            known.push(key);
+            let counted = match row.counted {
+                None => "not counted".to_owned(),
+                Some(_) if agrees(row) => "equal".to_owned(),
+                Some([access, core]) => format!("{access:.1} and {core:.1}"),
+            };
+            table.push(report::Row::new(vec![
+                Cell::text(row.point.protocol.to_string()),
+                Cell::count(size.offered as u64),
+                Cell::count(size.access as u64),
+                Cell::count(size.core as u64),
+                Cell::difference(size.security() as f64, 0),
+                Cell::number(size.efficiency() * 100.0, 1),
+                Cell::text(counted),
+            ]));
+        }
+        (!table.rows.is_empty()).then_some(table)
+    }
+
+    /// Delay by load, a line a protocol; none where one load was measured. One backend alone has a picture.
+    fn load_plot(&self) -> Result<Option<Plot>, Problem> {
+        let mbps = |row: &Row| match row.point.load {
+            Offered::Rate(rate) => Some(rate.bits_per_second() as f64 / 1e6),
+            _ => None,
+        };
+        let backend = self.delays().map(|(row, _)| row.point.backend).next();
+        let rows = || {
+            let own = self.delays().map(|(row, _)| row);
+            own.filter(|row| Some(row.point.backend) == backend && is_usual(&row.point))
+        };
+        let lines = lines(rows().filter_map(|row| Some((name(row), mbps(row)?, row.median_us?))));
+        if lines.iter().all(|(_, points)| points.len() < 2) {
+            return Ok(None);
+        }
+        let alt = "The median delay of each protocol by the load that is offered.";
+        let x = Axis::new("offered", "Mbit/s").from_zero();
+        plot("Delay under load", alt, x, lines).map(Some)
+    }
+
+    /// Delay by hops, a line a protocol.
+    fn hop_plot(&self) -> Result<Option<Plot>, Problem> {
+        let Some(first) = self.summary.per_hop.first() else { return Ok(None) };
+        let own = self.summary.per_hop.iter().filter(|one| {
+            (&one.backend, &one.load, one.frame) == (&first.backend, &first.load, first.frame)
+        });
+        let points = own.flat_map(|one| {
+            let name = format!("{}, {}", one.protocol, one.reach);
+            let exact = |value: f64| Estimate { value, low: value, high: value, confidence: 0.0 };
+            one.medians.iter().map(move |(hops, us)| (name.clone(), f64::from(*hops), exact(*us)))
+        });
+        let alt = "The median delay grows by the same time with each hop, by protocol.";
+        let x = Axis::new("hops", "").from_zero();
+        plot("Delay by hops", alt, x, lines(points)).map(Some)
+    }
+}
+
+/// Points by the name of their line.
+type Lines = Vec<(String, Vec<report::Point>)>;
+
+fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Lines {
+    let mut lines: Lines = Vec::new();
+    for (name, x, y) in points {
+        let point = report::Point::new(x, Mark::new(y.value).interval(y.low, y.high));
+        match lines.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, own)) => own.push(point),
+            None => lines.push((name, vec![point])),
+        }
+    }
+    lines
+}
+
+fn plot(title: &str, alt: &str, x: Axis, lines: Lines) -> Result<Plot, Problem> {
+    let series = lines.into_iter().map(|(name, points)| Series::measured(name, points)).collect();
+    let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
+    let y = Axis::new("delay one way", "µs").from_zero();
+    Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)
+}
+
+fn name(row: &Row) -> String {
+    match row.point.gateway.0 {
+        Some(rate) => format!("{} limited to {rate}", row.point.protocol),
+        None => row.point.protocol.to_string(),
+    }
+}
+
+fn trials(row: &Row) -> Cell {
+    Cell::text(match row.failed {
+        0 => row.trials.to_string(),
+        failed => format!("{} ({failed} failed)", row.trials),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use study::Findings as _;
+
+    use super::*;
+    use crate::summary::tests::samples;
+
+    fn findings() -> Findings {
+        Findings::new(Summary::of(&samples()), "Measured".to_owned())
+    }
+
+    #[test]
+    fn the_answer_begins_with_what_carries_most() {
+        let lines: Vec<String> = findings().answer().iter().map(Inline::to_plain).collect();
+        assert!(lines[0].contains("macsec carries most without loss: 2.00 Gbit/s"), "{lines:?}");
+        assert!(lines[1].starts_with("macsec: +32 bytes a frame, +2.0 µs of delay"), "{lines:?}");
+        assert!(lines[2].contains("25 % of plain"), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("4.0 µs a hop")), "{lines:?}");
+    }
+
+    #[test]
+    fn every_row_is_in_a_table_and_tables_are_whole() {
+        let tables = findings().tables();
+        assert_eq!(tables.len(), 5);
+        for table in &tables {
+            assert!(table.rows.iter().all(|row| row.cells.len() == table.columns.len()));
+        }
+        let rows: usize = tables.iter().take(2).map(|table| table.rows.len()).sum();
+        assert_eq!(rows, Summary::of(&samples()).rows.len());
+    }
+
+    #[test]
+    fn sections_have_their_plots() {
+        let sections = findings().sections().unwrap();
+        assert_eq!(sections.len(), 1);
+        let plots =
+            sections[0].blocks.iter().filter(|block| matches!(block, report::Block::Plot(_)));
+        assert_eq!(plots.count(), 1);
+    }
+
+    #[test]
+    fn nothing_that_came_is_a_failure_of_the_measurement() {
+        let mut samples = samples();
+        for sample in &mut samples {
+            sample.outcome = record::Outcome::Failed { reason: "no frame came".to_owned() };
+        }
+        let findings = Findings::new(Summary::of(&samples), String::new());
+        assert!(findings.empty().unwrap().to_string().contains("no frame came"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The study as the program sees it: its command, its plan, its question.
+
+use std::time::Duration;
+
+use clap::{Arg, Command, value_parser};
+use fault::Problem;
+use record::{Manifest, Sample, ValueKind};
+use serde_json::Value;
+use study::{End, Number, Options, Session};
+use units::Delay;
+
+use crate::plan::{NUMBERS, Plan};
+use crate::point::AXES;
+use crate::present::Findings;
+use crate::sample::{STUDY, value};
+use crate::summary::Summary;
+
+/// MACsec, IPsec or WireGuard on this link: bytes, delay per hop, delay under load?
+#[derive(Debug, Clone, Copy)]
+pub struct LinkStudy;
+
+impl study::Study for LinkStudy {
+    fn name(&self) -> &'static str {
+        STUDY
+    }
+
+    fn command(&self) -> &'static [&'static str] {
+        &["link"]
+    }
+
+    fn about(&self) -> &'static str {
+        "What MACsec, IPsec and WireGuard cost on a link: bytes, delay per hop, delay under load, throughput"
+    }
+
+    fn examples(&self) -> String {
+        format!(
+            "Examples:
+  wiretax link             the quick plan: {}
+  wiretax link --frame 1400 --protocols macsec,esp,wireguard
+  wiretax link --protocol macsec,esp:aes-cbc-128-sha1 --load 100mbit,400mbit --repeat 20
+  wiretax link --network direct --reach every-hop --protocol plain,macsec --hops 1,2,4,8 --load 1000pps
+  wiretax link --protocol esp --gateway 120mbit --load 80mbit,100mbit,120mbit
+  wiretax link --between eth1 eth2 --frame 64,512,1518 --load throughput
+  wiretax link --backend guest --protocol macsec,esp,wireguard --load 1000pps
+  wiretax link --scale paper --out results/link       the MACsec paper's tables: {}
+
+The path is the paper's: tester, customer edge, provider edge, core, provider edge, customer edge,
+tester, with an MPLS pseudowire in between. Our engine carries the frames unless --backend says
+otherwise. MP-BGP, by which providers agree on labels, is not part of it. Frame sizes are without
+the check sequence of 4 bytes.",
+            size("quick"),
+            size("paper")
+        )
+    }
+
+    fn uses_links(&self) -> bool {
+        false
+    }
+
+    fn options(&self, command: Command) -> Command {
+        let trial = Arg::new("trial")
+            .long("trial")
+            .value_name("TIME")
+            .value_parser(value_parser!(Delay))
+            .help("How long frames are sent in a trial [default: 200ms]; RFC 2544 takes 60s");
+        let between = Arg::new("between")
+            .long("between")
+            .value_names(["IF1", "IF2"])
+            .num_args(2)
+            .help("Measure what lies between two interfaces of this machine, in place of a path in the lab");
+        let command = AXES.options(command).args([trial, between]);
+        let command = command.mut_arg("protocol", |arg| arg.visible_alias("protocols"));
+        Number::options(NUMBERS, command)
+    }
+
+    fn plan(&self, options: &Options<'_>) -> Result<Box<dyn study::Plan>, Problem> {
+        Ok(Box::new(Plan::of_options(options)?))
+    }
+
+    fn recorded_plan(
+        &self,
+        plan: &Value,
+        _: &Options<'_>,
+    ) -> Result<Box<dyn study::Plan>, Problem> {
+        Ok(Box::new(Plan::recorded(plan)?))
+    }
+
+    fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
+        Ok(Box::new(Question))
+    }
+
+    fn values(&self) -> Vec<(&'static str, ValueKind)> {
+        value::kinds()
+    }
+
+    fn published(&self) -> &'static str {
+        crate::published::FIGURES
+    }
+}
+
+/// What a built-in plan comes to: `32 trials, about 40 seconds`.
+fn size(scale: &str) -> String {
+    let Ok(plan) = Plan::built_in(scale) else { return String::new() };
+    let (trials, time) = plan.size();
+    let time = match time.as_secs() {
+        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
+        seconds => format!("{} minutes", (seconds + 30) / 60),
+    };
+    format!("{trials} trials, about {time}")
+}
+
+impl study::Plan for Plan {
+    fn value(&self) -> Value {
+        Plan::value(self)
+    }
+
+    fn expected(&self) -> Duration {
+        self.size().1
+    }
+
+    fn budget(&self) -> Option<Duration> {
+        self.budget
+    }
+
+    fn needs_lab(&self) -> bool {
+        // Interfaces of this machine are not in a lab's namespaces.
+        self.between.is_none()
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
+        self.run(session)
+    }
+}
+
+/// What an engineer asks of the samples.
+struct Question;
+
+impl study::Question for Question {
+    fn findings(
+        &self,
+        samples: Vec<Sample>,
+        manifest: &Manifest,
+    ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
+        let summary = Summary::of(&samples);
+        if summary.rows.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Findings::new(summary, study::provenance(manifest)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use fault::Fault;
+    use study::Study as _;
+
+    use super::*;
+
+    fn plan(line: &[&str]) -> Result<Plan, Problem> {
+        let command = LinkStudy.options(Command::new("x"));
+        let common = ["scale", "seed", "plan"].map(|name| {
+            let parser = match name {
+                "seed" => clap::builder::ValueParser::from(value_parser!(u64)),
+                "plan" => value_parser!(PathBuf),
+                _ => value_parser!(String),
+            };
+            Arg::new(name).long(name).value_parser(parser)
+        });
+        let matches = command.args(common).try_get_matches_from([&["x"], line].concat());
+        Plan::of_options(&Options::new(&matches.map_err(|e| Problem::of(Fault::Caller, e))?))
+    }
+
+    #[test]
+    fn options_make_one_sweep_that_reads_back() {
+        let made = plan(&["--frame", "1400", "--protocols", "macsec,esp,wireguard"]).unwrap();
+        assert_eq!(made.sweeps.len(), 1);
+        let (points, impossible) = made.points().unwrap();
+        assert_eq!((points.len(), impossible.len()), (6, 0));
+        assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
+        assert_eq!(plan(&[]).unwrap().sweeps, Plan::built_in("quick").unwrap().sweeps);
+    }
+
+    #[test]
+    fn two_interfaces_take_the_place_of_a_path() {
+        let made = plan(&["--between", "eth1", "eth2", "--load", "1000pps"]).unwrap();
+        assert_eq!(made.between, Some(["eth1".to_owned(), "eth2".to_owned()]));
+        assert!(!study::Plan::needs_lab(&made));
+        assert_eq!(made.points().unwrap().0.len(), 1);
+        assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
+    }
+
+    #[test]
+    fn what_is_wrong_is_the_callers() {
+        for (line, said) in [
+            (&["--protocol", "macsek"][..], "no protocol is called `macsek`"),
+            (&["--load", "fast"], "`fast` is no load"),
+            (&["--frame", "40"], "`40` is no frame size"),
+            (&["--frame", "4000"], "longer than 1518"),
+            (&["--hops", "9"], "1 to 8 hops"),
+            (&["--trial", "0s"], "a trial of"),
+            (&["--between", "a", "b", "--hops", "2"], "--hops changes nothing"),
+            (&["--backend", "between"], "needs two interfaces"),
+        ] {
+            let problem = plan(line).unwrap_err();
+            assert!(problem.to_string().contains(said), "{problem}");
+            assert_eq!(problem.fault(), Fault::Caller, "{problem}");
+        }
+    }
+
+    #[test]
+    fn every_value_has_its_kind_and_none_twice() {
+        let names: BTreeSet<_> = LinkStudy.values().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), LinkStudy.values().len());
+        assert!(LinkStudy.examples().contains("trials, about"));
+    }
+}
