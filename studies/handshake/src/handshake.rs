@@ -271,6 +271,22 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_changes_how_a_plan_is_measured_and_not_what() {
+        let quick = Plan::built_in("quick").unwrap();
+        let made = plan(&["--clock", "virtual"]).unwrap();
+        assert_eq!((made.clock(), made.budget), (Clock::Virtual, None));
+        assert_eq!(made.expected().0, quick.expected().0);
+        assert!(!study::Plan::needs_lab(&made) && study::Plan::needs_lab(&quick));
+        assert_eq!(Plan::recorded(&made.value()).unwrap().clock(), Clock::Virtual);
+        let wall = plan(&["--clock", "wall"]).unwrap();
+        assert_eq!((wall.clock(), wall.budget), (Clock::Wall, quick.budget));
+        let one = plan(&["--clock", "virtual", "--rtt", "1ms", "--mode", "tcp"]).unwrap();
+        assert_eq!((one.clock(), one.sweeps.len()), (Clock::Virtual, 1));
+        let (cells, _) = one.cells().unwrap();
+        assert!(cells[0].points[0].command(1, 1).contains(" --clock virtual "));
+    }
+
+    #[test]
     fn what_is_wrong_is_the_callers() {
         for (line, said) in [
             (&["--timeout", "0s"][..], "a timeout of 0"),
@@ -278,6 +294,7 @@ mod tests {
             (&["--profile", "5g"], "`5g`"),
             (&["--plan", "nowhere.toml"], "nowhere.toml cannot be read"),
             (&["--chain", "0"], "chain is 0"),
+            (&["--clock", "wall,virtual"], "two clocks"),
         ] {
             let problem = plan(line).unwrap_err();
             assert!(problem.to_string().contains(said), "{problem}");

@@ -241,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn the_clock_changes_how_a_plan_is_measured_and_not_what() {
+        let quick = Plan::built_in("quick").unwrap();
+        let made = plan(&["--clock", "virtual"]).unwrap();
+        assert_eq!((made.clock(), made.budget), (Clock::Virtual, None));
+        assert_eq!(made.size().0, quick.size().0);
+        assert!(!study::Plan::needs_lab(&made) && study::Plan::needs_lab(&quick));
+        assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
+        let (cells, _) = made.cells().unwrap();
+        assert!(cells.iter().all(|cell| cell.lanes == 1));
+        let line = ["--clock", "virtual", "--protocol", "h2", "--loader", "ours,chromium"];
+        let (_, impossible) = plan(&line).unwrap().cells().unwrap();
+        assert!(impossible.iter().any(|(_, reason)| reason.contains("not in the guest")));
+    }
+
+    #[test]
     fn what_is_wrong_is_the_callers() {
         for (line, said) in [
             (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),
@@ -249,6 +264,7 @@ mod tests {
             (&["--link", "trace:nowhere.down@50ms"], "nowhere.down cannot be read"),
             (&["--har", "nowhere.har"], "nowhere.har cannot be read"),
             (&["--timeout", "0s"], "a timeout of 0"),
+            (&["--clock", "wall,virtual"], "two clocks"),
             (&["--protocol", "http/9"], "http/9"),
             (&["--har", "a.har", "--page", "google-play"], "cannot be used with"),
         ] {

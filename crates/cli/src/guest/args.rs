@@ -50,5 +50,11 @@ pub enum GuestCommand {
         again: bool,
     },
     /// Say what is there, start a guest, and say how long that takes
-    Check(JsonArg),
+    Check {
+        /// Start this kernel: cloud-kernel, full-kernel
+        #[arg(long, value_name = "PART", default_value = "cloud-kernel", value_parser = value::<Part>)]
+        kernel: Part,
+        #[command(flatten)]
+        json: JsonArg,
+    },
 }

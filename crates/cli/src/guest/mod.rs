@@ -25,7 +25,7 @@ const BOOT: Duration = Duration::from_secs(120);
 pub fn guest(args: &GuestArgs, diagnostics: &Diagnostics) -> Outcome {
     match &args.command {
         GuestCommand::Fetch { with, again } => fetch(*with, *again, diagnostics),
-        GuestCommand::Check(json) => check(json.json, diagnostics),
+        GuestCommand::Check { kernel, json } => check(*kernel, json.json, diagnostics),
     }
 }
 
@@ -67,9 +67,13 @@ fn shown(packages: &[Package]) -> String {
     }
 }
 
-fn check(as_json: bool, diagnostics: &Diagnostics) -> Outcome {
+fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
+    if kernel == Part::Programs {
+        let problem = Problem::new(Fault::Caller, format!("`{kernel}` is no kernel"));
+        return Err(problem.with_remedy("choose from cloud-kernel, full-kernel"));
+    }
     let cache = Cache::find()?;
-    let guest = Guest::find()?.with_modules(LINK_MODULES);
+    let guest = Guest::of(cache.clone(), kernel)?.with_modules(LINK_MODULES);
     let interrupt = Interrupt::listen()?;
     let (versions, absent) = (guest.versions()?, guest.absent_modules()?);
     let began = Instant::now();

@@ -214,8 +214,10 @@ impl Measurement {
     }
 
     fn describe(&self, manifest: &mut Manifest, backend: Option<Backend>) {
-        if let Some(backend) = backend {
+        if self.parts.iter().any(|part| part.study.uses_links()) {
             manifest.libraries = tls::library_versions().into_iter().collect();
+        }
+        if let Some(backend) = backend {
             manifest.libraries.insert("link backend".to_owned(), backend.to_string());
         }
         for Part { study, plan } in &self.parts {

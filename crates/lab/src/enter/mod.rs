@@ -116,7 +116,7 @@ pub fn enter(options: &EnterOptions) -> Result<Entered, EnterError> {
 /// Nothing is made but the loopback interface's being up, and what is left over is left to the machine's end.
 ///
 /// # Errors
-/// The process is not root, or the interface cannot be set up.
+/// The interface cannot be set up.
 pub fn alone() -> Result<Entered, EnterError> {
     if !loopback_up() {
         return Err(setup("bringing the loopback interface up"));
