@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers guest fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -40,6 +40,9 @@ guest: ## QEMU and Debian's kernel for `--clock virtual` (some 50 MB of packages
 	@scripts/setup.sh guest
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) guest fetch
+
+guest-test: guest ## the tests that need a guest (some minutes)
+	$(CARGO) test --workspace --locked --test guest
 
 fmt:
 	$(CARGO) fmt --all --check

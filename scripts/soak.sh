@@ -21,7 +21,7 @@ rm -rf "$out"
 mkdir -p "$out"
 
 echo "soak: building" >&2
-scripts/test-programs.sh | sed -n 's/^timed \([^ ]*\) [^ ]* \([^ ]*\) [^ ]* \(.*\)/\1:\2 \3/p' >"$out/programs"
+scripts/test-programs.sh | sed -nE 's/^(timed|guest) ([^ ]*) [^ ]* ([^ ]*) [^ ]* (.*)/\2:\3 \4/p' >"$out/programs"
 [ -s "$out/programs" ] || { echo "soak: there is no test program" >&2; exit 1; }
 
 # Every test as a line `program path test`.

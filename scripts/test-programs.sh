@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the workspace's test programs and prints a line for each: `timed` if it uses the lab or a clock,
-# else `pure`; its crate, kind (lib, bin or test), name, package folder and path.
+# `guest` if it needs a guest, else `pure`; its crate, kind (lib, bin or test), name, package folder and path.
 # usage: scripts/test-programs.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,8 @@ cd "$(dirname "$0")/.."
         crate=${id%@*}
         [ "$crate" != "$id" ] || crate=${folder##*/}
         case $crate:$kind:$name in
-            *:test:lab | *:test:hosts | host:test:places | *:test:guest | cli:test:* | conn:test:it | spdy:test:judges | load:* | \
+            *:test:guest) lane=guest ;;
+            *:test:lab | *:test:hosts | host:test:places | cli:test:* | conn:test:it | spdy:test:judges | load:* | \
                 gateway:lib:* | pump:* | metrics:lib:*) lane=timed ;;
             *) lane=pure ;;
         esac

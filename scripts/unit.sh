@@ -2,6 +2,7 @@
 # Runs the workspace's tests, and says at the end which were skipped, and why.
 # usage: scripts/unit.sh
 #
+# What needs a guest is not among them: `make guest-test` runs it.
 # Two programs run at a time: of those that use the lab or a clock one after the other, and beside them
 # the rest, which take one processor. A program's output is printed when it has ended.
 # WIRETAX_REQUIRE=all, or a list as `lab,tshark`: a test that is skipped for the lack of one of these
