@@ -126,9 +126,14 @@ impl Findings {
         }
         let by_delay = of(&|row| Some(row.median_us?.value));
         let (best, delay) = by_delay.first()?;
-        Some(format!(
-            "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
-        ))
+        Some(match rows.first()?.point.backend {
+            Backend::Guest => format!(
+                "Frames of {frame} bytes take fewest instructions under {best}: {delay:.1} thousand at the median."
+            ),
+            _ => format!(
+                "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
+            ),
+        })
     }
 }
 
