@@ -9,7 +9,7 @@
 //! tester1 --link 0-- node 0 --link 1-- node 1 -- … -- node n --link n+1-- tester2
 //! ```
 //!
-//! Keys are made of a seed ([`keys`]), so that a path can be made again; they protect nothing but a measurement.
+//! Keys are made of a seed ([`keys()`]), so that a path can be made again; they protect nothing but a measurement.
 //! They are not printed and stand in no command line.
 #![forbid(unsafe_code)]
 
