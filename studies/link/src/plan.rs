@@ -123,7 +123,7 @@ impl Plan {
         if one_sweep || (Number::given(NUMBERS, options) && !is_planned) {
             plan = single(options, &between)?;
         } else {
-            plan.sweeps.iter_mut().for_each(|sweep| limit(sweep, options));
+            plan.sweeps.iter_mut().for_each(|sweep| sweep.limit(NUMBERS, options));
         }
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.trial = options.get("trial").unwrap_or(plan.trial);
@@ -301,14 +301,6 @@ impl Plan {
         let guest = rounds.iter().any(|round| round.backend == Backend::Guest);
         (trials, times.sum::<Duration>() + if guest { BOOTING } else { Duration::ZERO })
     }
-}
-
-/// Gives a planned sweep the numbers that the user gave, but no more trials than it has.
-fn limit(sweep: &mut Sweep, options: &Options<'_>) {
-    let planned = sweep.repeat();
-    Number::overwrite(NUMBERS, sweep, options);
-    let trials = u64::from(sweep.repeat().min(planned));
-    sweep.numbers.insert("repeat".to_owned(), trials);
 }
 
 /// One sweep over what is given on the command line.

@@ -180,7 +180,7 @@ impl Plan {
         if one_sweep || (Number::given(NUMBERS, options) && !is_planned) {
             plan = single(options)?;
         } else {
-            plan.sweeps.iter_mut().for_each(|sweep| limit(sweep, options));
+            plan.sweeps.iter_mut().for_each(|sweep| sweep.limit(NUMBERS, options));
             if study::overwrite_clock(&mut plan.sweeps, options) {
                 let budget = plan.budget;
                 plan = Plan::new(plan.sweeps, plan.pages)?;
@@ -358,14 +358,6 @@ fn lanes_for(down: u64, processors: usize) -> usize {
 /// Every combination of a sweep's lists, each once.
 fn points_of(sweep: &Sweep) -> Result<Vec<Point>, PlanError> {
     Ok(AXES.points(sweep, &Point::of_sweep(&sweep.name), &|_, _| None)?)
-}
-
-/// Gives a planned sweep the numbers that the user gave, but no more loads than it has.
-fn limit(sweep: &mut Sweep, options: &Options<'_>) {
-    let planned = sweep.repeat();
-    Number::overwrite(NUMBERS, sweep, options);
-    let loads = u64::from(sweep.repeat().min(planned));
-    sweep.numbers.insert("repeat".to_owned(), loads);
 }
 
 /// One sweep over what is given on the command line.

@@ -314,7 +314,7 @@ pub fn strongswan(
     cpus: [Option<usize>; 2],
 ) -> TestResult<Figures> {
     let site = Site::new(cpus[0])?;
-    let folder = PathBuf::from(format!("/tmp/dataplane-peers-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("dataplane-peers-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let result = strongswan_in(&folder, &site, program, bytes, time, cpus);
     fs::remove_dir_all(&folder)?;

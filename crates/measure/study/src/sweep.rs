@@ -92,6 +92,14 @@ impl Sweep {
         self.number("repeat").and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)
     }
 
+    /// Gives a planned sweep the numbers that the user gave, but no more repeats than it has.
+    pub fn limit(&mut self, numbers: &[Number], options: &Options<'_>) {
+        let planned = self.repeat();
+        Number::overwrite(numbers, self, options);
+        let repeat = u64::from(self.repeat().min(planned));
+        self.numbers.insert("repeat".to_owned(), repeat);
+    }
+
     /// Reads a sweep, of a plan file or of a manifest. A value may stand where a list is meant, and a
     /// number where a word is.
     pub(crate) fn read<P>(

@@ -21,7 +21,7 @@ use units::{Rate, named};
 
 use crate::{esp, macsec};
 
-pub use size::{FrameSize, Sizes, VPWS_BYTES, largest_frame, largest_segment, sizes};
+pub use size::{FrameSize, VPWS_BYTES, largest_frame, largest_segment};
 
 named! {
     /// What protects the frames.

@@ -50,15 +50,6 @@ impl FrameSize {
     }
 }
 
-/// The other name under which studies ask for many at once.
-pub type Sizes = Vec<FrameSize>;
-
-/// How long frames of these lengths become.
-#[must_use]
-pub fn sizes(topology: &Topology, offered: &[usize]) -> Sizes {
-    offered.iter().map(|frame| FrameSize::of(topology, *frame)).collect()
-}
-
 impl FrameSize {
     /// A frame of this length on this path.
     #[must_use]
