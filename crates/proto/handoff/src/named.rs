@@ -17,11 +17,11 @@ type Named = (&'static str, &'static str, fn(&mut Scenario));
 /// The scenarios with a name: the paper's three first.
 #[rustfmt::skip]
 const NAMED: &[Named] = &[
-    ("ipsec-different-ssid", "the paper's: two networks, IPsec between the edges, a new subnet", |s| {
+    ("ipsec-different-ssid", "the paper's: two networks, IPsec between the edges, a subnet each", |s| {
         (s.tunnel, s.domain) = (Tunnel::Ipsec, Domain::Each);
     }),
     ("macsec-different-ssid", "the paper's: two networks, MACsec between the edges, one layer-2 domain", |_| {}),
-    ("macsec-same-ssid", "the paper's: one network, MACsec between the edges, the access point's radio cut", |s| {
+    ("macsec-same-ssid", "the paper's: one network, MACsec, the access point's radio is cut", |s| {
         one_network(s);
         s.trigger = Trigger::CutDeauth;
     }),
