@@ -73,9 +73,9 @@ pub mod value {
     #[must_use]
     pub fn of_phase(phase: Phase, direction: Direction) -> &'static str {
         let found = PHASES.iter().find(|(own, ..)| *own == phase);
-        found.map_or("", |(_, up, down)| match direction {
-            Direction::Up => up,
-            Direction::Down => down,
+        found.map_or("", |names| match direction {
+            Direction::Up => names.1,
+            Direction::Down => names.2,
         })
     }
 
