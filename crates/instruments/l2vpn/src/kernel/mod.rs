@@ -26,6 +26,10 @@ use crate::standing::Counted;
 use plan::Place;
 
 pub use probe::lacking;
+pub use program::{Ended, batch, must, run};
+pub use pseudowire::{Attachment, Crossing, attach, cross};
+pub use script::Script;
+pub use wireguard::{PublicKey, Tunnel};
 
 /// How a path of the kernel's features is stood up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

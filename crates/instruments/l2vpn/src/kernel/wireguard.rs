@@ -49,24 +49,29 @@ const AF_INET: u16 = 2;
 
 /// A device and its one peer, through which all addresses are reached.
 #[derive(Debug)]
-pub(super) struct Tunnel {
-    pub(super) device: String,
-    pub(super) port: u16,
-    pub(super) private: Key,
-    pub(super) peer: PublicKey,
-    pub(super) endpoint: SocketAddrV4,
+pub struct Tunnel {
+    /// The device, which is there.
+    pub device: String,
+    /// The UDP port that it listens at.
+    pub port: u16,
+    /// Its private key.
+    pub private: Key,
+    /// The peer's public key.
+    pub peer: PublicKey,
+    /// Where the peer is, until packets come from elsewhere.
+    pub endpoint: SocketAddrV4,
 }
 
 /// The public half of a key pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PublicKey(pub(super) [u8; 32]);
+pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
     /// Of a private key.
     ///
     /// # Errors
     /// It has not 32 bytes.
-    pub(super) fn of(private: &Key) -> Result<PublicKey, Error> {
+    pub fn of(private: &Key) -> Result<PublicKey, Error> {
         let wrong = || seclink::KeyError::Length {
             cipher: "X25519",
             needed: 32,
@@ -83,7 +88,7 @@ impl Tunnel {
     ///
     /// # Errors
     /// [`Error::Netlink`].
-    pub(super) fn configure(self, node: &Node) -> Result<(), Error> {
+    pub fn configure(self, node: &Node) -> Result<(), Error> {
         let name = node.name().to_owned();
         let done = node.run(move || {
             let socket = open()?;
