@@ -174,7 +174,7 @@ mod tests {
         let mut peer = peer(&answer);
         let values = ask(&mut peer, "do", &message).unwrap();
         assert_eq!(values, [("success".to_owned(), "yes".to_owned())]);
-        let wanted = b"\0\0\0\x18\0\x02do\x03\x01a\0\x02xy\x01\x01b\x04\x01c\x05\0\x01d\x06\x02";
+        let wanted = b"\0\0\0\x17\0\x02do\x03\x01a\0\x02xy\x01\x01b\x04\x01c\x05\0\x01d\x06\x02";
         assert_eq!(peer.said, wanted);
     }
 

@@ -16,7 +16,17 @@
 
 mod bed;
 mod error;
+mod events;
+mod layout;
+mod mover;
 mod place;
+mod radio;
+mod sites;
+mod stream;
+mod traffic;
+mod tunnel;
+mod wait;
+mod wiring;
 
 pub use bed::Bed;
 pub use error::Error;

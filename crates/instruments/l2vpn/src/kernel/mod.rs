@@ -4,6 +4,7 @@
 //! keys stand in no command line and in no file. Where packets are routed, each router counts a hop off them.
 
 mod counters;
+pub mod generic;
 mod plan;
 mod probe;
 mod program;
