@@ -123,6 +123,9 @@ impl Mover {
     pub(crate) fn leave(&self) -> Result<(), Error> {
         for point in self.points.iter().flatten() {
             point.radio.reach(true)?;
+            if self.trigger == Trigger::Signal {
+                point.radio.signal(NEAR)?;
+            }
         }
         if let Some(Client { control, .. }) = &self.client {
             control.order("DISCONNECT")?;
@@ -130,6 +133,7 @@ impl Mover {
             control.ask("BSSID_IGNORE clear")?;
             control.ask("BLACKLIST clear")?;
             control.order("BSS_FLUSH 0")?;
+            control.ask("BSSID 0 any")?;
         }
         for site in Site::ALL {
             self.plug(site, false)?;
@@ -150,9 +154,6 @@ impl Mover {
         control.order("SELECT_NETWORK 0")?;
         attached(control, &point.radio.mac)?;
         other.clone().try_for_each(|other| other.radio.reach(true))?;
-        if self.trigger == Trigger::Signal {
-            point.radio.signal(NEAR)?;
-        }
         Ok(())
     }
 
