@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use handoff::Scenario;
+use mobility::Bed;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use study::{Number, Options, PlanError, Scale, Sweep};
@@ -222,6 +223,9 @@ fn impossible(point: &Point, named: &Scenario) -> Option<String> {
     let changed = point.of(named);
     if let Err(contradiction) = changed.check() {
         return Some(contradiction.in_one_text());
+    }
+    if let Err(error) = Bed::check(&changed) {
+        return Some(error.in_one_text());
     }
     let without = Point { change: handoff::Change::None, ..point.clone() };
     let does_nothing = point.change != without.change && without.of(named) == changed;
