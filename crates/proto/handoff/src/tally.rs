@@ -128,9 +128,10 @@ impl Tally {
     fn lost_among(&self, count: u64) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for number in (0..count.min(HIGHEST + 1)).filter(|number| !self.has(*number)) {
+            let is_full = runs.len() == MOST_RUNS;
             match runs.last_mut() {
                 Some((_, last)) if *last + 1 == number => *last = number,
-                _ if runs.len() == MOST_RUNS => break,
+                _ if is_full => break,
                 _ => runs.push((number, number)),
             }
         }
