@@ -43,7 +43,7 @@ impl study::Study for RoamStudy {
   wiretax roam --scenario macsec-same-ssid --security open,wpa2-psk,wpa3-sae --repeat 20
   wiretax roam --scenario macsec-different-ssid --change none,scan-list,rapid-commit,no-dad
   wiretax roam --scenario my-case.toml --rate 3000pps
-  wiretax roam --scale changes --out results/changes      what to change: {}
+  wiretax roam --scale changes --out results/changes   what to change: {}
 
 Scenarios:
 {}
