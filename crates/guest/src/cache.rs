@@ -122,7 +122,7 @@ impl Cache {
     /// A program: of this machine, else of what was fetched.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let fetched = || {
-            let folders = ["usr/bin", "usr/sbin", "bin", "sbin", DAEMONS].iter();
+            let mut folders = ["usr/bin", "usr/sbin", "bin", "sbin", DAEMONS].iter();
             folders.find_map(|folder| self.fetched(&Path::new(folder).join(name)))
         };
         on_this_machine(name).or_else(fetched)

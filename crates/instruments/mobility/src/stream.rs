@@ -17,10 +17,6 @@ impl Arrivals {
         self.frames.push(frame);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// What came of `sent` frames, of which the first and the last left at these times.
     pub(crate) fn stream(&self, sent: u64, span: (Time, Time)) -> Stream {
         let mut came = vec![false; usize::try_from(sent).unwrap_or(usize::MAX)];

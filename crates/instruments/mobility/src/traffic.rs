@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
-use ::traffic::{Load, PROBE_LEN, Probe, Schedule, Sizes};
+use ::traffic::{Load, Probe, Schedule, Sizes};
 use handoff::{Event, Received, Source, Stream, What};
 use lab::Node;
 use packet::clock::monotonic;
@@ -251,6 +251,7 @@ fn idle_of(text: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::traffic::PROBE_LEN;
 
     #[test]
     fn idle_time_is_read() {

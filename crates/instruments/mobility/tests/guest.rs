@@ -152,6 +152,7 @@ fn show() -> TestResult {
         trial: variable("WIRETAX_TRIAL").unwrap_or_else(|| "12s".to_owned()).parse()?,
         runs: variable("WIRETAX_RUNS").unwrap_or_else(|| "1".to_owned()).parse()?,
     };
+    guest::Cache::find()?.fetch(guest::Part::Daemons, false, &|| false, &mut |step| println!("{step:?}"))?;
     let guest = mobility::guest()?;
     println!("lacks modules: {:?}", guest.absent_modules()?);
     let host = Host::new(Place::Process(guest.launch()?));
@@ -178,7 +179,7 @@ fn show() -> TestResult {
                 }
             }
             host::Message::Event(text) => println!("{at:.1} s: {text}"),
-            host::Message::Attachment(_) => {}
+            _ => {}
         }
     })?;
     Ok(())
