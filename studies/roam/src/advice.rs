@@ -40,6 +40,7 @@ pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
     lines.extend(directions(&rows));
     lines.extend(paper_order(summary));
     lines.extend(summary.changes.iter().filter(|one| is_worth(one)).take(MOST_CHANGES).map(worth));
+    lines.extend(summary.changes.iter().filter(|one| is_harm(one)).take(MOST_CHANGES).map(harm));
     lines.extend(no_use(&summary.changes));
     if lines.is_empty() {
         lines.push("No handoff came to anything that could be told.".to_owned());
@@ -65,8 +66,11 @@ fn where_to(row: &Row) -> Option<String> {
     let mut phases: Vec<(Phase, f64)> = way.phases.clone();
     phases.retain(|(phase, _)| *phase != Phase::Unexplained);
     phases.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let longest: Vec<String> =
-        phases.iter().take(3).map(|(phase, time)| format!("{} {}", phase.title(), ms(*time))).collect();
+    let longest: Vec<String> = phases
+        .iter()
+        .take(3)
+        .map(|(phase, time)| format!("{} {}", phase.title(), ms(*time)))
+        .collect();
     if longest.is_empty() {
         return None;
     }
@@ -130,7 +134,8 @@ fn worth(changed: &Changed) -> String {
     let Estimate { value, low, high, .. } = changed.saved_ms;
     let advice = changed.change.advice();
     let mut letters = advice.chars();
-    let advice: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    let advice: String =
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
     format!(
         "{advice}: it saves {} [{low:.0}, {high:.0}] of {} in {}.",
         ms(value),
@@ -139,10 +144,22 @@ fn worth(changed: &Changed) -> String {
     )
 }
 
+/// Whether a change makes it longer, as can be told.
+fn is_harm(changed: &Changed) -> bool {
+    changed.told_apart && changed.saved_ms.value < 0.0
+}
+
+fn harm(changed: &Changed) -> String {
+    let Estimate { value, low, high, .. } = changed.saved_ms;
+    let (change, scenario) = (changed.change, &changed.scenario);
+    let (low, high) = (-high, -low);
+    format!("{change} costs {} more [{low:.0}, {high:.0}] in {scenario}.", ms(-value))
+}
+
 /// Changes that were measured and save nothing.
 fn no_use(changes: &[Changed]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
-    for one in changes.iter().filter(|one| !is_worth(one)) {
+    for one in changes.iter().filter(|one| !one.told_apart) {
         let name = format!("{} in {}", one.change, one.scenario);
         if !names.contains(&name) {
             names.push(name);
@@ -169,7 +186,10 @@ mod tests {
             "A moving host is cut off for 1110 ms in ipsec-different-ssid, 860 ms in macsec-different-ssid, \
              310 ms in macsec-same-ssid, at 1000 packets/s each way."
         );
-        assert!(lines[1].starts_with("ipsec-different-ssid, down: t1 discovery 554 ms"), "{lines:?}");
+        assert!(
+            lines[1].starts_with("ipsec-different-ssid, down: t1 discovery 554 ms"),
+            "{lines:?}"
+        );
         assert!(lines[1].contains("without authentication and keys (t4, t5) 1090 ms remain"));
         let all = lines.join("\n");
         assert!(all.contains("The directions differ: macsec-same-ssid 310 ms up"), "{all}");
@@ -184,5 +204,9 @@ mod tests {
         summary.changes[0].told_apart = false;
         let all = sentences(&summary).join("\n");
         assert!(all.contains("No saving can be told of: scan-list in macsec-same-ssid."), "{all}");
+        summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| -50.0);
+        summary.changes[0].told_apart = true;
+        let all = sentences(&summary).join("\n");
+        assert!(all.contains("scan-list costs 50 ms more [50, 50] in macsec-same-ssid."), "{all}");
     }
 }

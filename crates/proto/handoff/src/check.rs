@@ -6,7 +6,9 @@ use fault::{Explain, Fault};
 use thiserror::Error;
 use units::Probability;
 
-use crate::{Access, Address, Attachment, Domain, Keying, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity};
+use crate::{
+    Access, Address, Attachment, Domain, Keying, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity,
+};
 
 /// Bytes of a network's name at most (IEEE 802.11-2020 §9.4.2.2).
 const LONGEST_SSID: usize = 32;
@@ -30,7 +32,9 @@ pub enum Contradiction {
     #[error("a scenario has two attachments")]
     Attachments,
     /// A radio needs a network that can be named.
-    #[error("the name of a Wi-Fi network has 1 to 32 letters, digits, hyphens, underscores, dots and spaces")]
+    #[error(
+        "the name of a Wi-Fi network has 1 to 32 letters, digits, hyphens, underscores, dots and spaces"
+    )]
     Ssid,
     /// A radio needs a channel.
     #[error("the channel of an access point is 1 to 13")]
@@ -80,9 +84,6 @@ pub enum Contradiction {
     /// An address of one subnet in another.
     #[error("an address cannot be kept in another subnet")]
     KeptAddress,
-    /// What is not done cannot be left out.
-    #[error("an address that is kept is not checked for duplicates")]
-    NothingToDetect,
     /// An open network has no keys.
     #[error("an open network has no keys to reuse")]
     NothingToReuse,
@@ -139,9 +140,9 @@ impl Contradiction {
             Contradiction::MacSecDomain => "write domain = \"one\", or another tunnel",
             Contradiction::IpDomain => "write domain = \"each\", or tunnel-end = \"host\"",
             Contradiction::KeptAddress => "write address = \"dhcp\", or domain = \"one\"",
-            Contradiction::NothingToDetect
-            | Contradiction::NothingToReuse
-            | Contradiction::NothingToScan => "leave this measure out",
+            Contradiction::NothingToReuse | Contradiction::NothingToScan => {
+                "leave this measure out"
+            }
             Contradiction::Stations => "take fewer stations",
             Contradiction::RadioLoss => "write radio-loss = \"5%\"",
             Contradiction::CoreDelay => "write core-delay = \"20ms\"",
@@ -228,13 +229,10 @@ impl Scenario {
     }
 
     fn check_address(&self) -> Result<(), Contradiction> {
-        if self.address == Address::Kept && self.domain == Domain::Each {
-            return Err(Contradiction::KeptAddress);
+        match (self.address, self.domain) {
+            (Address::Kept, Domain::Each) => Err(Contradiction::KeptAddress),
+            _ => Ok(()),
         }
-        if self.address == Address::Kept && self.measures.no_duplicate_detection {
-            return Err(Contradiction::NothingToDetect);
-        }
-        Ok(())
     }
 
     fn check_limits(&self) -> Result<(), Contradiction> {
