@@ -9,9 +9,9 @@ use handoff::{Access, Attachment, Scenario, Trigger};
 use l2vpn::kernel::{Script, must};
 use units::Time;
 
-use crate::wiring::Nodes;
 use crate::layout::{BRIDGE, CHANNELS, Site, frequency, link};
 use crate::radio::Radio;
+use crate::wiring::Nodes;
 use crate::{Error, tunnel, wait};
 
 /// How long the station may take to be attached.
@@ -101,7 +101,8 @@ impl Mover {
             radio.map(|radio| (radio.interface.clone(), radio.mac.clone())).collect();
         for device in self.nodes.host.devices()? {
             if device.name.starts_with("link") {
-                let mac: Vec<String> = device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+                let mac: Vec<String> =
+                    device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
                 all.push((device.name, mac.join(":")));
             }
         }
@@ -129,10 +130,13 @@ impl Mover {
         }
         if let Some(Client { control, .. }) = &self.client {
             control.order("DISCONNECT")?;
+            // While it is attached it would have to attach anew.
+            if !self.keeps_keys {
+                control.ask("PMKSA_FLUSH")?;
+            }
             // What it holds against an access point, and what it remembers of them.
             control.ask("BSSID_IGNORE clear")?;
             control.ask("BLACKLIST clear")?;
-            control.order("BSS_FLUSH 0")?;
             control.ask("BSSID 0 any")?;
         }
         for site in Site::ALL {
@@ -148,23 +152,27 @@ impl Mover {
         let (Some(Client { control, .. }), Some(point)) = (&self.client, &self.points[0]) else {
             return Ok(());
         };
-        // The other cannot be chosen, whatever its name.
-        let other = self.points[1].iter();
-        other.clone().try_for_each(|other| other.radio.reach(false))?;
-        control.order("SELECT_NETWORK 0")?;
-        attached(control, &point.radio.mac)?;
-        other.clone().try_for_each(|other| other.radio.reach(true))?;
-        Ok(())
+        if let (true, Some(second)) = (self.keeps_keys, &self.points[1]) {
+            // It has been there before, and has a key from then.
+            let number = if self.ssid(Site::First) == self.ssid(Site::Second) { 0 } else { 1 };
+            attach(control, number, second, Some(point))?;
+        }
+        attach(control, 0, point, self.points[1].as_ref())
     }
 
-    /// Gets ready to move, before anything is measured.
+    /// Gets ready to move, before anything is measured: who is to roam on command knows where to.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
-        if let Some(Client { control, .. }) = &self.client
-            && !self.keeps_keys
-        {
-            control.ask("PMKSA_FLUSH")?;
-        }
-        Ok(())
+        let (Some(client), Some(second), Trigger::Forced) =
+            (&self.client, &self.points[1], self.trigger)
+        else {
+            return Ok(());
+        };
+        let frequency = frequency(self.attachments[1].channel);
+        client.control.ask(&format!("SCAN freq={frequency}"))?;
+        let question = format!("BSS {}", second.radio.mac);
+        wait::until("the other access point among what the station has heard", ATTACHED, || {
+            Ok((!client.control.ask(&question)?.is_empty()).then_some(()))
+        })
     }
 
     /// Makes the host move; when it began, by `now`, and in which words.
@@ -301,6 +309,17 @@ fn loss(node: &lab::Node, radio: &Radio, scenario: &Scenario) -> Result<(), Erro
     let mut script = Script::new();
     script.tc(format_args!("qdisc add dev {interface} root netem limit 1000 loss {percent}%"));
     Ok(script.apply(node)?)
+}
+
+/// Has the station attach itself to an access point of a network, and to no other.
+fn attach(control: &Control, number: u8, to: &Point, other: Option<&Point>) -> Result<(), Error> {
+    control.order("DISCONNECT")?;
+    control.order("BSS_FLUSH 0")?;
+    // The other cannot be chosen, whatever its name.
+    other.iter().try_for_each(|other| other.radio.reach(false))?;
+    control.order(&format!("SELECT_NETWORK {number}"))?;
+    attached(control, &to.radio.mac)?;
+    other.iter().try_for_each(|other| other.radio.reach(true))
 }
 
 /// Waits until the station is attached to an access point.

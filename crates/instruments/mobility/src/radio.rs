@@ -70,7 +70,9 @@ impl Radio {
 
     /// The signal with which others hear it, in dBm.
     pub(crate) fn signal(&self, dbm: i32) -> Result<(), Error> {
-        self.set("rx_rssi", &dbm.to_string())
+        // Kernels before 6.2 take no sign, but the number's bits.
+        let bits = i64::from(dbm).cast_unsigned().to_string();
+        self.set("rx_rssi", &bits).or_else(|_| self.set("rx_rssi", &dbm.to_string()))
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), Error> {

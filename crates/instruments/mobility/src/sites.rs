@@ -81,6 +81,14 @@ pub(crate) fn to_tunnels(layout: Layout, device: Option<&str>, script: &mut Scri
     }
 }
 
+/// Whatever a host sends outside of its tunnel does not reach its peer.
+pub(crate) fn protected_only(layout: Layout, script: &mut Script) {
+    let peers = network(layout.peer());
+    script.ip(format_args!(
+        "xfrm policy add src 10.50.0.0/16 dst {peers} dir fwd action block priority 4000000"
+    ));
+}
+
 /// The host's peer.
 pub(crate) fn peer(layout: Layout) -> Script {
     let mut script = Script::new();

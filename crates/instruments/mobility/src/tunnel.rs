@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
+use daemons::Daemon;
 use daemons::charon::{Charon, Connection};
 use daemons::supplicant::Member;
-use daemons::Daemon;
 use handoff::{Keying, Scenario, Tunnel};
 use l2vpn::ends::{self, Direction, Side};
 use l2vpn::kernel::{PublicKey, Script, Tunnel as Wireguard};
@@ -14,8 +14,8 @@ use l2vpn::{Key, keys};
 use lab::Node;
 use seclink::path::Protection;
 
-use crate::wiring::Nodes;
 use crate::layout::{HOST_PORT, HOST_TUNNEL, Layout, Site, link};
+use crate::wiring::Nodes;
 use crate::{Error, sites, wait};
 
 /// How long keys may take to be agreed on.
@@ -81,10 +81,8 @@ pub(crate) fn secret(seed: u64, span: u8, len: usize) -> String {
 /// MACsec with fixed keys.
 fn fixed(nodes: &Nodes, site: Site, seed: u64) -> Result<[String; 2], Error> {
     let device = format!("sec{}", site.number());
-    let macs = [
-        ends::mac(link::customer(site), Side::Left),
-        ends::mac(link::far(site), Side::Right),
-    ];
+    let macs =
+        [ends::mac(link::customer(site), Side::Left), ends::mac(link::far(site), Side::Right)];
     let [near, far] = macs;
     let sides = [
         (nodes.site(site), link::customer(site), far, Direction::Forward),
@@ -234,13 +232,10 @@ impl Keepers {
     }
 
     /// Brings the host's association up, if it is to have one.
-    pub(crate) fn initiate(&self) -> Result<bool, Error> {
+    pub(crate) fn initiate(&self) -> Result<(), Error> {
         match &self.host {
-            Some((charon, connection)) => {
-                charon.initiate(connection)?;
-                Ok(true)
-            }
-            None => Ok(false),
+            Some((charon, connection)) => Ok(charon.initiate(connection)?),
+            None => Ok(()),
         }
     }
 }
@@ -315,6 +310,7 @@ fn from_host(nodes: &Nodes, layout: Layout, seed: u64, mobike: bool) -> Result<K
     };
     let mut script = Script::new();
     sites::to_tunnels(layout, None, &mut script);
+    sites::protected_only(layout, &mut script);
     script.apply(&nodes.far)?;
     far.load(&other_end)?;
     let charon = Charon::start(&nodes.host)?;
@@ -337,6 +333,7 @@ fn host_wireguard(nodes: &Nodes, layout: Layout, seed: u64) -> Result<(), Error>
     script.ip(format_args!("link add name {HOST_TUNNEL} type wireguard"));
     script.ip(format_args!("link set dev {HOST_TUNNEL} mtu 1420 up"));
     sites::to_tunnels(layout, Some(HOST_TUNNEL), &mut script);
+    sites::protected_only(layout, &mut script);
     script.tunnel(Wireguard {
         device: HOST_TUNNEL.to_owned(),
         port: HOST_PORT,
