@@ -15,6 +15,7 @@ mod query;
 mod readme;
 mod real;
 mod resume;
+mod roam;
 mod scripts;
 mod sequence;
 mod stacks;

@@ -1,6 +1,6 @@
 //! What came of one direction of the traffic.
 
-use handoff::{Received, Stream};
+use handoff::{LATE, Received, Stream};
 use units::Time;
 
 /// Gaps that are kept.
@@ -35,7 +35,10 @@ impl Arrivals {
             once.push(*frame);
         }
         let received = once.len() as u64;
-        Stream { sent, received, duplicates, reordered, lost: lost(&came), gaps: gaps(&once), span }
+        let is_late = |frame: &&Received| frame.at.saturating_since(frame.sent) > LATE;
+        let late = once.iter().filter(is_late).count() as u64;
+        let (lost, gaps, last) = (lost(&came), gaps(&once), once.last().copied());
+        Stream { sent, received, duplicates, reordered, late, lost, gaps, last, span }
     }
 }
 
