@@ -68,9 +68,10 @@ impl Bed {
         let pipes = tunnel::pipes(&nodes, scenario, seed)?;
         for site in Site::ALL {
             let at = site.index();
-            sites::near(layout, site, &pipes.near[at], cables[at]).apply(nodes.site(site))?;
+            sites::near(layout, scenario.measures, site, &pipes.near[at], cables[at])
+                .apply(nodes.site(site))?;
         }
-        sites::far(layout, &pipes.far).apply(&nodes.far)?;
+        sites::far(layout, scenario.measures, &pipes.far).apply(&nodes.far)?;
         sites::peer(layout).apply(&nodes.peer)?;
         let servers = servers(&nodes, layout, scenario)?;
         let mover = Mover::stand(&nodes, scenario, seed)?;
@@ -195,7 +196,8 @@ impl Bed {
         }
         all.extend(self.keepers.host().map(Daemon::take).transpose()?.unwrap_or_default());
         // Nobody reads these, but they must run, and their words must not pile up.
-        for daemon in self.servers.iter().chain(&self.pipes.daemons).chain(self.keepers.daemons()) {
+        let others = self.servers.iter().chain(&self.pipes.daemons).chain(self.mover.others());
+        for daemon in others.chain(self.keepers.daemons()) {
             daemon.take()?;
         }
         Ok(all)
