@@ -237,10 +237,8 @@ fn neighbour(layout: Layout, site: Site, nodes: &Nodes) -> Result<(String, Strin
     };
     let devices = node.devices()?;
     let found = devices.iter().find(|found| found.name == device);
-    let mac: Vec<String> = found
-        .map(|device| device.mac.iter().map(|byte| format!("{byte:02x}")).collect())
-        .unwrap_or_default();
-    Ok((layout.next_hop(site).to_string(), mac.join(":")))
+    let mac = found.map(|device| radio::written(&device.mac)).unwrap_or_default();
+    Ok((layout.next_hop(site).to_string(), mac))
 }
 
 /// DHCP's servers: one for each layer-2 domain.

@@ -11,17 +11,17 @@ use lab::Node;
 use units::Time;
 
 use crate::layout::{BRIDGE, CHANNELS, Site, frequency, link};
-use crate::radio::Radio;
+use crate::radio::{Radio, written};
 use crate::wiring::Nodes;
 use crate::{Error, certificates, tunnel, wait};
 
 /// How long the station may take to be attached.
 const ATTACHED: Duration = Duration::from_secs(60);
-/// The signal of an access point nearby, in dBm, and far away.
+/// The signal of an access point nearby, in dBm, and far away: the least that can be asked for.
 const NEAR: i32 = -40;
-const GONE: i32 = -92;
-/// Signal below which the station looks for another access point.
-const THRESHOLD: i32 = -70;
+const GONE: i32 = -79;
+/// Signal below which the station looks for another access point, by its mean over some beacons.
+const THRESHOLD: i32 = -65;
 /// A signal fades by this much at a time.
 const FADES_BY: usize = 4;
 const FADES_EVERY: Duration = Duration::from_millis(100);
@@ -123,9 +123,7 @@ impl Mover {
             radio.map(|radio| (radio.interface.clone(), radio.mac.clone())).collect();
         for device in self.nodes.host.devices()? {
             if device.name.starts_with("link") {
-                let mac: Vec<String> =
-                    device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
-                all.push((device.name, mac.join(":")));
+                all.push((device.name, written(&device.mac)));
             }
         }
         Ok(all)
