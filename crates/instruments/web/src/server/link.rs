@@ -65,16 +65,14 @@ impl Link {
         self.moved.set(true);
     }
 
-    /// Notes, for as long as responses' windows are shut, whether the transport has bytes yet that it has not sent:
+    /// Notes, for as long as responses' windows are shut, up to when the transport had bytes that it had not sent:
     /// then it is not the window that keeps the link idle. Never resolves.
-    pub(super) async fn watch_unsent(&self, has_unsent: impl Fn() -> bool) {
+    pub(super) async fn watch_unsent(&self, unsent_until: impl Fn() -> Option<Time>) {
         loop {
             while self.stalls.get() == 0 {
                 self.stall_began.notified().await;
             }
-            if has_unsent() {
-                self.unsent_at.set(Some(now()));
-            }
+            self.unsent_at.set(self.unsent_at.get().max(unsent_until()));
             tokio::time::sleep(UNSENT_STEP).await;
         }
     }
@@ -296,6 +294,18 @@ impl Responding {
                 }
             }
         }
+    }
+
+    /// What seemed to be a stall was none.
+    pub(super) fn forget_stall(&mut self) {
+        if self.stalled_from.take().is_some() {
+            self.link.stalls.set(self.link.stalls.get() - 1);
+        }
+    }
+
+    /// What seemed to be blocked by the transport was not.
+    pub(super) fn forget_block(&mut self) {
+        self.blocked_from = None;
     }
 
     /// How it ended. The last word counts.
