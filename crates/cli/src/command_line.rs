@@ -10,6 +10,7 @@ use crate::exit::usual_epilogue;
 use crate::figures::FiguresArgs;
 use crate::gateway::GatewayArgs;
 use crate::guest::GuestArgs;
+use crate::lab::LabCommandArgs;
 use crate::load::LoadArgs;
 use crate::observe::ObserveArgs;
 use crate::options::{GlobalArgs, JsonArg};
@@ -71,6 +72,8 @@ pub enum Command {
   wiretax doctor --json | jq '.[] | select(.ok | not)'"
     ))]
     Doctor(JsonArg),
+    /// Run any programs over an emulated path, without root
+    Lab(Box<LabCommandArgs>),
     /// How long real clients take to set up TLS, from captures or an interface
     Observe(Box<ObserveArgs>),
     /// Sequence charts of flow control in SPDY and HTTP/2, from captures

@@ -181,7 +181,7 @@ fn machine(options: &Options<'_>) -> Result<(Processes, Roster, Catalog), Proble
     let folders = Folders::find(given.as_deref())?;
     let catalog = Catalog::read(&folders)?;
     let hosts = Processes::new(folders.cache.join("programs"))?;
-    let roster = Roster::of(&catalog, hosts.null());
+    let roster = Roster::of(&catalog, hosts.built_in(), hosts.null());
     Ok((hosts, roster, catalog))
 }
 

@@ -17,7 +17,7 @@ use crate::diagnostics::{Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
-use crate::options::{JsonArg, LabArgs, LinkBackend, OutArgs};
+use crate::options::{JsonArg, LabArgs, OutArgs};
 use crate::output::say;
 
 /// A study that is to be measured, and by which plan.
@@ -159,12 +159,7 @@ impl Measurement {
 
     /// A lab as the command line asks for it.
     fn lab_options(&self) -> LabOptions {
-        let backend = match self.lab.as_ref().map(|lab| lab.backend) {
-            None | Some(LinkBackend::Auto) => Backend::Auto,
-            Some(LinkBackend::Veth) => Backend::Veth,
-            Some(LinkBackend::Tap) => Backend::Tap,
-            Some(LinkBackend::Netem) => Backend::Netem,
-        };
+        let backend = self.lab.as_ref().map_or(Backend::Auto, |lab| lab.backend.into());
         let seed = self.parts.first().map_or(1, |part| part.plan.seed());
         // With two processors the pump has one to itself, and the nodes the other.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
