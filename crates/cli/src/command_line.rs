@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use crate::compare::CompareArgs;
 use crate::drivers::DriversArgs;
 use crate::exit::usual_epilogue;
+use crate::explain::ExplainArgs;
 use crate::figures::FiguresArgs;
 use crate::gateway::GatewayArgs;
 use crate::guest::GuestArgs;
@@ -84,6 +85,8 @@ pub enum Command {
     Load(Box<LoadArgs>),
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
     Gateway(GatewayArgs),
+    /// Say what a term in a report means
+    Explain(ExplainArgs),
     /// Print a completion script for a shell
     #[command(after_help = usual_epilogue(
         "Examples:

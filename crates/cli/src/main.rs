@@ -9,6 +9,7 @@ mod diagnostics;
 mod doctor;
 mod drivers;
 mod exit;
+mod explain;
 mod figures;
 mod files;
 mod gateway;
@@ -121,6 +122,7 @@ fn dispatch(
         Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),
         Command::Completions { shell } => shell::completions(shell, &mut documented()),
         Command::Man { folder } => shell::man(&folder, documented()),
+        Command::Explain(args) => explain::explain(&args),
         Command::Drivers(args) => drivers::drivers(&args, diagnostics),
         Command::Guest(args) => guest::guest(&args, diagnostics),
         Command::StacksHost => drivers::host(),

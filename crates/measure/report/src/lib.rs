@@ -26,7 +26,7 @@ mod write;
 
 pub use html::render;
 pub use inline::{Inline, Span};
-pub use model::{Block, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
+pub use model::{Block, Card, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
 pub use plot::{
     Axis, Bar, Bin, Chart, Distribution, Interval, Mark, Origin, Plot, PlotError, Point, Scale,
     Series, Uncertainty,
