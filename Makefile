@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install package clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -88,6 +88,11 @@ figures: ## rewrite the figures in README.md and docs/results from the committed
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
+
+package: ## a Debian package with man pages, completions and units, in target/debian
+	@scripts/setup.sh run
+	$(CARGO) build --release --locked -p cli
+	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX)
 
 clean: ## what the build left
 	$(CARGO) clean

@@ -63,7 +63,7 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
         if line.trim_start().starts_with("```") {
             inside = !inside;
         } else if inside && line.trim_start().starts_with("wiretax ") {
-            let words = line.split_whitespace().skip(1).take_while(|word| *word != "#");
+            let words = line.split_whitespace().skip(1).take_while(|word| !["#", "|", "&&", ">", ";"].contains(word));
             found.push(words.map(str::to_owned).collect());
         }
     }
@@ -77,12 +77,29 @@ fn every_command_and_option_in_it_exists() {
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {
-        let command = line.first().expect("a command").clone();
-        let help = helps.entry(command.clone()).or_insert_with(|| {
-            let output = run(&root(), &[&command, "--help"]);
-            assert!(output.status.success(), "a document names the command `{command}`");
-            data(&output)
+        let words: Vec<&str> = line.iter().take(2).map(String::as_str).collect();
+        let words = words.split(|word| word.starts_with('-')).next().unwrap_or_default();
+        let mut help = |command: &[&str]| {
+            let name = command.join(" ");
+            let text = helps.entry(name.clone()).or_insert_with(|| {
+                let output = run(&root(), &[command, &["--help"]].concat());
+                assert!(output.status.success(), "a document names the command `{name}`");
+                data(&output)
+            });
+            text.clone()
+        };
+        let Some((first, more)) = words.split_first() else { continue };
+        let mut command = vec![*first];
+        let mut text = help(&command);
+        // A command below it, in the list that its help has of them.
+        let below = more.first().filter(|word| {
+            text.lines().any(|line| line.starts_with("  ") && line.split_whitespace().next() == Some(**word))
         });
+        if let Some(word) = below {
+            command.push(*word);
+            text = help(&command);
+        }
+        let (command, help) = (command.join(" "), text);
         // An option as it stands in a list of options, not in an example.
         let exists = |option: &str| {
             help.lines().any(|line| {

@@ -51,7 +51,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--tool", "perf"], &["perf", "host, callgrind"]),
         (&["--scale", "huge"], &["huge", "default, full, quick"]),
         (&["--client", "schannel"], &["schannel", "same, reference"]),
-        (&["--load", "none"], &["none", "a second"]),
+        (&["--load", "none"], &["none", "per second"]),
         (&["--ms", "1", "--workload", "full"], &["'1' for '--ms <N>'", "10..="]),
         (&["--tool", "callgrind", "--ms", "100"], &["hint: --connections"]),
     ] {

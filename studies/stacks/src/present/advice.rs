@@ -156,7 +156,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     if let Some(((best, least), (worst, most))) = ends(findings) {
         figures.push(KeyFigure {
             value: format!("{least:.0}"),
-            unit: "CPU-s a million".to_owned(),
+            unit: "CPU-s per million".to_owned(),
             label: format!("full handshakes, server, {}", findings.summary.title(best)),
             detail: "measured, in memory, one thread".to_owned(),
         });
@@ -211,7 +211,7 @@ fn table(findings: &Findings, most: usize) -> Option<Table> {
     for change in shown(findings).into_iter().take(most) {
         let unit = match change.kind {
             Kind::Contexts | Kind::Locks => "connections/s",
-            _ => "CPU-s a million",
+            _ => "CPU-s per million",
         };
         let to = match change.kind {
             Kind::Library | Kind::Version => findings.summary.title(&change.to),

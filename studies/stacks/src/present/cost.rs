@@ -260,7 +260,7 @@ fn plot(findings: &Findings, suite: Suite) -> Result<Option<Plot>, PlotError> {
     }
     let categories = names.iter().map(|name| findings.summary.title(name)).collect();
     let plot = Plot::new(
-        format!("Server's CPU time a connection: {}", suite_text(suite)),
+        format!("Server's CPU time per connection: {}", suite_text(suite)),
         alt,
         Axis::new("CPU time", "µs").from_zero(),
         Axis::new("", ""),

@@ -37,15 +37,15 @@ fn energy_known(findings: &Findings) -> bool {
 fn table(findings: &Findings, suite: Suite) -> Option<Table> {
     let mut columns = vec![
         Column::new("Library"),
-        Column::new("full, a million").unit("CPU-s"),
-        Column::new("resumed, a million").unit("CPU-s"),
+        Column::new("full, per million").unit("CPU-s"),
+        Column::new("resumed, per million").unit("CPU-s"),
         Column::new("cores, full"),
         Column::new("cores, resumed"),
         Column::new("machines, full"),
     ];
     let energy = energy_known(findings);
     if energy {
-        columns.push(Column::new("full, a million").unit("kJ, both sides"));
+        columns.push(Column::new("full, per million").unit("kJ, both sides"));
     }
     let caption = format!(
         "What {} new connections per second take, {}",
