@@ -28,7 +28,7 @@ missing_commands() {
 # The least version of Rust that builds this: Cargo.toml says it.
 here=$(cd "$(dirname "$0")/.." && pwd)
 least=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$here/Cargo.toml" | head -n 1)
-rust() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
+rust() { { cargo --version 2>/dev/null || true; } | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 rust_will_do() {
     local found
     found=$(rust)
