@@ -19,7 +19,9 @@ fn over(folder: &Path, options: &[&str], script: &str) -> Output {
 #[test]
 fn the_programs_exit_status_is_ours() {
     let folder = tempfile::tempdir().unwrap();
-    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)] {
+    for (script, code) in
+        [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
+    {
         let output = over(folder.path(), &["--rtt", "2ms"], script);
         assert_eq!(output.status.code(), Some(code), "{script}: {}", talk(&output));
     }
@@ -33,8 +35,12 @@ fn streams_and_environment_are_the_users_own() {
     let script = "cat; echo \"$GREETING from $WIRETAX_NODE\" >&2; pwd";
     let mut command = wiretax(folder.path());
     command.args(["-q", "lab", "--", "sh", "-c", script]).env("GREETING", "good day");
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"what was typed\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let here = folder.path().canonicalize().unwrap();
@@ -63,8 +69,18 @@ fn a_server_is_waited_for_and_ended() {
     let fetch = "import urllib.request as u; print(u.urlopen('http://server:8080/page').read().decode(), end='')";
     let serve = "python3 -u -m http.server 8080";
     let arguments = [
-        "lab", "--rtt", "4ms", "--pcap", "run.pcapng", "--stats", "stats.json", "--serve", serve,
-        "python3", "-c", fetch,
+        "lab",
+        "--rtt",
+        "4ms",
+        "--pcap",
+        "run.pcapng",
+        "--stats",
+        "stats.json",
+        "--serve",
+        serve,
+        "python3",
+        "-c",
+        fetch,
     ];
     let output = run(folder.path(), &arguments);
     let text = talk(&output);
@@ -87,7 +103,10 @@ fn a_server_that_ends_at_once_is_reported() {
     let output = run(folder.path(), &["lab", "--serve", serve, "true"]);
     let text = talk(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("ended before it listened") && text.contains("server: no such port"), "{text}");
+    assert!(
+        text.contains("ended before it listened") && text.contains("server: no such port"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -124,12 +143,23 @@ fn an_interrupt_goes_to_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let script = "trap 'echo interrupted; exit 9' INT; touch up; while :; do sleep 0.02; done";
         let mut command = interruptible(folder.path());
-        command.args(["lab", "--rtt", "2ms", "--serve", "exec sleep 300", "--", "sh", "-c", script]);
+        command.args([
+            "lab",
+            "--rtt",
+            "2ms",
+            "--serve",
+            "exec sleep 300",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
         let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn().unwrap();
         wait_until("the program", || folder.path().join("up").exists());
         let own = namespaces_of(&[std::process::id()]);
-        let theirs = namespaces_of(&processes_of(folder.path())).difference(&own).cloned().collect();
+        let theirs =
+            namespaces_of(&processes_of(folder.path())).difference(&own).cloned().collect();
         let target = format!("{}{}", if whole_group { "-" } else { "" }, child.id());
         assert!(Command::new("kill").args(["-INT", "--", &target]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
@@ -150,7 +180,11 @@ fn a_shell_has_the_terminal() {
     let program = wiretax(folder.path()).get_program().to_string_lossy().into_owned();
     let inside = format!("SHELL=/bin/bash {program} lab --shell client");
     let mut child = Command::new("script")
-        .args(["-qefc", &format!("sh -c '{inside}; echo code $?; read line; echo read $line'"), "/dev/null"])
+        .args([
+            "-qefc",
+            &format!("sh -c '{inside}; echo code $?; read line; echo read $line'"),
+            "/dev/null",
+        ])
         .current_dir(folder.path())
         .env("WIRETAX_TEST_FOLDER", folder.path())
         .stdin(Stdio::piped())

@@ -63,7 +63,10 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
         if line.trim_start().starts_with("```") {
             inside = !inside;
         } else if inside && line.trim_start().starts_with("wiretax ") {
-            let words = line.split_whitespace().skip(1).take_while(|word| !["#", "|", "&&", ">", ";"].contains(word));
+            let words = line
+                .split_whitespace()
+                .skip(1)
+                .take_while(|word| !["#", "|", "&&", ">", ";"].contains(word));
             found.push(words.map(str::to_owned).collect());
         }
     }
@@ -93,7 +96,9 @@ fn every_command_and_option_in_it_exists() {
         let mut text = help(&command);
         // A command below it, in the list that its help has of them.
         let below = more.first().filter(|word| {
-            text.lines().any(|line| line.starts_with("  ") && line.split_whitespace().next() == Some(**word))
+            text.lines().any(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(**word)
+            })
         });
         if let Some(word) = below {
             command.push(*word);

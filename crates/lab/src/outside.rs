@@ -98,7 +98,8 @@ impl Node {
 
     /// Joins the node to the network outside by a veth pair, with addresses and routes.
     fn join_outside(&self, names: &Names) -> Result<(), Error> {
-        let outer = enter::outer_network().ok_or_else(|| no_way("it is made by root alone", None))?;
+        let outer =
+            enter::outer_network().ok_or_else(|| no_way("it is made by root alone", None))?;
         let prefix = |address: Ipv4Addr| {
             Prefix::new(address, 30).ok_or_else(|| no_way("an address makes no sense", None))
         };
@@ -241,7 +242,9 @@ fn refused(mut nft: Child) -> Error {
     let first = said.lines().next().unwrap_or("it does not say why").to_owned();
     no_way(
         format!("nft cannot make its table: {first}"),
-        Some("see that the kernel has nf_tables with NAT (CONFIG_NFT_NAT, CONFIG_NFT_MASQ) and is Linux 5.12 or later"),
+        Some(
+            "see that the kernel has nf_tables with NAT (CONFIG_NFT_NAT, CONFIG_NFT_MASQ) and is Linux 5.12 or later",
+        ),
     )
 }
 

@@ -62,7 +62,8 @@ fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
             texts.push((name, format!("{markdown}\n{}", conditions(&results.manifest))));
         }
         let headline = found.findings.answer().first().map(report::Inline::to_plain);
-        texts.extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
+        texts
+            .extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
     }
     Ok(texts)
 }

@@ -67,8 +67,7 @@ pub fn path(args: &PathArgs) -> Result<Path, Problem> {
             way.queue = queue;
         }
     }
-    for (file, way) in
-        [(&args.trace_up, &mut path.forward), (&args.trace_down, &mut path.backward)]
+    for (file, way) in [(&args.trace_up, &mut path.forward), (&args.trace_down, &mut path.backward)]
     {
         if let Some(file) = file {
             way.rate = Some(RateSource::Trace(trace(file)?));

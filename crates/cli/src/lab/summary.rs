@@ -36,8 +36,10 @@ fn lost_by_the_emulator(way: &DirectionStats) -> u64 {
 }
 
 fn table(stats: &Stats) -> String {
-    let mut text =
-        format!("{:<18}{:>12}{:>12}{:>10}{:>26}\n", "path", "frames", "bytes", "dropped", "left late (median, p99)");
+    let mut text = format!(
+        "{:<18}{:>12}{:>12}{:>10}{:>26}\n",
+        "path", "frames", "bytes", "dropped", "left late (median, p99)"
+    );
     let ways = [("client to server", &stats.forward), ("server to client", &stats.backward)];
     for (name, way) in ways {
         let link = &way.link;

@@ -212,7 +212,11 @@ impl Chromium {
     }
 }
 
-pub(crate) fn text(answer: &Value, command: &'static str, field: &'static str) -> Result<String, Error> {
+pub(crate) fn text(
+    answer: &Value,
+    command: &'static str,
+    field: &'static str,
+) -> Result<String, Error> {
     let text = answer.get(field).and_then(Value::as_str).filter(|text| text.len() < 1000);
     text.map(str::to_owned).ok_or(Error::NoField { command, field })
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::Error;
 use crate::devtools::{DevTools, Event};
 use crate::load::{Address, text};
-use crate::Error;
 
 /// Widths below this are phones', whose browsers keep to a page's own viewport.
 const PHONE: u32 = 600;
@@ -73,13 +73,15 @@ impl View {
     /// As [`View::begin`]; [`Error::Refused`] if the script throws.
     pub async fn ask(&mut self, script: &str) -> Result<Value, Error> {
         let command = "Runtime.evaluate";
-        let params =
-            json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
+        let params = json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
         let mut answer = self.devtools.page(command, params).await?;
         if let Some(thrown) = answer.get("exceptionDetails") {
             return Err(Error::Refused { command, why: brief(thrown) });
         }
-        Ok(answer.get_mut("result").and_then(|result| result.get_mut("value")).map_or(Value::Null, Value::take))
+        Ok(answer
+            .get_mut("result")
+            .and_then(|result| result.get_mut("value"))
+            .map_or(Value::Null, Value::take))
     }
 
     /// Errors of the page that its console has shown so far: what a script threw, what was refused.

@@ -89,7 +89,8 @@ impl Library for AwsLcRs {
         static TEXT: OnceLock<CString> = OnceLock::new();
         once(&TEXT, || {
             let versions = tls::library_versions();
-            let of = |name: &str| format!("{name} {}", versions.get(name).map_or("", |it| it));
+            let of =
+                |name: &str| format!("{name} {}", versions.get(name).map_or("", String::as_str));
             format!("{}, {}", of("rustls"), of("aws-lc-rs"))
         })
     }

@@ -37,7 +37,6 @@ const RUN: u8 = 3;
 const FORK: u8 = 4;
 const ETC: u8 = 5;
 
-
 /// What the processes between need; made before the fork, since nothing may be allocated after it.
 struct Plan {
     /// A detached mount of a tmpfs.

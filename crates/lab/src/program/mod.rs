@@ -135,7 +135,7 @@ impl Program {
     /// The same with this process's environment, besides what is given.
     #[must_use]
     pub fn inherit_env(mut self) -> Program {
-        self.environment.splice(0..0, std::env::vars_os());
+        drop(self.environment.splice(0..0, std::env::vars_os()));
         self
     }
 

@@ -342,10 +342,8 @@ fn push(state: &mut State, event: Event) {
 fn ready_of(fds: [Option<&OwnedFd>; 3], open: [bool; 3], hurry: bool) -> Vec<(usize, &OwnedFd)> {
     let places = fds.into_iter().enumerate().filter(|(place, _)| open[*place]);
     let places: Vec<_> = places.filter_map(|(place, fd)| Some((place, fd?))).collect();
-    let mut polled: Vec<PollFd<'_>> = places
-        .iter()
-        .map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN))
-        .collect();
+    let mut polled: Vec<PollFd<'_>> =
+        places.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     let short = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     // An interrupted wait is a wake-up without an event.
     let _ = poll(&mut polled, hurry.then_some(&short));

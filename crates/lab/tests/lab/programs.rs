@@ -89,7 +89,8 @@ fn foreground() -> TestResult {
     let folder = tempfile::tempdir()?;
     let seen = folder.path().join("seen");
     // Field 6 of stat is the session, 0 where its leader is in another process namespace.
-    let script = format!("read -r stat < /proc/$$/stat; echo \"$stat\" > {}; exit 6", seen.display());
+    let script =
+        format!("read -r stat < /proc/$$/stat; echo \"$stat\" > {}; exit 6", seen.display());
     let program = shell(&script).inherit_env().in_foreground();
     let running = node.launch(&program)?;
     assert_eq!(running.wait(WAIT).and_then(|status| status.code()), Some(6));

@@ -75,8 +75,9 @@ impl study::Findings for Said {
     fn subject(&self) -> Subject {
         Subject {
             title: "How long clients take, and how that is known".to_owned(),
-            question: "What does a capture say of clients with known ground truth, and is it right?"
-                .to_owned(),
+            question:
+                "What does a capture say of clients with known ground truth, and is it right?"
+                    .to_owned(),
         }
     }
 
