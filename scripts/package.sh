@@ -7,7 +7,7 @@ program=$(realpath "${1:?usage: scripts/package.sh PROGRAM}")
 cargo=${CARGO:-cargo}
 cd "$(dirname "$0")/.."
 # The version that this was tried with.
-version=3.7.0
+version=3.8.0
 
 if ! "$cargo" deb --version >/dev/null 2>&1; then
     echo "package: installing cargo-deb $version from crates.io" >&2

@@ -208,3 +208,63 @@ fn a_shell_has_the_terminal() {
     assert!(text.contains("read a line"), "the terminal is given back: {text}");
     assert!(!text.contains("no job control"), "{text}");
 }
+
+/// A machine of its own, as far as networks go, with a default route and one host behind it: what the lab
+/// joins is there, and gone afterwards.
+const MACHINE: &str = r#"
+set -eu
+wiretax=$1
+ip link set lo up
+ip link add uplink type veth peer name internet
+unshare --net sh -c 'echo up; exec sleep 60' >there & host=$!
+until grep -q up there; do sleep 0.02; done
+ip link set internet netns "$host"
+inside() { nsenter --target "$host" --net "$@"; }
+inside ip address add 198.51.100.1/24 dev internet
+inside ip link set internet up
+ip address add 198.51.100.2/24 dev uplink
+ip link set uplink up
+ip route add default via 198.51.100.1
+inside python3 -c '
+import socket
+server = socket.create_server(("", 7000))
+print("listens", flush=True)
+while True:
+    peer, address = server.accept()
+    peer.sendall(address[0].encode())
+    peer.close()' >listens & server=$!
+trap 'kill "$host" "$server"' EXIT
+until grep -q listens listens; do sleep 0.02; done
+ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(99).decode())'
+"$wiretax" -q lab --outside true 2>refused && exit 9 || echo "without forwarding: $?"
+sysctl -q -w net.ipv4.conf.uplink.forwarding=1
+"$wiretax" -q lab --rtt 4ms --outside -- python3 -c "$ask"
+nft list ruleset
+ip -brief link | wc -l
+"#;
+
+#[test]
+fn the_way_out_hides_the_lab_behind_the_machine_and_leaves_nothing() {
+    let root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !root {
+        lab_test::skipped(lab_test::Need::Root, "the way out is made by root");
+        return;
+    }
+    if !["unshare", "nsenter", "ip", "nft", "python3", "sysctl"].iter().all(|program| has(program))
+    {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("machine.sh"), MACHINE).unwrap();
+    let program = wiretax(folder.path()).get_program().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["--net", "bash", "machine.sh"]).arg(program).current_dir(folder.path());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = talk(&output);
+    assert!(output.status.success(), "{said}");
+    // The host sees the machine's address; afterwards there is no table, and no interface but the two.
+    assert_eq!(data(&output), "without forwarding: 3\n198.51.100.2\n2\n", "{said}");
+    let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
+    assert!(refused.contains("does not forward") && refused.contains("hint:"), "{refused}");
+}

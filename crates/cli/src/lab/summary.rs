@@ -49,13 +49,13 @@ fn table(stats: &Stats) -> String {
             _ => format!("{}, {}", micros(late.p50_ns), micros(late.p99_ns)),
         };
         // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
+        let row = format!(
             "{name:<18}{:>12}{:>12}{:>10}{late:>26}",
             link.delivered.frames,
             bytes(link.delivered.bytes),
             link.dropped_in_all().frames,
         );
+        let _ = writeln!(text, "{}", row.trim_end());
     }
     for (name, way) in ways {
         let causes = DropCause::ALL.iter().filter_map(|cause| {
