@@ -2,6 +2,10 @@
 (async () => {
   document.querySelectorAll("details").forEach((details) => { details.open = true; });
   // Plots are drawn as their parts are unfolded: two frames later they are there.
+  const root = document.documentElement;
+  for (let waited = 0; !root.hasAttribute("data-ready") && waited < 400; waited++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   await frame();
   await frame();

@@ -284,7 +284,7 @@ fn table(findings: &Findings, suite: Suite) -> Table {
         Column::new("full on a core").unit("1/s"),
     ];
     let caption = format!(
-        "CPU time a connection, {}: medians of slices, and of ratios of slices of the same round, with \
+        "CPU time per connection, {}: medians of slices, and of ratios of slices of the same round, with \
          95 % intervals",
         suite_text(suite)
     );

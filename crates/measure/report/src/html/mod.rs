@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub fn render(report: &Report) -> String {
     let mut page = Page::default();
     // What stands in the page for itself.
-    for id in ["main", "contents", "answer"] {
+    for id in ["main", "contents", "answer", "plotly"] {
         page.ids.unique(id);
     }
     let sections: Vec<(String, &Section)> =

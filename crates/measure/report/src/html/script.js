@@ -155,8 +155,20 @@
     pick(figure);
   }
 
+  // The plotting library lies packed in the page.
+  async function unpack() {
+    const packed = document.getElementById("plotly");
+    if (!packed || typeof DecompressionStream === "undefined") return;
+    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
+
   const redraw = () => figures.forEach(show);
-  if (typeof Plotly !== "undefined") {
+  function begin() {
+    if (typeof Plotly === "undefined") return;
     for (const figure of figures) {
       legend(figure);
       show(figure);
@@ -177,6 +189,7 @@
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!printing) redraw(); });
   }
+  unpack().then(begin).finally(() => root.setAttribute("data-ready", ""));
 
   // On paper: the light colours, a fixed width, nothing folded.
   let folded = [];
