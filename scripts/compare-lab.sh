@@ -6,8 +6,8 @@
 #   scripts/compare-lab.sh [WIRETAX]     target/release/wiretax if not given
 #   ROUNDS=5 DELAY_MS=20 RATE_MBIT=12 SECONDS_EACH=5
 #
-# Needs python3; mahimahi (Debian's package) wants an ordinary user who may use its setuid programs, and
-# net.ipv4.ip_forward=1.
+# Needs python3; mahimahi (Debian's package, where there is one) wants an ordinary user who may use its setuid
+# programs, and net.ipv4.ip_forward=1; rattan is `cargo install rattan`, and wants root.
 set -euo pipefail
 
 wiretax=$(realpath "${1:-target/release/wiretax}")
@@ -96,25 +96,38 @@ by_mahimahi() { # WHAT AMOUNT SHELL...
     # MAHIMAHI_BASE is the machine as the shell sees it.
     "${as_user[@]}" "$@" sh -c "python3 $folder/client.py $what \$MAHIMAHI_BASE $amount"
 }
+by_rattan() { # WHAT AMOUNT OPTIONS...
+    local what=$1 amount=$2
+    shift 2
+    rattan link "$@" -- sh -c "python3 $folder/client.py $what \$RATTAN_BASE $amount" 2>/dev/null | grep -E '^[0-9.]+( -?[0-9]+)?$'
+}
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2; else print "-" }'; }
 
 has_mahimahi=$(command -v mm-delay || true)
 [ -n "$has_mahimahi" ] || echo "note: mahimahi is not installed (apt-get install mahimahi): left out" >&2
-command -v rattan >/dev/null || echo "note: rattan is not installed: left out" >&2
+has_rattan=$(command -v rattan || true)
+[ -n "$has_rattan" ] || echo "note: rattan is not installed (cargo install rattan): left out" >&2
 for round in $(seq "$rounds"); do
     echo "round $round of $rounds" >&2
     by_wiretax delay $((2 * delay)) --rtt $((2 * delay))ms >>"$folder/wiretax.delay"
     by_wiretax rate "$seconds" --rtt $((2 * delay))ms --trace-up "$folder/trace" --trace-down "$folder/trace" \
         >>"$folder/wiretax.rate"
-    [ -n "$has_mahimahi" ] || continue
-    by_mahimahi delay $((2 * delay)) mm-delay "$delay" >>"$folder/mahimahi.delay"
-    by_mahimahi rate "$seconds" mm-delay "$delay" mm-link "$folder/trace" "$folder/trace" -- >>"$folder/mahimahi.rate"
+    if [ -n "$has_mahimahi" ]; then
+        by_mahimahi delay $((2 * delay)) mm-delay "$delay" >>"$folder/mahimahi.delay"
+        by_mahimahi rate "$seconds" mm-delay "$delay" mm-link "$folder/trace" "$folder/trace" -- >>"$folder/mahimahi.rate"
+    fi
+    if [ -n "$has_rattan" ]; then
+        ways=(--uplink-delay "${delay}ms" --downlink-delay "${delay}ms")
+        by_rattan delay $((2 * delay)) "${ways[@]}" >>"$folder/rattan.delay"
+        by_rattan rate "$seconds" "${ways[@]}" --uplink-trace "$folder/trace" --downlink-trace "$folder/trace" \
+            >>"$folder/rattan.rate"
+    fi
 done
 
 printf '%s ms each way; %s Mbit/s of 1500-byte packets each way; medians of %s rounds\n\n' "$delay" "$rate" "$rounds"
 echo "| emulator | round trip, median error | 99th percentile | one TCP flow |"
 echo "|---|---:|---:|---:|"
-for who in wiretax mahimahi; do
+for who in wiretax mahimahi rattan; do
     [ -s "$folder/$who.delay" ] || continue
     printf '| %s | %s us | %s us | %s Mbit/s |\n' "$who" "$(awk '{ print $1 }' "$folder/$who.delay" | median)" \
         "$(awk '{ print $2 }' "$folder/$who.delay" | median)" "$(median <"$folder/$who.rate")"

@@ -33,9 +33,9 @@ pub(super) fn key_figures(figures: &[KeyFigure]) -> String {
     out
 }
 
-pub(super) fn provenance(page: &mut Page, report: &Report, (id, open): (&str, bool)) -> String {
+pub(super) fn provenance(page: &mut Page, report: &Report, (id, fold): (&str, super::Fold)) -> String {
     let mut out = String::new();
-    super::begin_section(&mut out, id, PROVENANCE_TITLE, open);
+    super::begin_section(&mut out, id, PROVENANCE_TITLE, fold);
     if !report.command.is_empty() {
         let label = page.ids.unique("command");
         out.push_str(&format!(

@@ -32,13 +32,14 @@ pub fn render(report: &Report) -> String {
     // With a card for each study the reader chooses what to unfold.
     let open = report.cards.is_empty();
     for (id, section) in &sections {
-        begin_section(&mut body, id, &section.title, open);
+        let lead = report.cards.iter().any(|card| card.section == section.id);
+        begin_section(&mut body, id, &section.title, Fold { open, lead });
         for block in &section.blocks {
             blocks::block(&mut page, &mut body, block);
         }
         body.push_str(END_OF_SECTION);
     }
-    body.push_str(&facts::provenance(&mut page, report, (&provenance, open)));
+    body.push_str(&facts::provenance(&mut page, report, (&provenance, Fold { open, lead: !open })));
     let mut entries: Vec<(&str, &str)> =
         sections.iter().map(|(id, section)| (id.as_str(), section.title.as_str())).collect();
     entries.push((&provenance, facts::PROVENANCE_TITLE));
@@ -82,11 +83,20 @@ fn head(out: &mut String, report: &Report, plots: bool) {
     out.push_str("</head>\n");
 }
 
+/// How a section is folded.
+#[derive(Debug, Clone, Copy)]
+struct Fold {
+    open: bool,
+    /// A study begins with it.
+    lead: bool,
+}
+
 /// Begins a section, which folds.
-fn begin_section(out: &mut String, id: &str, title: &str, open: bool) {
-    let open = if open { " open" } else { "" };
+fn begin_section(out: &mut String, id: &str, title: &str, fold: Fold) {
+    let open = if fold.open { " open" } else { "" };
+    let class = if fold.lead { " class=\"lead\"" } else { "" };
     out.push_str(&format!(
-        "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<details class=\"fold\"{open}>\n\
+        "<section id=\"{id}\"{class} aria-labelledby=\"{id}-h\">\n<details class=\"fold\"{open}>\n\
          <summary><h2 id=\"{id}-h\">{}</h2></summary>\n",
         esc(title)
     ));
