@@ -10,12 +10,12 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install package clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-run: ## measure with every study at a quick scale (4 minutes) and write a report
+run: ## measure with every study at a quick scale (4 minutes at most) and write a report
 	@scripts/setup.sh run
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) run
@@ -76,16 +76,23 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 	@scripts/setup.sh test
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-figures: ## rewrite the figures in README.md from the committed results
+# The studies with committed results, each with a page of its own beside them.
+STUDIES = handshake observe link page stacks
+
+figures: ## rewrite the figures in README.md and docs/results from the committed results
 	$(CARGO) build --release --locked -p cli
-	$(WIRETAX) figures README.md docs/results/handshake
-	$(WIRETAX) figures README.md docs/results/observe
-	$(WIRETAX) figures README.md docs/results/link
-	$(WIRETAX) figures README.md docs/results/page
-	$(WIRETAX) figures README.md docs/results/stacks
+	for study in $(STUDIES); do \
+		$(WIRETAX) figures README.md docs/results/$$study && \
+		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
+	done
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
+
+package: ## a Debian package with man pages, completions and units, in target/debian
+	@scripts/setup.sh run
+	$(CARGO) build --release --locked -p cli
+	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX)
 
 clean: ## what the build left
 	$(CARGO) clean

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sees to it that the machine has what the build (run), the tests (test), the drivers or the guest need.
+# Sees to it that the machine has what the build (run), the tests (test), the drivers or the guest
+# need.
 # usage: scripts/setup.sh run|test|drivers|guest
 #
 # Debian and Ubuntu: installs what is missing by apt, as root or by sudo without a password.
@@ -24,10 +25,36 @@ missing_commands() {
     done
 }
 
-if ! command -v cargo >/dev/null 2>&1; then
-    echo "setup: there is no Rust toolchain (cargo is not found)" >&2
-    echo "hint: install one, for example by your distribution's rustup package, then run this again" >&2
+# The least version of Rust that builds this: Cargo.toml says it.
+here=$(cd "$(dirname "$0")/.." && pwd)
+least=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$here/Cargo.toml" | head -n 1)
+rust() { { cargo --version 2>/dev/null || true; } | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
+rust_will_do() {
+    local found
+    found=$(rust)
+    [ -n "$found" ] && [ "$(printf '%s\n%s\n' "$least" "$found" | sort -V | head -n 1)" = "$least" ]
+}
+
+no_rust() {
+    local found
+    found=$(rust)
+    echo "setup: Rust $least or later is needed; this machine has ${found:-none}" >&2
+    if command -v rustup >/dev/null 2>&1; then
+        echo "hint: \`rustup update stable\` installs it, then run this again" >&2
+    else
+        echo "hint: install it as https://rustup.rs says, then run this again:" >&2
+        echo "      curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
+    fi
     exit 1
+}
+# Debian 13 and Ubuntu 24.04 have a package rustup; where it can be had, it is asked for below.
+install_rustup=
+if ! rust_will_do; then
+    if command -v rustup >/dev/null 2>&1 || ! apt-cache show rustup >/dev/null 2>&1; then
+        no_rust
+    fi
+    install_rustup=yes
+    needs="$needs rustup:rustup"
 fi
 
 missing=$(missing_commands)
@@ -59,6 +86,13 @@ quietly=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1)
 [ -n "$missing" ] || exit 0
 # shellcheck disable=SC2086 # a list of packages
 "${as_root[@]}" "${quietly[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
+
+if [ -n "$install_rustup" ]; then
+    echo "setup: installing the stable Rust toolchain by rustup, into ~/.rustup" >&2
+    rustup toolchain install stable --profile minimal --component clippy,rustfmt >/dev/null 2>&1 || no_rust
+    rustup default stable >/dev/null 2>&1 || no_rust
+    rust_will_do || no_rust
+fi
 
 missing=$(missing_commands)
 if [ -n "$missing" ]; then

@@ -7,9 +7,11 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use crate::compare::CompareArgs;
 use crate::drivers::DriversArgs;
 use crate::exit::usual_epilogue;
+use crate::explain::ExplainArgs;
 use crate::figures::FiguresArgs;
 use crate::gateway::GatewayArgs;
 use crate::guest::GuestArgs;
+use crate::lab::LabCommandArgs;
 use crate::load::LoadArgs;
 use crate::observe::ObserveArgs;
 use crate::options::{GlobalArgs, JsonArg};
@@ -71,6 +73,8 @@ pub enum Command {
   wiretax doctor --json | jq '.[] | select(.ok | not)'"
     ))]
     Doctor(JsonArg),
+    /// Run any programs over an emulated path, without root
+    Lab(Box<LabCommandArgs>),
     /// How long real clients take to set up TLS, from captures or an interface
     Observe(Box<ObserveArgs>),
     /// Sequence charts of flow control in SPDY and HTTP/2, from captures
@@ -81,6 +85,8 @@ pub enum Command {
     Load(Box<LoadArgs>),
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
     Gateway(GatewayArgs),
+    /// Say what a term in a report means
+    Explain(ExplainArgs),
     /// Print a completion script for a shell
     #[command(after_help = usual_epilogue(
         "Examples:

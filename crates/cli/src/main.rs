@@ -9,11 +9,13 @@ mod diagnostics;
 mod doctor;
 mod drivers;
 mod exit;
+mod explain;
 mod figures;
 mod files;
 mod gateway;
 mod guest;
 mod interrupt;
+mod lab;
 mod load;
 mod observe;
 mod options;
@@ -30,7 +32,7 @@ mod value;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, FromArgMatches};
-use fault::{Fault, OrProblem};
+use fault::{Fault, OrProblem, Problem};
 
 use crate::command_line::{Cli, Command, command, documented};
 use crate::diagnostics::Diagnostics;
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
     };
     let diagnostics = Diagnostics::new(global.quiet, global.color);
     match dispatch(&matches, &global, &diagnostics) {
-        Ok(exit) => exit.into(),
+        Ok(code) => code,
         Err(problem) => {
             diagnostics.error(&problem);
             Exit::of(problem.fault()).into()
@@ -90,17 +92,23 @@ fn trace(verbose: u8) {
         .init();
 }
 
-fn dispatch(matches: &ArgMatches, global: &GlobalArgs, diagnostics: &Diagnostics) -> Outcome {
+fn dispatch(
+    matches: &ArgMatches,
+    global: &GlobalArgs,
+    diagnostics: &Diagnostics,
+) -> Result<ExitCode, Problem> {
     if matches.subcommand_matches("gateway").is_none() {
         trace(global.verbose);
     }
     if let Some((study, options)) = studies::find(matches) {
-        return studies::one_study(study, options, diagnostics);
+        return studies::one_study(study, options, diagnostics).map(ExitCode::from);
     }
     if let Some(options) = matches.subcommand_matches("report") {
-        return report::report(options, diagnostics);
+        return report::report(options, diagnostics).map(ExitCode::from);
     }
-    match Cli::from_arg_matches(matches).blame(Fault::Caller)?.command {
+    let ended: Outcome = match Cli::from_arg_matches(matches).blame(Fault::Caller)?.command {
+        // Its exit status is that of a program of the user's.
+        Command::Lab(args) => return lab::lab(&args, diagnostics),
         Command::Run(args) => run::run(args, diagnostics),
         // Its options are the studies' too: see above.
         Command::Report(_) => Ok(Exit::Done),
@@ -114,9 +122,11 @@ fn dispatch(matches: &ArgMatches, global: &GlobalArgs, diagnostics: &Diagnostics
         Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),
         Command::Completions { shell } => shell::completions(shell, &mut documented()),
         Command::Man { folder } => shell::man(&folder, documented()),
+        Command::Explain(args) => explain::explain(&args),
         Command::Drivers(args) => drivers::drivers(&args, diagnostics),
         Command::Guest(args) => guest::guest(&args, diagnostics),
         Command::StacksHost => drivers::host(),
         Command::Figures(args) => figures::figures(&args, diagnostics),
-    }
+    };
+    ended.map(ExitCode::from)
 }

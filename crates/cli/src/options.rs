@@ -76,3 +76,14 @@ pub enum LinkBackend {
     /// The kernel's netem instead of the link pump.
     Netem,
 }
+
+impl From<LinkBackend> for lab::Backend {
+    fn from(kind: LinkBackend) -> lab::Backend {
+        match kind {
+            LinkBackend::Auto => lab::Backend::Auto,
+            LinkBackend::Veth => lab::Backend::Veth,
+            LinkBackend::Tap => lab::Backend::Tap,
+            LinkBackend::Netem => lab::Backend::Netem,
+        }
+    }
+}

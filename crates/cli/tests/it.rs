@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod documented;
 mod drivers;
+mod emulate;
 mod figures;
 mod guest;
 mod haproxy;

@@ -1,8 +1,9 @@
-//! The program on emulated links, entered by the test itself.
+//! The program on emulated links, entered by the test itself; and its report in a browser of the lab.
 
 mod gateway;
+mod look;
 mod support;
 
 fn main() -> std::process::ExitCode {
-    lab_test::main(&gateway::tests())
+    lab_test::main(&[gateway::tests(), look::tests()].concat())
 }

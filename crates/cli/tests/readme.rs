@@ -17,19 +17,42 @@ fn the_figures_are_those_of_the_committed_results() {
         let results = format!("docs/results/{study}");
         let results = results.as_str();
         assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
-        let output = run(&root(), &["figures", "README.md", results, "--check"]);
-        assert!(output.status.success(), "{}", talk(&output));
+        for page in ["README.md", &format!("{results}.md")] {
+            let output = run(&root(), &["figures", page, results, "--check"]);
+            assert!(output.status.success(), "{page}: {}", talk(&output));
+        }
     }
 }
 
-#[test]
-fn the_pictures_and_documents_that_it_links_to_exist() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let links = readme.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-    for (link, _) in links.filter(|(link, _)| !link.contains("://") && !link.starts_with('#')) {
-        let file = link.split('#').next().unwrap_or(link);
-        assert!(root().join(file).exists(), "README.md links to {link}");
+/// The documents for users: README.md and what lies in docs.
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md"), root().join("SECURITY.md")];
+    for folder in ["docs", "docs/results"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap().flatten();
+        let paths = entries.map(|entry| entry.path());
+        found.extend(paths.filter(|path| path.extension().is_some_and(|end| end == "md")));
     }
+    found
+}
+
+#[test]
+fn the_pictures_and_documents_that_documents_link_to_exist() {
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (link, _) in links.filter(|(link, _)| !link.contains("://") && !link.starts_with('#')) {
+            let file = document.parent().unwrap().join(link.split('#').next().unwrap_or(link));
+            assert!(file.exists(), "{} links to {link}", document.display());
+        }
+    }
+}
+
+/// A screen and a half: a reader who opens it sees what it is, and what to type.
+#[test]
+fn the_readme_is_short() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = readme.lines().count();
+    assert!(lines <= 100, "README.md has {lines} lines: what is long belongs into docs");
 }
 
 /// The command lines in code blocks that begin with `wiretax`, without their comments.
@@ -40,7 +63,10 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
         if line.trim_start().starts_with("```") {
             inside = !inside;
         } else if inside && line.trim_start().starts_with("wiretax ") {
-            let words = line.split_whitespace().skip(1).take_while(|word| *word != "#");
+            let words = line
+                .split_whitespace()
+                .skip(1)
+                .take_while(|word| !["#", "|", "&&", ">", ";"].contains(word));
             found.push(words.map(str::to_owned).collect());
         }
     }
@@ -49,17 +75,36 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_command_and_option_in_it_exists() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let lines = command_lines(&readme);
-    assert!(lines.len() >= 4, "{lines:?}");
+    let texts = documents().into_iter().map(|document| fs::read_to_string(document).unwrap());
+    let lines: Vec<Vec<String>> = texts.flat_map(|text| command_lines(&text)).collect();
+    assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {
-        let command = line.first().expect("a command").clone();
-        let help = helps.entry(command.clone()).or_insert_with(|| {
-            let output = run(&root(), &[&command, "--help"]);
-            assert!(output.status.success(), "README.md: no command `{command}`");
-            data(&output)
+        let words: Vec<&str> = line.iter().take(2).map(String::as_str).collect();
+        let words = words.split(|word| word.starts_with('-')).next().unwrap_or_default();
+        let mut help = |command: &[&str]| {
+            let name = command.join(" ");
+            let text = helps.entry(name.clone()).or_insert_with(|| {
+                let output = run(&root(), &[command, &["--help"]].concat());
+                assert!(output.status.success(), "a document names the command `{name}`");
+                data(&output)
+            });
+            text.clone()
+        };
+        let Some((first, more)) = words.split_first() else { continue };
+        let mut command = vec![*first];
+        let mut text = help(&command);
+        // A command below it, in the list that its help has of them.
+        let below = more.first().filter(|word| {
+            text.lines().any(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(**word)
+            })
         });
+        if let Some(word) = below {
+            command.push(*word);
+            text = help(&command);
+        }
+        let (command, help) = (command.join(" "), text);
         // An option as it stands in a list of options, not in an example.
         let exists = |option: &str| {
             help.lines().any(|line| {
@@ -67,9 +112,11 @@ fn every_command_and_option_in_it_exists() {
                 line.trim_start().starts_with('-') && words.any(|word| word == option)
             })
         };
-        for option in line.iter().filter(|word| word.starts_with('-')) {
+        // Behind `--` stands another program.
+        let own = line.iter().take_while(|word| *word != "--");
+        for option in own.filter(|word| word.starts_with('-')) {
             let option = option.split('=').next().unwrap_or(option);
-            assert!(exists(option), "README.md: `wiretax {command}` has no {option}");
+            assert!(exists(option), "a document says `wiretax {command} {option}`");
         }
     }
 }

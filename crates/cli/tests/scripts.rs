@@ -75,3 +75,34 @@ fn without_tshark_the_comparison_says_how_to_install_it() {
     assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
     assert!(talk(&output).contains("apt-get install tshark"), "{}", talk(&output));
 }
+
+/// `setup.sh` where these programs alone are to be found.
+fn set_up(folder: &Path, cargo: Option<&str>) -> Output {
+    for name in ["dirname", "sed", "head", "sort"] {
+        if let Some(path) = lab_test::program(name) {
+            let _ = std::os::unix::fs::symlink(path, folder.join(name));
+        }
+    }
+    if let Some(version) = cargo {
+        program(folder, "cargo", &format!("echo 'cargo {version} (0123 2022-08-11)'"));
+    }
+    let bash = lab_test::program("bash").unwrap();
+    let mut command = Command::new(bash);
+    command.arg(root().join("scripts/setup.sh")).arg("run").env("PATH", folder);
+    command.output().unwrap()
+}
+
+#[test]
+fn set_up_says_which_rust_is_needed_where_there_is_none_or_an_old_one() {
+    for (cargo, has) in [(None, "none"), (Some("1.63.0"), "1.63.0")] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = set_up(folder.path(), cargo);
+        let said = talk(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let needed = format!("or later is needed; this machine has {has}");
+        assert!(said.contains(&needed) && said.contains("https://sh.rustup.rs"), "{said}");
+        program(folder.path(), "rustup", "exit 1");
+        let said = talk(&set_up(folder.path(), cargo));
+        assert!(said.contains("rustup update stable"), "{said}");
+    }
+}

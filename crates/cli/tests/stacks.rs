@@ -51,7 +51,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--tool", "perf"], &["perf", "host, callgrind"]),
         (&["--scale", "huge"], &["huge", "default, full, quick"]),
         (&["--client", "schannel"], &["schannel", "same, reference"]),
-        (&["--load", "none"], &["none", "a second"]),
+        (&["--load", "none"], &["none", "per second"]),
         (&["--ms", "1", "--workload", "full"], &["'1' for '--ms <N>'", "10..="]),
         (&["--tool", "callgrind", "--ms", "100"], &["hint: --connections"]),
     ] {
@@ -67,11 +67,32 @@ fn what_there_is_not_is_answered_by_a_list() {
 fn without_a_built_library_it_says_how_to_build_one() {
     let folder = tempfile::tempdir().unwrap();
     let drivers = sources(folder.path());
-    let output = stacks(folder.path(), &["--drivers", &drivers]);
+    let output = stacks(folder.path(), &["--drivers", &drivers, "--libraries", "openssl-9.9"]);
     assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
     assert!(talk(&output).contains("openssl-9.9: it is not built"), "{}", talk(&output));
     assert!(talk(&output).contains("`make drivers`"), "{}", talk(&output));
     assert!(!folder.path().join("results").exists(), "nothing is left behind");
+}
+
+#[test]
+fn on_a_fresh_machine_the_libraries_of_the_program_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let drivers = sources(folder.path());
+    let arguments = ["--drivers", &drivers, "--scale", "smoke", "--json", "--out", "r"];
+    let output = stacks(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", talk(&output));
+    assert!(talk(&output).contains("not built: openssl-9.9"), "{}", talk(&output));
+    let value: Value = serde_json::from_str(&data(&output)).unwrap();
+    let cells = value["stacks"]["cells"].as_array().unwrap();
+    for library in ["openssl-built-in", "rustls-built-in"] {
+        let cell = cells.iter().find(|cell| cell["point"]["library"] == library);
+        let cell = cell.unwrap_or_else(|| panic!("{library}: {value:#}"));
+        assert!(cell["medians"]["server_cpu_us"]["value"].as_f64().unwrap() > 0.0, "{cell:#}");
+    }
+    let output = wiretax(folder.path()).args(["report", "r"]).output().unwrap();
+    let text = data(&output);
+    assert!(text.contains("makes full handshakes cheapest"), "{text}");
+    assert!(text.contains("(built in)"), "told apart from drivers: {text}");
 }
 
 #[test]

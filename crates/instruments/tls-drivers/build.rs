@@ -1,5 +1,5 @@
-//! Compiles the driver without cryptography, which the program carries, and for the tests a driver on
-//! the OpenSSL that the workspace has anyway.
+//! Compiles the drivers that the program carries: the one without cryptography, and one on the OpenSSL
+//! that the workspace has anyway.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,9 +24,15 @@ fn main() {
     openssl.args(["-DWT_STANDALONE", "-DWT_BUILD_FLAGS=\"vendored\"", "-DWT_PACKAGE=\"vendored\""]);
     openssl.arg(format!("-isystem{include}")).arg("-o").arg(&object).arg(shim.join("openssl.c"));
     openssl.arg(library.join("libssl.a")).arg(library.join("libcrypto.a"));
-    openssl.args(["-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-lpthread", "-ldl"]);
+    // Names of functions stay, for where locks are taken; lines of sources would be 20 MB.
+    openssl.args(["-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic", "-Wl,-S", "-lpthread", "-ldl"]);
     run(&mut openssl);
     println!("cargo:rustc-env=WIRETAX_TEST_OPENSSL={}", object.display());
+
+    let rustc = Command::new(variable("RUSTC")).arg("--version").output().expect("rustc runs");
+    let rustc = String::from_utf8_lossy(&rustc.stdout).trim().to_owned();
+    let (target, level) = (variable("TARGET"), variable("OPT_LEVEL"));
+    println!("cargo:rustc-env=WIRETAX_BUILD_FLAGS={rustc}; {target}; opt-level={level}");
 }
 
 fn compiler(drivers: &Path) -> Command {

@@ -252,29 +252,39 @@ impl Node {
 }
 
 /// Runs a netlink exchange in another network namespace, on a thread that ends with it.
-fn in_namespace<F>(
+pub(crate) fn in_namespace<F>(
     namespace: impl AsFd + Send + 'static,
     work: impl FnOnce(rtnetlink::Handle) -> F + Send + 'static,
 ) -> Result<(), Error>
 where
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    let exchange = move || {
-        let failed = |doing: &str, source| Error::Netlink { doing: doing.to_owned(), source };
-        rustix::thread::move_into_link_name_space(
-            namespace.as_fd(),
-            Some(rustix::thread::LinkNameSpaceType::Network),
-        )
-        .map_err(|errno| failed("entering the network outside of the lab", errno.into()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|source| failed("making a runtime", source))?;
+    on_thread_in(namespace, move || {
+        let failed = |source| Error::Netlink { doing: "making a runtime".to_owned(), source };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         LocalSet::new().block_on(&runtime, netlink::with(work))
+    })
+}
+
+/// Does something in another network namespace, on a thread that ends with it.
+pub(crate) fn on_thread_in<T: Send + 'static>(
+    namespace: impl AsFd + Send + 'static,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let entered = move || {
+        let network = rustix::thread::LinkNameSpaceType::Network;
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(network)).map_err(
+            |errno| Error::Netlink {
+                doing: "entering the network outside of the lab".to_owned(),
+                source: errno.into(),
+            },
+        )?;
+        work()
     };
-    let thread = std::thread::Builder::new().name("adopt".to_owned());
-    let ended = thread.spawn(exchange).map_err(Error::Thread)?.join();
-    ended.unwrap_or_else(|_| Err(Error::NodeStopped { node: "adopt".to_owned() }))
+    let thread = std::thread::Builder::new().name("outside".to_owned());
+    let ended = thread.spawn(entered).map_err(Error::Thread)?.join();
+    ended.unwrap_or_else(|_| Err(Error::NodeStopped { node: "outside".to_owned() }))
 }
 
 #[cfg(test)]

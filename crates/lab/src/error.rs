@@ -92,6 +92,14 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
+    /// The lab cannot be joined to the machine's own network.
+    #[error("there is no way out of the lab: {problem}")]
+    NoWayOut {
+        /// What is missing or was refused.
+        problem: String,
+        /// What to do about it.
+        remedy: Option<Cow<'static, str>>,
+    },
     /// A program could not be started inside a node.
     #[error("{program} cannot be run on node {node}: {doing} failed")]
     Program {
@@ -252,6 +260,7 @@ impl Explain for Error {
             | Error::NoNetem
             | Error::Unsupported { .. }
             | Error::NoRights { .. }
+            | Error::NoWayOut { .. }
             | Error::Program { .. }
             | Error::Thread(_) => Fault::Machine,
             Error::Panicked { .. }
@@ -291,6 +300,7 @@ impl Error {
                 return Some(format!("load it with `sudo modprobe {what}`").into());
             }
             Error::NoRights { .. } => "run with sudo",
+            Error::NoWayOut { remedy, .. } => return remedy.clone(),
             Error::CaptureFile { .. } => "free space there or choose another place",
             Error::CaptureStuck { .. } => "see whether its disk hangs",
             Error::Thread(_) => "raise `ulimit -u`",

@@ -34,6 +34,7 @@ mod netem;
 mod netlink;
 mod node;
 mod options;
+mod outside;
 mod pcapng;
 mod program;
 mod setting;
@@ -52,8 +53,9 @@ pub use lab::Lab;
 pub use link::{End, Link};
 pub use node::Node;
 pub use options::{Backend, LabOptions, LinkOptions, NodeOptions, UnknownBackend};
+pub use outside::Outside;
 pub use packet::capture::{Captured, Direction};
-pub use program::{Event, Program, Ready, Running, Stream};
+pub use program::{Event, HeldSignals, Program, Ready, Running, Stream};
 pub use wiring::netem_available;
 
 /// The MTU of a link that does not say its own: what the Internet's paths have.

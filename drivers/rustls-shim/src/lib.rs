@@ -339,7 +339,8 @@ unsafe extern "C" fn shutdown(conn: *mut RawConn) -> c_int {
 
 unsafe extern "C" fn facts(conn: *mut RawConn, facts: *mut Facts) -> c_int {
     // SAFETY: as the header says.
-    let reported = unsafe { with(conn, |conn| if facts.is_null() { Err(NULL) } else { conn.facts() }) };
+    let reported =
+        unsafe { with(conn, |conn| if facts.is_null() { Err(NULL) } else { conn.facts() }) };
     match reported {
         Ok(reported) => {
             // SAFETY: not null, or nothing would have been told; `size` is its first member.

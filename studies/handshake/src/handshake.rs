@@ -86,7 +86,7 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
             .long("from")
             .value_name("MODE")
             .default_value(FROM)
-            .help("The mode that you run today: savings are counted from it");
+            .help("Baseline mode; savings are relative to it");
         let clients = Arg::new("clients")
             .long("clients")
             .value_name("FILE")

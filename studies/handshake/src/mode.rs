@@ -22,7 +22,7 @@ pub enum Transport {
     Quic,
     /// TCP in user space, with TLS after its 3-way handshake: the control of [`Transport::SslmTcp`].
     UserTcp,
-    /// The same TCP, whose 3-way handshake carries the TLS handshake (the SSLmTCP document).
+    /// The same TCP, whose 3-way handshake carries the TLS handshake (the SSLmTCP paper).
     SslmTcp,
 }
 
@@ -39,7 +39,7 @@ impl Transport {
 pub enum Security {
     /// Nothing: the floor that the others are held against.
     Plain,
-    /// TLS 1.2, RSA key exchange: the SSLmTCP document's handshake.
+    /// TLS 1.2, RSA key exchange: the SSLmTCP paper's handshake.
     Tls12Rsa,
     /// TLS 1.2, ECDHE.
     Tls12,
@@ -200,7 +200,7 @@ impl Mode {
                     Security::Tls13EarlyData => "SSLmTCP, TLS 1.3 with early data".to_owned(),
                     Security::Tls13Resumed => "SSLmTCP, TLS 1.3 resumed".to_owned(),
                     Security::Tls13 => "SSLmTCP, TLS 1.3".to_owned(),
-                    _ => "SSLmTCP as in the document".to_owned(),
+                    _ => "SSLmTCP as in its paper".to_owned(),
                 };
             }
         };

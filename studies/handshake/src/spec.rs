@@ -154,7 +154,7 @@ mod tests {
         (counts.ready, counts.response)
     }
 
-    /// The README's table, mode by mode.
+    /// The table of docs/results/handshake.md, mode by mode.
     #[test]
     fn small_flights_take_the_textbook_round_trips() {
         for (mode, tcp, tfo) in [

@@ -38,7 +38,7 @@ impl study::Study for Haproxy {
     }
 
     fn about(&self) -> &'static str {
-        "HAProxy itself on each library, in the document's two scenarios"
+        "HAProxy itself on each library, in the two scenarios of HAProxy 2025"
     }
 
     fn examples(&self) -> String {

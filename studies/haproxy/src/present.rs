@@ -147,7 +147,7 @@ pub fn table(summary: &Summary, scenario: Scenario) -> Option<Table> {
         Column::new("threads"),
         Column::new("connections").unit("1/s").bars(),
         Column::new("to 1.1.1w"),
-        Column::new("document's, 64 threads"),
+        Column::new("HAProxy 2025, 64 threads"),
         Column::new("HAProxy's CPU").unit("µs"),
         Column::new("of it kernel").unit("%"),
         Column::new("CPU to 1.1.1w"),
@@ -215,13 +215,13 @@ pub fn section(summary: &Summary) -> Option<Section> {
     }
     let mut section = Section::new("haproxy", "With HAProxy itself")
         .with(Inline::marked(
-            "HAProxy, built from Debian's source on each library, in the document's two scenarios. \
+            "HAProxy, built from Debian's source on each library, in the two scenarios of HAProxy 2025. \
              The load generator runs on the same processors, so connections per second are of both \
              together; the CPU time per connection is of HAProxy's process alone, the kernel's part \
              included.",
         ))
         .with(report::Block::Note(Note::info(
-            "The document's ratios are of 64 threads on 64 cores, where locks decide; with few cores \
+            "The ratios of HAProxy 2025 are of 64 threads on 64 cores, where locks decide; with few cores \
              ours show what the library itself costs. Resumed: the least share that the load \
              generator, HAProxy's frontends and its backends counted.",
         )));

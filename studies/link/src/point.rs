@@ -181,11 +181,11 @@ impl Explain for UnknownLoad {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("write frames a second as 1000pps, a rate as 100mbit, throughput or burst".into())
+        Some("write frames per second as 1000pps, a rate as 100mbit, throughput or burst".into())
     }
 }
 
-/// Most frames a second that a tester is asked for.
+/// Most frames per second that a tester is asked for.
 const MOST_FRAMES: u64 = 10_000_000;
 
 impl FromStr for Offered {

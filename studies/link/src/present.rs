@@ -53,7 +53,7 @@ impl Findings {
         let own = || rows.iter().copied().filter(|row| row.point.protocol.to_string() == protocol);
         let mut parts = Vec::new();
         if let Some(size) = own().find_map(|row| row.computed) {
-            parts.push(format!("{} bytes a frame", signed(size.security() as f64, 0)));
+            parts.push(format!("{} bytes per frame", signed(size.security() as f64, 0)));
         }
         let delay = own().find_map(|row| {
             let plain = self.summary.plain_of(row)?;
@@ -83,7 +83,7 @@ impl Findings {
         // At a low load it is mostly the engine's looking for frames.
         let cpu = own().filter(|row| row.throughput_mbps.is_some()).find_map(|row| row.cpu_ns);
         if let Some(cpu) = cpu {
-            parts.push(format!("{:.1} µs of CPU time a frame", cpu.value / 1e3));
+            parts.push(format!("{:.1} µs of CPU time per frame", cpu.value / 1e3));
         }
         (!parts.is_empty()).then(|| format!("{protocol}: {}.", parts.join(", ")))
     }
@@ -665,7 +665,7 @@ mod tests {
     fn the_answer_begins_with_what_carries_most() {
         let lines: Vec<String> = findings().answer().iter().map(Inline::to_plain).collect();
         assert!(lines[0].contains("macsec carries most without loss: 2.00 Gbit/s"), "{lines:?}");
-        assert!(lines[1].starts_with("macsec: +32 bytes a frame, +2.0 µs of delay"), "{lines:?}");
+        assert!(lines[1].starts_with("macsec: +32 bytes per frame, +2.0 µs of delay"), "{lines:?}");
         assert!(lines[2].contains("25 % of plain"), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("4.0 µs a hop")), "{lines:?}");
     }

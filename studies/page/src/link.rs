@@ -225,6 +225,16 @@ impl LinkName {
         matches!(self, LinkName::Bus(_) | LinkName::Trace { .. })
     }
 
+    /// The path from client to server, its files read.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no trace, or is another than the name says.
+    pub fn open(&self) -> Result<Path, Problem> {
+        let mut traces = Traces::default();
+        let read = self.read(&mut traces, &Options::none())?;
+        Ok(read.path(&traces))
+    }
+
     /// The rate down in bit/s: a bus's mean. `None` for a trace, which only its file tells.
     #[must_use]
     pub fn down(&self) -> Option<u64> {

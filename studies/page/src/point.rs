@@ -57,7 +57,7 @@ named! {
         KernelRsa = "tls12-rsa",
         /// Our TCP, then TLS: what SSLmTCP is held against.
         UserTcp = "usertcp",
-        /// Our TCP, then TLS 1.2 with RSA key exchange: the handshake of the SSLmTCP document in sequence.
+        /// Our TCP, then TLS 1.2 with RSA key exchange: the handshake of the SSLmTCP paper in sequence.
         UserTcpRsa = "usertcp-tls12-rsa",
         /// SSLmTCP as the document has it: TLS 1.2 with RSA key exchange, ready after two round trips.
         Paper = "sslmtcp-paper",

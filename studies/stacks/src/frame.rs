@@ -48,7 +48,7 @@ impl study::Study for Stacks {
   wiretax stacks --scale full --libraries all          everything: some hours
   wiretax stacks --workload full --threads powers --wire loopback --key rsa-2048
   wiretax stacks --workload full,resume --locks count --connections 100 --libraries openssl-3.0.2
-  wiretax stacks --load 20000            machines for 20,000 new connections a second
+  wiretax stacks --load 20000            machines for 20,000 new connections per second
   wiretax stacks --resume results/openssl
 
 Libraries are drivers: `wiretax drivers list` says which there are, `make drivers` builds the default
@@ -172,7 +172,7 @@ pub fn parse_load(text: &str) -> Result<f64, String> {
     number
         .ok()
         .filter(|rate| rate.is_finite() && (1.0..=1e12).contains(rate))
-        .ok_or_else(|| "expected a number of connections a second from 1 to 10^12".to_owned())
+        .ok_or_else(|| "expected a number of connections per second from 1 to 10^12".to_owned())
 }
 
 /// What this machine has to measure with.
@@ -181,7 +181,7 @@ fn machine(options: &Options<'_>) -> Result<(Processes, Roster, Catalog), Proble
     let folders = Folders::find(given.as_deref())?;
     let catalog = Catalog::read(&folders)?;
     let hosts = Processes::new(folders.cache.join("programs"))?;
-    let roster = Roster::of(&catalog, hosts.null());
+    let roster = Roster::of(&catalog, hosts.built_in(), hosts.null());
     Ok((hosts, roster, catalog))
 }
 

@@ -32,7 +32,7 @@ pub struct Point {
     pub client: String,
     /// What is done.
     pub workload: Workload,
-    /// How the bytes go.
+    /// The transport.
     pub wire: Wire,
     /// What is pinned.
     pub suite: Suite,
@@ -65,7 +65,7 @@ pub const AXES: Axes<Point> = Axes {
             wire,
             "memory",
             "WAYS",
-            "How the bytes go: memory, loopback; a chain always goes over loopback"
+            "Transport: memory, loopback; a chain always goes over loopback"
         ),
         axis!("version", suite.version, "tls1.3", "VERSIONS", "Versions of TLS: tls1.2, tls1.3"),
         axis!("key", suite.key, "ecdsa-p256", "KEYS", "Keys: rsa-2048, rsa-4096, ecdsa-p256"),

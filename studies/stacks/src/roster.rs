@@ -7,7 +7,7 @@ use fault::{Explain, Fault};
 use runtimes::Runtime;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tls_drivers::{Catalog, Driver, State};
+use tls_drivers::{BUILT_IN, Catalog, Driver, State};
 
 /// The driver without cryptography: what it costs is the harness's own.
 pub const NULL: &str = "null";
@@ -159,10 +159,18 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// What the catalogue has, the runtimes, and the null driver, whose object lies at `null`.
+    /// What the catalogue has, what is built in, the runtimes, and the null driver, whose object lies at
+    /// `null`. A library that is built in stands in for its family in the default set as long as no driver
+    /// of the family is built.
     #[must_use]
-    pub fn of(catalog: &Catalog, null: &Path) -> Roster {
+    pub fn of(catalog: &Catalog, built_in: &[Driver], null: &Path) -> Roster {
         let mut libraries: Vec<Library> = catalog.drivers().iter().map(Library::of).collect();
+        for driver in built_in {
+            let library = Library::of(driver);
+            let of_family = |other: &&Library| other.family == library.family;
+            let default = !libraries.iter().filter(of_family).any(Library::is_there);
+            libraries.push(Library { default, ..library });
+        }
         libraries.extend(Runtime::ALL.iter().map(Library::of_runtime));
         libraries.push(Library {
             name: NULL.to_owned(),
@@ -224,6 +232,8 @@ impl Library {
             return false;
         }
         match name {
+            // One that is built in where a driver of its family is, too, is meant only by name.
+            "all" | "built" if self.name.ends_with(BUILT_IN) => self.default,
             "all" => true,
             "default" => self.default,
             "built" => self.is_there(),
@@ -297,6 +307,53 @@ pub(crate) mod tests {
         assert_eq!(of(&["gnutls", "openssl-*2"]), ["openssl-3.0.2", "gnutls"]);
         assert_eq!(of(&["all"]).len(), 4);
         assert_eq!(of(&["*ssl*"]).len(), 3);
+    }
+
+    /// A driver, as the catalogue has it.
+    fn driver(name: &str, library: &str, state: State) -> Driver {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = folder.path().join("drivers");
+        std::fs::create_dir_all(sources.join("include")).unwrap();
+        std::fs::create_dir_all(sources.join(name)).unwrap();
+        for empty in ["shim", "build"] {
+            std::fs::create_dir_all(sources.join(empty)).unwrap();
+        }
+        let text = format!(
+            "name = '{name}'\nlibrary = '{library}'\nversion = '1'\ndefault = false\nkind = 'k'\n\
+             about = ''\nlicence = ''\n"
+        );
+        std::fs::write(sources.join(name).join("driver.toml"), text).unwrap();
+        let cache = folder.path().join("cache");
+        let folders = tls_drivers::Folders { sources: Some(sources), cache };
+        let mut driver = Catalog::read(&folders).unwrap().drivers()[0].clone();
+        driver.state = state;
+        driver
+    }
+
+    #[test]
+    fn what_is_built_in_stands_in_for_its_family() {
+        let built = || State::Built { object: PathBuf::from("x.so") };
+        let of = |state| {
+            let catalog = Catalog::of(vec![driver("openssl-3.5.5", "OpenSSL", state)]);
+            let built_in = [
+                driver("openssl-built-in", "OpenSSL", built()),
+                driver("rustls-built-in", "rustls", built()),
+            ];
+            let roster = Roster::of(&catalog, &built_in, Path::new("null.so"));
+            let of = |name: &str| {
+                let names = roster.select(&[name.to_owned()]).unwrap();
+                let names = names.into_iter().filter(|library| !library.is_program());
+                names.map(|library| library.name.clone()).collect::<Vec<_>>()
+            };
+            [of("built"), of("default"), of("openssl-built-in")]
+        };
+        let [meant, default, named] = of(State::NotBuilt);
+        assert_eq!(meant, ["openssl-built-in", "rustls-built-in"]);
+        assert_eq!((default, named), (meant.clone(), vec!["openssl-built-in".to_owned()]));
+        let [meant, default, named] = of(built());
+        assert_eq!(meant, ["openssl-3.5.5", "rustls-built-in"]);
+        assert_eq!(default, ["rustls-built-in"]);
+        assert_eq!(named, ["openssl-built-in"]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ pub struct Want<'a> {
     pub library: Option<&'a str>,
     /// What is done.
     pub workload: Option<Workload>,
-    /// How the bytes go.
+    /// The transport.
     pub wire: Option<Wire>,
     /// The version.
     pub version: Option<Version>,

@@ -38,13 +38,7 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
         diagnostics.warning_with_remedy(format!("{folder}: {untraceable}"), remedy.as_deref());
     }
     let text = Options::none().text_of(&args.markdown, "Markdown file")?;
-    let mut new = text.clone();
-    for found in &results.found {
-        for (name, markdown) in found.findings.markdown()? {
-            let markdown = format!("{markdown}\n{}", conditions(manifest));
-            new = replaced(&new, &name, &markdown)?;
-        }
-    }
+    let new = rewritten(&text, &texts(&results)?)?;
     let shown = args.markdown.display();
     if args.check && new != text {
         diagnostics.warning(format!("{shown} does not say what the results say"));
@@ -59,16 +53,46 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The text with what is between the marks of this name replaced.
-fn replaced(text: &str, name: &str, figures: &str) -> Result<String, Problem> {
-    let begin = format!("<!-- figures:{name} -->");
-    let missing = || {
-        Problem::new(Fault::Caller, format!("the file has no `{begin}` … `{END}`"))
-            .with_remedy("put both in, on lines of their own")
-    };
-    let (head, rest) = text.split_once(&begin).ok_or_else(missing)?;
-    let (_, tail) = rest.split_once(END).ok_or_else(missing)?;
-    Ok(format!("{head}{begin}\n{figures}{END}{tail}"))
+/// What the results say, by the names of the marks: each study's tables, and its first sentence as
+/// `STUDY-headline`.
+fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
+    let mut texts = Vec::new();
+    for found in &results.found {
+        for (name, markdown) in found.findings.markdown()? {
+            texts.push((name, format!("{markdown}\n{}", conditions(&results.manifest))));
+        }
+        let headline = found.findings.answer().first().map(report::Inline::to_plain);
+        texts
+            .extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
+    }
+    Ok(texts)
+}
+
+/// The text with what is between the marks of these names replaced. A page has marks of some of them, of one
+/// at least.
+fn rewritten(text: &str, texts: &[(String, String)]) -> Result<String, Problem> {
+    let mut new = text.to_owned();
+    let mut any = false;
+    for (name, figures) in texts {
+        let begin = begin(name);
+        let Some((head, rest)) = new.split_once(&begin) else { continue };
+        let (_, tail) = rest.split_once(END).ok_or_else(|| missing(name))?;
+        new = format!("{head}{begin}\n{figures}{END}{tail}");
+        any = true;
+    }
+    match texts.first() {
+        Some((name, _)) if !any => Err(missing(name)),
+        _ => Ok(new),
+    }
+}
+
+fn begin(name: &str) -> String {
+    format!("<!-- figures:{name} -->")
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::new(Fault::Caller, format!("the file has no `{}` … `{END}`", begin(name)))
+        .with_remedy("put both in, on lines of their own")
 }
 
 #[cfg(test)]
@@ -81,7 +105,10 @@ mod tests {
         let other = format!("<!-- figures:b -->\nkept\n{END}\n");
         let text = format!("a\n{begin}\nold\n{END}\nb\n{other}");
         let new = format!("a\n{begin}\nnew\n{END}\nb\n{other}");
-        assert_eq!(replaced(&text, "a", "new\n").unwrap(), new);
-        assert!(replaced("no marks", "a", "new\n").is_err());
+        let texts = [("none", "x\n"), ("a", "new\n")];
+        let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        assert_eq!(rewritten(&text, &texts).unwrap(), new);
+        assert!(rewritten("no marks", &texts).is_err());
+        assert!(rewritten(begin, &texts).is_err(), "a mark without its end");
     }
 }

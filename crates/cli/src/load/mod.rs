@@ -132,14 +132,14 @@ fn describe(report: &Report) -> String {
     let mut text = format!("{} as {}\n", report.address, report.server_name);
     let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
     let pace = match report.rate {
-        Some(rate) => format!("{rate} starts a second, at most {} at once", report.connections),
+        Some(rate) => format!("{rate} starts per second, at most {} at once", report.connections),
         None => format!("{} connections at once", report.connections),
     };
     line("load", format!("{pace}, {} threads", report.threads));
     line(
         "connections",
         format!(
-            "{:.1} a second over {:.1} s; {} completed, {} failed",
+            "{:.1} per second over {:.1} s; {} completed, {} failed",
             report.connections_per_second, report.measured_seconds, report.completed, report.failed
         ),
     );

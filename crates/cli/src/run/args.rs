@@ -9,7 +9,8 @@ use crate::options::{JsonArg, LabArgs, OutArgs};
 #[derive(Debug, Args)]
 #[command(after_help = usual_epilogue(
     "Examples:
-  wiretax run                      everything, quick scale, 4 minutes at most
+  wiretax run                      every study at a quick scale, 4 minutes at most
+  wiretax run --tables             with every table on the terminal
   wiretax run --out results/today  into a folder of your choice
   wiretax run --resume results/today"
 ))]
@@ -20,6 +21,9 @@ pub struct RunArgs {
     pub lab: LabArgs,
     #[command(flatten)]
     pub json: JsonArg,
+    /// Print each study's tables, too: the summary alone fits a screen of 80 x 40
+    #[arg(long, conflicts_with = "json", help_heading = "Results")]
+    pub tables: bool,
     /// Seed of every random draw [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,

@@ -9,7 +9,7 @@ pub use self::args::RunArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
 use crate::studies::{
-    Measurement, Part, Questions, STUDIES, at_scale, measure, recorded_in, recorded_parts,
+    Measurement, Part, Questions, STUDIES, View, at_scale, measure, recorded_in, recorded_parts,
     say_sources,
 };
 
@@ -33,6 +33,8 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
             (parts, recorded.into())
         }
     };
+    let view = if args.tables { View::Tables } else { View::Screen };
+    let view = if args.json.json { View::Json } else { view };
     let measurement = Measurement {
         command: "run".to_owned(),
         parts,
@@ -40,7 +42,7 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
         questions: Questions::of(&Options::none())?,
         out: args.out,
         lab: Some(args.lab),
-        json: args.json.json,
+        view,
         keep_captures: false,
     };
     measure(measurement, diagnostics)

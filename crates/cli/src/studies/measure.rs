@@ -11,13 +11,13 @@ use record::{Finished, Manifest, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 
-use super::results::{OTHER_VERSION, Questions, Results};
+use super::results::{OTHER_VERSION, Questions, Results, View};
 use super::{STUDIES, calibration, command, words};
 use crate::diagnostics::{Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
-use crate::options::{JsonArg, LabArgs, LinkBackend, OutArgs};
+use crate::options::{JsonArg, LabArgs, OutArgs};
 use crate::output::say;
 
 /// A study that is to be measured, and by which plan.
@@ -38,7 +38,7 @@ pub struct Measurement {
     pub out: OutArgs,
     /// The options of links, where the command has them.
     pub lab: Option<LabArgs>,
-    pub json: bool,
+    pub view: View,
     pub keep_captures: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn one_study(
         questions: Questions::of(&options)?,
         out,
         lab: lab.blame(Fault::Caller)?,
-        json: JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json,
+        view: View::of(JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json),
         keep_captures: options.flag("keep_captures"),
     };
     measure(measurement, diagnostics)
@@ -129,8 +129,10 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     let results = Results::read(&folder, &order.questions, diagnostics)?;
-    let html = results.publish(&folder, None, order.json)?;
-    diagnostics.note(format!("report: {}", html.display()));
+    let html = results.publish(&folder, None, order.view)?;
+    if order.view != View::Screen {
+        diagnostics.note(format!("report: {}", html.display()));
+    }
     match ended.problem.or_else(|| results.empty()) {
         Some(problem) => Err(problem),
         None => Ok(Exit::Done),
@@ -159,12 +161,7 @@ impl Measurement {
 
     /// A lab as the command line asks for it.
     fn lab_options(&self) -> LabOptions {
-        let backend = match self.lab.as_ref().map(|lab| lab.backend) {
-            None | Some(LinkBackend::Auto) => Backend::Auto,
-            Some(LinkBackend::Veth) => Backend::Veth,
-            Some(LinkBackend::Tap) => Backend::Tap,
-            Some(LinkBackend::Netem) => Backend::Netem,
-        };
+        let backend = self.lab.as_ref().map_or(Backend::Auto, |lab| lab.backend.into());
         let seed = self.parts.first().map_or(1, |part| part.plan.seed());
         // With two processors the pump has one to itself, and the nodes the other.
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem};
 use record::{Manifest, Run, Sample};
-use report::{Block, Inline, Note, Report, Section};
+use report::{Block, Card, Cell, Column, Inline, Note, Report, Row, Section, Table};
 use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
 
+use super::screen::screen;
 use super::{STUDIES, calibration};
 use crate::diagnostics::Diagnostics;
 use crate::output::{say, terminal_width};
@@ -18,6 +19,24 @@ const PER_SAMPLE: Duration = Duration::from_micros(130);
 
 /// Columns of prose: longer lines are hard to read.
 const READABLE: usize = 100;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// As JSON.
+    Json,
+    /// Each study's answer and its tables.
+    Tables,
+    /// Each study's answer, on one screen.
+    Screen,
+}
+
+impl View {
+    /// JSON if asked for, else tables.
+    pub fn of(json: bool) -> View {
+        if json { View::Json } else { View::Tables }
+    }
+}
 
 /// What the user asks of each study's samples.
 pub struct Questions(Vec<(&'static dyn Study, Box<dyn Question>)>);
@@ -117,17 +136,20 @@ impl Results {
         }
     }
 
-    /// Writes the HTML report, then prints the result on stdout: tables, or JSON. Says where the
-    /// report is.
+    /// Writes the HTML report, then prints the result on stdout. Says where the report is.
     pub fn publish(
         &self,
         folder: &Path,
         html: Option<&Path>,
-        as_json: bool,
+        view: View,
     ) -> Result<PathBuf, Problem> {
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
         self.report()?.write_to(&path)?;
-        say(&if as_json { self.json()? } else { self.text()? })?;
+        say(&match view {
+            View::Json => self.json()?,
+            View::Tables => self.text()?,
+            View::Screen => screen(self, folder, &path, terminal_width()),
+        })?;
         Ok(path)
     }
 
@@ -160,9 +182,16 @@ impl Results {
 
     fn report(&self) -> Result<Report, Problem> {
         let mut report = self.subject();
+        let several = self.found.len() > 1;
         for found in &self.found {
-            report.answer.extend(found.findings.answer());
-            report.key_figures.extend(found.findings.key_figures());
+            if several {
+                let (card, section) = found.card();
+                report.cards.push(card);
+                report.sections.push(section);
+            } else {
+                report.answer.extend(found.findings.answer());
+                report.key_figures.extend(found.findings.key_figures());
+            }
             report.notes.extend(found.findings.cautions());
             report.sections.extend(found.findings.sections()?);
             report.sections.extend(found.published()?);
@@ -200,17 +229,46 @@ impl Results {
                 let subject = only.findings.subject();
                 (subject.title, subject.question)
             }
-            several => {
-                let questions = several.iter().map(|found| found.findings.subject().question);
-                let questions = questions.collect::<Vec<_>>().join(" ");
-                ("What a secure connection costs".to_owned(), questions)
-            }
+            // Each card has its own question.
+            _ => ("What a secure connection costs".to_owned(), String::new()),
         };
         Report { question, ..Report::new(title) }
     }
 }
 
 impl Found {
+    /// Its card in a report of several studies, and the section that the card leads to: the whole answer.
+    fn card(&self) -> (Card, Section) {
+        let subject = self.findings.subject();
+        let answer = self.findings.answer();
+        let figures = self.findings.key_figures();
+        let id = format!("{}-answer", self.study.name());
+        let mut section = Section::new(&id, &subject.title);
+        let question = Inline::new().text(&subject.question);
+        section = section.with(question).with(Block::List(answer.clone()));
+        if !figures.is_empty() {
+            let columns = ["Figure", "value", "how sure"].map(Column::new);
+            let mut table = Table::new("Key figures", columns.into());
+            for figure in &figures {
+                let value = format!("{} {}", figure.value, figure.unit);
+                table.push(Row::new(vec![
+                    Cell::text(&figure.label),
+                    Cell::text(value.trim()),
+                    Cell::text(&figure.detail),
+                ]));
+            }
+            section = section.with(table);
+        }
+        let card = Card {
+            title: subject.title,
+            question: subject.question,
+            answer: answer.into_iter().next().unwrap_or_default(),
+            figure: figures.into_iter().next(),
+            section: id,
+        };
+        (card, section)
+    }
+
     /// Ours beside the published figures.
     fn beside(&self) -> Result<Vec<report::Table>, Problem> {
         let figures = study::figures(self.study.published())?;

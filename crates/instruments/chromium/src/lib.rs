@@ -6,6 +6,8 @@
 //! [`Visit`]: [`page::Loaded`], as our own loader gives it, with the protocol of each object and the time
 //! of the load event beside.
 //!
+//! [`View`] shows a page of one's own, a report, and looks at it.
+//!
 //! The headless shell, not the whole browser: it opens no connections ahead of the first request, which
 //! would hide a part of what is measured. A first visit is a new browser context, of which everything
 //! is new: cache, names, connections, tickets.
@@ -20,9 +22,11 @@ mod load;
 mod message;
 mod process;
 mod recording;
+mod view;
 
 pub use error::Error;
 pub use find::{NotInstalled, PACKAGE, find};
 pub use load::{Address, Load, Wanted};
 pub use process::{Chromium, Http, Setting};
 pub use recording::{Fetched, Visit};
+pub use view::View;

@@ -202,7 +202,7 @@ impl Load {
 
 /// Where a browser's DevTools listens: of use on its node's thread alone.
 #[derive(Debug, Clone)]
-pub struct Address(crate::process::Address);
+pub struct Address(pub(crate) crate::process::Address);
 
 impl Chromium {
     /// Where its DevTools listens.
@@ -212,7 +212,11 @@ impl Chromium {
     }
 }
 
-fn text(answer: &Value, command: &'static str, field: &'static str) -> Result<String, Error> {
+pub(crate) fn text(
+    answer: &Value,
+    command: &'static str,
+    field: &'static str,
+) -> Result<String, Error> {
     let text = answer.get(field).and_then(Value::as_str).filter(|text| text.len() < 1000);
     text.map(str::to_owned).ok_or(Error::NoField { command, field })
 }

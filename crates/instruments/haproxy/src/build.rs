@@ -20,7 +20,7 @@ const RECORD: &str = "built.json";
 const LOG: &str = "build.log";
 /// The end of the name of a folder in which an entry is made.
 const PARTIAL: &str = ".partial";
-/// How long what was interrupted is kept, to be gone on with.
+/// How long an interrupted build is kept, to be resumed.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// What most builds take, in seconds of one processor: for the time left only.
 const SECONDS: u64 = 160;
@@ -128,7 +128,7 @@ impl Builder {
         if let Err(error) = &made {
             self.keep_failure(error, &key, &work);
         }
-        // What was interrupted is gone on with; what failed is begun again.
+        // An interrupted build is resumed; a failed one begins again.
         if !matches!(made, Err(Error::Interrupted)) {
             let _ = fs::remove_dir_all(&work);
         }

@@ -176,7 +176,7 @@ pub fn build(
         serde_json::to_string_pretty(&manifest).map_err(|error| file(&staged.0)(error.into()))?;
     fs::write(staged.0.join("manifest.json"), text + "\n").map_err(file(&staged.0))?;
     // Published beside the build, not into what is thrown away: a build script that is through does not
-    // run again when an interrupted build is gone on with.
+    // run again when an interrupted build is resumed.
     let sdk = work.join("sdk");
     if sdk.is_dir() {
         fs::rename(&sdk, staged.0.join("sdk")).map_err(file(&sdk))?;

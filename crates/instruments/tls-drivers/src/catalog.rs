@@ -177,6 +177,13 @@ impl Catalog {
         Ok(Self { drivers, folders: folders.clone() })
     }
 
+    /// A catalogue of these drivers, with no folders to build them in.
+    #[must_use]
+    pub fn of(drivers: Vec<Driver>) -> Self {
+        let folders = Folders { sources: None, cache: PathBuf::new() };
+        Self { drivers, folders }
+    }
+
     /// All of them.
     #[must_use]
     pub fn drivers(&self) -> &[Driver] {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::abi::{self, RawConn, RawContext, RawSession};
 use crate::job::{Described, Identity};
 use crate::suite::{Key, Suite};
-use crate::{DriverError, Negotiated};
+use crate::{DriverError, Negotiated, built_in};
 
 /// A loaded driver. It is never unloaded: libraries leave exit handlers and thread-local destructors
 /// behind.
@@ -53,6 +53,14 @@ impl Library {
     /// # Errors
     /// If the file cannot be loaded, is no driver, or is one for another version of the interface.
     pub fn load(path: &Path) -> Result<Self, DriverError> {
+        match built_in::table(path) {
+            Some(table) => Self::of_table(path, table.cast()),
+            None => Self::of_table(path, Self::open(path)?),
+        }
+    }
+
+    /// The table of a shared object.
+    fn open(path: &Path) -> Result<*const abi::Driver, DriverError> {
         let wrong = |what: String| DriverError::NotADriver { path: path.to_path_buf(), what };
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| wrong("its path has a zero byte".into()))?;
@@ -71,7 +79,12 @@ impl Library {
         let entry: unsafe extern "C" fn() -> *const abi::Driver =
             unsafe { std::mem::transmute::<*mut c_void, _>(symbol) };
         // SAFETY: it takes nothing.
-        let table = unsafe { entry() };
+        Ok(unsafe { entry() })
+    }
+
+    /// The library behind a table, which is a constant of a driver's.
+    fn of_table(path: &Path, table: *const abi::Driver) -> Result<Self, DriverError> {
+        let wrong = |what: String| DriverError::NotADriver { path: path.to_path_buf(), what };
         if table.is_null() {
             return Err(wrong("it gives no table".into()));
         }

@@ -8,7 +8,7 @@ use units::named;
 use crate::{Footprint, LockCounts, Suite};
 
 named! {
-    /// How the bytes go between the two sides.
+    /// The transport between the two sides.
     pub enum Wire: "way" {
         /// Through memory: the libraries alone.
         Memory = "memory",
@@ -84,7 +84,7 @@ pub struct Job {
     pub client: PathBuf,
     /// What is done.
     pub workload: Workload,
-    /// How the bytes go.
+    /// The transport.
     pub wire: Wire,
     /// What is pinned.
     pub suite: Suite,

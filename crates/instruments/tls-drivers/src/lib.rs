@@ -7,6 +7,7 @@
 
 mod abi;
 pub mod builder;
+mod built_in;
 mod catalog;
 mod driver;
 mod error;
@@ -22,6 +23,7 @@ mod workload;
 use serde::{Deserialize, Serialize};
 
 pub use ::host::HostError;
+pub use built_in::BUILT_IN;
 pub use catalog::{Catalog, Driver, Fact, Folders, State};
 pub use driver::{Conn, Context, Io, Library, Session, Step, Transport};
 pub use error::{DriverError, Error};

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 
 pub use error::{Denied, EnterError};
 pub(crate) use init::{attend, loopback_up, mount, send};
-pub(crate) use outer::{Report, may_administer};
+pub(crate) use outer::{Report, may_administer, token};
 pub(crate) use signals::Signals;
 
 /// The variable that marks the program run inside the lab.

@@ -71,6 +71,7 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|e| EnterError::Setup { step, source: e.into() })
     };
+    let terminal = Terminal::of_foreground();
     let (life_line, _held_by_outer) = pipe("making the life line")?;
     let (go, go_sender) = pipe("making a pipe")?;
     let (report_reader, report) = pipe("making a pipe")?;
@@ -114,6 +115,9 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         tracing::debug!(%error, "init ended before it began");
     }
     let status = wait_for_end(child, &signals);
+    if let Some(terminal) = terminal {
+        terminal.take_back();
+    }
     let report = read_report(&report_reader);
     signals.restore();
     match report {
@@ -121,6 +125,27 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         Some(Report::Failed(step, errno)) => Err(init::failure(step, errno, user_namespace)),
         // Killed before it could tell: end in the same way.
         None => end_as(status),
+    }
+}
+
+/// The terminal at standard input, where this process's group is its foreground. A shell inside gives it to
+/// groups of its own; the process group out here is none that it could give it back to.
+struct Terminal(libc::pid_t);
+
+impl Terminal {
+    fn of_foreground() -> Option<Terminal> {
+        // SAFETY: plain calls.
+        let (group, foreground) = unsafe { (libc::getpgrp(), libc::tcgetpgrp(0)) };
+        (group == foreground).then_some(Terminal(group))
+    }
+
+    fn take_back(&self) {
+        // SAFETY: plain calls. A group in the background that does this is stopped otherwise.
+        unsafe {
+            let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+            libc::tcsetpgrp(0, self.0);
+            libc::signal(libc::SIGTTOU, before);
+        }
     }
 }
 
@@ -245,7 +270,7 @@ pub(super) fn end_init() -> ! {
 }
 
 /// The random token that only a program started by init can know.
-pub(super) fn token() -> Result<[u8; 16], EnterError> {
+pub(crate) fn token() -> Result<[u8; 16], EnterError> {
     let mut token = [0; 16];
     // SAFETY: fills a buffer of the stated length; 16 bytes come at once or not at all.
     let got = unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) };

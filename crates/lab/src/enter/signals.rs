@@ -82,6 +82,16 @@ impl Signals {
         })
     }
 
+    /// The next signal to be passed on, if one has arrived.
+    pub(crate) fn next_to_pass_on(&self) -> Option<i32> {
+        loop {
+            match self.next()? {
+                Arrived::PassOn(signal) => return Some(signal),
+                Arrived::Child | Arrived::FromTerminal => {}
+            }
+        }
+    }
+
     /// The descriptor that signals are read from.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.fd.as_raw_fd()

@@ -28,19 +28,14 @@ const STEPS: [&str; 6] = [
     "making its mounts private",
     "mounting its /run",
     "starting it in its namespace",
-    "giving it its /etc/resolv.conf",
+    "giving it its own files in /etc",
 ];
 const NAMESPACES: u8 = 0;
 const GUARD: u8 = 1;
 const PRIVATE: u8 = 2;
 const RUN: u8 = 3;
 const FORK: u8 = 4;
-const RESOLVER: u8 = 5;
-
-/// Whom the C library asks for names (resolv.conf(5)).
-const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// A program's own, in its /run.
-const OWN_RESOLV_CONF: &CStr = c"/run/resolv.conf";
+const ETC: u8 = 5;
 
 /// What the processes between need; made before the fork, since nothing may be allocated after it.
 struct Plan {
@@ -53,8 +48,10 @@ struct Plan {
     /// `/var/run` is a directory of its own, and not a link to `/run`.
     var_run: bool,
     own_proc: bool,
-    /// What the program's own resolv.conf is mounted on.
-    resolv_conf: Option<CString>,
+    /// It keeps this process's session, and so its terminal.
+    foreground: bool,
+    /// Files of its /run, and what they are mounted on.
+    mounts: Vec<(CString, CString)>,
 }
 
 /// Starts a program on a node.
@@ -63,9 +60,8 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         let (program, node) = (program.name(), node.name().to_owned());
         move |source: io::Error| Error::Program { program, node, doing, source }
     };
-    let resolver = program.name_server.map(|_| Resolver::find());
-    let resolver = resolver.transpose().map_err(failed(STEPS[usize::from(RESOLVER)]))?;
-    let run = make_run(program, resolver.as_ref()).map_err(failed("making its /run"))?;
+    let own = own_files(program).map_err(failed(STEPS[usize::from(ETC)]))?;
+    let run = make_run(program, &own).map_err(failed("making its /run"))?;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
     let (report_reader, report) = pipe().map_err(failed("making a pipe"))?;
     let (life_line, life_line_held) = pipe().map_err(failed("making a pipe"))?;
@@ -75,16 +71,16 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         life_line: life_line.as_raw_fd(),
         var_run: fs::symlink_metadata("/var/run").is_ok_and(|found| found.is_dir()),
         own_proc: enter::entered().is_some_and(|entered| entered.own_proc),
-        resolv_conf: match resolver {
-            Some(Resolver::Mounted(path)) => Some(path),
-            Some(Resolver::InRun(_)) | None => None,
-        },
+        foreground: program.foreground,
+        mounts: own.into_iter().filter_map(|file| file.mount).collect(),
     };
     let mut command = program.command();
-    let input = program.input.as_ref().map(make_input).transpose();
-    let input = input.map_err(failed("making its standard input"))?;
-    command.stdin(input.map_or_else(Stdio::null, Stdio::from));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !program.foreground {
+        let input = program.input.as_ref().map(make_input).transpose();
+        let input = input.map_err(failed("making its standard input"))?;
+        command.stdin(input.map_or_else(Stdio::null, Stdio::from));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
     // SAFETY: `become_program` makes system calls only, on memory that was made before.
     unsafe { command.pre_exec(move || become_program(&plan)) };
     // On the node's thread: the child is in its network namespace, and on its processor.
@@ -99,10 +95,7 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         Err(source) => return Err(failed(failed_step(&report_reader))(source)),
     };
     let (out, err) = (child.stdout.take(), child.stderr.take());
-    let (Some(out), Some(err)) = (out, err) else {
-        return Err(failed("reading what it writes")(io::ErrorKind::BrokenPipe.into()));
-    };
-    let pipes = Pipes { out: out.into(), err: err.into(), report: report_reader };
+    let pipes = Pipes { out: out.map(Into::into), err: err.map(Into::into), report: report_reader };
     let ready = match &program.ready {
         Ready::Line(text) => Some(text.clone()),
         _ => None,
@@ -124,7 +117,7 @@ fn failed_step(report: &OwnedFd) -> &'static str {
 }
 
 /// A tmpfs that is mounted nowhere yet, with the program's files in it.
-fn make_run(program: &Program, resolver: Option<&Resolver>) -> io::Result<OwnedFd> {
+fn make_run(program: &Program, own: &[OwnFile]) -> io::Result<OwnedFd> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let (key, value) = RUN_BYTES.split_once('=').unwrap_or((RUN_BYTES, ""));
     fsconfig_set_string(&context, key, value)?;
@@ -135,21 +128,15 @@ fn make_run(program: &Program, resolver: Option<&Resolver>) -> io::Result<OwnedF
     for (name, contents) in &program.files {
         write(&run, Path::new(name), contents)?;
     }
-    if let (Some(address), Some(resolver)) = (program.name_server, resolver) {
-        // As a browser of its own would ask: soon again, and not for ever.
-        let contents = format!("nameserver {address}\noptions timeout:1 attempts:3\n");
-        let path = match resolver {
-            Resolver::Mounted(_) => Path::new("resolv.conf"),
-            Resolver::InRun(below) => below,
-        };
-        let folders = path.parent().into_iter().flat_map(Path::ancestors).collect::<Vec<_>>();
+    for OwnFile { below_run, contents, .. } in own {
+        let folders = below_run.parent().into_iter().flat_map(Path::ancestors).collect::<Vec<_>>();
         for folder in folders.into_iter().rev().filter(|folder| *folder != Path::new("")) {
             match mkdirat(&run, folder, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        write(&run, path, contents.as_bytes())?;
+        write(&run, below_run, contents.as_bytes())?;
     }
     Ok(run)
 }
@@ -168,24 +155,38 @@ fn write(run: &OwnedFd, name: &Path, contents: &[u8]) -> io::Result<()> {
     fs::File::from(file).write_all(contents)
 }
 
-/// How a program gets a resolv.conf of its own.
-enum Resolver {
-    /// Mounted on the file that the system has.
-    Mounted(CString),
-    /// The system's is a link to a file in /run, of which the program has its own: below it.
-    InRun(PathBuf),
+/// A file of the system of which a program has its own.
+struct OwnFile {
+    /// Where it is in the program's /run.
+    below_run: PathBuf,
+    contents: String,
+    /// That place, and the system's file on which it is mounted; `None` where the system's is a link to
+    /// a file in /run.
+    mount: Option<(CString, CString)>,
 }
 
-impl Resolver {
-    fn find() -> io::Result<Resolver> {
-        let path = fs::canonicalize(RESOLV_CONF)?;
-        match path.strip_prefix("/run") {
-            Ok(below) => Ok(Resolver::InRun(below.to_owned())),
-            Err(_) => {
-                Ok(Resolver::Mounted(CString::new(path.into_os_string().into_encoded_bytes())?))
-            }
+impl OwnFile {
+    fn of(system: &str, contents: String) -> io::Result<OwnFile> {
+        let path = fs::canonicalize(system)?;
+        if let Ok(below) = path.strip_prefix("/run") {
+            return Ok(OwnFile { below_run: below.to_owned(), contents, mount: None });
         }
+        let name = Path::new(system).file_name().map(PathBuf::from).unwrap_or_default();
+        let c_string = |path: PathBuf| CString::new(path.into_os_string().into_encoded_bytes());
+        let mount = (c_string(Path::new("/run").join(&name))?, c_string(path)?);
+        Ok(OwnFile { below_run: name, contents, mount: Some(mount) })
     }
+}
+
+/// Whom the C library asks for names (resolv.conf(5)), and what it knows itself (hosts(5)).
+fn own_files(program: &Program) -> io::Result<Vec<OwnFile>> {
+    // As a browser of its own would ask: soon again, and not for ever.
+    let resolver = program.name_server.map(|address| {
+        let contents = format!("nameserver {address}\noptions timeout:1 attempts:3\n");
+        OwnFile::of("/etc/resolv.conf", contents)
+    });
+    let hosts = program.hosts.clone().map(|lines| OwnFile::of("/etc/hosts", lines));
+    resolver.into_iter().chain(hosts).collect()
 }
 
 /// Between fork and exec: returns in the program's process, and in a process that failed.
@@ -195,10 +196,12 @@ fn become_program(plan: &Plan) -> io::Result<()> {
         send(plan.report, Report::Failed(step, error.raw_os_error().unwrap_or(0)));
         Err(error)
     };
-    // SAFETY: plain calls; the value is live. A session of its own: a terminal's signals are not for
-    // it. No core files.
+    // SAFETY: plain calls; the value is live. A session of its own, unless it is in the foreground: a
+    // terminal's signals are not for it. No core files.
     unsafe {
-        libc::setsid();
+        if !plan.foreground {
+            libc::setsid();
+        }
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
     }
@@ -224,10 +227,10 @@ fn become_program(plan: &Plan) -> io::Result<()> {
     if !mount_run(plan) {
         return failed(RUN);
     }
-    if let Some(path) = &plan.resolv_conf
-        && !mount(OWN_RESOLV_CONF, path, None, libc::MS_BIND)
-    {
-        return failed(RESOLVER);
+    for (own, system) in &plan.mounts {
+        if !mount(own, system, None, libc::MS_BIND) {
+            return failed(ETC);
+        }
     }
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     // Where a container masks parts of them, the ones that are there stay.
@@ -304,7 +307,7 @@ mod tests {
 
     #[test]
     fn every_step_has_a_name() {
-        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK, RESOLVER] {
+        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK, ETC] {
             assert!(STEPS.get(usize::from(step)).is_some());
         }
     }

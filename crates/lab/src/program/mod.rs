@@ -10,6 +10,7 @@
 //! - the **program**, in the node's network namespace and a mount namespace of its own, where `/run`
 //!   is an empty tmpfs that this process can reach, too, and `/proc` and `/sys` are of its namespaces.
 
+mod foreground;
 mod launch;
 mod ready;
 mod running;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
+pub use foreground::HeldSignals;
 pub use ready::Ready;
 pub(crate) use running::Shared;
 pub use running::{Event, Running, Stream};
@@ -54,6 +56,9 @@ pub struct Program {
     files: Vec<(String, Vec<u8>)>,
     input: Option<Input>,
     name_server: Option<IpAddr>,
+    hosts: Option<String>,
+    /// It has this process's standard streams, and its terminal.
+    foreground: bool,
     ready: Ready,
     limit: Duration,
 }
@@ -70,6 +75,8 @@ impl Program {
             files: Vec::new(),
             input: None,
             name_server: None,
+            hosts: None,
+            foreground: false,
             ready: Ready::Started,
             limit: READY_LIMIT,
         }
@@ -115,6 +122,28 @@ impl Program {
     #[must_use]
     pub fn name_server(mut self, address: IpAddr) -> Program {
         self.name_server = Some(address);
+        self
+    }
+
+    /// The same with an `/etc/hosts` of its own, of these lines (hosts(5)).
+    #[must_use]
+    pub fn hosts(mut self, lines: impl Into<String>) -> Program {
+        self.hosts = Some(lines.into());
+        self
+    }
+
+    /// The same with this process's environment, besides what is given.
+    #[must_use]
+    pub fn inherit_env(mut self) -> Program {
+        drop(self.environment.splice(0..0, std::env::vars_os()));
+        self
+    }
+
+    /// The same in the foreground: with this process's own standard streams and terminal, whose Ctrl-C
+    /// reaches it directly. It has no lines to be read then, and [`HeldSignals`] are for it.
+    #[must_use]
+    pub fn in_foreground(mut self) -> Program {
+        self.foreground = true;
         self
     }
 

@@ -72,8 +72,8 @@ fn is_ready(node: &Node, ready: &Ready, running: &Running) -> Result<bool, Error
     Ok(match ready {
         Ready::Started => true,
         Ready::Line(_) => running.line_seen(),
-        Ready::Tcp(port) => has_socket(node, ["tcp", "tcp6"], Some(TCP_LISTEN), *port)?,
-        Ready::Udp(port) => has_socket(node, ["udp", "udp6"], None, *port)?,
+        Ready::Tcp(port) => has_socket(node, TCP, Some(TCP_LISTEN), Some(*port))?,
+        Ready::Udp(port) => has_socket(node, UDP, None, Some(*port))?,
         Ready::File(path) => match path.strip_prefix("/run") {
             Ok(below) => running.run_dir().join(below).exists(),
             Err(_) => path.exists(),
@@ -81,14 +81,27 @@ fn is_ready(node: &Node, ready: &Ready, running: &Running) -> Result<bool, Error
     })
 }
 
+/// The kernel's tables of sockets.
+const TCP: [&str; 2] = ["tcp", "tcp6"];
+const UDP: [&str; 2] = ["udp", "udp6"];
 /// The state of a listening socket in /proc/net/tcp (net/tcp_states.h).
 const TCP_LISTEN: u8 = 10;
+
+impl Node {
+    /// Whether a program on the node listens for TCP connections or has a UDP socket, on any port.
+    ///
+    /// # Errors
+    /// [`Error::NodeStopped`].
+    pub fn listens(&self) -> Result<bool, Error> {
+        Ok(has_socket(self, TCP, Some(TCP_LISTEN), None)? || has_socket(self, UDP, None, None)?)
+    }
+}
 
 fn has_socket(
     node: &Node,
     tables: [&'static str; 2],
     state: Option<u8>,
-    port: u16,
+    port: Option<u16>,
 ) -> Result<bool, Error> {
     node.run(move || {
         tables.iter().any(|table| {
@@ -97,7 +110,9 @@ fn has_socket(
             let text = fs::read_to_string(path).unwrap_or_default();
             text.lines().skip(1).any(|line| {
                 let found = socket(line);
-                found.is_some_and(|(at, is)| at == port && state.is_none_or(|state| state == is))
+                found.is_some_and(|(at, is)| {
+                    port.is_none_or(|port| port == at) && state.is_none_or(|state| state == is)
+                })
             })
         })
     })

@@ -216,10 +216,10 @@ impl Drop for Running {
     }
 }
 
-/// The pipes of a program that was started.
+/// The pipes of a program that was started. One in the foreground has this process's streams.
 pub(super) struct Pipes {
-    pub(super) out: OwnedFd,
-    pub(super) err: OwnedFd,
+    pub(super) out: Option<OwnedFd>,
+    pub(super) err: Option<OwnedFd>,
     /// Says how it ended.
     pub(super) report: OwnedFd,
 }
@@ -272,8 +272,8 @@ impl Reader {
 
     /// Reads all pipes to their ends; how the program ended.
     fn read(&mut self, pipes: &Pipes) -> ExitStatus {
-        let fds = [&pipes.out, &pipes.err, &pipes.report];
-        let mut open = [true; 3];
+        let fds = [pipes.out.as_ref(), pipes.err.as_ref(), Some(&pipes.report)];
+        let mut open = fds.map(|fd| fd.is_some());
         let mut reported = Vec::new();
         let mut deadline = None;
         let mut buffer = vec![0; 64 << 10];
@@ -282,8 +282,8 @@ impl Reader {
             if !open[2] && Instant::now() > *deadline.get_or_insert(Instant::now() + LINGER) {
                 break;
             }
-            for place in ready_of(&fds, open, !open[2]) {
-                match rustix::io::read(fds[place], &mut *buffer) {
+            for (place, fd) in ready_of(fds, open, !open[2]) {
+                match rustix::io::read(fd, &mut *buffer) {
                     Ok(0) => open[place] = false,
                     Ok(read) if place == 2 => {
                         reported.extend_from_slice(buffer.get(..read).unwrap_or_default());
@@ -337,14 +337,13 @@ fn push(state: &mut State, event: Event) {
     state.events.push_back(event);
 }
 
-/// The places of those descriptors that can be read or are at their end; waits for one, for a
+/// Those descriptors that can be read or are at their end, with their places; waits for one, for a
 /// bounded time if `hurry` is set.
-fn ready_of(fds: &[&OwnedFd; 3], open: [bool; 3], hurry: bool) -> Vec<usize> {
-    let places: Vec<usize> = (0..3).filter(|place| open[*place]).collect();
-    let mut polled: Vec<PollFd<'_>> = places
-        .iter()
-        .map(|place| PollFd::from_borrowed_fd(fds[*place].as_fd(), PollFlags::IN))
-        .collect();
+fn ready_of(fds: [Option<&OwnedFd>; 3], open: [bool; 3], hurry: bool) -> Vec<(usize, &OwnedFd)> {
+    let places = fds.into_iter().enumerate().filter(|(place, _)| open[*place]);
+    let places: Vec<_> = places.filter_map(|(place, fd)| Some((place, fd?))).collect();
+    let mut polled: Vec<PollFd<'_>> =
+        places.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
     let short = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     // An interrupted wait is a wake-up without an event.
     let _ = poll(&mut polled, hurry.then_some(&short));

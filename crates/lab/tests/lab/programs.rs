@@ -21,6 +21,8 @@ pub fn tests() -> Vec<Test> {
         Test::new("a_program_reads_what_it_is_given_and_nobody_else_does", input),
         Test::new("a_program_is_in_its_nodes_network", network),
         Test::new("a_program_has_a_name_server_of_its_own", name_server),
+        Test::new("a_program_has_hosts_of_its_own", hosts),
+        Test::new("a_program_in_the_foreground_has_our_streams", foreground),
         Test::new("a_program_is_ready_when_it_says_so", ready),
         Test::new("a_program_that_is_not_ready_is_reported_with_its_last_lines", not_ready),
         Test::new("a_program_gets_signals", signals),
@@ -68,6 +70,36 @@ fn name_server() -> TestResult {
     let events = all(&node.launch(&program)?);
     assert_eq!(lines(&events, Stream::Out)[0], "nameserver 10.7.8.9");
     assert_eq!(fs::read_to_string("/etc/resolv.conf")?, before);
+    Ok(())
+}
+
+fn hosts() -> TestResult {
+    let before = fs::read_to_string("/etc/hosts")?;
+    let (_lab, node) = node()?;
+    let program = shell("cat /etc/hosts").hosts("10.7.8.9 other\n");
+    let events = all(&node.launch(&program)?);
+    assert_eq!(lines(&events, Stream::Out), ["10.7.8.9 other"]);
+    assert_eq!(fs::read_to_string("/etc/hosts")?, before);
+    Ok(())
+}
+
+/// Its streams are files, not pipes of ours; it stays in our session, and has our environment.
+fn foreground() -> TestResult {
+    let (_lab, node) = node()?;
+    let folder = tempfile::tempdir()?;
+    let seen = folder.path().join("seen");
+    // Field 6 of stat is the session, 0 where its leader is in another process namespace.
+    let script =
+        format!("read -r stat < /proc/$$/stat; echo \"$stat\" > {}; exit 6", seen.display());
+    let program = shell(&script).inherit_env().in_foreground();
+    let running = node.launch(&program)?;
+    assert_eq!(running.wait(WAIT).and_then(|status| status.code()), Some(6));
+    assert!(all(&running).iter().all(|event| matches!(event, Event::Ended { .. })));
+    let stat = fs::read_to_string(seen)?;
+    if lab::entered().is_some_and(|entered| entered.own_proc) {
+        assert_eq!(stat.split_whitespace().nth(5), Some("0"), "{stat}");
+    }
+    assert!(!node.listens()?);
     Ok(())
 }
 

@@ -15,6 +15,9 @@ pub struct Report {
     pub answer: Vec<Inline>,
     /// The few figures that carry the answer.
     pub key_figures: Vec<KeyFigure>,
+    /// One card for each study, where the report has several: in place of question, answer and figures. The
+    /// sections are folded then.
+    pub cards: Vec<Card>,
     /// What a reader must know before believing the answer; printed beneath the figures.
     pub notes: Vec<Note>,
     /// The evidence.
@@ -35,6 +38,21 @@ impl Report {
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
+}
+
+/// One study's answer, at the head of a report of several.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Card {
+    /// What the study is about, in a few words.
+    pub title: String,
+    /// The engineer's question.
+    pub question: String,
+    /// The answer, in a sentence.
+    pub answer: Inline,
+    /// The figure that carries it.
+    pub figure: Option<KeyFigure>,
+    /// The [`Section::id`] at which the study's evidence begins.
+    pub section: String,
 }
 
 /// A figure in large type, with what it means.

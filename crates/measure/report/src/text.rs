@@ -270,6 +270,12 @@ impl Report {
             };
             wrap(&mut out, "* ", &clean::one_line(&format!("{text}{detail}")), width);
         }
+        for card in &self.cards {
+            out.push('\n');
+            heading(&mut out, &card.title, '-', width);
+            wrap(&mut out, "", &clean::one_line(&card.question), width);
+            wrap(&mut out, "", &card.answer.to_plain(), width);
+        }
         for note in &self.notes {
             note_text(&mut out, note, width);
         }

@@ -13,7 +13,7 @@ use crate::embedded::{Embedded, Model};
 use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
 
-/// The SSLmTCP document's figures.
+/// The SSLmTCP paper's figures.
 pub(crate) const PUBLISHED: &str = include_str!("../../published.csv");
 const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
@@ -152,7 +152,7 @@ pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
 /// The document's handshake measured here, and what SSLmTCP saves of it, there and here.
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let Some(ours) = Ours::find(findings) else { return Ok(None) };
-    let title = "The SSLmTCP document's model, and how far it fits";
+    let title = "The SSLmTCP paper's model, and how far it fits";
     let mut section = Section::new("model", title).with(misfit(&ours));
     if let Some(paper) = ours.paper {
         section = section.with(reduction_text(&ours, paper));
@@ -170,7 +170,7 @@ fn misfit(ours: &Ours<'_>) -> Inline {
     let by_time: Vec<f64> = places().iter().filter_map(Place::compute_by_time).collect();
     let by_time = by_time.iter().map(|c| format!("{c:.0} ms")).collect::<Vec<_>>();
     Inline::new().text(format!(
-        "The SSLmTCP document measured TCP then TLS 1.2 with RSA key exchange and RSA-4096 (about \
+        "The SSLmTCP paper measured TCP then TLS 1.2 with RSA key exchange and RSA-4096 (about \
          40 ms of compute by its text), and how much one round trip less saves. Here: {} keys, \
          c = {:.1} ms. Its points do not fit one model: reduction = RTT / (3 RTT + c) needs a c \
          between {least:.0} and {most:.0} ms, place by place as in the table, and its one absolute \

@@ -35,7 +35,7 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
         section = section.with(saved_table(&findings.embedded));
     }
     if let Some(plot) = waiting(&findings.embedded)? {
-        let text = "The document's Figure 11: what an HTTPS request waits for (connect, TLS and the \
+        let text = "The SSLmTCP paper's Figure 11: what an HTTPS request waits for (connect, TLS and the \
                     server's answer) falls by as much as the handshake, since nothing else changes.";
         section = section.with(Inline::new().text(text)).with(plot);
     }
@@ -230,7 +230,7 @@ fn saved_at(embedded: &[Embedded], rtts: &[f64], with_intervals: bool) -> Table 
     table
 }
 
-/// The document's Figure 11: waiting time saved, by RTT.
+/// The SSLmTCP paper's Figure 11: waiting time saved, by RTT.
 fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
     let drawn = embedded.iter().filter(|embedded| embedded.saved.len() > 1);
     let series: Vec<_> = drawn

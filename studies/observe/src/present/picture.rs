@@ -16,7 +16,7 @@ pub(super) fn section(findings: &Findings) -> Result<Section, PlotError> {
         let text = "No handshake was followed by application data, so that there is no curve.";
         return Ok(section.with(Note::info(text)));
     }
-    let text = "The document measured inside its server; here the same is read off the packets: from the \
+    let text = "GREE 2018 measured inside its server; here the same is read off the packets: from the \
                 first byte of the ClientHello to the first application data of the client, early data \
                 included. A client may wait before it speaks: that think time is in the first picture, \
                 not in the second.";

@@ -54,7 +54,7 @@ impl Said {
 
     fn markdown_text(&self) -> String {
         let mut text = format!(
-            "{}. Clients of whom all is known, captured at the server; medians, from the ClientHello.\n\n",
+            "{}. Clients with known ground truth, captured at the server; medians, from the ClientHello.\n\n",
             self.provenance
         );
         text += "| clients | version | class | handshakes | to the client's Finished | in round trips | to its first data |\n";
@@ -75,8 +75,9 @@ impl study::Findings for Said {
     fn subject(&self) -> Subject {
         Subject {
             title: "How long clients take, and how that is known".to_owned(),
-            question: "What does a capture say of clients of whom all is known, and is it right?"
-                .to_owned(),
+            question:
+                "What does a capture say of clients with known ground truth, and is it right?"
+                    .to_owned(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::scaling::LEAST_COUNTS;
 
 /// Libraries that serve as the client beside a server of another: the first that is built. They
 /// take few locks, so that the client does not decide how a server scales.
-const REFERENCES: [&str; 3] = ["awslc-5.12.0", "boringssl", "openssl-3.5.5"];
+const REFERENCES: [&str; 4] = ["awslc-5.12.0", "boringssl", "openssl-3.5.5", "rustls-built-in"];
 
 /// Slices do not get shorter than this to fit a budget; then there are fewer of them.
 const SHORTEST_MS: u64 = 20;

@@ -23,10 +23,10 @@ fn ends<'a>(findings: &'a Findings) -> Option<(Cost<'a>, Cost<'a>)> {
     Some((*costs.first()?, *costs.last()?))
 }
 
-/// CPU-seconds a million connections, as words.
+/// CPU-seconds per million connections, as words.
 fn saved_text(change: &Change) -> String {
     format!(
-        "{:.0} CPU-seconds a million connections ({:.0} %)",
+        "{:.0} CPU-seconds per million connections ({:.0} %)",
         change.saved.value.abs(),
         change.percent().abs()
     )
@@ -49,7 +49,7 @@ pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     }
     let suite = super::cost::suites(&findings.summary).first().copied().unwrap_or(MODERN);
     let mut lines = vec![Inline::new().text(format!(
-        "{} makes full handshakes cheapest for a server: {least:.0} CPU-seconds a million, {:.1} times \
+        "{} makes full handshakes cheapest for a server: {least:.0} CPU-seconds per million, {:.1} times \
          less than {} ({}).",
         title(best_name),
         most / least,
@@ -110,11 +110,11 @@ fn locks(findings: &Findings) -> Option<Inline> {
     });
     let estimate = estimate.map_or(String::new(), |rate| {
         let published = super::counterparts::published_full(many).map_or(String::new(), |rate| {
-            format!("; the document measured {} with 64 cores", rate_text(rate))
+            format!("; HAProxy 2025 measured {} with 64 cores", rate_text(rate))
         });
         format!(
             " If each were handed from core to core as on this machine, all of one lock, that would be {} \
-             handshakes a second (an estimate, and no bound{published}).",
+             handshakes per second (an estimate, and no bound{published}).",
             rate_text(rate)
         )
     });
@@ -145,7 +145,7 @@ fn sharing(findings: &Findings) -> Option<Inline> {
                 findings.summary.title(&change.from)
             ))
             .text(format!(
-                " win {:.0} % more connections a second on this machine's cores.",
+                " win {:.0} % more connections per second on this machine's cores.",
                 change.percent()
             )),
     )
@@ -156,7 +156,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     if let Some(((best, least), (worst, most))) = ends(findings) {
         figures.push(KeyFigure {
             value: format!("{least:.0}"),
-            unit: "CPU-s a million".to_owned(),
+            unit: "CPU-s per million".to_owned(),
             label: format!("full handshakes, server, {}", findings.summary.title(best)),
             detail: "measured, in memory, one thread".to_owned(),
         });
@@ -192,7 +192,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
 pub(super) fn section(findings: &Findings) -> Option<Section> {
     let table = table(findings, usize::MAX)?;
     let text = "What a change saves of the server's CPU time (for contexts and locks: what it wins in \
-                connections a second). Changes that may be chance, or are below 2 %, are left out; of \
+                connections per second). Changes that may be chance, or are below 2 %, are left out; of \
                 other libraries the best stands for all.";
     Some(Section::new("stacks-change", "What to change").with(Inline::new().text(text)).with(table))
 }
@@ -211,7 +211,7 @@ fn table(findings: &Findings, most: usize) -> Option<Table> {
     for change in shown(findings).into_iter().take(most) {
         let unit = match change.kind {
             Kind::Contexts | Kind::Locks => "connections/s",
-            _ => "CPU-s a million",
+            _ => "CPU-s per million",
         };
         let to = match change.kind {
             Kind::Library | Kind::Version => findings.summary.title(&change.to),

@@ -260,7 +260,7 @@ fn plot(findings: &Findings, suite: Suite) -> Result<Option<Plot>, PlotError> {
     }
     let categories = names.iter().map(|name| findings.summary.title(name)).collect();
     let plot = Plot::new(
-        format!("Server's CPU time a connection: {}", suite_text(suite)),
+        format!("Server's CPU time per connection: {}", suite_text(suite)),
         alt,
         Axis::new("CPU time", "µs").from_zero(),
         Axis::new("", ""),
@@ -284,7 +284,7 @@ fn table(findings: &Findings, suite: Suite) -> Table {
         Column::new("full on a core").unit("1/s"),
     ];
     let caption = format!(
-        "CPU time a connection, {}: medians of slices, and of ratios of slices of the same round, with \
+        "CPU time per connection, {}: medians of slices, and of ratios of slices of the same round, with \
          95 % intervals",
         suite_text(suite)
     );

@@ -58,7 +58,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
                 one ticket a handshake; the trial left each library its default, which is two in \
                 OpenSSL's TLS 1.3, so counts with two stand beside.";
     let mut section =
-        Section::new("stacks-locks", "Locks a handshake").with(Inline::new().text(text));
+        Section::new("stacks-locks", "Locks per handshake").with(Inline::new().text(text));
     for table in tables.into_iter().flatten() {
         section = section.with(table);
     }
@@ -181,7 +181,7 @@ fn more(findings: &Findings) -> Option<Table> {
         Column::new("resumed, server"),
         Column::new("resumed, client"),
     ];
-    let caption = format!("Locks a connection on either side, {}", handshake_text(MODERN));
+    let caption = format!("Locks per connection on either side, {}", handshake_text(MODERN));
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let of = |workload| counted(&findings.summary, name, workload, MODERN);

@@ -13,7 +13,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
     let main = suites.first().copied()?;
     let table = table(findings, main)?;
     let text = format!(
-        "What {} new connections a second take of the server's library: CPU time alone, without the \
+        "What {} new connections per second take of the server's library: CPU time alone, without the \
          kernel and the server around it. Machines like this one are reckoned busy for {:.0} % of \
          the time.",
         rate_text(findings.load),
@@ -37,18 +37,18 @@ fn energy_known(findings: &Findings) -> bool {
 fn table(findings: &Findings, suite: Suite) -> Option<Table> {
     let mut columns = vec![
         Column::new("Library"),
-        Column::new("full, a million").unit("CPU-s"),
-        Column::new("resumed, a million").unit("CPU-s"),
+        Column::new("full, per million").unit("CPU-s"),
+        Column::new("resumed, per million").unit("CPU-s"),
         Column::new("cores, full"),
         Column::new("cores, resumed"),
         Column::new("machines, full"),
     ];
     let energy = energy_known(findings);
     if energy {
-        columns.push(Column::new("full, a million").unit("kJ, both sides"));
+        columns.push(Column::new("full, per million").unit("kJ, both sides"));
     }
     let caption = format!(
-        "What {} new connections a second take, {}",
+        "What {} new connections per second take, {}",
         rate_text(findings.load),
         suite_text(suite)
     );

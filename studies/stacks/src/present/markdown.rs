@@ -1,4 +1,4 @@
-//! The table of the project's README.
+//! The table of docs/results/stacks.md.
 
 use tls_drivers::hosts::LOAD_CLIENT;
 use tls_drivers::{Locks, Suite, Wire, Workload};
@@ -15,13 +15,13 @@ use crate::summary::{Cell as Measured, Summary, Want};
 pub(super) fn markdown(findings: &Findings) -> String {
     let (summary, estimates) = (&findings.summary, findings.contention());
     let mut text = format!(
-        "{}. Medians of slices; the server's CPU time a connection, in memory, TLS 1.3 with ECDSA P-256 \
+        "{}. Medians of slices; the server's CPU time per connection, in memory, TLS 1.3 with ECDSA P-256 \
          and X25519 (over loopback TCP for Go and Java, which are programs of their own; the client \
          beside them is `wiretax load`, this program's load generator); ratios are of slices of the \
          same round, with their 95 % interval, and one that holds 1.00 cannot be told apart from \
          OpenSSL 1.1.1w; locks of the server in a full handshake, counted, with one and two tickets, \
          and of TLS 1.2 with RSA-2048; contention: an estimate for this machine and no bound, as if all \
-         those locks were one and each were handed from core to core; published: what the document \
+         those locks were one and each were handed from core to core; published: what HAProxy 2025 \
          measured of the nearest version in HAProxy on 64 cores of another machine.\n",
         findings.provenance
     );

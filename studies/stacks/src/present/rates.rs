@@ -1,4 +1,4 @@
-//! The document's two charts: connections a second by threads and library.
+//! The document's two charts: connections per second by threads and library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,7 +88,7 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
     if groups.is_empty() {
         return Ok(None);
     }
-    let text = "New connections that end well in a second, by threads. The document's two charts: \
+    let text = "New connections that end well per second, by threads. The two charts of HAProxy 2025: \
                 full handshakes without resumption, and proxies in a row with resumption on both \
                 sides of each.";
     let mut section =
@@ -173,14 +173,14 @@ fn alt(findings: &Findings, group: &Group<'_>) -> String {
     rates.sort_by(|a, b| b.1.total_cmp(&a.1));
     match rates.as_slice() {
         [(best, most_rate), .., (worst, least)] => format!(
-            "With {most} threads {} makes {} connections a second, {} makes {}.",
+            "With {most} threads {} makes {} connections per second, {} makes {}.",
             findings.summary.title(best),
             rate_text(*most_rate),
             findings.summary.title(worst),
             rate_text(*least)
         ),
         [(only, rate)] => format!(
-            "With {most} threads {} makes {} connections a second.",
+            "With {most} threads {} makes {} connections per second.",
             findings.summary.title(only),
             rate_text(*rate)
         ),

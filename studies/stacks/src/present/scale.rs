@@ -119,7 +119,7 @@ fn assumption(findings: &Findings) -> Option<Inline> {
          read, {write_ns:.0} ns to write, {mutex_ns:.0} ns for a mutex, {atomic_ns:.0} ns for an \
          atomic addition; between two machines this differs four times. A library is faster where \
          it spreads its locks, locks what belongs to one connection, or takes a lock again on the \
-         core that had it last: the document measured more with OpenSSL 3.0 and 3.1 to 3.4. It is \
+         core that had it last: HAProxy 2025 measured more with OpenSSL 3.0 and 3.1 to 3.4. It is \
          slower where more cores than two make a hand-over longer."
     )))
 }
@@ -140,7 +140,7 @@ fn estimates(findings: &Findings) -> Option<Table> {
     ];
     let caption = format!(
         "Locks of a handshake on the server's side, and an estimate of their contention if each is \
-         handed from core to core, beside what the document measured with HAProxy: {}",
+         handed from core to core, beside what HAProxy 2025 measured: {}",
         handshake_text(MODERN)
     );
     let mut table = Table::new(caption, columns);
@@ -182,7 +182,7 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
         Column::new("estimated").unit("1/s"),
     ];
     let caption = "Locks counted, and an estimate of contention on this machine that is no bound: \
-                   handshakes a second if all were of one lock, each handed from core to core; TLS \
+                   handshakes per second if all were of one lock, each handed from core to core; TLS \
                    1.3, ECDSA P-256";
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
-    Described, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Reply, Supervisor,
-    SupervisorOptions,
+    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Reply,
+    Supervisor, SupervisorOptions,
 };
 
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
@@ -32,6 +32,7 @@ pub struct Processes {
     /// Hosts that stay, each with its job but for the extent.
     kept: RefCell<Vec<(Job, KeptDrivers)>>,
     null: PathBuf,
+    built_in: Vec<Driver>,
     /// What hosts load; it goes when they do.
     _scratch: TempDir,
 }
@@ -46,6 +47,8 @@ impl Processes {
         let scratch = scratch.while_doing(|| "a temporary folder for what hosts load")?;
         let null = scratch.path().join("null.so");
         std::fs::write(&null, NULL).blame(Fault::Machine).while_doing(|| null.display())?;
+        let built_in = crate::built_in::drivers(scratch.path()).blame(Fault::Machine);
+        let built_in = built_in.while_doing(|| "the drivers that are built in")?;
         let options = SupervisorOptions {
             program: std::env::current_exe().blame(Fault::Machine)?,
             arguments: vec![HOST.to_owned()],
@@ -53,13 +56,19 @@ impl Processes {
         };
         let supervisor = Supervisor::new(options).blame(Fault::Machine)?;
         let (programs, kept) = (Programs::new(cache), RefCell::default());
-        Ok(Processes { supervisor, programs, kept, null, _scratch: scratch })
+        Ok(Processes { supervisor, programs, kept, null, built_in, _scratch: scratch })
     }
 
     /// The driver without cryptography, which comes with the program.
     #[must_use]
     pub fn null(&self) -> &Path {
         &self.null
+    }
+
+    /// Drivers of the libraries that this program has in it: they need no build.
+    #[must_use]
+    pub fn built_in(&self) -> &[Driver] {
+        &self.built_in
     }
 
     fn instructions(

@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::Page;
 use crate::clean::html as esc;
-use crate::{Fact, Report};
+use crate::{Fact, KeyFigure, Report};
 
 /// The heading of the last section.
 pub(super) const PROVENANCE_TITLE: &str = "How this was measured";
 
-pub(super) fn key_figures(report: &Report) -> String {
-    if report.key_figures.is_empty() {
+pub(super) fn key_figures(figures: &[KeyFigure]) -> String {
+    if figures.is_empty() {
         return String::new();
     }
     let mut out = String::from("<dl class=\"figures\">\n");
-    for figure in &report.key_figures {
+    for figure in figures {
         let unit = match figure.unit.as_str() {
             "" => String::new(),
             unit => format!("\u{00A0}<span class=\"unit\">{}</span>", esc(unit)),
@@ -33,10 +33,9 @@ pub(super) fn key_figures(report: &Report) -> String {
     out
 }
 
-pub(super) fn provenance(page: &mut Page, report: &Report, id: &str) -> String {
-    let mut out = format!(
-        "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{PROVENANCE_TITLE}</h2>\n"
-    );
+pub(super) fn provenance(page: &mut Page, report: &Report, (id, fold): (&str, super::Fold)) -> String {
+    let mut out = String::new();
+    super::begin_section(&mut out, id, PROVENANCE_TITLE, fold);
     if !report.command.is_empty() {
         let label = page.ids.unique("command");
         out.push_str(&format!(
@@ -60,7 +59,7 @@ pub(super) fn provenance(page: &mut Page, report: &Report, id: &str) -> String {
         out.push_str("<h3>Manifest</h3>\n");
         out.push_str(&facts_table(page, "Versions, machine and settings", &rows));
     }
-    out.push_str("</section>\n");
+    out.push_str(super::END_OF_SECTION);
     out
 }
 

@@ -22,24 +22,24 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub fn render(report: &Report) -> String {
     let mut page = Page::default();
     // What stands in the page for itself.
-    for id in ["main", "contents", "answer"] {
+    for id in ["main", "contents", "answer", "plotly"] {
         page.ids.unique(id);
     }
     let sections: Vec<(String, &Section)> =
         report.sections.iter().map(|section| (page.ids.unique(&section.id), section)).collect();
     let provenance = page.ids.unique("provenance");
     let mut body = String::new();
+    // With a card for each study the reader chooses what to unfold.
+    let open = report.cards.is_empty();
     for (id, section) in &sections {
-        body.push_str(&format!(
-            "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\">{}</h2>\n",
-            esc(&section.title)
-        ));
+        let lead = report.cards.iter().any(|card| card.section == section.id);
+        begin_section(&mut body, id, &section.title, Fold { open, lead });
         for block in &section.blocks {
             blocks::block(&mut page, &mut body, block);
         }
-        body.push_str("</section>\n");
+        body.push_str(END_OF_SECTION);
     }
-    body.push_str(&facts::provenance(&mut page, report, &provenance));
+    body.push_str(&facts::provenance(&mut page, report, (&provenance, Fold { open, lead: !open })));
     let mut entries: Vec<(&str, &str)> =
         sections.iter().map(|(id, section)| (id.as_str(), section.title.as_str())).collect();
     entries.push((&provenance, facts::PROVENANCE_TITLE));
@@ -47,7 +47,7 @@ pub fn render(report: &Report) -> String {
     let mut out = String::with_capacity(crate::SIZE_BUDGET + body.len());
     head(&mut out, report, page.plots > 0);
     out.push_str("<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n");
-    header(&mut out, report);
+    header(&mut out, report, &sections);
     out.push_str("<div class=\"page\">\n");
     navigation(&mut out, &entries);
     out.push_str("<main id=\"main\" tabindex=\"-1\">\n");
@@ -83,7 +83,28 @@ fn head(out: &mut String, report: &Report, plots: bool) {
     out.push_str("</head>\n");
 }
 
-fn header(out: &mut String, report: &Report) {
+/// How a section is folded.
+#[derive(Debug, Clone, Copy)]
+struct Fold {
+    open: bool,
+    /// A study begins with it.
+    lead: bool,
+}
+
+/// Begins a section, which folds.
+fn begin_section(out: &mut String, id: &str, title: &str, fold: Fold) {
+    let open = if fold.open { " open" } else { "" };
+    let class = if fold.lead { " class=\"lead\"" } else { "" };
+    out.push_str(&format!(
+        "<section id=\"{id}\"{class} aria-labelledby=\"{id}-h\">\n<details class=\"fold\"{open}>\n\
+         <summary><h2 id=\"{id}-h\">{}</h2></summary>\n",
+        esc(title)
+    ));
+}
+
+const END_OF_SECTION: &str = "</details>\n</section>\n";
+
+fn header(out: &mut String, report: &Report, sections: &[(String, &Section)]) {
     out.push_str("<header>\n<div class=\"inner\">\n");
     out.push_str(&format!("<h1>{}</h1>\n", esc(&report.title)));
     if !report.subtitle.is_empty() {
@@ -97,11 +118,48 @@ fn header(out: &mut String, report: &Report) {
         let class = if at == 0 { "answer" } else { "more" };
         out.push_str(&format!("<p class=\"{class}\">{}</p>\n", sentence.to_html()));
     }
-    out.push_str(&facts::key_figures(report));
-    for note in &report.notes {
-        blocks::note(out, note);
+    out.push_str(&facts::key_figures(&report.key_figures));
+    if report.cards.is_empty() {
+        report.notes.iter().for_each(|note| blocks::note(out, note));
+    } else {
+        cards(out, report, sections);
+        cautions(out, report);
     }
     out.push_str("</div>\n</div>\n</header>\n");
+}
+
+fn cards(out: &mut String, report: &Report, sections: &[(String, &Section)]) {
+    out.push_str("<div class=\"cards\">\n");
+    for card in &report.cards {
+        out.push_str(&format!(
+            "<article class=\"card\">\n<h2>{}</h2>\n<p class=\"question\">{}</p>\n\
+             <p class=\"answer\">{}</p>\n",
+            esc(&card.title),
+            esc(&card.question),
+            card.answer.to_html()
+        ));
+        out.push_str(&facts::key_figures(card.figure.as_slice()));
+        if let Some((id, _)) = sections.iter().find(|(_, section)| section.id == card.section) {
+            let title = esc(&card.title);
+            out.push_str(&format!(
+                "<p class=\"on\"><a href=\"#{id}\">Read on<span class=\"unseen\">: {title}</span></a></p>\n"
+            ));
+        }
+        out.push_str("</article>\n");
+    }
+    out.push_str("</div>\n");
+}
+
+/// The notes of a report with cards: folded, since they are of all studies.
+fn cautions(out: &mut String, report: &Report) {
+    let count = match report.notes.len() {
+        0 => return,
+        1 => "1 caution".to_owned(),
+        count => format!("{count} cautions"),
+    };
+    out.push_str(&format!("<details class=\"cautions\">\n<summary>{count}</summary>\n"));
+    report.notes.iter().for_each(|note| blocks::note(out, note));
+    out.push_str("</details>\n");
 }
 
 fn navigation(out: &mut String, entries: &[(&str, &str)]) {

@@ -124,7 +124,7 @@
         const series = item.dataset.series;
         if (!figure.hidden.delete(series)) figure.hidden.add(series);
         button.setAttribute("aria-pressed", String(!figure.hidden.has(series)));
-        draw(figure);
+        show(figure);
       });
     }
   }
@@ -142,12 +142,42 @@
     });
   }
 
-  const redraw = () => figures.forEach(draw);
-  if (typeof Plotly !== "undefined") {
+  // A plot in a folded part has no width: it is drawn when that is unfolded.
+  function show(figure) {
+    if (!printing && figure.canvas.clientWidth === 0) {
+      figure.stale = true;
+      return;
+    }
+    figure.stale = false;
+    draw(figure);
+    if (figure.shown) return;
+    figure.shown = true;
+    pick(figure);
+  }
+
+  // The plotting library lies packed in the page.
+  async function unpack() {
+    const packed = document.getElementById("plotly");
+    if (!packed || typeof DecompressionStream === "undefined") return;
+    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
+
+  const redraw = () => figures.forEach(show);
+  function begin() {
+    if (typeof Plotly === "undefined") return;
     for (const figure of figures) {
       legend(figure);
-      draw(figure);
-      pick(figure);
+      show(figure);
+    }
+    for (const details of document.querySelectorAll("details.fold")) {
+      details.addEventListener("toggle", () => {
+        if (!details.open) return;
+        figures.filter((figure) => figure.stale && details.contains(figure.element)).forEach(show);
+      });
     }
     let width = root.clientWidth;
     let pending = 0;
@@ -159,6 +189,7 @@
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!printing) redraw(); });
   }
+  unpack().then(begin).finally(() => root.setAttribute("data-ready", ""));
 
   // On paper: the light colours, a fixed width, nothing folded.
   let folded = [];
@@ -251,6 +282,17 @@
     const code = figure.querySelector("code");
     figure.querySelector("figcaption").append(copyButton("Copy", () => code.textContent));
   }
+
+  // A link to a folded part unfolds it.
+  function unfold(id) {
+    const fold = id && document.getElementById(id)?.querySelector(":scope > details.fold");
+    if (fold) fold.open = true;
+  }
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", () => unfold(link.hash.slice(1)));
+  }
+  addEventListener("hashchange", () => unfold(location.hash.slice(1)));
+  unfold(location.hash.slice(1));
 
   // Marks where the reader is.
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));

@@ -1,0 +1,110 @@
+//! The options of `wiretax lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use units::{Delay, Probability, Rate};
+
+use super::path::QueueArg;
+use crate::exit::{Exit, epilogue};
+use crate::options::LinkBackend;
+use crate::value::value;
+
+/// What its own exit status means, beside the program's.
+const MEANINGS: [(Exit, &str); 3] = [
+    (Exit::Usage, "the command line or an input file is wrong"),
+    (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
+    (Exit::Results, "a file could not be written"),
+];
+
+fn end_of_help() -> String {
+    epilogue(
+        "Examples:
+  wiretax lab --rtt 50ms --loss 1% --rate 20mbit --serve 'iperf3 -s -1' -- iperf3 -c server
+  wiretax lab --link lte --serve 'python3 -m http.server 80' -- curl -so /dev/null http://server/
+  wiretax lab --trace-down att.down --trace-up att.up --rtt 40ms --pcap run.pcapng --shell client
+  sudo wiretax lab --rtt 300ms --outside -- curl -sI https://example.org
+
+The program runs on the node `client`, what --serve starts on the node `server`, whose name the
+programs know (its IPv6 address is called server6). As an ordinary user they see themselves as root,
+with an empty /run and no other network. The counters of the path go to stderr at the end.
+
+The exit status is the program's own: 128 + n where signal n ended it, 127 where there is no such
+program. Where it did not run:",
+        &MEANINGS,
+    )
+}
+
+/// `wiretax lab`.
+#[derive(Debug, Args)]
+#[command(after_help = end_of_help())]
+pub struct LabCommandArgs {
+    /// The program to run on the node `client`, with its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments,
+          required_unless_present = "shell", conflicts_with = "shell")]
+    pub program: Vec<OsString>,
+    #[command(flatten)]
+    pub path: PathArgs,
+    /// A shell command that runs on the node `server` first, and ends with the program
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString, help_heading = "Programs")]
+    pub serve: Option<String>,
+    /// An interactive shell on this node in place of a program
+    #[arg(long, value_enum, value_name = "NODE", help_heading = "Programs")]
+    pub shell: Option<Side>,
+    /// Give the node `client` the machine's own network, through the path (needs root and nft)
+    #[arg(long, help_heading = "Programs")]
+    pub outside: bool,
+    /// Write what passes the node `client` to this file (pcapng)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub pcap: Option<PathBuf>,
+    /// Write the counters to this file as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    pub stats: Option<PathBuf>,
+}
+
+/// What the path is like.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Path")]
+pub struct PathArgs {
+    /// Round-trip time, half each way, as 50ms
+    #[arg(long, value_parser = value::<Delay>, value_name = "TIME")]
+    pub rtt: Option<Delay>,
+    /// Frames lost each way, as 1%
+    #[arg(long, value_parser = value::<Probability>, value_name = "SHARE")]
+    pub loss: Option<Probability>,
+    /// Rate each way, as 20mbit (of Ethernet frames; 20mbit/ip counts IP packets)
+    #[arg(long, value_parser = value::<Rate>, value_name = "RATE")]
+    pub rate: Option<Rate>,
+    /// Queue each way: packets as 1000, bytes as 64kB, codel or unlimited [default: 1000]
+    #[arg(long, value_parser = value::<QueueArg>, value_name = "QUEUE")]
+    pub queue: Option<QueueArg>,
+    /// A named link (lan, wlan, cable, lte, 3g, satellite; 3g-0.9, bus and others of `wiretax page`), or a
+    /// profile file (TOML); the options above and below change it
+    #[arg(long, value_name = "LINK")]
+    pub link: Option<String>,
+    /// A capacity trace in mahimahi's format, for the way to the server
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace_up: Option<PathBuf>,
+    /// A capacity trace for the way back
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub trace_down: Option<PathBuf>,
+    /// Bytes of the longest IP packet
+    #[arg(long, default_value_t = 1500, value_name = "BYTES")]
+    pub mtu: u32,
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// What carries the frames
+    #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
+    pub backend: LinkBackend,
+}
+
+/// A node of the lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// Where the program runs.
+    Client,
+    /// Where `--serve` runs.
+    Server,
+}

@@ -1,0 +1,215 @@
+//! `wiretax lab`: any programs over an emulated path, without root.
+
+mod args;
+mod path;
+mod serve;
+mod summary;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path as FilePath;
+use std::process::{ExitCode, ExitStatus};
+use std::time::Instant;
+
+use ::lab::{
+    Capture, EnterOptions, HeldSignals, Lab, LabOptions, Link, LinkOptions, Node, Outside, Program,
+};
+use fault::{Fault, Problem};
+use linkmodel::Path;
+
+pub use self::args::LabCommandArgs;
+use self::args::Side;
+use self::serve::Served;
+use crate::diagnostics::Diagnostics;
+
+/// What shells say of a program that is not there, and of one that cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTED: u8 = 126;
+
+/// Runs the program over the path; its exit status is ours.
+pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode, Problem> {
+    let path = path::path(&args.path)?;
+    ::lab::enter(&EnterOptions::new())?;
+    // Before any thread is started: they are for the program from now on.
+    let held = HeldSignals::hold()?;
+    let bench = Bench::make(args, &path)?;
+    let served = args.serve.as_deref().map(|command| bench.serve(command, *diagnostics));
+    let served = served.transpose()?;
+    bench.link.restart()?;
+    let began = Instant::now();
+    let running = match bench.launch(args, diagnostics) {
+        Ok(running) => running,
+        Err(error) => {
+            let code = not_started(&error).ok_or(error)?;
+            let name = args.program.first().map(|name| name.to_string_lossy());
+            let name = name.unwrap_or_else(|| "the shell".into());
+            let (what, remedy) = match code {
+                NOT_FOUND => (format!("there is no program `{name}`"), "check its name, and PATH"),
+                _ => (format!("`{name}` cannot be executed"), "see whether you may execute it"),
+            };
+            diagnostics.error(&Problem::new(Fault::Caller, what).with_remedy(remedy));
+            return Ok(code.into());
+        }
+    };
+    let status = running.wait_with(&held);
+    let took = began.elapsed();
+    drop(running);
+    if let Some(served) = served {
+        served.end();
+    }
+    bench.finish(args, &path, status, took, diagnostics)?;
+    Ok(code_of(status).into())
+}
+
+/// The exit status of a shell whose program ended so.
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// The exit status for a program that could not be executed; `None` where that was not the reason.
+fn not_started(error: &::lab::Error) -> Option<u8> {
+    let ::lab::Error::Program { doing: "executing it", source, .. } = error else { return None };
+    Some(match source.kind() {
+        std::io::ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_EXECUTED,
+    })
+}
+
+/// Two nodes and the path between them.
+struct Bench {
+    client: Node,
+    server: Node,
+    link: Link,
+    capture: Option<Capture>,
+    outside: Option<Outside>,
+    /// Ends last.
+    _lab: Lab,
+}
+
+impl Bench {
+    fn make(args: &LabCommandArgs, path: &Path) -> Result<Bench, Problem> {
+        let options = LabOptions {
+            seed: args.path.seed,
+            backend: args.path.backend.into(),
+            ..LabOptions::default()
+        };
+        let mut lab = Lab::new(options)?;
+        let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
+        let options = LinkOptions { mtu: args.path.mtu, ..LinkOptions::default() };
+        let link = lab.connect_with(&client, &server, path, &options)?;
+        let outside = args.outside.then(|| server.open_outside()).transpose()?;
+        if outside.is_some() {
+            let everywhere = std::net::Ipv4Addr::UNSPECIFIED.into();
+            client.add_route(everywhere, 0, server.addr4()?.into())?;
+        }
+        let capture = args.pcap.as_ref().map(|file| client.capture(file)).transpose()?;
+        Ok(Bench { client, server, link, capture, outside, _lab: lab })
+    }
+
+    fn serve(&self, command: &str, diagnostics: Diagnostics) -> Result<Served, Problem> {
+        let program = self.prepared(Program::new("sh").args(["-c", command]), &self.server)?;
+        Served::start(&self.server, &program, command, diagnostics)
+    }
+
+    /// Starts the program, or the shell.
+    fn launch(
+        &self,
+        args: &LabCommandArgs,
+        diagnostics: &Diagnostics,
+    ) -> Result<::lab::Running, ::lab::Error> {
+        let (node, program) = match (args.shell, args.program.split_first()) {
+            (None, Some((program, arguments))) => {
+                (&self.client, Program::new(program).args(arguments))
+            }
+            (shell, _) => {
+                let shell = shell.unwrap_or(Side::Client);
+                let (node, other) = match shell {
+                    Side::Client => (&self.client, "server"),
+                    Side::Server => (&self.server, "client"),
+                };
+                let name = node.name();
+                diagnostics.note(format!(
+                    "a shell on the node {name}; the other node is called {other}; `exit` ends the lab"
+                ));
+                let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+                (node, Program::new(shell.unwrap_or_else(|| "/bin/sh".into())))
+            }
+        };
+        node.launch(&self.prepared(program, node)?.in_foreground())
+    }
+
+    /// The program with this process's environment, and with names of its own.
+    fn prepared(&self, program: Program, node: &Node) -> Result<Program, ::lab::Error> {
+        let program = program.inherit_env().env("WIRETAX_NODE", node.name());
+        let program = match FilePath::new("/etc/hosts").exists() {
+            true => program.hosts(self.hosts()?),
+            false => program,
+        };
+        // Without a way out no name server is there: this one refuses at once.
+        let nobody = std::net::Ipv4Addr::LOCALHOST;
+        let asked = if self.outside.is_some() { name_server() } else { Some(nobody) };
+        Ok(match asked.filter(|_| FilePath::new("/etc/resolv.conf").exists()) {
+            Some(address) => program.name_server(address.into()),
+            None => program,
+        })
+    }
+
+    /// The nodes' names, for hosts(5). An IPv6 address has a name of its own: a server that listens by IPv4
+    /// alone would else cost a refused connection.
+    fn hosts(&self) -> Result<String, ::lab::Error> {
+        let mut lines = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+            lines += &format!("127.0.1.1 {}\n", host.trim());
+        }
+        for node in [&self.client, &self.server] {
+            lines += &format!("{} {}\n", node.addr4()?, node.name());
+            if let Ok(address) = node.addr6() {
+                lines += &format!("{address} {}6\n", node.name());
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Ends the capture, and says what the path did.
+    fn finish(
+        self,
+        args: &LabCommandArgs,
+        path: &Path,
+        status: ExitStatus,
+        took: std::time::Duration,
+        diagnostics: &Diagnostics,
+    ) -> Result<(), Problem> {
+        if let Some(capture) = self.capture {
+            let written = capture.stop()?;
+            if written.kernel_drops > 0 {
+                diagnostics.warning(format!(
+                    "the capture lacks {} frames: they came faster than they were written",
+                    written.kernel_drops
+                ));
+            }
+        }
+        match self.link.stats() {
+            Ok(stats) => summary::say(&stats, diagnostics),
+            Err(::lab::Error::NoStats) => diagnostics.note("netem counts nothing for us"),
+            Err(error) => return Err(error.into()),
+        }
+        match &args.stats {
+            Some(file) => {
+                let ended = summary::Ended { code: code_of(status), took };
+                summary::write(file, path, self.link.stats().ok().as_ref(), ended)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The machine's own name server, where it is one that a node can ask: not a local one.
+fn name_server() -> Option<std::net::Ipv4Addr> {
+    let files = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+    files.into_iter().find_map(|file| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let addresses = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
+        let mut addresses = addresses.filter_map(|address| address.trim().parse().ok());
+        addresses.find(|address: &std::net::Ipv4Addr| !address.is_loopback())
+    })
+}

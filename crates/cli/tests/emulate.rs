@@ -1,0 +1,270 @@
+//! `wiretax lab` as a user runs it: any program over an emulated path.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{
+    data, files_below, has, interruptible, namespaces_of, processes_of, run, still_there, talk,
+    wait_until, wiretax,
+};
+
+/// Runs a shell script over a path.
+fn over(folder: &Path, options: &[&str], script: &str) -> Output {
+    run(folder, &[&["lab"], options, &["--", "sh", "-c", script]].concat())
+}
+
+#[test]
+fn the_programs_exit_status_is_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    for (script, code) in
+        [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
+    {
+        let output = over(folder.path(), &["--rtt", "2ms"], script);
+        assert_eq!(output.status.code(), Some(code), "{script}: {}", talk(&output));
+    }
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    assert_eq!(files_below(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn streams_and_environment_are_the_users_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "cat; echo \"$GREETING from $WIRETAX_NODE\" >&2; pwd";
+    let mut command = wiretax(folder.path());
+    command.args(["-q", "lab", "--", "sh", "-c", script]).env("GREETING", "good day");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"what was typed\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    assert_eq!(data(&output), format!("what was typed\n{}\n", here.display()));
+    assert_eq!(talk(&output), "good day from client\n");
+}
+
+#[test]
+fn the_nodes_know_each_other_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = over(folder.path(), &[], "cat /etc/hosts; cat /proc/net/dev");
+    let text = data(&output);
+    assert!(text.contains("10.77.1.1 client\n") && text.contains("10.77.1.2 server\n"), "{text}");
+    let devices = text.lines().filter(|line| line.contains(": ")).count();
+    assert_eq!(devices, 2, "lo and link1: {text}");
+}
+
+/// A server that the lab starts, found by its name; what it writes is shown, and it ends with the lab.
+#[test]
+fn a_server_is_waited_for_and_ended() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("page"), "over the path\n").unwrap();
+    let fetch = "import urllib.request as u; print(u.urlopen('http://server:8080/page').read().decode(), end='')";
+    let serve = "python3 -u -m http.server 8080";
+    let arguments = [
+        "lab",
+        "--rtt",
+        "4ms",
+        "--pcap",
+        "run.pcapng",
+        "--stats",
+        "stats.json",
+        "--serve",
+        serve,
+        "python3",
+        "-c",
+        fetch,
+    ];
+    let output = run(folder.path(), &arguments);
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(data(&output), "over the path\n");
+    assert!(text.contains("server: ") && text.contains("client to server"), "{text}");
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["exit_status"], 0);
+    assert!(stats["stats"]["forward"]["link"]["delivered"]["frames"].as_u64() > Some(3), "{stats}");
+    let capture = fs::read(folder.path().join("run.pcapng")).unwrap();
+    assert!(capture.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]), "a section header block");
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = "echo 'no such port' >&2; exit 3";
+    let output = run(folder.path(), &["lab", "--serve", serve, "true"]);
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("ended before it listened") && text.contains("server: no such port"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_run_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("text"), "no program").unwrap();
+    for (arguments, code, says) in [
+        (&["lab", "no-such-program"][..], 127, &["no program `no-such-program`", "hint:"][..]),
+        (&["lab", "--", "./text"], 126, &["cannot be executed"]),
+        (&["lab"], 2, &["<PROGRAM>", "--shell"]),
+        (&["lab", "--rt", "5ms", "true"], 2, &["--rt", "--rtt"]),
+        (&["lab", "--link", "5g", "true"], 2, &["5g", "lte", "3g-0.9"]),
+        (&["lab", "--queue", "long", "true"], 2, &["`long` is no queue", "codel"]),
+        (&["lab", "--rtt", "50", "true"], 2, &["no unit"]),
+        (&["lab", "--trace-up", "nowhere", "true"], 2, &["nowhere"]),
+        (&["lab", "--shell", "client", "true"], 2, &["cannot be used with"]),
+        (&["lab", "--pcap", "no/such/folder.pcapng", "true"], 4, &["no/such/folder.pcapng"]),
+    ] {
+        let output = run(folder.path(), arguments);
+        let text = talk(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        for part in says {
+            assert!(text.contains(part), "{arguments:?} does not say `{part}`: {text}");
+        }
+        assert_eq!(text.matches("error:").count(), 1, "{arguments:?}: one error: {text}");
+    }
+    assert_eq!(files_below(folder.path()), ["text"]);
+}
+
+/// A signal is for the program, which may take it as it likes; nothing is left when it has ended.
+#[test]
+fn an_interrupt_goes_to_the_program() {
+    for whole_group in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "trap 'echo interrupted; exit 9' INT; touch up; while :; do sleep 0.02; done";
+        let mut command = interruptible(folder.path());
+        command.args([
+            "lab",
+            "--rtt",
+            "2ms",
+            "--serve",
+            "exec sleep 300",
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        wait_until("the program", || folder.path().join("up").exists());
+        let own = namespaces_of(&[std::process::id()]);
+        let theirs =
+            namespaces_of(&processes_of(folder.path())).difference(&own).cloned().collect();
+        let target = format!("{}{}", if whole_group { "-" } else { "" }, child.id());
+        assert!(Command::new("kill").args(["-INT", "--", &target]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(9), "{}", talk(&output));
+        assert_eq!(data(&output), "interrupted\n");
+        wait_until("no process left", || processes_of(folder.path()).is_empty());
+        wait_until("no namespace left", || still_there(&theirs).is_empty());
+    }
+}
+
+/// At a terminal: Ctrl-C ends the program, the shell has job control, and the terminal is given back.
+#[test]
+fn a_shell_has_the_terminal() {
+    if !has("script") || !has("bash") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = wiretax(folder.path()).get_program().to_string_lossy().into_owned();
+    let inside = format!("SHELL=/bin/bash {program} lab --shell client");
+    let mut child = Command::new("script")
+        .args([
+            "-qefc",
+            &format!("sh -c '{inside}; echo code $?; read line; echo read $line'"),
+            "/dev/null",
+        ])
+        .current_dir(folder.path())
+        .env("WIRETAX_TEST_FOLDER", folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"touch started\n").unwrap();
+    wait_until("the shell", || folder.path().join("started").exists());
+    // Ctrl-C ends the sleep, not the shell.
+    input.write_all(b"touch sleeping; sleep 300\n").unwrap();
+    wait_until("the sleep", || folder.path().join("sleeping").exists());
+    input.write_all(b"\x03").unwrap();
+    input.write_all(b"touch after; exit 4\n").unwrap();
+    wait_until("the shell goes on", || folder.path().join("after").exists());
+    input.write_all(b"a line\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = data(&output);
+    assert!(text.contains("code 4"), "{text}");
+    assert!(text.contains("read a line"), "the terminal is given back: {text}");
+    assert!(!text.contains("no job control"), "{text}");
+}
+
+/// A machine of its own, as far as networks go, with a default route and one host behind it: what the lab
+/// joins is there, and gone afterwards.
+const MACHINE: &str = r#"
+set -eu
+wiretax=$1
+ip link set lo up
+ip link add uplink type veth peer name internet
+unshare --net sh -c 'echo up; exec sleep 60' >there & host=$!
+until grep -q up there; do sleep 0.02; done
+ip link set internet netns "$host"
+inside() { nsenter --target "$host" --net "$@"; }
+inside ip address add 198.51.100.1/24 dev internet
+inside ip link set internet up
+ip address add 198.51.100.2/24 dev uplink
+ip link set uplink up
+ip route add default via 198.51.100.1
+inside python3 -c '
+import socket
+server = socket.create_server(("", 7000))
+print("listens", flush=True)
+while True:
+    peer, address = server.accept()
+    peer.sendall(address[0].encode())
+    peer.close()' >listens & server=$!
+trap 'kill "$host" "$server"' EXIT
+until grep -q listens listens; do sleep 0.02; done
+ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(99).decode())'
+"$wiretax" -q lab --outside true 2>refused && exit 9 || echo "without forwarding: $?"
+sysctl -q -w net.ipv4.conf.uplink.forwarding=1
+"$wiretax" -q lab --rtt 4ms --outside -- python3 -c "$ask"
+nft list ruleset
+ip -brief link | wc -l
+"#;
+
+#[test]
+fn the_way_out_hides_the_lab_behind_the_machine_and_leaves_nothing() {
+    let root =
+        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if !root {
+        lab_test::skipped(lab_test::Need::Root, "the way out is made by root");
+        return;
+    }
+    if !["unshare", "nsenter", "ip", "nft", "python3", "sysctl"].iter().all(|program| has(program))
+    {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("machine.sh"), MACHINE).unwrap();
+    let program = wiretax(folder.path()).get_program().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["--net", "bash", "machine.sh"]).arg(program).current_dir(folder.path());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = talk(&output);
+    assert!(output.status.success(), "{said}");
+    // The host sees the machine's address; afterwards there is no table, and no interface but the two.
+    assert_eq!(data(&output), "without forwarding: 3\n198.51.100.2\n2\n", "{said}");
+    let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
+    assert!(refused.contains("does not forward") && refused.contains("hint:"), "{refused}");
+}

@@ -1,0 +1,273 @@
+//! The way out of a lab: a node that forwards to the machine's own network.
+//!
+//! A veth pair joins the node and the network outside, and both sides hide the addresses before them.
+//! Nothing of it outlives the process: the pair goes with the node, and outside the table of nftables
+//! belongs to a program `nft` that ends with the lab (its flag `owner`, Linux 5.12).
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::address::Prefix;
+use crate::device::{in_namespace, on_thread_in};
+use crate::node::Node;
+use crate::{Error, enter, netlink};
+
+/// The name of the node's device.
+const INSIDE: &str = "outside";
+/// Bytes of the longest IP packet on the way out.
+const MTU: u32 = 1500;
+/// How long `nft` may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// A way out of a lab. It is closed when this is dropped, and when this process ends, whatever ends it.
+#[derive(Debug)]
+pub struct Outside {
+    nft: Child,
+    /// Open as long as `nft` is to live.
+    commands: Option<ChildStdin>,
+    interface: String,
+}
+
+impl Outside {
+    /// The interface of the machine's network that leads to the lab.
+    #[must_use]
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        // It has ended already, or ends now: either is well.
+        let _ = self.nft.kill();
+        let _ = self.nft.wait();
+    }
+}
+
+/// The names and addresses of one way out, drawn so that two labs do not meet.
+struct Names {
+    table: String,
+    interface: String,
+    /// Of the two ends of the veth pair, of the shared space that no network uses as its own (RFC 6598).
+    outer: Ipv4Addr,
+    inner: Ipv4Addr,
+}
+
+impl Names {
+    fn of([a, b, c, d]: [u8; 4]) -> Names {
+        let number = u16::from_be_bytes([c, d]);
+        let at = |last: u8| Ipv4Addr::new(100, 64 | (a & 63), b, (c & 0xfc) | last);
+        Names {
+            table: format!("wiretax_{a:02x}{b:02x}{number:04x}"),
+            interface: format!("wtx{a:02x}{b:02x}{number:04x}"),
+            outer: at(1),
+            inner: at(2),
+        }
+    }
+}
+
+impl Node {
+    /// Makes the node forward IPv4 between its links and the machine's own network, behind the machine's
+    /// own address. Nodes behind it need a route to it.
+    ///
+    /// # Errors
+    /// [`Error::NoWayOut`] if the program is not root outside of the lab, if the machine does not forward, or
+    /// if there is no `nft`; what the kernel refuses.
+    pub fn open_outside(&self) -> Result<Outside, Error> {
+        let outer = enter::outer_network().ok_or_else(|| {
+            no_way("it is made by root alone", Some("run with sudo, or leave out --outside"))
+        })?;
+        on_thread_in(outer, forwards)?;
+        let drawn = enter::token().map_err(|error| no_way(error.to_string(), None))?;
+        let [a, b, c, d, ..] = drawn;
+        let names = Names::of([a, b, c, d]);
+        self.join_outside(&names)?;
+        let table = masquerade(&names.table, names.inner);
+        let (nft, commands) = on_thread_in(outer, move || keep_table(&table))?;
+        let outside = Outside { nft, commands: Some(commands), interface: names.interface.clone() };
+        // In the node the table goes with the node.
+        let own = own_table();
+        self.run(move || load_table(&own))??;
+        Ok(outside)
+    }
+
+    /// Joins the node to the network outside by a veth pair, with addresses and routes.
+    fn join_outside(&self, names: &Names) -> Result<(), Error> {
+        let outer =
+            enter::outer_network().ok_or_else(|| no_way("it is made by root alone", None))?;
+        let prefix = |address: Ipv4Addr| {
+            Prefix::new(address, 30).ok_or_else(|| no_way("an address makes no sense", None))
+        };
+        let (theirs, ours) = (prefix(names.outer)?, prefix(names.inner)?);
+        let name = names.interface.clone();
+        self.netlink(move |handle| async move {
+            netlink::create_veth(&handle, &name, INSIDE, MTU).await?;
+            netlink::move_to(&handle, &name, outer).await
+        })?;
+        let name = names.interface.clone();
+        in_namespace(outer, move |handle| async move {
+            netlink::add_address_to(handle.clone(), name.clone(), theirs).await?;
+            netlink::set_up(handle, name, true).await
+        })?;
+        let name = names.interface.clone();
+        on_thread_in(outer, move || {
+            fs::write(forwarding(&name), "1")
+                .map_err(|error| no_way(format!("forwarding of {name} is refused: {error}"), None))
+        })?;
+        self.netlink(move |handle| async move {
+            netlink::add_address_to(handle.clone(), INSIDE.to_owned(), ours).await?;
+            netlink::set_up(handle, INSIDE.to_owned(), true).await
+        })?;
+        self.sysctl("net.ipv4.ip_forward", "1")?;
+        self.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, IpAddr::V4(names.outer))
+    }
+}
+
+fn no_way(problem: impl Into<String>, remedy: Option<&'static str>) -> Error {
+    Error::NoWayOut { problem: problem.into(), remedy: remedy.map(Into::into) }
+}
+
+fn forwarding(interface: &str) -> String {
+    format!("/proc/sys/net/ipv4/conf/{interface}/forwarding")
+}
+
+/// Checks that the machine forwards what comes in by its default route's interface: an answer to the lab.
+fn forwards() -> Result<(), Error> {
+    let routes = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
+    let Some(interface) = default_interface(&routes) else {
+        return Err(no_way("this machine has no default route", None));
+    };
+    let setting = fs::read_to_string(forwarding(interface)).unwrap_or_default();
+    if setting.trim() == "1" {
+        return Ok(());
+    }
+    let problem = format!("this machine does not forward what comes in by {interface}");
+    let remedy = format!("allow it with `sudo sysctl net.ipv4.conf.{interface}.forwarding=1`");
+    Err(Error::NoWayOut { problem, remedy: Some(remedy.into()) })
+}
+
+/// The interface of the default route in the kernel's table (/proc/net/route).
+fn default_interface(routes: &str) -> Option<&str> {
+    routes.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (interface, destination) = (fields.next()?, fields.next()?);
+        (destination == "00000000").then_some(interface)
+    })
+}
+
+/// A table outside that hides the node's address behind the machine's.
+fn masquerade(table: &str, inner: Ipv4Addr) -> String {
+    format!(
+        "add table ip {table} {{ flags owner; }}\n\
+         add chain ip {table} out {{ type nat hook postrouting priority 100; }}\n\
+         add rule ip {table} out ip saddr {inner} masquerade\n\
+         list table ip {table}\n"
+    )
+}
+
+/// A table in the node that hides what is behind it.
+fn own_table() -> String {
+    format!(
+        "add table ip wiretax\n\
+         add chain ip wiretax out {{ type nat hook postrouting priority 100; }}\n\
+         add rule ip wiretax out oifname \"{INSIDE}\" masquerade\n"
+    )
+}
+
+fn start(arguments: &[&str]) -> Result<Child, Error> {
+    let mut nft = Command::new("nft");
+    nft.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    nft.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => no_way(
+            "the program nft is not on this machine",
+            Some("install the package nftables, or leave out --outside"),
+        ),
+        _ => no_way(format!("nft cannot be run: {error}"), None),
+    })
+}
+
+/// Has an `nft` make a table that lives as long as it does.
+fn keep_table(table: &str) -> Result<(Child, ChildStdin), Error> {
+    let mut nft = start(&["-i"])?;
+    let pipes = (nft.stdin.take(), nft.stdout.take());
+    let (Some(mut commands), Some(shown)) = pipes else {
+        return Err(no_way("nft has no pipes", None));
+    };
+    let written = commands.write_all(table.as_bytes()).and_then(|()| commands.flush());
+    let (seen, made) = mpsc::channel();
+    std::thread::Builder::new()
+        .name("nft".to_owned())
+        .spawn(move || {
+            // It shows the table once it is there.
+            let mut lines = BufReader::new(shown).lines().map_while(Result::ok);
+            if lines.any(|line| line.contains("masquerade")) {
+                let _ = seen.send(());
+            }
+        })
+        .map_err(Error::Thread)?;
+    if written.is_ok() && made.recv_timeout(LIMIT).is_ok() {
+        return Ok((nft, commands));
+    }
+    drop(commands);
+    // Either it has ended, or it is to.
+    let _ = nft.kill();
+    Err(refused(nft))
+}
+
+/// Has `nft` load a table into the calling thread's network namespace.
+fn load_table(table: &str) -> Result<(), Error> {
+    let mut nft = start(&["-f", "-"])?;
+    if let Some(mut input) = nft.stdin.take() {
+        // If it reads nothing, it says why itself.
+        let _ = input.write_all(table.as_bytes());
+    }
+    match nft.wait() {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(refused(nft)),
+    }
+}
+
+/// What an `nft` that has ended said.
+fn refused(mut nft: Child) -> Error {
+    let mut said = String::new();
+    if let Some(errors) = nft.stderr.take() {
+        let _ = errors.take(4096).read_to_string(&mut said);
+    }
+    let _ = nft.wait();
+    let first = said.lines().next().unwrap_or("it does not say why").to_owned();
+    no_way(
+        format!("nft cannot make its table: {first}"),
+        Some(
+            "see that the kernel has nf_tables with NAT (CONFIG_NFT_NAT, CONFIG_NFT_MASQ) and is Linux 5.12 or later",
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_routes_interface_is_found() {
+        let table = "Iface\tDestination\tGateway\nlo\t0000007F\t0\neth0\t00000000\t0102A8C0\n";
+        assert_eq!(default_interface(table), Some("eth0"));
+        assert_eq!(default_interface("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn both_ends_are_in_one_network_of_the_shared_space() {
+        for bytes in [[0; 4], [255; 4], [1, 2, 3, 4]] {
+            let names = Names::of(bytes);
+            assert!(names.interface.len() <= 15, "{}", names.interface);
+            let [a, b, ..] = names.outer.octets();
+            assert!(a == 100 && (64..128).contains(&b), "{}", names.outer);
+            assert_eq!(names.outer.to_bits() & !3, names.inner.to_bits() & !3);
+            assert_eq!((names.outer.to_bits() & 3, names.inner.to_bits() & 3), (1, 2));
+        }
+    }
+}
