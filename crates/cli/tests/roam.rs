@@ -120,7 +120,9 @@ fn results_are_an_answer_tables_beside_the_paper_and_json() {
         assert!(text.contains(part), "no `{part}` in {text}");
     }
     let html = fs::read_to_string(folder.path().join("r/report.html")).unwrap();
-    assert!(html.contains("A handoff as it went") && html.contains("Where the time of an outage goes"));
+    assert!(
+        html.contains("A handoff as it went") && html.contains("Where the time of an outage goes")
+    );
     let output = run(folder.path(), &["report", "r", "--json"]);
     let value: Value = serde_json::from_str(&data(&output)).unwrap();
     assert_eq!(value["roam"]["rows"].as_array().map(Vec::len), Some(3));

@@ -14,7 +14,15 @@ use crate::{Daemon, Error};
 
 /// What charon loads at run time.
 pub const PLUGINS: [&str; 9] = [
-    "random", "nonce", "openssl", "hmac", "kdf", "drbg", "kernel-netlink", "socket-default", "vici",
+    "random",
+    "nonce",
+    "openssl",
+    "hmac",
+    "kdf",
+    "drbg",
+    "kernel-netlink",
+    "socket-default",
+    "vici",
 ];
 
 /// Where packages put a plugin, without the slash in front.
@@ -131,7 +139,8 @@ impl Charon {
     /// [`Error::Control`], [`Error::Refused`].
     pub fn load(&self, connection: &Connection) -> Result<(), Error> {
         if let Some((name, addresses)) = &connection.pool {
-            let pool = Message::default().section(name, Message::default().value("addrs", addresses));
+            let pool =
+                Message::default().section(name, Message::default().value("addrs", addresses));
             self.order("load-pool", &pool)?;
         }
         self.order("load-shared", &connection.secret())?;

@@ -93,7 +93,10 @@ mod tests {
             ("wlan2: acknowledged 10.50.0.117 from 10.50.0.1", Some(What::DhcpBound)),
             ("wlan2: probing address 10.50.0.117/24", Some(What::DuplicateCheckStarted)),
             ("wlan2: DAD completed for 10.50.0.117", Some(What::DuplicateCheckDone)),
-            ("wlan2: adding IP address 10.50.0.117/24 broadcast 10.50.0.255", Some(What::AddressSet)),
+            (
+                "wlan2: adding IP address 10.50.0.117/24 broadcast 10.50.0.255",
+                Some(What::AddressSet),
+            ),
             ("wlan2: adding default route via 10.50.0.1", Some(What::RouteSet)),
             ("wlan2: carrier lost", None),
             ("dhcpcd-9.4.1 starting", None),

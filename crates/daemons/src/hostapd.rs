@@ -131,7 +131,10 @@ mod tests {
         for (line, what) in [
             ("wlan1: AP-STA-CONNECTED 02:00:00:00:02:00", Some(What::Authorized)),
             ("wlan1: STA 02:00:00:00:02:00 IEEE 802.11: authenticated", Some(What::Authenticated)),
-            ("wlan1: STA 02:00:00:00:02:00 IEEE 802.11: associated (aid 1)", Some(What::Associated)),
+            (
+                "wlan1: STA 02:00:00:00:02:00 IEEE 802.11: associated (aid 1)",
+                Some(What::Associated),
+            ),
             ("wlan1: AP-STA-DISCONNECTED 02:00:00:00:02:00", None),
             ("wlan1: AP-ENABLED ", None),
             ("", None),

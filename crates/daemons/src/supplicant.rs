@@ -193,7 +193,9 @@ mod tests {
         let bssid = "02:00:00:00:01:00";
         for (line, what) in [
             (
-                format!("wlan2: SME: Trying to authenticate with {bssid} (SSID='labB' freq=2437 MHz)"),
+                format!(
+                    "wlan2: SME: Trying to authenticate with {bssid} (SSID='labB' freq=2437 MHz)"
+                ),
                 Some(What::Authenticating),
             ),
             (
@@ -202,11 +204,15 @@ mod tests {
             ),
             (format!("wlan2: Associated with {bssid}"), Some(What::Associated)),
             (
-                format!("wlan2: CTRL-EVENT-CONNECTED - Connection to {bssid} completed [id=1 id_str=]"),
+                format!(
+                    "wlan2: CTRL-EVENT-CONNECTED - Connection to {bssid} completed [id=1 id_str=]"
+                ),
                 Some(What::Authorized),
             ),
             (
-                format!("wlan2: CTRL-EVENT-DISCONNECTED bssid={bssid} reason=3 locally_generated=1"),
+                format!(
+                    "wlan2: CTRL-EVENT-DISCONNECTED bssid={bssid} reason=3 locally_generated=1"
+                ),
                 Some(What::LinkLost),
             ),
             ("wlan2: CTRL-EVENT-REGDOM-CHANGE init=CORE type=WORLD".to_owned(), None),

@@ -183,7 +183,15 @@ mod tests {
     use super::*;
 
     fn parts<'a>(kernel: &'a Kernel, program: &'a Path, modules: &'a [&'static str]) -> Parts<'a> {
-        Parts { program, others: &[], plugins: &[], links: &[], kernel, part: Part::CloudKernel, modules }
+        Parts {
+            program,
+            others: &[],
+            plugins: &[],
+            links: &[],
+            kernel,
+            part: Part::CloudKernel,
+            modules,
+        }
     }
 
     #[test]

@@ -44,8 +44,7 @@ fn knee() -> TestResult {
     let plan = json!({ "seed": 1, "trial": "200ms", "sweeps": [sweep] });
     let mut plan = LinkStudy.recorded_plan(&plan, &Options::none()).map_err(|p| p.to_string())?;
     let folder = tempfile::tempdir()?;
-    let manifest =
-        Manifest::new(json!({ "link": plan.value() }), record::Session::begin(false));
+    let manifest = Manifest::new(json!({ "link": plan.value() }), record::Session::begin(false));
     let mut recorder = Recorder::create(folder.path(), manifest)?;
     let (finished, mut silent) = (Finished::default(), Silent);
     let mut session = Session::new("link", &mut recorder, &finished, &mut silent);

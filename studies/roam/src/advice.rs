@@ -65,8 +65,11 @@ fn where_to(row: &Row) -> Option<String> {
     let mut phases: Vec<(Phase, f64)> = way.phases.clone();
     phases.retain(|(phase, _)| *phase != Phase::Unexplained);
     phases.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let longest: Vec<String> =
-        phases.iter().take(3).map(|(phase, time)| format!("{} {}", phase.title(), ms(*time))).collect();
+    let longest: Vec<String> = phases
+        .iter()
+        .take(3)
+        .map(|(phase, time)| format!("{} {}", phase.title(), ms(*time)))
+        .collect();
     if longest.is_empty() {
         return None;
     }
@@ -130,7 +133,8 @@ fn worth(changed: &Changed) -> String {
     let Estimate { value, low, high, .. } = changed.saved_ms;
     let advice = changed.change.advice();
     let mut letters = advice.chars();
-    let advice: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    let advice: String =
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
     format!(
         "{advice}: it saves {} [{low:.0}, {high:.0}] of {} in {}.",
         ms(value),
@@ -169,7 +173,10 @@ mod tests {
             "A moving host is cut off for 1110 ms in ipsec-different-ssid, 860 ms in macsec-different-ssid, \
              310 ms in macsec-same-ssid, at 1000 packets/s each way."
         );
-        assert!(lines[1].starts_with("ipsec-different-ssid, down: t1 discovery 554 ms"), "{lines:?}");
+        assert!(
+            lines[1].starts_with("ipsec-different-ssid, down: t1 discovery 554 ms"),
+            "{lines:?}"
+        );
         assert!(lines[1].contains("without authentication and keys (t4, t5) 1090 ms remain"));
         let all = lines.join("\n");
         assert!(all.contains("The directions differ: macsec-same-ssid 310 ms up"), "{all}");

@@ -70,7 +70,8 @@ impl Files {
         let text = options.text_of(Path::new(file), "scenario")?;
         let scenario = Scenario::parse(&text).while_doing(|| file)?;
         let name = scenario.name.clone();
-        let is_taken = Scenario::named(&name).is_some() || self.of_name(&Name(name.clone())).is_some();
+        let is_taken =
+            Scenario::named(&name).is_some() || self.of_name(&Name(name.clone())).is_some();
         if is_taken {
             let what = format!("{file}: there is a scenario `{name}` already");
             return Err(Problem::new(Fault::Caller, what).with_remedy("give it another name"));
@@ -115,7 +116,8 @@ mod tests {
         path.display().to_string()
     }
 
-    const CASE: &str = "attachments = [{ ssid = \"a\", channel = 1 }, { ssid = \"b\", channel = 11 }]";
+    const CASE: &str =
+        "attachments = [{ ssid = \"a\", channel = 1 }, { ssid = \"b\", channel = 11 }]";
 
     #[test]
     fn a_file_is_taken_by_its_name_once() {

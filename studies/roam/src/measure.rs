@@ -140,9 +140,8 @@ fn record(
     files: Vec<Attachment>,
     session: &mut Session<'_>,
 ) -> Result<(), Problem> {
-    let is_asked = |(point, repeat): &(Point, u32)| {
-        *repeat == sample.repeat && point.fields() == sample.point
-    };
+    let is_asked =
+        |(point, repeat): &(Point, u32)| *repeat == sample.repeat && point.fields() == sample.point;
     if !round.asked.iter().any(is_asked) {
         return Err(stranger(&sample));
     }

@@ -35,9 +35,10 @@ pub(crate) fn sections(summary: &Summary) -> Result<Vec<Section>, Problem> {
 fn by_rate(summary: &Summary) -> Result<Option<Plot>, Problem> {
     let mut series = Vec::new();
     for name in PAPER {
-        let rows = summary.rows.iter().filter(|row| {
-            row.point.scenario.0 == name && row.point.difference().is_empty()
-        });
+        let rows = summary
+            .rows
+            .iter()
+            .filter(|row| row.point.scenario.0 == name && row.point.difference().is_empty());
         let points: Vec<Point> = rows
             .filter_map(|row| {
                 let outage = row.outage_ms?;
@@ -53,7 +54,8 @@ fn by_rate(summary: &Summary) -> Result<Option<Plot>, Problem> {
     if series.is_empty() {
         return Ok(None);
     }
-    let alt = "The outage of each of the paper's cases by the rate of the traffic, ours and the paper's.";
+    let alt =
+        "The outage of each of the paper's cases by the rate of the traffic, ours and the paper's.";
     let x = Axis::new("packets per second each way", "1/s").from_zero();
     let y = Axis::new("outage", "ms").from_zero();
     let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
@@ -118,7 +120,8 @@ fn gantt(row: &Row) -> Result<Option<Plot>, Problem> {
     let direction = row.longer();
     // What is before the trigger is the time between two frames.
     let bars = row.way(direction).bars.iter().filter(|bar| bar.2 > 0.0);
-    let bars: Vec<Bar> = bars.map(|bar| Bar(bar.0, bar.1.max(0.0), bar.2)).take(MOST_BARS).collect();
+    let bars: Vec<Bar> =
+        bars.map(|bar| Bar(bar.0, bar.1.max(0.0), bar.2)).take(MOST_BARS).collect();
     let Some(last) = bars.last() else { return Ok(None) };
     let until = Series::measured(
         "until it begins",

@@ -79,7 +79,9 @@ impl study::Findings for Findings {
             let remedy = "measure with a longer --trial".to_owned();
             notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
         }
-        if let Some(row) = rows.iter().find(|row| row.up.late > Some(0.0) || row.down.late > Some(0.0)) {
+        if let Some(row) =
+            rows.iter().find(|row| row.up.late > Some(0.0) || row.down.late > Some(0.0))
+        {
             notes.push(info(format!(
                 "Frames that somebody kept and delivered late count as delivered, as in {}: there the gap is longer \
                  than the frames lost say.",

@@ -29,13 +29,12 @@ pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
 fn outage(row: &Row) -> Option<Counterpart> {
     let ours = row.outage_ms?;
     let way = |direction: Direction| {
-        row.way(direction).outage_ms.map_or_else(|| "none".to_owned(), |own| format!("{:.0}", own.value))
+        row.way(direction)
+            .outage_ms
+            .map_or_else(|| "none".to_owned(), |own| format!("{:.0}", own.value))
     };
-    let difference = format!(
-        "virtual time; up {} ms, down {} ms",
-        way(Direction::Up),
-        way(Direction::Down)
-    );
+    let difference =
+        format!("virtual time; up {} ms, down {} ms", way(Direction::Up), way(Direction::Down));
     Some(Counterpart::Ours { value: ours.value, interval: Some((ours.low, ours.high)), difference })
 }
 

@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn options_make_one_sweep_that_reads_back() {
-        let made = plan(&["--scenario", "mobike-host", "--rate", "1000,3000", "--repeat", "2"]).unwrap();
+        let made =
+            plan(&["--scenario", "mobike-host", "--rate", "1000,3000", "--repeat", "2"]).unwrap();
         assert_eq!((made.sweeps.len(), made.size().0), (1, 4));
         assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
         assert_eq!(plan(&[]).unwrap().sweeps, Plan::built_in("quick").unwrap().sweeps);
@@ -229,8 +230,9 @@ mod tests {
         let (rounds, _) = read.rounds(|_, _| true).unwrap();
         assert_eq!(rounds[0].scenario.security.name(), "open");
         let command = read.command(&rounds[0].asked[0].0, 2);
-        let expected =
-            format!("wiretax roam --scenario '{shown}' --security open --rate 1000pps --repeat 3 --trial 6s --seed 1");
+        let expected = format!(
+            "wiretax roam --scenario '{shown}' --security open --rate 1000pps --repeat 3 --trial 6s --seed 1"
+        );
         assert_eq!(command, expected);
     }
 

@@ -267,7 +267,8 @@ fn changed(rows: &[Row], row: &Row) -> Option<Changed> {
     // The same sweep measures it without; else any sweep does.
     let of_sweep = rows.iter().find(|other| other.point == plain);
     let other = of_sweep.or_else(|| {
-        rows.iter().find(|other| Point { sweep: plain.sweep.clone(), ..other.point.clone() } == plain)
+        rows.iter()
+            .find(|other| Point { sweep: plain.sweep.clone(), ..other.point.clone() } == plain)
     })?;
     let pairs = row.by_repeat.iter().filter_map(|(repeat, with)| {
         let without = other.by_repeat.get(repeat)?;
@@ -304,7 +305,8 @@ fn order_at(rows: &[Row], rate: String) -> Option<Order> {
     let found = [first?, second?, third?];
     let medians_ms = found.map(|row| row.outage_ms.map_or(0.0, |outage| outage.value));
     let pairs = [(found[0], found[1]), (found[1], found[2])];
-    let wrong = pairs.into_iter().filter(|(longer, shorter)| median_of(longer) <= median_of(shorter));
+    let wrong =
+        pairs.into_iter().filter(|(longer, shorter)| median_of(longer) <= median_of(shorter));
     let why: Vec<String> = wrong.map(|(longer, shorter)| blame(longer, shorter)).collect();
     Some(Order { rate, medians_ms, holds: why.is_empty(), why })
 }

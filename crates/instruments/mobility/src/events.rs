@@ -86,7 +86,8 @@ mod tests {
             macs: vec!["02:00:00:00:02:00".to_owned()],
             next_hops: vec!["10.50.0.2".to_owned()],
         };
-        let neighbour = |ip: &str, dev: &str| format!("[NEIGH]{ip} dev {dev} lladdr 02:1 REACHABLE");
+        let neighbour =
+            |ip: &str, dev: &str| format!("[NEIGH]{ip} dev {dev} lladdr 02:1 REACHABLE");
         let all = vec![
             seen(90, Source::Kernel, What::LinkUp, "[LINK]3: wlan2: <LOWER_UP> state UP"),
             seen(130, Source::Kernel, What::LinkUp, "[LINK]3: wlan2: <LOWER_UP> state UP"),
@@ -108,12 +109,7 @@ mod tests {
         let shown: Vec<_> = events.iter().map(|e| (e.at.as_nanos() / 1_000_000, e.what)).collect();
         assert_eq!(
             shown,
-            [
-                (5, What::Triggered),
-                (20, What::LinkUp),
-                (50, What::GatewayKnown),
-                (60, What::Bound)
-            ]
+            [(5, What::Triggered), (20, What::LinkUp), (50, What::GatewayKnown), (60, What::Bound)]
         );
     }
 }

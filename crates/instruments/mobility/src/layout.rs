@@ -2,9 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use handoff::{
-    Access, Address, Domain, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity,
-};
+use handoff::{Access, Address, Domain, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity};
 
 use crate::Error;
 
@@ -174,15 +172,18 @@ pub(crate) const CHANNELS: u8 = 11;
 
 /// Whether there can be such a bed.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
-    let wrong = |problem, instead| {
-        Err(Error::Scenario { name: scenario.name.clone(), problem, instead })
-    };
+    let wrong =
+        |problem, instead| Err(Error::Scenario { name: scenario.name.clone(), problem, instead });
     let [first, second] = scenario.attachments.as_slice() else {
         return wrong("it has not two places of attachment", "give two, from and to");
     };
     for place in [first, second] {
         let wifi = place.access == Access::Wifi;
-        if wifi && (place.ssid.is_empty() || place.ssid.len() > 32 || place.ssid.contains(['"', '\n', '\\'])) {
+        if wifi
+            && (place.ssid.is_empty()
+                || place.ssid.len() > 32
+                || place.ssid.contains(['"', '\n', '\\']))
+        {
             return wrong("a network's name is none", "write 1 to 32 letters");
         }
         if wifi && !(1..=CHANNELS).contains(&place.channel) {

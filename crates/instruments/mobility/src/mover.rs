@@ -9,9 +9,9 @@ use handoff::{Access, Attachment, Scenario, Trigger};
 use l2vpn::kernel::{Script, must};
 use units::Time;
 
-use crate::wiring::Nodes;
 use crate::layout::{BRIDGE, CHANNELS, Site, frequency, link};
 use crate::radio::Radio;
+use crate::wiring::Nodes;
 use crate::{Error, tunnel, wait};
 
 /// How long the station may take to be attached.
@@ -101,7 +101,8 @@ impl Mover {
             radio.map(|radio| (radio.interface.clone(), radio.mac.clone())).collect();
         for device in self.nodes.host.devices()? {
             if device.name.starts_with("link") {
-                let mac: Vec<String> = device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+                let mac: Vec<String> =
+                    device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
                 all.push((device.name, mac.join(":")));
             }
         }

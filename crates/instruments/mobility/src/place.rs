@@ -6,9 +6,8 @@ use guest::{Cache, Guest, LINK_MODULES, Part, RADIO_MODULES};
 const MEMORY: u32 = 768;
 
 /// What the bed's nodes run.
-const PROGRAMS: [&str; 9] = [
-    "ip", "tc", "bridge", "iw", "hostapd", "wpa_supplicant", "dnsmasq", "dhcpcd", "charon",
-];
+const PROGRAMS: [&str; 9] =
+    ["ip", "tc", "bridge", "iw", "hostapd", "wpa_supplicant", "dnsmasq", "dhcpcd", "charon"];
 
 /// A guest with the kernel, the daemons and the memory that a bed needs.
 ///

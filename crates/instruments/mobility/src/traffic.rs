@@ -82,13 +82,8 @@ impl Ends {
         let start = monotonic();
         let load = Load::Frames(per_second.into());
         let schedule = Schedule::lasting(start, load, Sizes::Fixed(FRAME as usize), lasting);
-        let way = |stream| Way {
-            stream,
-            schedule,
-            sent: 0,
-            last: start,
-            arrivals: Arrivals::default(),
-        };
+        let way =
+            |stream| Way { stream, schedule, sent: 0, last: start, arrivals: Arrivals::default() };
         let (mut up, mut down) = (way(self.next), way(self.next.wrapping_add(1)));
         self.next = self.next.wrapping_add(2);
         let mut events = Vec::new();
@@ -216,10 +211,7 @@ fn take(socket: &UdpSocket, buffer: &mut [u8]) -> Result<Option<(Probe, SocketAd
 
 fn is_routers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
-    matches!(
-        error.kind(),
-        ConnectionRefused | HostUnreachable | Interrupted | NetworkUnreachable
-    )
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | Interrupted | NetworkUnreachable)
 }
 
 /// Waits for frames, or for a while.

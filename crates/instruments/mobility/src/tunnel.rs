@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
+use daemons::Daemon;
 use daemons::charon::{Charon, Connection};
 use daemons::supplicant::Member;
-use daemons::Daemon;
 use handoff::{Keying, Scenario, Tunnel};
 use l2vpn::ends::{self, Direction, Side};
 use l2vpn::kernel::{PublicKey, Script, Tunnel as Wireguard};
@@ -14,8 +14,8 @@ use l2vpn::{Key, keys};
 use lab::Node;
 use seclink::path::Protection;
 
-use crate::wiring::Nodes;
 use crate::layout::{HOST_PORT, HOST_TUNNEL, Layout, Site, link};
+use crate::wiring::Nodes;
 use crate::{Error, sites, wait};
 
 /// How long keys may take to be agreed on.
@@ -81,10 +81,8 @@ pub(crate) fn secret(seed: u64, span: u8, len: usize) -> String {
 /// MACsec with fixed keys.
 fn fixed(nodes: &Nodes, site: Site, seed: u64) -> Result<[String; 2], Error> {
     let device = format!("sec{}", site.number());
-    let macs = [
-        ends::mac(link::customer(site), Side::Left),
-        ends::mac(link::far(site), Side::Right),
-    ];
+    let macs =
+        [ends::mac(link::customer(site), Side::Left), ends::mac(link::far(site), Side::Right)];
     let [near, far] = macs;
     let sides = [
         (nodes.site(site), link::customer(site), far, Direction::Forward),

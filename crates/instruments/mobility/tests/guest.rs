@@ -87,10 +87,8 @@ fn papers() -> Vec<Scenario> {
         ..scenario("ipsec-different-ssid", ["labA", "labB"])
     };
     let different = scenario("macsec-different-ssid", ["labA", "labB"]);
-    let same = Scenario {
-        trigger: Trigger::CutDeauth,
-        ..scenario("macsec-same-ssid", ["lab", "lab"])
-    };
+    let same =
+        Scenario { trigger: Trigger::CutDeauth, ..scenario("macsec-same-ssid", ["lab", "lab"]) };
     vec![ipsec, different, same]
 }
 
@@ -111,12 +109,7 @@ fn first(run: &Run, source: Source, what: What) -> Option<u64> {
 }
 
 fn repeats() -> TestResult {
-    let job = Job {
-        scenarios: papers(),
-        frames_per_second: 1000,
-        trial: "12s".parse()?,
-        runs: 1,
-    };
+    let job = Job { scenarios: papers(), frames_per_second: 1000, trial: "12s".parse()?, runs: 1 };
     let (once, again) = (in_a_guest(&job)?, in_a_guest(&job)?);
     for (run, scenario) in once.iter().zip(&job.scenarios) {
         let name = &scenario.name;
@@ -152,7 +145,8 @@ fn show() -> TestResult {
         trial: variable("WIRETAX_TRIAL").unwrap_or_else(|| "12s".to_owned()).parse()?,
         runs: variable("WIRETAX_RUNS").unwrap_or_else(|| "1".to_owned()).parse()?,
     };
-    guest::Cache::find()?.fetch(guest::Part::Daemons, false, &|| false, &mut |step| println!("{step:?}"))?;
+    guest::Cache::find()?
+        .fetch(guest::Part::Daemons, false, &|| false, &mut |step| println!("{step:?}"))?;
     let guest = mobility::guest()?;
     println!("lacks modules: {:?}", guest.absent_modules()?);
     let host = Host::new(Place::Process(guest.launch()?));
@@ -174,7 +168,11 @@ fn show() -> TestResult {
                     });
                     println!(
                         "  {name}: {} of {}, gap {gap:?}, lost {:?}, twice {}, late {}",
-                        stream.received, stream.sent, stream.lost, stream.duplicates, stream.reordered
+                        stream.received,
+                        stream.sent,
+                        stream.lost,
+                        stream.duplicates,
+                        stream.reordered
                     );
                 }
             }

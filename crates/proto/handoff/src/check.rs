@@ -6,7 +6,9 @@ use fault::{Explain, Fault};
 use thiserror::Error;
 use units::Probability;
 
-use crate::{Access, Address, Attachment, Domain, Keying, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity};
+use crate::{
+    Access, Address, Attachment, Domain, Keying, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity,
+};
 
 /// Bytes of a network's name at most (IEEE 802.11-2020 §9.4.2.2).
 const LONGEST_SSID: usize = 32;
@@ -30,7 +32,9 @@ pub enum Contradiction {
     #[error("a scenario has two attachments")]
     Attachments,
     /// A radio needs a network that can be named.
-    #[error("the name of a Wi-Fi network has 1 to 32 letters, digits, hyphens, underscores, dots and spaces")]
+    #[error(
+        "the name of a Wi-Fi network has 1 to 32 letters, digits, hyphens, underscores, dots and spaces"
+    )]
     Ssid,
     /// A radio needs a channel.
     #[error("the channel of an access point is 1 to 13")]

@@ -7,8 +7,8 @@ use thiserror::Error;
 use units::{Delay, Probability};
 
 use crate::{
-    Access, Address, Attachment, Contradiction, Domain, Keying, Measures, Scenario, Trigger, Tunnel,
-    TunnelEnd, WifiSecurity,
+    Access, Address, Attachment, Contradiction, Domain, Keying, Measures, Scenario, Trigger,
+    Tunnel, TunnelEnd, WifiSecurity,
 };
 
 /// A scenario's name, what it is, and what it changes of [`two_networks`].
@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn what_is_no_scenario_says_where() {
-        let attachments = "attachments = [{ ssid = \"a\", channel = 1 }, { ssid = \"b\", channel = 11 }]";
+        let attachments =
+            "attachments = [{ ssid = \"a\", channel = 1 }, { ssid = \"b\", channel = 11 }]";
         assert!(Scenario::parse(&format!("name = \"x\"\n{attachments}\n")).is_ok());
         for (text, says) in [
             ("", "missing field `name`"),

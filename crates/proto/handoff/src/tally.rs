@@ -212,7 +212,10 @@ mod tests {
         let mut departures = Departures::new();
         (0..3).for_each(|number| departures.note(Sent { number, at: Time::from_millis(number) }));
         let stream = tally.stream(&departures);
-        assert_eq!((stream.received, stream.reordered, stream.late, stream.duplicates), (3, 1, 1, 1));
+        assert_eq!(
+            (stream.received, stream.reordered, stream.late, stream.duplicates),
+            (3, 1, 1, 1)
+        );
     }
 
     proptest! {

@@ -66,7 +66,10 @@ fn a_timeline_names_what_took_longest() {
     let run = run(stream(1001..1101, 0..0), stream(1001..1101, 0..0));
     let timeline = Timeline::of(&run, Direction::Down).unwrap();
     let longest = Phase::ALL.iter().max_by_key(|phase| timeline.of_phase(**phase)).unwrap();
-    assert_eq!((*longest, timeline.of_phase(*longest)), (Phase::Authentication, Duration::from_millis(20)));
+    assert_eq!(
+        (*longest, timeline.of_phase(*longest)),
+        (Phase::Authentication, Duration::from_millis(20))
+    );
     assert!(timeline.adds_up());
     assert_eq!(timeline.explained(), timeline.duration());
 }

@@ -121,7 +121,9 @@ fn events_may_be_missing_or_out_of_order() {
     let events: Vec<_> = WHOLE
         .iter()
         .copied()
-        .filter(|(_, what)| !matches!(what, What::ScanDone | What::Authenticating | What::Associating))
+        .filter(|(_, what)| {
+            !matches!(what, What::ScanDone | What::Authenticating | What::Associating)
+        })
         .rev()
         .collect();
     let timeline = Timeline::of(&run(1001, 1545, &events), Direction::Down).unwrap();
