@@ -188,6 +188,10 @@ fn ask(path: PathBuf, command: &str, message: &Message) -> io::Result<Vec<(Strin
 
 /// What a line of charon's log means: `11[IKE] CHILD_SA net{1} established with SPIs …`.
 fn meaning(line: &str) -> Option<What> {
+    // What answers an address change: nothing else is informed of here.
+    if line.contains("[ENC] parsed INFORMATIONAL response ") {
+        return Some(What::SecurityDone);
+    }
     let (_, said) = line.split_once("[IKE] ")?;
     let begins = |text: &str| said.starts_with(text);
     let address_change = said.contains("requesting address change using MOBIKE");
@@ -213,6 +217,10 @@ mod tests {
                 Some(What::SecurityDone),
             ),
             ("12[IKE] requesting address change using MOBIKE", Some(What::SecurityStarted)),
+            (
+                "07[ENC] parsed INFORMATIONAL response 2 [ N(NATD_S_IP) N(NATD_D_IP) ]",
+                Some(What::SecurityDone),
+            ),
             ("12[NET] sending packet: from 10.50.1.1[500] to 10.51.1.2[500] (272 bytes)", None),
             ("", None),
         ] {

@@ -11,8 +11,8 @@ use crate::{Daemon, Error};
 /// A DHCP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Its interfaces.
-    pub interfaces: Vec<String>,
+    /// Its interface: one that has several crashes now and then (9.4.1).
+    pub interface: String,
     /// Whether it asks for an answer at once (RFC 4039).
     pub rapid_commit: bool,
     /// Whether it looks for others who have its address (RFC 5227).
@@ -36,7 +36,7 @@ impl Client {
     pub fn start(&self, node: &Node) -> Result<Daemon, Error> {
         let program = Program::new("dhcpcd")
             .args(["--nobackground", "--debug", "--config", "/run/dhcpcd.conf"])
-            .args(&self.interfaces)
+            .args([&self.interface])
             .run_file("dhcpcd.conf", self.file());
         Daemon::start(node, "dhcpcd", &program, Source::Dhcp, meaning)
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_client_is_told_what_to_leave_out() {
-        let client = Client { interfaces: Vec::new(), rapid_commit: false, checks: true };
+        let client = Client { interface: "wlan2".to_owned(), rapid_commit: false, checks: true };
         assert!(!client.file().contains("noarp") && !client.file().contains("rapid"));
         let client = Client { rapid_commit: true, checks: false, ..client };
         assert!(client.file().ends_with("option rapid_commit\nnoarp\n"));

@@ -44,7 +44,12 @@ impl AccessPoint {
             let _ = write!(text, "wpa=2\nwpa_key_mgmt={management}\nrsn_pairwise=CCMP\n");
         }
         match self.protection.security {
-            WifiSecurity::Open | WifiSecurity::Wpa2EapTls => {}
+            WifiSecurity::Open => {}
+            // It is its own authentication server.
+            WifiSecurity::Wpa2EapTls => {
+                text += "ieee8021x=1\neap_server=1\neap_user_file=/run/users\nca_cert=/run/authority.pem\n\
+                         server_cert=/run/own.pem\nprivate_key=/run/own.key\n";
+            }
             WifiSecurity::Wpa2Psk => {
                 let _ = writeln!(text, "wpa_passphrase={passphrase}");
             }
@@ -71,7 +76,12 @@ impl AccessPoint {
         let program = Program::new("hostapd")
             .args(["-f", "/proc/self/fd/1", "/run/hostapd.conf"])
             .run_file("hostapd.conf", self.file())
+            .run_file("users", "* TLS\n")
             .ready_when(Ready::Line("AP-ENABLED".to_owned()), READY);
+        let program = match &self.protection.certificates {
+            Some(certificates) => certificates.put(&certificates.server, program),
+            None => program,
+        };
         let daemon = Daemon::start(node, "hostapd", &program, Source::AccessPoint, meaning)?;
         let control = Control::open(&daemon, &format!("hostapd/{}", self.interface))?;
         Ok((daemon, control))
@@ -103,7 +113,7 @@ mod tests {
             ssid: "labA".to_owned(),
             channel: 6,
             name: "ap1".to_owned(),
-            protection: Protection { security, fast_transition, passphrase },
+            protection: Protection { security, fast_transition, passphrase, certificates: None },
             shares_keys: false,
         }
     }

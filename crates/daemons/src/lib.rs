@@ -21,4 +21,4 @@ mod vici;
 pub use control::Control;
 pub use daemon::{Daemon, Seen};
 pub use error::Error;
-pub use protection::{Passphrase, Protection};
+pub use protection::{Certificates, Passphrase, Protection};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use handoff::WifiSecurity;
+use lab::Program;
 
 /// A passphrase or password of 8 to 63 characters. It is not printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,6 +36,36 @@ pub struct Protection {
     pub fast_transition: bool,
     /// What both know.
     pub passphrase: Passphrase,
+    /// What they show each other, for WPA2-Enterprise.
+    pub certificates: Option<Certificates>,
+}
+
+/// Certificates of both sides and their keys, in PEM. They are not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Certificates {
+    /// The authority of both.
+    pub authority: String,
+    /// The authentication server's certificate and its private key.
+    pub server: (String, String),
+    /// The station's.
+    pub client: (String, String),
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificates")
+    }
+}
+
+impl Certificates {
+    /// Puts the authority and one side's own into a program's `/run`.
+    pub(crate) fn put(&self, own: &(String, String), program: Program) -> Program {
+        let (certificate, key) = own;
+        program
+            .run_file("authority.pem", self.authority.as_bytes())
+            .run_file("own.pem", certificate.as_bytes())
+            .run_file("own.key", key.as_bytes())
+    }
 }
 
 impl Protection {

@@ -52,7 +52,12 @@ impl Station {
                 "network={{\n ssid=\"{ssid}\"\n disabled=1\n key_mgmt={management}\n scan_freq={frequencies}\n"
             );
             let _ = match protection.security {
-                WifiSecurity::Open | WifiSecurity::Wpa2EapTls => Ok(()),
+                WifiSecurity::Open => Ok(()),
+                WifiSecurity::Wpa2EapTls => write!(
+                    text,
+                    " eap=TLS\n identity=\"host\"\n ca_cert=\"/run/authority.pem\"\n \
+                     client_cert=\"/run/own.pem\"\n private_key=\"/run/own.key\"\n"
+                ),
                 WifiSecurity::Wpa2Psk => writeln!(text, " psk=\"{passphrase}\""),
                 WifiSecurity::Wpa3Sae => {
                     write!(text, " ieee80211w=2\n sae_password=\"{passphrase}\"\n")
@@ -76,6 +81,12 @@ impl Station {
         let program = program(&self.interface, "nl80211")
             .run_file("wpa.conf", self.file())
             .ready_when(Ready::File(format!("/run/{socket}").into()), READY);
+        let certificates =
+            self.networks.iter().find_map(|network| network.protection.certificates.as_ref());
+        let program = match certificates {
+            Some(certificates) => certificates.put(&certificates.client, program),
+            None => program,
+        };
         let daemon = Daemon::start(node, "wpa_supplicant", &program, Source::Supplicant, meaning)?;
         let control = Control::open(&daemon, &socket)?;
         Ok((daemon, control))
@@ -165,6 +176,7 @@ mod tests {
             security,
             fast_transition: false,
             passphrase: Passphrase::new("correcthorse"),
+            certificates: None,
         };
         let network = |ssid: &str, security| Network {
             ssid: ssid.to_owned(),

@@ -133,7 +133,8 @@ impl Guest {
         for path in paths {
             let file = self.cache.file(path);
             let file = file.ok_or_else(|| Error::NoGuestProgram(path.to_owned()))?;
-            self.plugins.push((path.to_owned(), file));
+            // The guest has one folder of libraries, by all the names that systems have for it.
+            self.plugins.push((path.replacen("lib/x86_64-linux-gnu/", "lib/", 1), file));
         }
         Ok(self)
     }

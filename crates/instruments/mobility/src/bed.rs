@@ -21,6 +21,8 @@ use crate::{Error, radio, sites, tunnel, wait};
 const REACHED: Duration = Duration::from_secs(60);
 /// How long everything is left alone before a run: announcements are over, and nothing is on its way.
 const CALM: Duration = Duration::from_secs(3);
+/// How long a security association may take to follow the host before another is made.
+const FOLLOWED: Duration = Duration::from_secs(20);
 /// The trigger is moved within a beacon's interval, so that runs do not all meet the same beacon.
 const BEACON: Duration = Duration::from_micros(102_400);
 
@@ -31,13 +33,14 @@ pub struct Bed {
     layout: Layout,
     ends: Ends,
     mover: Mover,
-    client: Option<Daemon>,
+    clients: Vec<Daemon>,
     keepers: Keepers,
     watchers: Vec<Daemon>,
     servers: Vec<Daemon>,
     pipes: Pipes,
     filter: Filter,
     nodes: Nodes,
+    has_moved: bool,
 }
 
 impl Bed {
@@ -65,14 +68,15 @@ impl Bed {
         let pipes = tunnel::pipes(&nodes, scenario, seed)?;
         for site in Site::ALL {
             let at = site.index();
-            sites::near(layout, site, &pipes.near[at], cables[at]).apply(nodes.site(site))?;
+            sites::near(layout, scenario.measures, site, &pipes.near[at], cables[at])
+                .apply(nodes.site(site))?;
         }
-        sites::far(layout, &pipes.far).apply(&nodes.far)?;
+        sites::far(layout, scenario.measures, &pipes.far).apply(&nodes.far)?;
         sites::peer(layout).apply(&nodes.peer)?;
         let servers = servers(&nodes, layout, scenario)?;
         let mover = Mover::stand(&nodes, scenario, seed)?;
         let keepers = Keepers::start(&nodes, scenario, seed)?;
-        let client = address(&nodes, layout, scenario, &mover)?;
+        let clients = addresses(&nodes, layout, scenario, &mover)?;
         let watchers = vec![
             kernel::routes(&nodes.host)?,
             kernel::radios(&nodes.host)?,
@@ -88,13 +92,14 @@ impl Bed {
             layout,
             ends,
             mover,
-            client,
+            clients,
             keepers,
             watchers,
             servers,
             pipes,
             filter,
             nodes,
+            has_moved: false,
         })
     }
 
@@ -105,8 +110,9 @@ impl Bed {
     /// The host cannot be attached; a daemon died.
     pub fn run(&mut self, frames_per_second: u32, trial: Delay, seed: u64) -> Result<Run, Error> {
         self.home()?;
-        std::thread::sleep(CALM);
+        self.has_moved = true;
         self.mover.prepare()?;
+        std::thread::sleep(CALM);
         self.forget_leases()?;
         // What was said until now is of no run.
         self.said()?;
@@ -146,11 +152,14 @@ impl Bed {
         self.ends.forget();
         self.mover.home()?;
         self.fix_neighbours()?;
-        let mut tried = false;
-        let deadline = monotonic() + REACHED;
+        let began = monotonic();
+        let deadline = began + REACHED;
+        // An association that is there already has time to follow the host.
+        let mut initiate_at = Some(if self.has_moved { began + FOLLOWED } else { began });
         while !self.ends.hear_each_other()? {
-            if !tried && self.has_address()? {
-                tried = true;
+            let is_time = initiate_at.is_some_and(|at| monotonic() >= at);
+            if is_time && self.has_address()? {
+                initiate_at = None;
                 self.keepers.initiate()?;
             }
             if monotonic() >= deadline {
@@ -182,12 +191,13 @@ impl Bed {
     /// What all who watch have said since they were last asked.
     fn said(&self) -> Result<Vec<daemons::Seen>, Error> {
         let mut all = Vec::new();
-        for daemon in self.watchers.iter().chain(self.mover.daemons()).chain(&self.client) {
+        for daemon in self.watchers.iter().chain(self.mover.daemons()).chain(&self.clients) {
             all.extend(daemon.take()?);
         }
         all.extend(self.keepers.host().map(Daemon::take).transpose()?.unwrap_or_default());
         // Nobody reads these, but they must run, and their words must not pile up.
-        for daemon in self.servers.iter().chain(&self.pipes.daemons).chain(self.keepers.daemons()) {
+        let others = self.servers.iter().chain(&self.pipes.daemons).chain(self.mover.others());
+        for daemon in others.chain(self.keepers.daemons()) {
             daemon.take()?;
         }
         Ok(all)
@@ -195,8 +205,9 @@ impl Bed {
 
     /// Leases of other networks than the host's: at each attachment elsewhere it begins anew.
     fn forget_leases(&self) -> Result<(), Error> {
-        let Some(client) = &self.client else { return Ok(()) };
-        let forgotten = dhcpcd::forget(client, self.mover.ssid(Site::First));
+        let but_for = self.mover.ssid(Site::First);
+        let mut all = self.clients.iter().map(|client| dhcpcd::forget(client, but_for));
+        let forgotten = all.try_for_each(|forgotten| forgotten);
         forgotten.map_err(|source| Error::Traffic { doing: "forgetting leases", source })
     }
 
@@ -226,10 +237,8 @@ fn neighbour(layout: Layout, site: Site, nodes: &Nodes) -> Result<(String, Strin
     };
     let devices = node.devices()?;
     let found = devices.iter().find(|found| found.name == device);
-    let mac: Vec<String> = found
-        .map(|device| device.mac.iter().map(|byte| format!("{byte:02x}")).collect())
-        .unwrap_or_default();
-    Ok((layout.next_hop(site).to_string(), mac.join(":")))
+    let mac = found.map(|device| radio::written(&device.mac)).unwrap_or_default();
+    Ok((layout.next_hop(site).to_string(), mac))
 }
 
 /// DHCP's servers: one for each layer-2 domain.
@@ -253,13 +262,13 @@ fn servers(nodes: &Nodes, layout: Layout, scenario: &Scenario) -> Result<Vec<Dae
     Site::ALL.iter().map(|site| Ok(server(*site).start(nodes.site(*site))?)).collect()
 }
 
-/// Gives the host its address, or has it ask for one.
-fn address(
+/// Gives the host its address, or has it ask for one by each interface.
+fn addresses(
     nodes: &Nodes,
     layout: Layout,
     scenario: &Scenario,
     mover: &Mover,
-) -> Result<Option<Daemon>, Error> {
+) -> Result<Vec<Daemon>, Error> {
     let interfaces: Vec<String> = mover.interfaces()?.into_iter().map(|(name, _)| name).collect();
     if scenario.measures.announce {
         for interface in &interfaces {
@@ -279,14 +288,14 @@ fn address(
             script.ip(format_args!("route add default via {gateway} dev {interface}"));
         }
         script.apply(&nodes.host)?;
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let client = dhcpcd::Client {
-        interfaces,
+    let client = |interface| dhcpcd::Client {
+        interface,
         rapid_commit: scenario.address == Address::DhcpRapidCommit,
         checks: !scenario.measures.no_duplicate_detection,
     };
-    Ok(Some(client.start(&nodes.host)?))
+    interfaces.into_iter().map(|name| Ok(client(name).start(&nodes.host)?)).collect()
 }
 
 /// A duration within a beacon's interval, by a seed.

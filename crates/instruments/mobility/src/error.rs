@@ -29,6 +29,9 @@ pub enum Error {
     /// A daemon.
     #[error(transparent)]
     Daemon(#[from] daemons::Error),
+    /// Certificates cannot be made.
+    #[error("making certificates for WPA2-Enterprise")]
+    Certificates(#[from] rcgen::Error),
     /// Radios cannot be made or moved.
     #[error("{doing}")]
     Radio {
@@ -72,7 +75,7 @@ impl Explain for Error {
             Error::Lab(error) => error.fault(),
             Error::Core(error) => error.fault(),
             Error::Daemon(error) => error.fault(),
-            Error::Radio { .. } => Fault::Machine,
+            Error::Radio { .. } | Error::Certificates(_) => Fault::Machine,
             Error::Traffic { .. } | Error::Vain { .. } => Fault::Measurement,
         }
     }
@@ -86,7 +89,7 @@ impl Explain for Error {
             Error::Radio { .. } => Some(
                 "run it in a guest with Debian's full kernel: `wiretax guest fetch --with daemons` once".into(),
             ),
-            Error::Traffic { .. } | Error::Vain { .. } => None,
+            Error::Certificates(_) | Error::Traffic { .. } | Error::Vain { .. } => None,
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Filter {
 impl Filter {
     fn wants(&self, seen: &Seen, what: What) -> bool {
         let words = |wanted: &[String]| {
-            let mut of_line = seen.line.split([' ', ':', ']']);
+            let mut of_line = seen.line.split([' ', ':', ']', '@']);
             of_line.any(|word| wanted.iter().any(|wanted| wanted == word))
         };
         match (seen.source, what) {

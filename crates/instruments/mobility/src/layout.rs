@@ -170,6 +170,9 @@ pub(crate) const fn frequency(channel: u8) -> u32 {
 /// Channels that a station of the 2.4 GHz band looks on where nobody tells it better.
 pub(crate) const CHANNELS: u8 = 11;
 
+/// Stations in a cell: each is a radio that hears all frames, which the one processor pays for.
+const MOST_STATIONS: u16 = 16;
+
 /// Whether there can be such a bed.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     let wrong =
@@ -233,8 +236,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     if scenario.address == Address::Kept && scenario.domain == Domain::Each {
         return wrong("an address is kept in one layer-2 domain only", "use `domain = \"one\"`");
     }
-    if scenario.security == WifiSecurity::Wpa2EapTls {
-        return wrong("WPA2-Enterprise is not built yet", "use wpa2-psk or wpa3-sae");
+    if !(1..=MOST_STATIONS).contains(&scenario.stations) {
+        return wrong("as many stations as there cannot be", "write 1 to 16");
     }
     if scenario.fast_transition && scenario.security != WifiSecurity::Wpa2Psk {
         return wrong(

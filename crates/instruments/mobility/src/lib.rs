@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod certificates;
 mod error;
 mod events;
 mod layout;

@@ -5,22 +5,23 @@ use std::time::Duration;
 use daemons::hostapd::AccessPoint;
 use daemons::supplicant::{Network, Station};
 use daemons::{Control, Daemon, Passphrase, Protection};
-use handoff::{Access, Attachment, Scenario, Trigger};
+use handoff::{Access, Attachment, Scenario, Trigger, WifiSecurity};
 use l2vpn::kernel::{Script, must};
+use lab::Node;
 use units::Time;
 
 use crate::layout::{BRIDGE, CHANNELS, Site, frequency, link};
-use crate::radio::Radio;
+use crate::radio::{Radio, written};
 use crate::wiring::Nodes;
-use crate::{Error, tunnel, wait};
+use crate::{Error, certificates, tunnel, wait};
 
 /// How long the station may take to be attached.
 const ATTACHED: Duration = Duration::from_secs(60);
-/// The signal of an access point nearby, in dBm, and far away.
+/// The signal of an access point nearby, in dBm, and far away: the least that can be asked for.
 const NEAR: i32 = -40;
-const GONE: i32 = -92;
-/// Signal below which the station looks for another access point.
-const THRESHOLD: i32 = -70;
+const GONE: i32 = -79;
+/// Signal below which the station looks for another access point, by its mean over some beacons.
+const THRESHOLD: i32 = -65;
 /// A signal fades by this much at a time.
 const FADES_BY: usize = 4;
 const FADES_EVERY: Duration = Duration::from_millis(100);
@@ -52,6 +53,11 @@ pub(crate) struct Mover {
     keeps_keys: bool,
     points: [Option<Point>; 2],
     client: Option<Client>,
+    /// The host's other radio, which is attached to the second place before the first one leaves.
+    ahead: Option<Client>,
+    makes_before_break: bool,
+    /// Other stations in the first cell.
+    crowd: Vec<Client>,
 }
 
 impl Mover {
@@ -62,10 +68,12 @@ impl Mover {
             return Err(wait::vain("two places of attachment", Duration::ZERO));
         };
         let attachments = [first, second];
+        let is_enterprise = scenario.security == WifiSecurity::Wpa2EapTls;
         let protection = Protection {
             security: scenario.security,
             fast_transition: scenario.fast_transition,
             passphrase: Passphrase::new(&tunnel::secret(seed, WIFI_SPAN, 16)),
+            certificates: is_enterprise.then(certificates::make).transpose()?,
         };
         let mut points = [None, None];
         for site in Site::ALL {
@@ -74,36 +82,48 @@ impl Mover {
                 points[site.index()] = Some(point(nodes, site, place, scenario, &protection)?);
             }
         }
-        let client = match points.iter().any(Option::is_some) {
-            true => Some(client(nodes, &attachments, scenario, &protection)?),
-            false => None,
-        };
+        let client =
+            |name: &str, node: &Node| client(name, node, &attachments, scenario, &protection);
+        let is_there = points.iter().any(Option::is_some);
+        let own = is_there.then(|| client("station", &nodes.host)).transpose()?;
+        let makes_before_break = scenario.measures.make_before_break;
+        let is_ahead = makes_before_break && points.iter().all(Option::is_some);
+        let ahead = is_ahead.then(|| client("ahead", &nodes.host)).transpose()?;
+        let others = if points[0].is_some() { 1..scenario.stations } else { 0..0 };
+        let crowd = others.map(|number| client(&format!("other{number}"), &nodes.crowd));
+        let crowd = crowd.collect::<Result<_, Error>>()?;
         Ok(Mover {
             nodes: nodes.clone(),
             attachments,
             trigger: scenario.trigger,
             keeps_keys: scenario.measures.key_reuse,
             points,
-            client,
+            client: own,
+            ahead,
+            makes_before_break,
+            crowd,
         })
     }
 
     /// Those whose words are read.
     pub(crate) fn daemons(&self) -> impl Iterator<Item = &Daemon> {
         let points = self.points.iter().flatten().map(|point| &point.daemon);
-        points.chain(self.client.iter().map(|client| &client.daemon))
+        points.chain(self.client.iter().chain(&self.ahead).map(|client| &client.daemon))
+    }
+
+    /// Those whose words nobody reads.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Daemon> {
+        self.crowd.iter().map(|client| &client.daemon)
     }
 
     /// The interfaces by which the host is attached, and their Ethernet addresses.
     pub(crate) fn interfaces(&self) -> Result<Vec<(String, String)>, Error> {
-        let radio = self.client.iter().map(|client| &client.radio);
+        let radio = self.client.iter().chain(&self.ahead).map(|client| &client.radio);
         let mut all: Vec<_> =
             radio.map(|radio| (radio.interface.clone(), radio.mac.clone())).collect();
         for device in self.nodes.host.devices()? {
             if device.name.starts_with("link") {
-                let mac: Vec<String> =
-                    device.mac.iter().map(|byte| format!("{byte:02x}")).collect();
-                all.push((device.name, mac.join(":")));
+                all.push((device.name, written(&device.mac)));
             }
         }
         Ok(all)
@@ -128,12 +148,15 @@ impl Mover {
                 point.radio.signal(NEAR)?;
             }
         }
-        if let Some(Client { control, .. }) = &self.client {
+        for Client { control, .. } in self.client.iter().chain(&self.ahead) {
             control.order("DISCONNECT")?;
+            // While it is attached it would have to attach anew.
+            if !self.keeps_keys {
+                control.ask("PMKSA_FLUSH")?;
+            }
             // What it holds against an access point, and what it remembers of them.
             control.ask("BSSID_IGNORE clear")?;
             control.ask("BLACKLIST clear")?;
-            control.order("BSS_FLUSH 0")?;
             control.ask("BSSID 0 any")?;
         }
         for site in Site::ALL {
@@ -146,26 +169,46 @@ impl Mover {
     pub(crate) fn home(&self) -> Result<(), Error> {
         let place = Site::First;
         self.plug(place, true)?;
-        let (Some(Client { control, .. }), Some(point)) = (&self.client, &self.points[0]) else {
-            return Ok(());
+        let Some(Client { control, .. }) = &self.client else { return Ok(()) };
+        let Some(point) = &self.points[0] else {
+            return match (&self.points[1], self.makes_before_break) {
+                (Some(second), true) => attach(control, 0, second, None),
+                _ => Ok(()),
+            };
         };
-        // The other cannot be chosen, whatever its name.
-        let other = self.points[1].iter();
-        other.clone().try_for_each(|other| other.radio.reach(false))?;
-        control.order("SELECT_NETWORK 0")?;
-        attached(control, &point.radio.mac)?;
-        other.clone().try_for_each(|other| other.radio.reach(true))?;
+        if let (true, Some(second)) = (self.keeps_keys, &self.points[1]) {
+            // It has been there before, and has a key from then.
+            let number = if self.ssid(Site::First) == self.ssid(Site::Second) { 0 } else { 1 };
+            attach(control, number, second, Some(point))?;
+        }
+        attach(control, 0, point, self.points[1].as_ref())?;
+        if let (Some(ahead), Some(second)) = (&self.ahead, &self.points[1]) {
+            let number = if self.ssid(Site::First) == self.ssid(Site::Second) { 0 } else { 1 };
+            pin(&ahead.control, number, second)?;
+            attached(&ahead.control, &second.radio.mac)?;
+        }
+        self.crowd.iter().try_for_each(|other| pin(&other.control, 0, point))?;
+        for other in &self.crowd {
+            attached(&other.control, &point.radio.mac)?;
+            // It may go where it likes.
+            other.control.ask("BSSID 0 any")?;
+        }
         Ok(())
     }
 
-    /// Gets ready to move, before anything is measured.
+    /// Gets ready to move, before anything is measured: who is to roam on command knows where to.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
-        if let Some(Client { control, .. }) = &self.client
-            && !self.keeps_keys
-        {
-            control.ask("PMKSA_FLUSH")?;
-        }
-        Ok(())
+        let (Some(client), Some(second), Trigger::Forced) =
+            (&self.client, &self.points[1], self.trigger)
+        else {
+            return Ok(());
+        };
+        let frequency = frequency(self.attachments[1].channel);
+        client.control.ask(&format!("SCAN freq={frequency}"))?;
+        let question = format!("BSS {}", second.radio.mac);
+        wait::until("the other access point among what the station has heard", ATTACHED, || {
+            Ok((!client.control.ask(&question)?.is_empty()).then_some(()))
+        })
     }
 
     /// Makes the host move; when it began, by `now`, and in which words.
@@ -173,6 +216,10 @@ impl Mover {
         let second = &self.points[1];
         let at = now();
         let what = match (self.trigger, &self.client, &self.points[0], second) {
+            (Trigger::Reconnect | Trigger::Forced, Some(client), ..) if self.ahead.is_some() => {
+                client.control.order("DISCONNECT")?;
+                "the first radio leaves its network, the second is attached already"
+            }
             (Trigger::Reconnect, Some(client), ..) => {
                 client.control.order("BSS_FLUSH 0")?;
                 if self.ssid(Site::First) == self.ssid(Site::Second) {
@@ -209,6 +256,7 @@ impl Mover {
                     self.plug(Site::First, false)?;
                 }
                 match (client, self.attachments[1].access) {
+                    _ if self.makes_before_break && second.is_some() => {}
                     (Some(client), Access::Wifi) => client.control.order("SELECT_NETWORK 0")?,
                     _ => self.plug(Site::Second, true)?,
                 }
@@ -262,13 +310,13 @@ fn point(
 
 /// Starts the station.
 fn client(
-    nodes: &Nodes,
+    name: &str,
+    node: &Node,
     attachments: &[Attachment; 2],
     scenario: &Scenario,
     protection: &Protection,
 ) -> Result<Client, Error> {
-    let node = &nodes.host;
-    let radio = Radio::make("station", node)?;
+    let radio = Radio::make(name, node)?;
     let places = attachments.iter().filter(|place| place.access == Access::Wifi);
     let mut networks: Vec<Network> = Vec::new();
     for place in places.clone() {
@@ -293,7 +341,7 @@ fn client(
 }
 
 /// Frames that the radio loses, once and for all: what the station and the access point would repeat is not.
-fn loss(node: &lab::Node, radio: &Radio, scenario: &Scenario) -> Result<(), Error> {
+fn loss(node: &Node, radio: &Radio, scenario: &Scenario) -> Result<(), Error> {
     if scenario.radio_loss.is_zero() {
         return Ok(());
     }
@@ -302,6 +350,25 @@ fn loss(node: &lab::Node, radio: &Radio, scenario: &Scenario) -> Result<(), Erro
     let mut script = Script::new();
     script.tc(format_args!("qdisc add dev {interface} root netem limit 1000 loss {percent}%"));
     Ok(script.apply(node)?)
+}
+
+/// Has the station attach itself to an access point of a network, and to no other.
+fn attach(control: &Control, number: u8, to: &Point, other: Option<&Point>) -> Result<(), Error> {
+    control.order("DISCONNECT")?;
+    control.order("BSS_FLUSH 0")?;
+    // The other cannot be chosen, whatever its name.
+    other.iter().try_for_each(|other| other.radio.reach(false))?;
+    control.order(&format!("SELECT_NETWORK {number}"))?;
+    attached(control, &to.radio.mac)?;
+    other.iter().try_for_each(|other| other.radio.reach(true))
+}
+
+/// Has a station attach itself to one access point of a network, without waiting for it.
+fn pin(control: &Control, number: u8, to: &Point) -> Result<(), Error> {
+    control.order("DISCONNECT")?;
+    control.order("BSS_FLUSH 0")?;
+    control.order(&format!("BSSID {number} {}", to.radio.mac))?;
+    Ok(control.order(&format!("SELECT_NETWORK {number}"))?)
 }
 
 /// Waits until the station is attached to an access point.
@@ -314,7 +381,7 @@ fn attached(control: &Control, bssid: &str) -> Result<(), Error> {
 }
 
 /// What an interface of a node says of itself, for errors.
-pub(crate) fn described(node: &lab::Node) -> Vec<String> {
+pub(crate) fn described(node: &Node) -> Vec<String> {
     let lines = |arguments: &[&str]| must(node, "ip", arguments, "").unwrap_or_default();
     [lines(&["-4", "-oneline", "address"]), lines(&["route"]), lines(&["neigh"])].concat()
 }

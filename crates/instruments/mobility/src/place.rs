@@ -9,6 +9,9 @@ const MEMORY: u32 = 768;
 const PROGRAMS: [&str; 9] =
     ["ip", "tc", "bridge", "iw", "hostapd", "wpa_supplicant", "dnsmasq", "dhcpcd", "charon"];
 
+/// What hostapd and wpa_supplicant load of OpenSSL before they do any TLS.
+const LEGACY: &str = "usr/lib/x86_64-linux-gnu/ossl-modules/legacy.so";
+
 /// A guest with the kernel, the daemons and the memory that a bed needs.
 ///
 /// # Errors
@@ -21,7 +24,7 @@ pub fn guest() -> Result<Guest, guest::Error> {
     let guest = Guest::of(cache, Part::FullKernel)?.with_programs(&PROGRAMS)?;
     let plugins = daemons::charon::PLUGINS.iter().map(|name| daemons::charon::plugin(name));
     let plugins: Vec<String> = plugins.collect();
-    let guest = guest.with_plugins(plugins.iter().map(String::as_str))?;
+    let guest = guest.with_plugins(plugins.iter().map(String::as_str).chain([LEGACY]))?;
     // dhcpcd keeps leases there; its /run is its own.
     let guest = guest.with_link("var/lib/dhcpcd", "/run");
     Ok(guest.with_modules(LINK_MODULES).with_modules(RADIO_MODULES).with_memory(MEMORY))

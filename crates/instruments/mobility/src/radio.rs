@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use l2vpn::kernel::generic::{ask, attribute, with_null};
 use lab::Node;
@@ -25,6 +25,8 @@ const NL80211_ATTR_NETNS_FD: u16 = 219;
 
 /// Where the kernel shows what is for developers.
 const DEBUG: &str = "/sys/kernel/debug";
+/// The power with which radios send, in dBm.
+const POWER: i32 = 20;
 /// Radios of one group hear each other.
 const IN_REACH: u32 = 1;
 const OUT_OF_REACH: u32 = 2;
@@ -49,7 +51,7 @@ impl Radio {
         attribute(&mut attributes, HWSIM_ATTR_RADIO_NAME, &with_null(name));
         ask(HWSIM, HWSIM_CMD_NEW_RADIO, &attributes).map_err(failed("making"))?;
         let wiphy = number(name).map_err(failed("looking for"))?;
-        let (interface, mac) = interface(name).map_err(failed("looking for the interface of"))?;
+        let mac = address(name).map_err(failed("looking for the interface of"))?;
         let namespace = node.run(|| File::open("/proc/thread-self/ns/net"))?;
         let namespace = namespace.map_err(failed("opening a namespace for"))?;
         let mut attributes = Vec::new();
@@ -57,6 +59,11 @@ impl Radio {
         let descriptor = namespace.as_raw_fd().cast_unsigned();
         attribute(&mut attributes, NL80211_ATTR_NETNS_FD, &descriptor.to_ne_bytes());
         ask(NL80211, NL80211_CMD_SET_WIPHY_NETNS, &attributes).map_err(failed("moving"))?;
+        // The kernel gives it another name where the node has one of the same.
+        let devices = node.devices()?;
+        let moved = devices.into_iter().find(|device| written(&device.mac) == mac);
+        let moved = moved.ok_or_else(|| io::ErrorKind::NotFound.into());
+        let interface = moved.map_err(failed("looking on its node for"))?.name;
         let radio = Radio { name: name.to_owned(), node: node.clone(), interface, mac };
         radio.reach(true)?;
         Ok(radio)
@@ -70,7 +77,11 @@ impl Radio {
 
     /// The signal with which others hear it, in dBm.
     pub(crate) fn signal(&self, dbm: i32) -> Result<(), Error> {
-        self.set("rx_rssi", &dbm.to_string())
+        // The power of the sender is added.
+        let dbm = dbm.saturating_sub(POWER);
+        // Kernels before 6.2 take no sign, but the number's bits.
+        let bits = i64::from(dbm).cast_unsigned().to_string();
+        self.set("rx_rssi", &bits).or_else(|_| self.set("rx_rssi", &dbm.to_string()))
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), Error> {
@@ -108,16 +119,19 @@ fn number(name: &str) -> io::Result<u32> {
     text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The interface of a radio and its address.
-fn interface(name: &str) -> io::Result<(String, String)> {
+/// The Ethernet address of a radio's interface.
+fn address(name: &str) -> io::Result<String> {
     for entry in fs::read_dir("/sys/class/net")? {
-        let path: PathBuf = entry?.path();
+        let path = entry?.path();
         let of = fs::read_to_string(path.join("phy80211/name")).unwrap_or_default();
         if of.trim() == name {
-            let interface = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let mac = fs::read_to_string(path.join("address"))?;
-            return Ok((interface, mac.trim().to_owned()));
+            return Ok(fs::read_to_string(path.join("address"))?.trim().to_owned());
         }
     }
     Err(io::ErrorKind::NotFound.into())
+}
+
+/// An Ethernet address as the kernel writes it.
+pub(crate) fn written(mac: &[u8]) -> String {
+    mac.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }

@@ -1,13 +1,20 @@
 //! What the edges are told, once their pipes stand: bridges, or networks and routes.
 
+use handoff::Measures;
 use l2vpn::kernel::Script;
 
 use crate::layout::{BRIDGE, HOST_TUNNEL, Layout, Site, link};
 
 /// A site's customer edge.
-pub(crate) fn near(layout: Layout, site: Site, pipe: &str, cable: bool) -> Script {
+pub(crate) fn near(
+    layout: Layout,
+    measures: Measures,
+    site: Site,
+    pipe: &str,
+    cable: bool,
+) -> Script {
     let mut script = Script::new();
-    bridge(&mut script);
+    bridge(measures, &mut script);
     if cable {
         let cable = link::name(link::cable(site));
         script.ip(format_args!("link set dev {cable} master {BRIDGE}"));
@@ -32,7 +39,7 @@ pub(crate) fn near(layout: Layout, site: Site, pipe: &str, cable: bool) -> Scrip
 }
 
 /// The far customer edge, with the pipes to both sites.
-pub(crate) fn far(layout: Layout, pipes: &[String; 2]) -> Script {
+pub(crate) fn far(layout: Layout, measures: Measures, pipes: &[String; 2]) -> Script {
     let mut script = Script::new();
     let peer = link::name(link::PEER);
     for pipe in pipes {
@@ -40,7 +47,7 @@ pub(crate) fn far(layout: Layout, pipes: &[String; 2]) -> Script {
     }
     let gateway = layout.far_gateway();
     if layout.one {
-        bridge(&mut script);
+        bridge(measures, &mut script);
         for pipe in pipes {
             script.ip(format_args!("link set dev {pipe} master {BRIDGE}"));
         }
@@ -81,6 +88,14 @@ pub(crate) fn to_tunnels(layout: Layout, device: Option<&str>, script: &mut Scri
     }
 }
 
+/// Whatever a host sends outside of its tunnel does not reach its peer.
+pub(crate) fn protected_only(layout: Layout, script: &mut Script) {
+    let peers = network(layout.peer());
+    script.ip(format_args!(
+        "xfrm policy add src 10.50.0.0/16 dst {peers} dir fwd action block priority 4000000"
+    ));
+}
+
 /// The host's peer.
 pub(crate) fn peer(layout: Layout) -> Script {
     let mut script = Script::new();
@@ -101,9 +116,16 @@ pub(crate) fn host_tunnel(layout: Layout) -> Script {
 }
 
 /// A switch whose ports forward at once, and which looks into no groups.
-fn bridge(script: &mut Script) {
+fn bridge(measures: Measures, script: &mut Script) {
     script.ip(format_args!("link add name {BRIDGE} type bridge forward_delay 0 mcast_snooping 0"));
+    if measures.bridge_learning {
+        // It forgets at once, and sends everything everywhere.
+        script.ip(format_args!("link set dev {BRIDGE} type bridge ageing_time 0"));
+    }
     script.ip(format_args!("link set dev {BRIDGE} up"));
+    if measures.proxy_arp {
+        script.setting_of_device(format!("net.ipv4.conf.{BRIDGE}.proxy_arp"), "1");
+    }
 }
 
 fn is_wireguard(pipe: &str) -> bool {

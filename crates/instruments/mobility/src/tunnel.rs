@@ -232,13 +232,10 @@ impl Keepers {
     }
 
     /// Brings the host's association up, if it is to have one.
-    pub(crate) fn initiate(&self) -> Result<bool, Error> {
+    pub(crate) fn initiate(&self) -> Result<(), Error> {
         match &self.host {
-            Some((charon, connection)) => {
-                charon.initiate(connection)?;
-                Ok(true)
-            }
-            None => Ok(false),
+            Some((charon, connection)) => Ok(charon.initiate(connection)?),
+            None => Ok(()),
         }
     }
 }
@@ -313,6 +310,7 @@ fn from_host(nodes: &Nodes, layout: Layout, seed: u64, mobike: bool) -> Result<K
     };
     let mut script = Script::new();
     sites::to_tunnels(layout, None, &mut script);
+    sites::protected_only(layout, &mut script);
     script.apply(&nodes.far)?;
     far.load(&other_end)?;
     let charon = Charon::start(&nodes.host)?;
@@ -335,6 +333,7 @@ fn host_wireguard(nodes: &Nodes, layout: Layout, seed: u64) -> Result<(), Error>
     script.ip(format_args!("link add name {HOST_TUNNEL} type wireguard"));
     script.ip(format_args!("link set dev {HOST_TUNNEL} mtu 1420 up"));
     sites::to_tunnels(layout, Some(HOST_TUNNEL), &mut script);
+    sites::protected_only(layout, &mut script);
     script.tunnel(Wireguard {
         device: HOST_TUNNEL.to_owned(),
         port: HOST_PORT,

@@ -16,6 +16,8 @@ pub(crate) struct Nodes {
     pub(crate) sites: [Node; 2],
     pub(crate) far: Node,
     pub(crate) peer: Node,
+    /// Where other stations are.
+    pub(crate) crowd: Node,
 }
 
 impl Nodes {
@@ -36,6 +38,7 @@ pub(crate) fn build(lab: &mut Lab, delay: Delay, cables: [bool; 2]) -> Result<No
     let edges = [lab.add_node("pe1")?, lab.add_node("pe2")?];
     let (provider, far_edge) = (lab.add_node("p")?, lab.add_node("pe3")?);
     let (far, peer) = (lab.add_node("ce3")?, lab.add_node("peer")?);
+    let crowd = lab.add_node("crowd")?;
     let [ce1, ce2] = &sites;
     let [pe1, pe2] = &edges;
     let rows: [(u8, &Node, &Node); 10] = [
@@ -79,7 +82,8 @@ pub(crate) fn build(lab: &mut Lab, delay: Delay, cables: [bool; 2]) -> Result<No
     middle().apply(&provider)?;
     far_end().apply(&far_edge)?;
     Script::new().apply(&host)?;
-    Ok(Nodes { host, sites, far, peer })
+    Script::new().apply(&crowd)?;
+    Ok(Nodes { host, sites, far, peer, crowd })
 }
 
 /// The provider edge of a site.
