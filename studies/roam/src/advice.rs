@@ -40,6 +40,7 @@ pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
     lines.extend(directions(&rows));
     lines.extend(paper_order(summary));
     lines.extend(summary.changes.iter().filter(|one| is_worth(one)).take(MOST_CHANGES).map(worth));
+    lines.extend(summary.changes.iter().filter(|one| is_harm(one)).take(MOST_CHANGES).map(harm));
     lines.extend(no_use(&summary.changes));
     if lines.is_empty() {
         lines.push("No handoff came to anything that could be told.".to_owned());
@@ -143,10 +144,22 @@ fn worth(changed: &Changed) -> String {
     )
 }
 
+/// Whether a change makes it longer, as can be told.
+fn is_harm(changed: &Changed) -> bool {
+    changed.told_apart && changed.saved_ms.value < 0.0
+}
+
+fn harm(changed: &Changed) -> String {
+    let Estimate { value, low, high, .. } = changed.saved_ms;
+    let (change, scenario) = (changed.change, &changed.scenario);
+    let (low, high) = (-high, -low);
+    format!("{change} costs {} more [{low:.0}, {high:.0}] in {scenario}.", ms(-value))
+}
+
 /// Changes that were measured and save nothing.
 fn no_use(changes: &[Changed]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
-    for one in changes.iter().filter(|one| !is_worth(one)) {
+    for one in changes.iter().filter(|one| !one.told_apart) {
         let name = format!("{} in {}", one.change, one.scenario);
         if !names.contains(&name) {
             names.push(name);
@@ -191,5 +204,9 @@ mod tests {
         summary.changes[0].told_apart = false;
         let all = sentences(&summary).join("\n");
         assert!(all.contains("No saving can be told of: scan-list in macsec-same-ssid."), "{all}");
+        summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| -50.0);
+        summary.changes[0].told_apart = true;
+        let all = sentences(&summary).join("\n");
+        assert!(all.contains("scan-list costs 50 ms more [50, 50] in macsec-same-ssid."), "{all}");
     }
 }

@@ -30,7 +30,7 @@ impl Plan {
         for (point, why) in &left_out {
             session.watcher().warning(&format!("{} left out: {why}", point.title()), None);
         }
-        let mut ahead = Ahead::of(&rounds, self.trial.duration());
+        let mut ahead = Ahead::of(&rounds);
         if let Err(problem) = guest(self.seed) {
             let what = format!("{} handoffs are left out: {problem}", ahead.runs);
             session.watcher().warning(&what, problem.remedy());
@@ -65,19 +65,18 @@ impl Plan {
             lab: lab_of_guest(session.lab()),
             scenario: round.scenario.clone(),
             asked: round.asked.iter().map(|(point, repeat)| self.asked(point, *repeat)).collect(),
-            trial: self.trial,
+            trial: round.trial,
             seed: self.seed,
         };
-        let trial = self.trial.duration();
         let mut steps = round.asked.iter().map(|(point, _)| step(point));
         let what = steps.next().unwrap_or_default();
         session.progress(&what, &ahead.time);
-        let limit = PREPARING + round.expected(trial) * SLACK;
+        let limit = PREPARING + round.expected() * SLACK;
         let remedy = Some("give the machine less to do beside");
         let job = StudyJob::<Handoffs> { host: &host, what: &what, job: &job, limit, remedy };
         job.run(session, |session, sample, files| {
             record(round, sample, files, session)?;
-            ahead.passed(round, trial);
+            ahead.passed(round);
             session.progress(&steps.next().unwrap_or_else(|| what.clone()), &ahead.time);
             Ok(())
         })
@@ -119,17 +118,17 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn of(rounds: &[Round], trial: Duration) -> Ahead {
+    fn of(rounds: &[Round]) -> Ahead {
         let runs = rounds.iter().map(|round| round.asked.len()).sum();
-        let time = rounds.iter().map(|round| round.expected(trial)).sum();
+        let time = rounds.iter().map(Round::expected).sum();
         Ahead { runs, time: Expected::of(time) }
     }
 
     /// One is measured; what a bed takes to stand is shared out between its runs.
-    fn passed(&mut self, round: &Round, trial: Duration) {
+    fn passed(&mut self, round: &Round) {
         self.runs = self.runs.saturating_sub(1);
         let count = u32::try_from(round.asked.len()).unwrap_or(u32::MAX).max(1);
-        self.time.done += round.expected(trial) / count;
+        self.time.done += round.expected() / count;
     }
 }
 

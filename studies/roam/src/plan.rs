@@ -22,6 +22,9 @@ const MOST_RUNS: u64 = 20_000;
 const TRIAL: Duration = Duration::from_secs(6);
 /// The shortest trial: what follows the trigger must have room for a scan.
 const SHORTEST_TRIAL: Duration = Duration::from_secs(2);
+/// How much longer it runs where the host checks its address for duplicates: up to 1 s of waiting, three probes up to
+/// 2 s apart, 2 s of silence (RFC 5227 §1.1), by three quarters of the trial.
+const CHECKING: Duration = Duration::from_secs(8);
 /// The longest trial.
 const LONGEST_TRIAL: Duration = Duration::from_secs(120);
 
@@ -39,6 +42,8 @@ pub(crate) const NUMBERS: &[Number] = &[Number {
 pub struct Round {
     /// What the bed stands for.
     pub scenario: Scenario,
+    /// How long traffic runs.
+    pub trial: Delay,
     /// What is measured, in this order.
     pub asked: Vec<(Point, u32)>,
 }
@@ -209,12 +214,23 @@ impl Plan {
                 };
                 match rounds.iter_mut().find(same) {
                     Some(round) => round.asked.extend(asked),
-                    None => rounds.push(Round { scenario, asked: asked.collect() }),
+                    None => {
+                        let (trial, asked) = (self.trial_of(&scenario), asked.collect());
+                        rounds.push(Round { scenario, trial, asked });
+                    }
                 }
             }
         }
         rounds.retain(|round| !round.asked.is_empty());
         Ok((rounds, left_out))
+    }
+}
+
+impl Plan {
+    /// How long traffic runs in a scenario: longer where the host checks its address first.
+    fn trial_of(&self, scenario: &Scenario) -> Delay {
+        let longer = if scenario.detects_duplicates() { CHECKING } else { Duration::ZERO };
+        (self.trial.duration() + longer).into()
     }
 }
 
@@ -243,7 +259,7 @@ const PER_THOUSAND: Duration = Duration::from_millis(250);
 const ATTACHING: Duration = Duration::from_millis(800);
 
 /// About how long one run takes.
-pub(crate) fn run_time(point: &Point, trial: Duration) -> Duration {
+fn run_time(point: &Point, trial: Duration) -> Duration {
     let thousands = f64::from(point.rate.per_second()) / 1000.0;
     let second = SECOND + PER_THOUSAND.mul_f64(thousands);
     ATTACHING + second.mul_f64(trial.as_secs_f64())
@@ -251,7 +267,8 @@ pub(crate) fn run_time(point: &Point, trial: Duration) -> Duration {
 
 impl Round {
     /// About how long it takes.
-    pub(crate) fn expected(&self, trial: Duration) -> Duration {
+    pub(crate) fn expected(&self) -> Duration {
+        let trial = self.trial.duration();
         let runs: Duration = self.asked.iter().map(|(point, _)| run_time(point, trial)).sum();
         BOOTING + STANDING + runs
     }
@@ -264,8 +281,7 @@ impl Plan {
         // A plan's words were read when it was made.
         let (rounds, _) = self.rounds(|_, _| true).unwrap_or_default();
         let runs = rounds.iter().map(|round| round.asked.len() as u64).sum();
-        let times = rounds.iter().map(|round| round.expected(self.trial.duration()));
-        (runs, times.sum())
+        (runs, rounds.iter().map(Round::expected).sum())
     }
 }
 
@@ -305,10 +321,13 @@ mod tests {
         let plan = Plan::built_in("quick").unwrap();
         let (rounds, _) = plan.rounds(|_, _| true).unwrap();
         let names: Vec<&str> = rounds.iter().map(|round| round.scenario.name.as_str()).collect();
-        assert_eq!(names, crate::point::PAPER);
+        assert_eq!(names[..3], crate::point::PAPER);
         // All rates of a scenario share its bed.
-        assert!(rounds.iter().all(|round| round.asked.len() == 15));
-        assert_eq!(plan.size().0, 45);
+        assert!(rounds[..3].iter().all(|round| round.asked.len() == 15));
+        assert!(rounds[..3].iter().all(|round| !round.scenario.detects_duplicates()));
+        // Who checks an address has longer.
+        assert!(rounds[4].scenario.detects_duplicates() && rounds[4].trial > plan.trial);
+        assert_eq!(plan.size().0, 55);
     }
 
     #[test]
@@ -317,7 +336,7 @@ mod tests {
         let count = |wanted: fn(&Point, u32) -> bool| -> usize {
             plan.rounds(wanted).unwrap().0.iter().map(|round| round.asked.len()).sum()
         };
-        assert_eq!(count(|_, repeat| repeat > 0), 36);
+        assert_eq!(count(|_, repeat| repeat > 0), 44);
         assert_eq!(count(|_, _| false), 0);
         assert!(plan.rounds(|_, _| false).unwrap().0.is_empty());
     }

@@ -318,20 +318,22 @@ fn median_of(row: &Row) -> f64 {
 /// Which phases make the one outage as long as the other, which should be shorter.
 fn blame(longer: &Row, shorter: &Row) -> String {
     let (own, other) = (longer.way(longer.longer()), shorter.way(shorter.longer()));
-    let mut more: Vec<(Phase, f64)> = Phase::ALL
-        .iter()
-        .map(|phase| (*phase, other.of_phase(*phase) - own.of_phase(*phase)))
-        .filter(|(_, ms)| *ms > 0.0)
-        .collect();
-    more.sort_by(|a, b| b.1.total_cmp(&a.1));
-    more.truncate(3);
-    let phases: Vec<String> =
-        more.iter().map(|(phase, ms)| format!("{} (+{ms:.0} ms)", phase.title())).collect();
-    let phases = if phases.is_empty() { "no phase".to_owned() } else { phases.join(", ") };
+    let times = |phase: &Phase| (own.of_phase(*phase), other.of_phase(*phase));
+    let mut phases: Vec<(Phase, (f64, f64))> =
+        Phase::ALL.iter().map(|phase| (*phase, times(phase))).collect();
+    // The longest first: of them the outages are made.
+    phases.sort_by(|a, b| b.1.0.max(b.1.1).total_cmp(&a.1.0.max(a.1.1)));
+    let phases = phases.iter().take(3).filter(|(_, (own, other))| own.max(*other) > 0.0);
+    let phases = phases
+        .map(|(phase, (own, other))| format!("{} {own:.0} against {other:.0} ms", phase.title()));
+    let phases: Vec<String> = phases.collect();
     format!(
-        "{} is not cut off longer than {}: the latter spends more on {phases}",
+        "{} ({:.0} ms) is not cut off longer than {} ({:.0} ms): {}",
         longer.point.title(),
-        shorter.point.title()
+        median_of(longer),
+        shorter.point.title(),
+        median_of(shorter),
+        phases.join(", ")
     )
 }
 
@@ -411,8 +413,8 @@ pub(crate) mod tests {
         let [order] = summary.order.as_slice() else { panic!("{:?}", summary.order) };
         assert!(!order.holds);
         let [why] = order.why.as_slice() else { panic!("{:?}", order.why) };
-        assert!(why.starts_with("ipsec-different-ssid is not cut off longer"), "{why}");
-        assert!(why.contains("t1 discovery (+"), "{why}");
+        assert!(why.starts_with("ipsec-different-ssid (400 ms) is not cut off longer"), "{why}");
+        assert!(why.contains("t1 discovery 199 against 429 ms"), "{why}");
     }
 
     #[test]

@@ -13,10 +13,14 @@ named! {
         None = "none",
         /// The station looks only on the channels of its networks.
         ScanList = "scan-list",
+        /// The station looks on all channels.
+        AllChannels = "all-channels",
         /// DHCP in two messages in place of four (RFC 4039).
         RapidCommit = "rapid-commit",
         /// No duplicate address detection (RFC 5227).
         NoDuplicateDetection = "no-dad",
+        /// Duplicate address detection (RFC 5227).
+        DuplicateDetection = "dad",
         /// The address is kept: no DHCP.
         KeptAddress = "kept-address",
         /// Neighbours are known for good: no ARP.
@@ -44,8 +48,10 @@ impl Change {
         match self {
             Change::None => {}
             Change::ScanList => measures.scan_list = true,
+            Change::AllChannels => measures.scan_list = false,
             Change::RapidCommit => scenario.address = Address::DhcpRapidCommit,
             Change::NoDuplicateDetection => measures.no_duplicate_detection = true,
+            Change::DuplicateDetection => measures.no_duplicate_detection = false,
             Change::KeptAddress => scenario.address = Address::Kept,
             Change::FixedNeighbours => measures.fixed_neighbours = true,
             Change::Announce => measures.announce = true,
@@ -64,8 +70,10 @@ impl Change {
         match self {
             Change::None => "change nothing",
             Change::ScanList => "let the station scan only the channels of its networks",
+            Change::AllChannels => "let the station scan all channels",
             Change::RapidCommit => "switch on DHCP rapid commit",
             Change::NoDuplicateDetection => "switch off duplicate address detection",
+            Change::DuplicateDetection => "switch on duplicate address detection",
             Change::KeptAddress => "keep the address, without DHCP",
             Change::FixedNeighbours => "give the host fixed neighbours",
             Change::Announce => "let the host announce its address by gratuitous ARP",
@@ -84,8 +92,10 @@ mod tests {
 
     #[test]
     fn every_change_changes_something() {
-        let scenario = Scenario::named("macsec-same-ssid").unwrap();
+        let mut scenario = Scenario::named("macsec-same-ssid").unwrap();
         for change in Change::ALL.iter().copied().filter(|change| *change != Change::None) {
+            scenario.measures.no_duplicate_detection = change == Change::DuplicateDetection;
+            scenario.measures.scan_list = change == Change::AllChannels;
             let changed = change.of(scenario.clone());
             assert_ne!(changed, scenario, "{change}");
             assert_eq!(changed.check(), Ok(()), "{change}");

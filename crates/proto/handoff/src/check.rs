@@ -84,9 +84,6 @@ pub enum Contradiction {
     /// An address of one subnet in another.
     #[error("an address cannot be kept in another subnet")]
     KeptAddress,
-    /// What is not done cannot be left out.
-    #[error("an address that is kept is not checked for duplicates")]
-    NothingToDetect,
     /// An open network has no keys.
     #[error("an open network has no keys to reuse")]
     NothingToReuse,
@@ -143,9 +140,9 @@ impl Contradiction {
             Contradiction::MacSecDomain => "write domain = \"one\", or another tunnel",
             Contradiction::IpDomain => "write domain = \"each\", or tunnel-end = \"host\"",
             Contradiction::KeptAddress => "write address = \"dhcp\", or domain = \"one\"",
-            Contradiction::NothingToDetect
-            | Contradiction::NothingToReuse
-            | Contradiction::NothingToScan => "leave this measure out",
+            Contradiction::NothingToReuse | Contradiction::NothingToScan => {
+                "leave this measure out"
+            }
             Contradiction::Stations => "take fewer stations",
             Contradiction::RadioLoss => "write radio-loss = \"5%\"",
             Contradiction::CoreDelay => "write core-delay = \"20ms\"",
@@ -232,13 +229,10 @@ impl Scenario {
     }
 
     fn check_address(&self) -> Result<(), Contradiction> {
-        if self.address == Address::Kept && self.domain == Domain::Each {
-            return Err(Contradiction::KeptAddress);
+        match (self.address, self.domain) {
+            (Address::Kept, Domain::Each) => Err(Contradiction::KeptAddress),
+            _ => Ok(()),
         }
-        if self.address == Address::Kept && self.measures.no_duplicate_detection {
-            return Err(Contradiction::NothingToDetect);
-        }
-        Ok(())
     }
 
     fn check_limits(&self) -> Result<(), Contradiction> {
