@@ -84,8 +84,17 @@ impl End {
     }
 }
 
+/// A connection: the host's end and the peer's.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) host: End,
+    pub(crate) peer: End,
+    /// Where paths join, too.
+    _listener: TcpListener,
+}
+
 /// Opens a connection from the host to its peer, over the path that there is.
-pub(crate) fn open(host: &Node, peer: &Node, to: Ipv4Addr) -> Result<[End; 2], Error> {
+pub(crate) fn open(host: &Node, peer: &Node, to: Ipv4Addr) -> Result<Connection, Error> {
     for node in [host, peer] {
         must(node, "ip", &["mptcp", "endpoint", "flush"], "")?;
         let limits = ["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"];
@@ -109,9 +118,27 @@ pub(crate) fn open(host: &Node, peer: &Node, to: Ipv4Addr) -> Result<[End; 2], E
         connect(&stream, &SocketAddrV4::new(to, PORT))?;
         Ok(stream.into())
     })?;
-    let own = stream.and_then(End::new).map_err(failed)?;
+    let stream = stream.map_err(failed)?;
+    let first = stream.local_addr().map_err(failed)?.ip().to_string();
     let (other, _) = listener.accept().map_err(failed)?;
-    Ok([own, End::new(other).map_err(failed)?])
+    for line in must(host, "ip", &["-4", "-oneline", "address", "show", "up"], "")? {
+        match address_of(&line) {
+            Some((interface, address)) if interface != "lo" && address != first => {
+                add_path(host, interface, address);
+            }
+            _ => {}
+        }
+    }
+    let (own, other) = (End::new(stream).map_err(failed)?, End::new(other).map_err(failed)?);
+    Ok(Connection { host: own, peer: other, _listener: listener })
+}
+
+/// Has connections use another address. It may be gone again, or be used already.
+fn add_path(host: &Node, interface: &str, address: &str) {
+    let words = ["mptcp", "endpoint", "add", address, "dev", interface, "subflow"];
+    if let Err(error) = must(host, "ip", &words, "") {
+        tracing::debug!(address, %error, "no path more");
+    }
 }
 
 /// Gives connections a path from each address that the host gets, as a path manager does, until `over`.
@@ -122,11 +149,7 @@ pub(crate) fn manage(host: &Node, addresses: &Daemon, over: &AtomicBool) -> Resu
                 continue;
             }
             if let Some((interface, address)) = address_of(&seen.line) {
-                let words = ["mptcp", "endpoint", "add", address, "dev", interface, "subflow"];
-                // It may be gone again, or be there already.
-                if let Err(error) = must(host, "ip", &words, "") {
-                    tracing::debug!(address, %error, "no path more");
-                }
+                add_path(host, interface, address);
             }
         }
         std::thread::sleep(LOOK);
@@ -139,7 +162,7 @@ pub(crate) fn watch(host: &Node) -> Result<Daemon, Error> {
     Ok(kernel::routes(host)?)
 }
 
-/// Interface and address of `[ADDR]3: wlan2    inet 10.50.2.117/24 …`.
+/// Interface and address of `3: wlan2    inet 10.50.2.117/24 …` or `[ADDR]3: wlan2    inet 10.50.2.117/24 …`.
 fn address_of(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace().skip(1);
     let interface = words.next()?;

@@ -38,7 +38,7 @@ pub(crate) struct Ends {
     /// Numbers of streams, so that what comes late is not taken for another's.
     next: u16,
     /// The host's and the peer's end of a connection, where frames go by TCP.
-    connection: Option<[tcp::End; 2]>,
+    connection: Option<tcp::Connection>,
 }
 
 /// What came of a trial.
@@ -94,8 +94,8 @@ impl Ends {
         let (mut payload, mut buffer) = (vec![0; (FRAME - HEADERS) as usize], vec![0; 2048]);
         loop {
             let now = monotonic();
-            if let Some(ends) = &mut self.connection {
-                by_tcp(ends, [&mut up, &mut down], now, began, &mut payload);
+            if let Some(connection) = &mut self.connection {
+                by_tcp(connection, [&mut up, &mut down], now, began, &mut payload);
             }
             while let Some(probe) = up.due(now) {
                 // What cannot be sent is lost: there is no way, no address or no link.
@@ -144,13 +144,13 @@ impl Ends {
     }
 
     /// Has frames go by a connection from now on, or by datagrams again.
-    pub(crate) fn connect(&mut self, connection: Option<[tcp::End; 2]>) {
+    pub(crate) fn connect(&mut self, connection: Option<tcp::Connection>) {
         self.connection = connection;
     }
 
     /// Waits for frames, or for a while.
     fn wait(&self, limit: Duration) -> Result<(), Error> {
-        let ends = self.connection.iter().flatten();
+        let ends = self.connection.iter().flat_map(|both| [&both.host, &both.peer]);
         let sockets = [self.host.as_fd(), self.peer.as_fd()].into_iter();
         let sockets = sockets.chain(ends.map(|end| end.stream().as_fd()));
         let mut polled: Vec<PollFd<'_>> =
@@ -244,7 +244,7 @@ fn is_routers(error: &io::Error) -> bool {
 
 /// Sends what is due by a connection, and takes what has come by it.
 fn by_tcp(
-    [host, peer]: &mut [tcp::End; 2],
+    tcp::Connection { host, peer, .. }: &mut tcp::Connection,
     [up, down]: [&mut Way; 2],
     now: Time,
     began: Time,
