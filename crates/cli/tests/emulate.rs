@@ -116,7 +116,7 @@ fn what_cannot_be_run_is_said() {
     for (arguments, code, says) in [
         (&["lab", "no-such-program"][..], 127, &["no program `no-such-program`", "hint:"][..]),
         (&["lab", "--", "./text"], 126, &["cannot be executed"]),
-        (&["lab"], 2, &["<PROGRAM>", "--shell"]),
+        (&["lab"], 2, &["<PROGRAM>"]),
         (&["lab", "--rt", "5ms", "true"], 2, &["--rt", "--rtt"]),
         (&["lab", "--link", "5g", "true"], 2, &["5g", "lte", "3g-0.9"]),
         (&["lab", "--queue", "long", "true"], 2, &["`long` is no queue", "codel"]),
@@ -216,7 +216,7 @@ set -eu
 wiretax=$1
 ip link set lo up
 ip link add uplink type veth peer name internet
-unshare --net sh -c 'echo up; exec sleep 60' >there & host=$!
+unshare --net sh -c 'echo up; exec sleep 60' >there 2>&1 & host=$!
 until grep -q up there; do sleep 0.02; done
 ip link set internet netns "$host"
 inside() { nsenter --target "$host" --net "$@"; }
@@ -225,14 +225,14 @@ inside ip link set internet up
 ip address add 198.51.100.2/24 dev uplink
 ip link set uplink up
 ip route add default via 198.51.100.1
-inside python3 -c '
+nsenter --target "$host" --net python3 -c '
 import socket
 server = socket.create_server(("", 7000))
 print("listens", flush=True)
 while True:
     peer, address = server.accept()
     peer.sendall(address[0].encode())
-    peer.close()' >listens & server=$!
+    peer.close()' >listens 2>errors & server=$!
 trap 'kill "$host" "$server"' EXIT
 until grep -q listens listens; do sleep 0.02; done
 ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(99).decode())'

@@ -63,7 +63,10 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
         if line.trim_start().starts_with("```") {
             inside = !inside;
         } else if inside && line.trim_start().starts_with("wiretax ") {
-            let words = line
+            // What stands in quotes is for other programs.
+            let own: Vec<&str> = line.split('\'').step_by(2).collect();
+            let own = own.join("quoted");
+            let words = own
                 .split_whitespace()
                 .skip(1)
                 .take_while(|word| !["#", "|", "&&", ">", ";"].contains(word));

@@ -78,8 +78,9 @@ fn without_a_built_library_it_says_how_to_build_one() {
 fn on_a_fresh_machine_the_libraries_of_the_program_are_measured() {
     let folder = tempfile::tempdir().unwrap();
     let drivers = sources(folder.path());
-    let arguments = ["--drivers", &drivers, "--scale", "smoke", "--json", "--out", "r"];
-    let output = stacks(folder.path(), &arguments);
+    let axes = ["--libraries", "default", "--workload", "full", "--ms", "20", "--repeat", "3"];
+    let rest = ["--drivers", &drivers, "--json", "--out", "r"];
+    let output = stacks(folder.path(), &[&axes[..], &rest].concat());
     assert!(output.status.success(), "{}", talk(&output));
     assert!(talk(&output).contains("not built: openssl-9.9"), "{}", talk(&output));
     let value: Value = serde_json::from_str(&data(&output)).unwrap();

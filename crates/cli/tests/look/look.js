@@ -1,14 +1,5 @@
-// Looks at a report: what is wider than the page, what is too pale, which plots lack something.
+// Looks at a report that is drawn: what is wider than the page, what is too pale, which plots lack something.
 (async () => {
-  document.querySelectorAll("details").forEach((details) => { details.open = true; });
-  // Plots are drawn as their parts are unfolded: two frames later they are there.
-  const root = document.documentElement;
-  for (let waited = 0; !root.hasAttribute("data-ready") && waited < 400; waited++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  await frame();
-  await frame();
   const named = (element) => {
     const words = (element.textContent || "").trim().slice(0, 40);
     return `${element.tagName.toLowerCase()}.${element.getAttribute("class") || ""} "${words}"`;

@@ -24,6 +24,7 @@ mod place;
 mod radio;
 mod sites;
 mod stream;
+mod tcp;
 mod traffic;
 mod tunnel;
 mod wait;

@@ -56,6 +56,11 @@ impl Signals {
         Ok(Signals { fd: unsafe { OwnedFd::from_raw_fd(fd) }, before })
     }
 
+    /// The mask as it was before.
+    pub(crate) fn before(&self) -> libc::sigset_t {
+        self.before
+    }
+
     /// The mask as it was before, for the program that is about to be executed.
     pub(crate) fn restore(&self) {
         // SAFETY: the set was filled by `sigprocmask`.

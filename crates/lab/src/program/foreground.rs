@@ -1,6 +1,7 @@
 //! A program in the foreground: signals that reach this process are for it.
 
 use std::process::ExitStatus;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::Running;
@@ -9,6 +10,14 @@ use crate::enter::Signals;
 
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Signals as they were blocked before they were held: programs start so.
+static BEFORE: OnceLock<libc::sigset_t> = OnceLock::new();
+
+/// The signals to be blocked in a program that is started, where this process holds some.
+pub(super) fn mask_of_programs() -> Option<libc::sigset_t> {
+    BEFORE.get().copied()
+}
 
 /// SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2, held so that they do not end this process but
 /// are passed on to a program.
@@ -22,7 +31,9 @@ impl HeldSignals {
     /// [`Error::Netlink`] if the kernel refuses.
     pub fn hold() -> Result<HeldSignals, Error> {
         let refused = |source| Error::Netlink { doing: "holding signals".to_owned(), source };
-        Signals::block().map(HeldSignals).map_err(refused)
+        let signals = Signals::block().map_err(refused)?;
+        BEFORE.get_or_init(|| signals.before());
+        Ok(HeldSignals(signals))
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use rustix::mount::{fsconfig_create, fsconfig_set_string, fsmount, fsopen};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::foreground;
 use super::running::{self, Pipes};
 use super::{Input, Program, Ready, Running};
 use crate::enter::{self, Report, Signals, attend, mount, send};
@@ -50,6 +51,8 @@ struct Plan {
     own_proc: bool,
     /// It keeps this process's session, and so its terminal.
     foreground: bool,
+    /// The signals to be blocked in it, where that is not what this process has.
+    mask: Option<libc::sigset_t>,
     /// Files of its /run, and what they are mounted on.
     mounts: Vec<(CString, CString)>,
 }
@@ -72,6 +75,7 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         var_run: fs::symlink_metadata("/var/run").is_ok_and(|found| found.is_dir()),
         own_proc: enter::entered().is_some_and(|entered| entered.own_proc),
         foreground: program.foreground,
+        mask: foreground::mask_of_programs(),
         mounts: own.into_iter().filter_map(|file| file.mount).collect(),
     };
     let mut command = program.command();
@@ -243,6 +247,12 @@ fn become_program(plan: &Plan) -> io::Result<()> {
         -1 => failed(FORK),
         0 => {
             signals.restore();
+            if let Some(mask) = &plan.mask {
+                // SAFETY: a set that the kernel filled.
+                unsafe {
+                    libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
+                }
+            }
             Ok(())
         }
         program => {

@@ -338,9 +338,9 @@ where
     Ok(())
 }
 
-/// Waits for `send`, and counts the time for which it is not taken at once: as stalled on a window where quinn has
-/// told the client meanwhile that one is shut (RFC 9000 §4.1), else as blocked by its send buffer. Of streams that
-/// wait at once it is not known which the frame was of.
+/// Waits for `send`, and counts the time for which it is not taken at once: as blocked by quinn's send buffer where
+/// that may be full and the client was not told meanwhile that a window is shut (RFC 9000 §4.1), else as stalled on a
+/// window.
 async fn waiting<T>(
     send: impl Future<Output = T>,
     quic: &quinn::Connection,
@@ -359,7 +359,8 @@ async fn waiting<T>(
     });
     let sent = sent.await;
     if let Some(before) = shut_before {
-        match times_shut(quic) == before {
+        let may_be_full = responding.link.given.get() >= responding.link.server.send_buffer;
+        match may_be_full && times_shut(quic) == before {
             true => responding.forget_stall(),
             false => responding.forget_block(),
         }

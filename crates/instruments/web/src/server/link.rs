@@ -22,6 +22,8 @@ pub(super) struct Link {
     pub(super) server: Rc<Shared>,
     pub(super) server_name: RefCell<Option<String>>,
     pub(super) requests: Cell<u64>,
+    /// Bytes of bodies that were given to the library.
+    pub(super) given: Cell<u64>,
     pub(super) stalled: Cell<Duration>,
     /// Responses whose window is shut just now.
     stalls: Cell<usize>,
@@ -47,6 +49,7 @@ impl Link {
             server,
             server_name: RefCell::default(),
             requests: Cell::new(0),
+            given: Cell::new(0),
             stalled: Cell::new(Duration::ZERO),
             stalls: Cell::new(0),
             stall_began: Notify::new(),
@@ -233,6 +236,7 @@ impl Responding {
     /// A piece of the body was given to the library, `last` or not.
     pub(super) fn gave(&mut self, bytes: usize, last: bool) {
         self.link.touch();
+        self.link.given.set(self.link.given.get() + bytes as u64);
         self.link.server.counters.sent(bytes as u64);
         if self.pushed {
             self.link.server.counters.pushed(bytes as u64);

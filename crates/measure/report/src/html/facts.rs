@@ -33,7 +33,11 @@ pub(super) fn key_figures(figures: &[KeyFigure]) -> String {
     out
 }
 
-pub(super) fn provenance(page: &mut Page, report: &Report, (id, fold): (&str, super::Fold)) -> String {
+pub(super) fn provenance(
+    page: &mut Page,
+    report: &Report,
+    (id, fold): (&str, super::Fold),
+) -> String {
     let mut out = String::new();
     super::begin_section(&mut out, id, PROVENANCE_TITLE, fold);
     if !report.command.is_empty() {

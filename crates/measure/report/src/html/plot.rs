@@ -20,7 +20,8 @@ pub(super) fn library() -> &'static str {
         let mut packer = GzEncoder::new(Vec::new(), Compression::best());
         let packed = packer.write_all(source.as_bytes()).and_then(|()| packer.finish());
         let notice = source.lines().take_while(|line| !line.contains("*/"));
-        let notice: Vec<&str> = notice.map(|line| line.trim_start_matches(['/', '*', ' '])).collect();
+        let notice: Vec<&str> =
+            notice.map(|line| line.trim_start_matches(['/', '*', ' '])).collect();
         format!(
             "<!-- {} -->\n<script type=\"text/plain\" id=\"plotly\">{}</script>",
             esc(&notice.join(" ")).replace("--", "- -"),
@@ -167,7 +168,11 @@ mod tests {
     #[test]
     fn the_library_is_plotly_js_alone() {
         let packed = library();
-        assert!(packed.starts_with("<!-- plotly.js v") && packed.contains("MIT"), "{}", &packed[..200]);
+        assert!(
+            packed.starts_with("<!-- plotly.js v") && packed.contains("MIT"),
+            "{}",
+            &packed[..200]
+        );
         assert_eq!(packed.matches("<script").count(), 1);
         assert_eq!(packed.matches("</script").count(), 1);
         let library = source();
