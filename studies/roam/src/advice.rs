@@ -10,6 +10,8 @@ use crate::summary::{Changed, Row, Summary};
 const MOST_CHANGES: usize = 4;
 /// Most cases in the first sentence.
 const MOST_CASES: usize = 4;
+/// Directions that differ by less, in ms, do not: a frame or a beacon does that.
+const DIFFERENT: f64 = 10.0;
 
 /// The rows of the answer: cases as they are, at the lowest rate; the paper's first.
 pub(crate) fn usual(summary: &Summary) -> Vec<&Row> {
@@ -37,6 +39,7 @@ pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(how_long(&rows));
     lines.extend(rows.iter().take(MOST_CASES).filter_map(|row| where_to(row)));
+    lines.extend(extremes(&rows));
     lines.extend(directions(&rows));
     lines.extend(paper_order(summary));
     lines.extend(summary.changes.iter().filter(|one| is_worth(one)).take(MOST_CHANGES).map(worth));
@@ -86,12 +89,30 @@ fn where_to(row: &Row) -> Option<String> {
     Some(format!("{scenario}, {direction}: {}{keyless}{rest}.", longest.join(", ")))
 }
 
+/// Who is cut off least and most, where there are more cases than the first sentence has.
+fn extremes(rows: &[&Row]) -> Option<String> {
+    let of = |row: &&&Row| row.outage_ms.map_or(0.0, |outage| outage.value);
+    let mut sorted: Vec<&&Row> = rows.iter().collect();
+    sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
+    let [least, next, .., most] = sorted.as_slice() else { return None };
+    let shown = |row: &&&Row| format!("{} ({})", row.point.title(), ms(of(row)));
+    (rows.len() > MOST_CASES).then(|| {
+        format!(
+            "Of {} cases {} and {} are cut off least, {} most.",
+            rows.len(),
+            shown(least),
+            shown(next),
+            shown(most)
+        )
+    })
+}
+
 /// Where the two directions differ by more than a tenth.
 fn directions(rows: &[&Row]) -> Option<String> {
     let each = rows.iter().filter_map(|row| {
         let (up, down) = (row.up.outage_ms?, row.down.outage_ms?);
         let (least, most) = (up.value.min(down.value), up.value.max(down.value));
-        (most > least * 1.1).then(|| {
+        (most > least * 1.1 && most - least > DIFFERENT).then(|| {
             format!("{} {} up and {} down", row.point.title(), ms(up.value), ms(down.value))
         })
     });

@@ -326,8 +326,8 @@ mod tests {
         assert!(rounds[..3].iter().all(|round| round.asked.len() == 15));
         assert!(rounds[..3].iter().all(|round| !round.scenario.detects_duplicates()));
         // Who checks an address has longer.
-        assert!(rounds[4].scenario.detects_duplicates() && rounds[4].trial > plan.trial);
-        assert_eq!(plan.size().0, 55);
+        assert!(rounds[5].scenario.detects_duplicates() && rounds[5].trial > plan.trial);
+        assert_eq!(plan.size().0, 60);
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
         let count = |wanted: fn(&Point, u32) -> bool| -> usize {
             plan.rounds(wanted).unwrap().0.iter().map(|round| round.asked.len()).sum()
         };
-        assert_eq!(count(|_, repeat| repeat > 0), 44);
+        assert_eq!(count(|_, repeat| repeat > 0), 48);
         assert_eq!(count(|_, _| false), 0);
         assert!(plan.rounds(|_, _| false).unwrap().0.is_empty());
     }
