@@ -1,7 +1,7 @@
 //! The same frames in one TCP connection of several paths (MPTCP, RFC 8684), and who gives it a path more.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -113,14 +113,28 @@ pub(crate) fn open(host: &Node, peer: &Node, to: Ipv4Addr) -> Result<Connection,
         Ok(listener.into())
     })?;
     let listener = listener.map_err(failed)?;
+    other_paths(host, to)?;
     let stream = host.run(move || -> io::Result<TcpStream> {
         let stream = socket()?;
         connect(&stream, &SocketAddrV4::new(to, PORT))?;
         Ok(stream.into())
     })?;
     let stream = stream.map_err(failed)?;
-    let first = stream.local_addr().map_err(failed)?.ip().to_string();
     let (other, _) = listener.accept().map_err(failed)?;
+    let (own, other) = (End::new(stream).map_err(failed)?, End::new(other).map_err(failed)?);
+    Ok(Connection { host: own, peer: other, _listener: listener })
+}
+
+/// Has connections use what addresses the host has beside the one that it sends from. A connection asks once, when it
+/// begins, whether there are any.
+fn other_paths(host: &Node, to: Ipv4Addr) -> Result<(), Error> {
+    let first = host.run(move || -> io::Result<IpAddr> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect((to, PORT))?;
+        Ok(socket.local_addr()?.ip())
+    })?;
+    let failed = |source| Error::Traffic { doing: "looking for the way to the peer", source };
+    let first = first.map_err(failed)?.to_string();
     for line in must(host, "ip", &["-4", "-oneline", "address", "show", "up"], "")? {
         match address_of(&line) {
             Some((interface, address)) if interface != "lo" && address != first => {
@@ -129,8 +143,7 @@ pub(crate) fn open(host: &Node, peer: &Node, to: Ipv4Addr) -> Result<Connection,
             _ => {}
         }
     }
-    let (own, other) = (End::new(stream).map_err(failed)?, End::new(other).map_err(failed)?);
-    Ok(Connection { host: own, peer: other, _listener: listener })
+    Ok(())
 }
 
 /// Has connections use another address. It may be gone again, or be used already.
