@@ -8,13 +8,14 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "handshake",
     "report",
     "compare",
     "doctor",
     "stacks",
+    "roam",
     "probe",
     "sequence",
     "load",

@@ -16,6 +16,7 @@ mod query;
 mod readme;
 mod real;
 mod resume;
+mod roam;
 mod scripts;
 mod sequence;
 mod stacks;

@@ -70,6 +70,8 @@ pub const TARGETS: &[Target] = &[
     ("seclink_wireguard", seclink::fuzz::wireguard),
     ("seclink_node", seclink::fuzz::node),
     ("traffic_probes", traffic::fuzz::probes),
+    ("handoff_scenario", handoff::fuzz::scenario),
+    ("handoff_timeline", handoff::fuzz::timeline),
     ("sequence_connection", sequence::fuzz::connection),
     ("spdy_session", spdy::fuzz::session),
     ("sslmtcp_envelope", small::sslmtcp_envelope),

@@ -18,8 +18,13 @@ named! {
         CloudKernel = "cloud-kernel",
         /// Debian's kernel for every machine: with Wi-Fi, too.
         FullKernel = "full-kernel",
+        /// What this machine lacks of the daemons of networks: `hostapd`, `charon`, `dnsmasq`, `dhcpcd`.
+        Daemons = "daemons",
     }
 }
+
+/// Where packages put programs that no user calls: strongSwan's, with their libraries.
+const DAEMONS: &str = "usr/lib/ipsec";
 
 /// A package that was unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,17 +121,29 @@ impl Cache {
 
     /// A program: of this machine, else of what was fetched.
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
-        on_this_machine(name).or_else(|| {
-            let root = self.part(Part::Programs);
-            let folders = ["usr/bin", "usr/sbin", "bin", "sbin"].iter();
-            folders.map(|folder| root.join(folder).join(name)).find(|file| file.is_file())
-        })
+        let fetched = || {
+            let mut folders = ["usr/bin", "usr/sbin", "bin", "sbin", DAEMONS].iter();
+            folders.find_map(|folder| self.fetched(&Path::new(folder).join(name)))
+        };
+        on_this_machine(name).or_else(fetched)
     }
 
-    /// Folders in which fetched programs find their libraries.
-    pub(crate) fn library_folders(&self) -> Vec<PathBuf> {
-        let root = self.part(Part::Programs);
-        let folders = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib", "lib"];
+    /// A file that packages put at this path: of this machine, else of what was fetched.
+    pub(crate) fn file(&self, path: &str) -> Option<PathBuf> {
+        let here = Path::new("/").join(path);
+        if here.is_file() { Some(here) } else { self.fetched(path.as_ref()) }
+    }
+
+    fn fetched(&self, path: &Path) -> Option<PathBuf> {
+        let parts = [Part::Programs, Part::Daemons].iter();
+        parts.map(|part| self.part(*part).join(path)).find(|file| file.is_file())
+    }
+
+    /// Folders in which the fetched programs of a part find their libraries.
+    pub(crate) fn library_folders(&self, part: Part) -> Vec<PathBuf> {
+        let root = self.part(part);
+        let folders =
+            ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib", "lib", DAEMONS];
         folders.iter().map(|folder| root.join(folder)).filter(|folder| folder.is_dir()).collect()
     }
 }
@@ -134,7 +151,8 @@ impl Cache {
 /// A program of this machine, in the administrator's folders too.
 pub(crate) fn on_this_machine(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let others = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let folders = std::env::split_paths(&path).chain(others).chain([Path::new("/").join(DAEMONS)]);
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 

@@ -102,6 +102,9 @@ impl Explain for Error {
             Error::NotFetched(Part::FullKernel) => {
                 "fetch it once by `wiretax guest fetch --with full-kernel`".into()
             }
+            Error::NotFetched(Part::Daemons) => {
+                "fetch it once by `wiretax guest fetch --with daemons`".into()
+            }
             Error::NotFetched(_) => {
                 "fetch it once by `make guest`, or `wiretax guest fetch`".into()
             }

@@ -28,6 +28,18 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("wpa_supplicant", "wpasupplicant"),
 ];
 
+/// Files of the daemons of networks, and the packages that have them.
+const DAEMONS: [(&str, &str); 8] = [
+    ("usr/sbin/hostapd", "hostapd"),
+    ("sbin/wpa_supplicant", "wpasupplicant"),
+    ("sbin/iw", "iw"),
+    ("usr/sbin/dnsmasq", "dnsmasq-base"),
+    ("sbin/dhcpcd", "dhcpcd-base"),
+    ("usr/lib/ipsec/charon", "strongswan-charon"),
+    ("usr/lib/ipsec/plugins/libstrongswan-openssl.so", "libstrongswan-standard-plugins"),
+    ("usr/lib/ipsec/plugins/libstrongswan-vici.so", "strongswan-swanctl"),
+];
+
 /// How far fetching is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -109,7 +121,7 @@ impl Cache {
             unpack.arg("-x").arg(downloads.join(&package.file)).arg(&root);
             waiting.run("dpkg-deb", &mut unpack, &format!("unpacking {}", package.package.name))?;
         }
-        if part != Part::Programs {
+        if matches!(part, Part::CloudKernel | Part::FullKernel) {
             waiting.say(format!("{part}: expanding modules"), 1, 1);
             expand(&root, waiting)?;
         }
@@ -171,15 +183,11 @@ fn wanted(part: Part, waiting: &Waiting<'_>) -> Result<Vec<Wanted>, Error> {
     match part {
         Part::Programs => {
             let missing = PROGRAMS.iter().filter(|(program, _)| on_this_machine(program).is_none());
-            let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-            packages.dedup();
-            if packages.is_empty() {
-                return Ok(Vec::new());
-            }
-            let mut apt = Command::new("apt-get");
-            // With what they need and this machine lacks, as if they were installed; nothing is.
-            apt.args(["install", "--print-uris", "-qq", "-y", "--no-install-recommends"]);
-            of_uris(&waiting.run("apt-get", apt.args(packages), &doing)?, &doing)
+            missing_packages(missing.map(|(_, package)| *package).collect(), waiting, &doing)
+        }
+        Part::Daemons => {
+            let missing = DAEMONS.iter().filter(|(file, _)| !Path::new("/").join(file).is_file());
+            missing_packages(missing.map(|(_, package)| *package).collect(), waiting, &doing)
         }
         Part::CloudKernel | Part::FullKernel => {
             let meta = match part {
@@ -200,6 +208,21 @@ fn wanted(part: Part, waiting: &Waiting<'_>) -> Result<Vec<Wanted>, Error> {
             Ok(vec![of_description(&described).ok_or_else(unclear)?])
         }
     }
+}
+
+/// These packages with what they need and this machine lacks, as if they were installed; nothing is.
+fn missing_packages(
+    mut packages: Vec<&str>,
+    waiting: &Waiting<'_>,
+    doing: &str,
+) -> Result<Vec<Wanted>, Error> {
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut apt = Command::new("apt-get");
+    apt.args(["install", "--print-uris", "-qq", "-y", "--no-install-recommends"]);
+    of_uris(&waiting.run("apt-get", apt.args(packages), doing)?, doing)
 }
 
 /// Packages by what `apt-get --print-uris` prints: `'URI' FILE SIZE HASH`, a line each.

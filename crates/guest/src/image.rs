@@ -19,7 +19,7 @@ use crate::{Cache, Error, Part, elf, libraries};
 /// Images that are kept; older ones are removed.
 const KEPT: usize = 12;
 /// What an image looks like: another number, and none from before fits.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 /// What goes into an image.
 #[derive(Debug)]
@@ -28,6 +28,10 @@ pub(crate) struct Parts<'a> {
     pub(crate) program: &'a Path,
     /// Other programs, by name.
     pub(crate) others: &'a [(String, PathBuf)],
+    /// What programs load at run time: where it is in the guest, and here.
+    pub(crate) plugins: &'a [(String, PathBuf)],
+    /// Symbolic links: where, and to what.
+    pub(crate) links: &'a [(&'static str, &'static str)],
     pub(crate) kernel: &'a Kernel,
     /// Which part the kernel is.
     pub(crate) part: Part,
@@ -47,9 +51,10 @@ pub(crate) fn image(cache: &Cache, parts: &Parts<'_>) -> Result<Image, Error> {
     let modules = Modules::read(&parts.kernel.modules, parts.part)?;
     let Taken { modules: taken, absent } = modules.take(parts.modules)?;
     let programs: Vec<PathBuf> = std::iter::once(parts.program.to_owned())
-        .chain(parts.others.iter().map(|(_, path)| path.clone()))
+        .chain(parts.others.iter().chain(parts.plugins).map(|(_, path)| path.clone()))
         .collect();
-    let libraries = libraries::closure(&programs, &cache.library_folders())?;
+    let folders = [Part::Programs, Part::Daemons].map(|part| cache.library_folders(part)).concat();
+    let libraries = libraries::closure(&programs, &folders)?;
     let folder = cache.folder().join("images");
     fs::create_dir_all(&folder).map_err(Error::file("making the folder", &folder))?;
     let key = key(parts, &libraries)?;
@@ -67,7 +72,9 @@ fn key(parts: &Parts<'_>, libraries: &BTreeMap<String, PathBuf>) -> Result<Strin
     hash.update(FORM.to_le_bytes());
     hash.update(parts.kernel.modules.to_string_lossy().as_bytes());
     hash.update(parts.modules.join(","));
-    let others = parts.others.iter().map(|(name, path)| (name.as_str(), path.as_path()));
+    hash.update(format!("{:?}", parts.links));
+    let others = parts.others.iter().chain(parts.plugins);
+    let others = others.map(|(name, path)| (name.as_str(), path.as_path()));
     let libraries = libraries.iter().map(|(name, path)| (name.as_str(), path.as_path()));
     // A kernel that was fetched anew is another one.
     let kernel = ("kernel", parts.kernel.image.as_path());
@@ -100,6 +107,12 @@ fn write(
     for (name, path) in parts.others {
         let bytes = elf::loaded_part(read(path)?);
         archive.file(&format!("{}/{name}", places::PROGRAMS), &bytes, true).map_err(wrong)?;
+    }
+    for (name, path) in parts.plugins {
+        archive.file(name, &elf::loaded_part(read(path)?), true).map_err(wrong)?;
+    }
+    for (name, target) in parts.links {
+        archive.link(name, target).map_err(wrong)?;
     }
     for (name, path) in libraries {
         let bytes = elf::loaded_part(read(path)?);
@@ -170,7 +183,15 @@ mod tests {
     use super::*;
 
     fn parts<'a>(kernel: &'a Kernel, program: &'a Path, modules: &'a [&'static str]) -> Parts<'a> {
-        Parts { program, others: &[], kernel, part: Part::CloudKernel, modules }
+        Parts {
+            program,
+            others: &[],
+            plugins: &[],
+            links: &[],
+            kernel,
+            part: Part::CloudKernel,
+            modules,
+        }
     }
 
     #[test]

@@ -48,4 +48,4 @@ pub use cache::{Cache, Package, Part};
 pub use error::Error;
 pub use fetch::Step;
 pub use inside::init_if_guest;
-pub use machine::{Guest, LAB_MODULES, LINK_MODULES, Versions};
+pub use machine::{Guest, LAB_MODULES, LINK_MODULES, RADIO_MODULES, Versions};

@@ -43,6 +43,9 @@ pub const LINK_MODULES: &[&str] = &[
     "curve25519_x86_64", "sha512_generic", "drbg", "af_alg", "algif_aead", "algif_skcipher",
 ];
 
+/// Kernel modules of Wi-Fi whose radios are simulated, beside [`LAB_MODULES`].
+pub const RADIO_MODULES: &[&str] = &["mac80211_hwsim", "bonding"];
+
 /// What a guest consists of, for a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versions {
@@ -61,6 +64,8 @@ pub struct Guest {
     qemu: PathBuf,
     program: PathBuf,
     others: Vec<(String, PathBuf)>,
+    plugins: Vec<(String, PathBuf)>,
+    links: Vec<(&'static str, &'static str)>,
     modules: Vec<&'static str>,
     memory: u32,
     seed: u64,
@@ -89,8 +94,19 @@ impl Guest {
         let program = std::env::current_exe();
         let program = program.map_err(Error::file("finding", "this program".as_ref()))?;
         let modules = LAB_MODULES.to_vec();
-        let others = Vec::new();
-        Ok(Guest { cache, part, kernel, qemu, program, others, modules, memory: MEMORY, seed: 1 })
+        Ok(Guest {
+            cache,
+            part,
+            kernel,
+            qemu,
+            program,
+            others: Vec::new(),
+            plugins: Vec::new(),
+            links: Vec::new(),
+            modules,
+            memory: MEMORY,
+            seed: 1,
+        })
     }
 
     /// The same with more programs: `ip`, `tc`, `wpa_supplicant`, of this machine or fetched.
@@ -104,6 +120,30 @@ impl Guest {
             self.others.push(((*name).to_owned(), path));
         }
         Ok(self)
+    }
+
+    /// The same with what programs load at run time, at the paths where packages put it: without the slash in front.
+    ///
+    /// # Errors
+    /// [`Error::NoGuestProgram`].
+    pub fn with_plugins<'a>(
+        mut self,
+        paths: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Guest, Error> {
+        for path in paths {
+            let file = self.cache.file(path);
+            let file = file.ok_or_else(|| Error::NoGuestProgram(path.to_owned()))?;
+            // The guest has one folder of libraries, by all the names that systems have for it.
+            self.plugins.push((path.replacen("lib/x86_64-linux-gnu/", "lib/", 1), file));
+        }
+        Ok(self)
+    }
+
+    /// The same with a symbolic link: for a program that keeps its files where the guest has no folder.
+    #[must_use]
+    pub fn with_link(mut self, path: &'static str, target: &'static str) -> Guest {
+        self.links.push((path, target));
+        self
     }
 
     /// The same with more kernel modules, loaded in this order with what they need.
@@ -177,6 +217,8 @@ impl Guest {
         let parts = Parts {
             program: &self.program,
             others: &self.others,
+            plugins: &self.plugins,
+            links: &self.links,
             kernel: &self.kernel,
             part: self.part,
             modules: &self.modules,
@@ -237,7 +279,7 @@ impl Guest {
         if !self.is_fetched() {
             return Vec::new();
         }
-        let folders = self.cache.library_folders();
+        let folders = self.cache.library_folders(Part::Programs);
         let modules =
             folders.iter().map(|folder| folder.join("qemu")).find(|folder| folder.is_dir());
         let libraries = std::env::join_paths(&folders).unwrap_or_default();

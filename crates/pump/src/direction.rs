@@ -110,9 +110,7 @@ impl Direction {
             }
         }
         self.flush(to, batch, &mut turn);
-        if self.link.queue_len() > 0 {
-            self.queue.note(now);
-        }
+        self.queue.note(self.link.last_waiting(self.horizon));
         turn
     }
 

@@ -10,16 +10,15 @@ use units::Time;
 pub struct QueueWatch(Arc<AtomicU64>);
 
 impl QueueWatch {
-    /// When frames were last seen waiting for the rate, on the monotonic clock; zero if never. The pump looks in
-    /// each of its turns, so that it lies up to one frame's time on the link before the queue ran empty.
+    /// When frames last waited for the rate, on the monotonic clock; zero if never. Exact as of the pump's last turn.
     #[must_use]
     pub fn last_waiting(&self) -> Time {
         Time::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    /// Frames wait now.
+    /// Frames last waited then.
     #[inline]
-    pub(crate) fn note(&self, now: Time) {
-        self.0.store(now.as_nanos(), Ordering::Relaxed);
+    pub(crate) fn note(&self, last: Time) {
+        self.0.store(last.as_nanos(), Ordering::Relaxed);
     }
 }

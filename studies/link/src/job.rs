@@ -13,6 +13,7 @@ use tester::{Addressing, Outcome, Port, Searching, Tester, Trial, Waiting};
 use traffic::Load;
 use units::{Delay, Rate};
 
+use crate::plan::{PRECISION, search_time};
 use crate::point::{AXES, Backend, Offered, Point};
 use crate::sample::{Measured, sample};
 
@@ -192,7 +193,8 @@ pub(crate) fn measure(
         Offered::Throughput => {
             let searching =
                 Searching { highest: highest(tester, &trial, point, stop)?, precision: PRECISION };
-            let found = tester::throughput(tester, &trial, searching, stop)?;
+            let long = Trial { duration: search_time(point, duration), ..trial };
+            let found = tester::throughput(tester, &long, searching, stop)?;
             measured.found = Some(found);
             let Some(rate) = rate(found.bits_per_second) else { return Ok(Some(measured)) };
             last.load = Load::Rate(rate);
@@ -213,8 +215,6 @@ pub(crate) fn measure(
     Ok(Some(measured))
 }
 
-/// To which share a throughput is searched for.
-const PRECISION: f64 = 0.005;
 /// How far above what a burst came to a search begins.
 const ABOVE: f64 = 1.25;
 
@@ -226,7 +226,7 @@ fn highest(
     stop: &dyn Fn() -> bool,
 ) -> Result<f64, Problem> {
     if let Some(gateway) = point.gateway.0 {
-        return Ok(gateway.bits_per_second() as f64 * 2.0);
+        return Ok(gateway.bits_per_second() as f64 * ABOVE);
     }
     let burst = Trial { load: Load::BackToBack, frames: PROBED, ..*trial };
     let Outcome { flows, .. } = tester.run(&burst, stop)?;

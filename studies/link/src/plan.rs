@@ -285,9 +285,17 @@ impl Round {
 pub(crate) fn trial_time(point: &Point, trial: Duration) -> Duration {
     match point.load {
         Offered::Frames(_) | Offered::Rate(_) => trial + BESIDE,
-        Offered::Throughput => (trial + BESIDE) * SEARCHED,
+        Offered::Throughput => (search_time(point, trial) + BESIDE) * SEARCHED,
         Offered::Burst => BESIDE * 4,
     }
+}
+
+/// To which share a throughput is searched for.
+pub(crate) const PRECISION: f64 = 0.005;
+
+/// How long frames are sent in a trial of a search: long enough for a slow gateway's queue not to hide the loss.
+pub(crate) fn search_time(point: &Point, trial: Duration) -> Duration {
+    trial.max(point.gateway.time_to_lose(PRECISION, point.frame.mean()))
 }
 
 impl Plan {

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use fault::{Explain, Fault};
 use seclink::path::{Cipher, Protection, Reach, Topology};
+use seclink::plane::GatewayOptions;
 use study::{Axes, axis};
 use thiserror::Error;
 use traffic::{Load, Sizes};
@@ -228,6 +230,17 @@ impl FromStr for Gateway {
         } else {
             text.parse().map(|rate| Gateway(Some(rate)))
         }
+    }
+}
+
+impl Gateway {
+    /// How long frames must be sent until a load that is above the gateway's rate by `share` fills its queue, so
+    /// that a frame is lost; nothing without a limit. `frame` is in bytes.
+    pub fn time_to_lose(self, share: f64, frame: f64) -> Duration {
+        let Some(rate) = self.0 else { return Duration::ZERO };
+        let queue = GatewayOptions::of(rate).queue as f64;
+        let surplus = share * rate.bits_per_second() as f64 / (8.0 * frame);
+        Duration::try_from_secs_f64(queue / surplus).unwrap_or(Duration::MAX)
     }
 }
 

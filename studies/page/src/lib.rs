@@ -12,6 +12,7 @@ mod flow;
 mod job;
 mod link;
 mod measure;
+mod moving;
 mod pages;
 mod passed;
 mod plan;

@@ -219,6 +219,12 @@ impl LinkName {
         Path { forward: direction(there, up.0, up.1), backward: direction(back, down.0, down.1) }
     }
 
+    /// Whether its capacity changes while a page loads.
+    #[must_use]
+    pub const fn is_moving(&self) -> bool {
+        matches!(self, LinkName::Bus(_) | LinkName::Trace { .. })
+    }
+
     /// The path from client to server, its files read.
     ///
     /// # Errors

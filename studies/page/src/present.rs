@@ -215,6 +215,7 @@ impl study::Findings for Findings {
             loads = loads.with(table(group));
         }
         let mut sections = vec![loads];
+        sections.extend(crate::moving::section(self.groups())?);
         if let Some(table) = beside_table(&self.summary.beside()) {
             sections.push(Section::new("page-chromium", BESIDE).with(table));
         }

@@ -105,6 +105,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// The page load time of each whole load, in milliseconds.
+    pub(crate) fn loads_ms(&self) -> impl Iterator<Item = f64> {
+        self.by_repeat.values().copied()
+    }
+
     fn of(point: &Point, command: &str) -> Row {
         Row {
             protocol: point.protocol,

@@ -24,6 +24,7 @@ const MEANINGS: [(Exit, &str); 5] = [
 #[command(after_help = epilogue("Examples:
   wiretax guest fetch                      once: QEMU, Debian's kernel, programs
   wiretax guest fetch --with full-kernel   the kernel with Wi-Fi, too
+  wiretax guest fetch --with daemons       that, and access points, DHCP and IKE
   wiretax guest check                      what is there, and does it start?
   wiretax handshake --clock virtual        then: measure in it
 
@@ -42,7 +43,7 @@ pub struct GuestArgs {
 pub enum GuestCommand {
     /// Fetch what a guest needs: some 50 MB of Debian packages, once
     Fetch {
-        /// Fetch another part, too: full-kernel
+        /// Fetch another part, too: full-kernel, daemons
         #[arg(long = "with", value_name = "PART", value_parser = value::<Part>)]
         with: Option<Part>,
         /// Fetch what is there already anew: newer packages

@@ -34,6 +34,10 @@ fn fetch(with: Option<Part>, again: bool, diagnostics: &Diagnostics) -> Outcome 
     std::fs::create_dir_all(cache.folder()).blame(Fault::Machine)?;
     let interrupt = Interrupt::listen()?;
     let mut parts = vec![Part::Programs, Part::CloudKernel];
+    if with == Some(Part::Daemons) {
+        // Radios are in no other kernel.
+        parts.push(Part::FullKernel);
+    }
     parts.extend(with.filter(|with| !parts.contains(with)));
     for part in parts {
         let mut progress = diagnostics.progress();
@@ -68,7 +72,7 @@ fn shown(packages: &[Package]) -> String {
 }
 
 fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
-    if kernel == Part::Programs {
+    if matches!(kernel, Part::Programs | Part::Daemons) {
         let problem = Problem::new(Fault::Caller, format!("`{kernel}` is no kernel"));
         return Err(problem.with_remedy("choose from cloud-kernel, full-kernel"));
     }

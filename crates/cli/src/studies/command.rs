@@ -111,7 +111,7 @@ pub fn plan_options(study: &dyn Study) -> Vec<String> {
 /// The options with which `wiretax run` measures a study.
 pub fn at_scale(study: &dyn Study, scale: &str, seed: u64) -> Result<ArgMatches, clap::Error> {
     let seed = seed.to_string();
-    let line = ["study", "--scale", scale, "--seed", &seed];
+    let line = ["study", "--scale", study.scale_in_run(scale), "--seed", &seed];
     command_of(study, false).try_get_matches_from(line)
 }
 

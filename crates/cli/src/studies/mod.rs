@@ -20,6 +20,7 @@ pub const STUDIES: &[&dyn Study] = &[
     &handshake::Handshake,
     &page_study::PageStudy,
     &link_study::LinkStudy,
+    &roam_study::RoamStudy,
     &observe::Lab,
     &stacks::Stacks,
     &haproxy_study::Haproxy,
@@ -27,7 +28,8 @@ pub const STUDIES: &[&dyn Study] = &[
 
 /// Those who do the studies' jobs inside a guest.
 pub fn workers() -> host::Registry {
-    handshake::workers().and(link_study::workers()).and(page_study::workers())
+    let own = handshake::workers().and(link_study::workers()).and(roam_study::workers());
+    own.and(page_study::workers())
 }
 
 /// The words of a study's command, as the user types them.

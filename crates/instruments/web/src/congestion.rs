@@ -7,6 +7,7 @@ use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig
 use socket2::SockRef;
 
 use crate::Failure;
+use crate::flight::Watched;
 
 units::named! {
     /// What decides how fast a sender may be.
@@ -34,11 +35,15 @@ impl Congestion {
         socket.set_tcp_congestion(self.name().as_bytes()).map_err(failed)
     }
 
-    /// QUIC's, with `window` bytes at the start, or the library's own number.
+    /// QUIC's, with `window` bytes at the start, or the library's own number; watched ([`crate::flight`]).
     pub(crate) fn controller(
         self,
         window: Option<u64>,
     ) -> Arc<dyn ControllerFactory + Send + Sync> {
+        Arc::new(Watched(self.factory(window)))
+    }
+
+    fn factory(self, window: Option<u64>) -> Arc<dyn ControllerFactory + Send + Sync> {
         macro_rules! with_window {
             ($config:ty) => {{
                 let mut config = <$config>::default();

@@ -62,6 +62,7 @@ mod client;
 mod congestion;
 mod counters;
 mod failure;
+mod flight;
 mod gate;
 mod log;
 mod meter;

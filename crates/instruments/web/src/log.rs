@@ -148,16 +148,14 @@ pub struct StreamRecord {
     pub first_data: Option<Time>,
     /// The last piece was.
     pub finished: Option<Time>,
-    /// Time stalled on a flow-control window: streams of HTTP/2 and SPDY only. HTTP/1.1 has no windows, and of
-    /// HTTP/3 [`QuicRecord::blocked`] says how often.
+    /// Time stalled on a flow-control window. HTTP/1.1 has none.
     pub stalled: Duration,
     /// The first 64 intervals of it.
     pub stalls: Vec<Stall>,
     /// How many there were.
     pub stall_count: u32,
     /// Time in which the transport took nothing, with data of this stream to send. HTTP/2, SPDY: the socket
-    /// was full. HTTP/3: quinn's send buffer was, for congestion control and windows alike. HTTP/1.1: zero, since
-    /// hyper does not say; TCP_INFO does.
+    /// was full. HTTP/3: quinn's send buffer was. HTTP/1.1: zero, since hyper does not say; TCP_INFO does.
     pub transport_blocked: Duration,
     /// How it ended.
     pub finish: Finish,

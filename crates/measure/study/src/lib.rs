@@ -71,6 +71,11 @@ pub trait Study: Sync {
         true
     }
 
+    /// The scale of its plan file by which `wiretax run --scale SCALE` measures it, where that is another one.
+    fn scale_in_run<'a>(&self, scale: &'a str) -> &'a str {
+        scale
+    }
+
     /// Adds the options that say what to measure: the axes, and what else makes the plan.
     fn options(&self, command: clap::Command) -> clap::Command;
 

@@ -122,10 +122,16 @@ pub struct Stream {
     pub duplicates: u64,
     /// Frames that came after one of a higher number.
     pub reordered: u64,
-    /// Numbers that never came, as runs: first and last.
+    /// Frames that came more than [`crate::LATE`] after they had left: somebody kept them.
+    #[serde(default)]
+    pub late: u64,
+    /// Numbers that never came, as runs: first and last; at most 65536 runs.
     pub lost: Vec<(u64, u64)>,
     /// Frames before and after each of the longest gaps between arrivals, the longest first; at most 8.
     pub gaps: Vec<(Received, Received)>,
+    /// The last frame that came.
+    #[serde(default)]
+    pub last: Option<Received>,
     /// When the first frame left and when the last did.
     pub span: (Time, Time),
 }

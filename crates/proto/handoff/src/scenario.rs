@@ -207,3 +207,11 @@ pub struct Scenario {
 const fn one() -> u16 {
     1
 }
+
+impl Scenario {
+    /// Whether the host checks a new address for duplicates before it uses it (RFC 5227): for seconds.
+    #[must_use]
+    pub fn detects_duplicates(&self) -> bool {
+        self.address != Address::Kept && !self.measures.no_duplicate_detection
+    }
+}

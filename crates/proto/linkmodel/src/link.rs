@@ -42,6 +42,8 @@ pub struct Link<F> {
     transmitter: Transmitter,
     /// When the first waiting frame begins to be sent; there is one exactly if a frame waits.
     head_start: Option<Start>,
+    /// When the last frame that had to wait began to be sent.
+    waited_until: Time,
     delay_line: DelayLine<F>,
     /// The latest time at which a frame is due that keeps the order.
     last_due: Time,
@@ -145,6 +147,7 @@ impl<F: Frame> Link<F> {
             codel: CodelState::default(),
             transmitter: Transmitter::new(start),
             head_start: None,
+            waited_until: Time::ZERO,
             delay_line: DelayLine::new(),
             last_due: Time::ZERO,
             counters: Counters::default(),
@@ -279,10 +282,18 @@ impl<F: Frame> Link<F> {
         self.waiting.bytes + self.delay_line.bytes()
     }
 
-    /// Frames that wait in the queue, without the one being sent.
+    /// Frames that wait in the queue, without the one being sent; those, too, whose sending has begun since the last
+    /// look at the link.
     #[must_use]
     pub fn queue_len(&self) -> usize {
         self.waiting.queue.len()
+    }
+
+    /// Up to when frames have waited in the queue, as far as `now`; [`Time::ZERO`] if none ever has. All frames that
+    /// entered before `now` are to have been pushed.
+    pub fn last_waiting(&mut self, now: Time) -> Time {
+        let now = self.advance(now);
+        if self.waiting.queue.is_empty() { self.waited_until } else { now }
     }
 
     fn refuse(&mut self, frame: F, len: usize, cause: DropCause) -> Dropped<F> {
@@ -325,6 +336,9 @@ impl<F: Frame> Link<F> {
     /// Sends the first waiting frame, or if CoDel drops that, the first that it does not.
     fn send_head(&mut self, start: Start) {
         if let Some(queued) = self.dequeue(start.at) {
+            if start.at > queued.since {
+                self.waited_until = start.at;
+            }
             self.send(start, queued);
         }
         self.plan_head();

@@ -417,3 +417,26 @@ fn a_restart_begins_the_trace_and_the_outages_anew() {
     assert_eq!(send(&mut link, 52_000), [Ok(53_000)]);
     assert_eq!(send(&mut link, 54_000), [Ok(147_000)]);
 }
+
+#[test]
+fn frames_wait_until_they_begin_to_be_sent_however_long_they_then_travel() {
+    let link = config(
+        r#"delay = "100ms"
+        rate = "1mbit""#,
+    );
+    let mut link = Link::new(link, 1).unwrap();
+    let at = Time::from_millis;
+    assert_eq!(link.last_waiting(at(1)), Time::ZERO);
+    // The first waits for nobody; 1000 bytes take 8 ms.
+    for number in 0..3 {
+        link.handle_frame(at(2), Token { number, len: 1000 }).unwrap();
+    }
+    assert_eq!(poll(&mut link, at(5)), []);
+    assert_eq!(link.last_waiting(at(5)), at(5));
+    // The third begins at 18 ms. Nobody looked for a while, and nothing is due yet.
+    assert_eq!(poll(&mut link, at(60)), []);
+    assert_eq!(link.last_waiting(at(60)), at(18));
+    let fates = [(0, Ok(110_000)), (1, Ok(118_000)), (2, Ok(126_000))];
+    assert_eq!(poll(&mut link, at(200)), fates);
+    assert_eq!(link.last_waiting(at(200)), at(18));
+}

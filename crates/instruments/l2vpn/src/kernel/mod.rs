@@ -4,6 +4,7 @@
 //! keys stand in no command line and in no file. Where packets are routed, each router counts a hop off them.
 
 mod counters;
+pub mod generic;
 mod plan;
 mod probe;
 mod program;
@@ -26,6 +27,10 @@ use crate::standing::Counted;
 use plan::Place;
 
 pub use probe::lacking;
+pub use program::{Ended, batch, must, run};
+pub use pseudowire::{Attachment, Crossing, attach, cross};
+pub use script::Script;
+pub use wireguard::{PublicKey, Tunnel};
 
 /// How a path of the kernel's features is stood up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,17 +13,21 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SHORTEST_KEY: usize = 16;
 
 /// How a program ended, and what it wrote.
-pub(super) struct Ended {
-    pub(super) succeeded: bool,
-    pub(super) out: Vec<String>,
-    pub(super) err: Vec<String>,
+#[derive(Debug)]
+pub struct Ended {
+    /// Whether its exit status was zero.
+    pub succeeded: bool,
+    /// Lines of standard output.
+    pub out: Vec<String>,
+    /// Lines of standard error.
+    pub err: Vec<String>,
 }
 
 /// Runs a program on a node, with this on its standard input.
 ///
 /// # Errors
 /// It cannot be started, or did not end.
-pub(super) fn run(
+pub fn run(
     node: &Node,
     program: &'static str,
     arguments: &[&str],
@@ -51,7 +55,7 @@ pub(super) fn run(
 ///
 /// # Errors
 /// Nor did it succeed.
-pub(super) fn must(
+pub fn must(
     node: &Node,
     program: &'static str,
     arguments: &[&str],
@@ -83,7 +87,7 @@ fn without_keys(line: &str) -> String {
 ///
 /// # Errors
 /// As [`must`].
-pub(super) fn batch(
+pub fn batch(
     node: &Node,
     program: &'static str,
     options: &[&str],

@@ -12,8 +12,8 @@ use crate::Error;
 /// Bytes that no node's script exceeds: one that grew would leave keys in memory that is given back.
 const ROOM: usize = 1 << 15;
 
-/// What a node is told.
-pub(super) struct Script {
+/// What a node is told. It is not printed: keys are among it.
+pub struct Script {
     /// Settings that come first.
     settings: Vec<(String, &'static str)>,
     /// For `ip -batch`; keys are among it.
@@ -28,9 +28,22 @@ pub(super) struct Script {
     tc: String,
 }
 
+impl Default for Script {
+    fn default() -> Self {
+        Script::new()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").finish_non_exhaustive()
+    }
+}
+
 impl Script {
     /// One that silences IPv6 and does nothing else.
-    pub(super) fn new() -> Script {
+    #[must_use]
+    pub fn new() -> Script {
         let quiet = ["all", "default"].map(|of| (format!("net.ipv6.conf.{of}.disable_ipv6"), "1"));
         Script {
             settings: quiet.to_vec(),
@@ -43,32 +56,32 @@ impl Script {
     }
 
     /// Another setting, before devices are made.
-    pub(super) fn setting(&mut self, key: &str, value: &'static str) {
+    pub fn setting(&mut self, key: &str, value: &'static str) {
         self.settings.push((key.to_owned(), value));
     }
 
     /// Another setting, after devices are made.
-    pub(super) fn setting_of_device(&mut self, key: String, value: &'static str) {
+    pub fn setting_of_device(&mut self, key: String, value: &'static str) {
         self.of_devices.push((key, value));
     }
 
     /// Another line for `ip`.
-    pub(super) fn ip(&mut self, line: fmt::Arguments<'_>) {
+    pub fn ip(&mut self, line: fmt::Arguments<'_>) {
         write_line(&mut self.ip, line);
     }
 
     /// Another line for `ip -f mpls`.
-    pub(super) fn mpls(&mut self, line: fmt::Arguments<'_>) {
+    pub fn mpls(&mut self, line: fmt::Arguments<'_>) {
         write_line(&mut self.mpls, line);
     }
 
     /// Another line for `tc`.
-    pub(super) fn tc(&mut self, line: fmt::Arguments<'_>) {
+    pub fn tc(&mut self, line: fmt::Arguments<'_>) {
         write_line(&mut self.tc, line);
     }
 
     /// Another tunnel.
-    pub(super) fn tunnel(&mut self, tunnel: Tunnel) {
+    pub fn tunnel(&mut self, tunnel: Tunnel) {
         self.tunnels.push(tunnel);
     }
 
@@ -76,7 +89,7 @@ impl Script {
     ///
     /// # Errors
     /// The first that the node or its kernel refuses.
-    pub(super) fn apply(self, node: &Node) -> Result<(), Error> {
+    pub fn apply(self, node: &Node) -> Result<(), Error> {
         for (key, value) in self.settings {
             set(node, &key, value)?;
         }

@@ -1,38 +1,15 @@
 //! WireGuard's keys and peers, by its generic netlink family (linux/wireguard.h): so that no program is needed, and
 //! no key is in a file.
 
-use std::io;
 use std::net::SocketAddrV4;
-use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 use aws_lc_rs::agreement::{PrivateKey, X25519};
 use lab::Node;
-use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
-};
 use zeroize::Zeroizing;
 
+use super::generic::{self, NESTED, attribute, with_null};
 use crate::{Error, Key};
 
-/// How long the kernel may take to answer.
-const LIMIT: Duration = Duration::from_secs(10);
-
-// linux/netlink.h
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLA_F_NESTED: u16 = 1 << 15;
-/// Bytes of `struct nlmsghdr` and `struct genlmsghdr`.
-const HEADER_LEN: usize = 16;
-const GENERIC_LEN: usize = 4;
-// linux/genetlink.h
-const GENL_ID_CTRL: u16 = 0x10;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 // linux/wireguard.h
 const WG_CMD_SET_DEVICE: u8 = 1;
 const WGDEVICE_A_IFNAME: u16 = 2;
@@ -49,24 +26,29 @@ const AF_INET: u16 = 2;
 
 /// A device and its one peer, through which all addresses are reached.
 #[derive(Debug)]
-pub(super) struct Tunnel {
-    pub(super) device: String,
-    pub(super) port: u16,
-    pub(super) private: Key,
-    pub(super) peer: PublicKey,
-    pub(super) endpoint: SocketAddrV4,
+pub struct Tunnel {
+    /// The device, which is there.
+    pub device: String,
+    /// The UDP port that it listens at.
+    pub port: u16,
+    /// Its private key.
+    pub private: Key,
+    /// The peer's public key.
+    pub peer: PublicKey,
+    /// Where the peer is, until packets come from elsewhere.
+    pub endpoint: SocketAddrV4,
 }
 
 /// The public half of a key pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PublicKey(pub(super) [u8; 32]);
+pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
     /// Of a private key.
     ///
     /// # Errors
     /// It has not 32 bytes.
-    pub(super) fn of(private: &Key) -> Result<PublicKey, Error> {
+    pub fn of(private: &Key) -> Result<PublicKey, Error> {
         let wrong = || seclink::KeyError::Length {
             cipher: "X25519",
             needed: 32,
@@ -83,12 +65,10 @@ impl Tunnel {
     ///
     /// # Errors
     /// [`Error::Netlink`].
-    pub(super) fn configure(self, node: &Node) -> Result<(), Error> {
+    pub fn configure(self, node: &Node) -> Result<(), Error> {
         let name = node.name().to_owned();
         let done = node.run(move || {
-            let socket = open()?;
-            let family = family(&socket)?;
-            ask(&socket, family, WG_CMD_SET_DEVICE, &self.attributes()).map(|_| ())
+            generic::ask("wireguard", WG_CMD_SET_DEVICE, &self.attributes()).map(|_| ())
         })?;
         let doing = "configuring WireGuard";
         done.map_err(|source| Error::Netlink { doing, node: name, source })
@@ -102,13 +82,13 @@ impl Tunnel {
         let mut peer = Vec::new();
         attribute(&mut peer, WGPEER_A_PUBLIC_KEY, &self.peer.0);
         attribute(&mut peer, WGPEER_A_ENDPOINT, &socket_address(self.endpoint));
-        attribute(&mut peer, WGPEER_A_ALLOWEDIPS | NLA_F_NESTED, &one_nested(&allowed));
+        attribute(&mut peer, WGPEER_A_ALLOWEDIPS | NESTED, &one_nested(&allowed));
         // Long enough for all, so that the key is nowhere but here.
         let mut all = Zeroizing::new(Vec::with_capacity(1024));
         attribute(&mut all, WGDEVICE_A_IFNAME, &with_null(&self.device));
         attribute(&mut all, WGDEVICE_A_PRIVATE_KEY, self.private.expose());
         attribute(&mut all, WGDEVICE_A_LISTEN_PORT, &self.port.to_ne_bytes());
-        attribute(&mut all, WGDEVICE_A_PEERS | NLA_F_NESTED, &one_nested(&peer));
+        attribute(&mut all, WGDEVICE_A_PEERS | NESTED, &one_nested(&peer));
         all
     }
 }
@@ -120,88 +100,18 @@ fn socket_address(address: SocketAddrV4) -> [u8; 16] {
     [a, b, c, d, e, f, g, h, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
-fn with_null(text: &str) -> Vec<u8> {
-    text.bytes().chain([0]).collect()
-}
-
 /// A list of one element.
 fn one_nested(element: &[u8]) -> Vec<u8> {
     let mut list = Vec::new();
-    attribute(&mut list, NLA_F_NESTED, element);
+    attribute(&mut list, NESTED, element);
     list
-}
-
-/// An attribute: length, type, payload, padding to four bytes.
-fn attribute(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    let len = u16::try_from(payload.len().saturating_add(4)).unwrap_or(u16::MAX);
-    out.extend_from_slice(&len.to_ne_bytes());
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(payload);
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-/// A connection to the kernel, in the namespace of the calling thread.
-fn open() -> io::Result<OwnedFd> {
-    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(GENERIC))?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(LIMIT))?;
-    connect(&socket, &SocketAddrNetlink::new(0, 0))?;
-    Ok(socket)
-}
-
-/// The number of WireGuard's family.
-fn family(socket: &OwnedFd) -> io::Result<u16> {
-    let mut name = Vec::new();
-    attribute(&mut name, CTRL_ATTR_FAMILY_NAME, &with_null("wireguard"));
-    let answer = ask(socket, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, &name)?;
-    let attributes = answer.get(HEADER_LEN + GENERIC_LEN..).unwrap_or_default();
-    let id = find(attributes, CTRL_ATTR_FAMILY_ID).and_then(|id| id.first_chunk::<2>());
-    id.map(|id| u16::from_ne_bytes(*id)).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// The payload of the first attribute of a kind.
-fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let [a, b, c, d] = *attributes.first_chunk::<4>()?;
-        let len = usize::from(u16::from_ne_bytes([a, b]));
-        let payload = attributes.get(4..len)?;
-        if u16::from_ne_bytes([c, d]) == kind {
-            return Some(payload);
-        }
-        attributes = attributes.get(len.next_multiple_of(4)..)?;
-    }
-}
-
-/// Asks the kernel; its answer, which is the acknowledgement where there is no other.
-fn ask(socket: &OwnedFd, family: u16, command: u8, attributes: &[u8]) -> io::Result<Vec<u8>> {
-    let len = HEADER_LEN.saturating_add(GENERIC_LEN).saturating_add(attributes.len());
-    let mut message = Zeroizing::new(Vec::with_capacity(len));
-    message.extend_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_ne_bytes());
-    message.extend_from_slice(&family.to_ne_bytes());
-    message.extend_from_slice(&(NLM_F_REQUEST | NLM_F_ACK).to_ne_bytes());
-    // Sequence and port; one request at a time needs neither.
-    message.extend_from_slice(&[0; 8]);
-    message.extend_from_slice(&[command, 1, 0, 0]);
-    message.extend_from_slice(attributes);
-    send(socket, &message, SendFlags::empty())?;
-    let mut buffer = vec![0; 1 << 14];
-    let (len, _) = recv(socket, &mut *buffer, RecvFlags::empty())?;
-    buffer.truncate(len);
-    let kind = buffer.get(4..6).and_then(|kind| kind.first_chunk::<2>());
-    if kind.map(|kind| u16::from_ne_bytes(*kind)) == Some(NLMSG_ERROR) {
-        let code = buffer.get(HEADER_LEN..).and_then(|rest| rest.first_chunk::<4>());
-        let code = code.map_or(-5, |code| i32::from_ne_bytes(*code));
-        if code != 0 {
-            return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-        }
-    }
-    Ok(buffer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ends::Direction;
+    use crate::kernel::generic::find;
     use seclink::path::Protection;
 
     #[test]
@@ -227,8 +137,8 @@ mod tests {
         let all = tunnel.attributes();
         assert_eq!(find(&all, WGDEVICE_A_IFNAME), Some(&b"wg2\0"[..]));
         assert_eq!(find(&all, WGDEVICE_A_PRIVATE_KEY).map(<[u8]>::len), Some(32));
-        let peers = find(&all, WGDEVICE_A_PEERS | NLA_F_NESTED).unwrap();
-        let only = find(peers, NLA_F_NESTED).unwrap();
+        let peers = find(&all, WGDEVICE_A_PEERS | NESTED).unwrap();
+        let only = find(peers, NESTED).unwrap();
         assert_eq!(find(only, WGPEER_A_PUBLIC_KEY), Some(&peer.0[..]));
         let endpoint = find(only, WGPEER_A_ENDPOINT).unwrap();
         assert_eq!((endpoint.len(), &endpoint[2..8]), (16, &[0xca, 0x6c, 10, 9, 0, 2][..]));

@@ -10,6 +10,7 @@ mod options;
 mod port;
 mod rekey;
 mod standing;
+mod unseen;
 
 pub use guest::Judge;
 pub use standing::lacking;
@@ -22,7 +23,7 @@ use seclink::path::{Cipher, Protection, Topology};
 type Named = (&'static str, fn() -> TestResult);
 
 /// What is judged, by name: in a guest where this machine's kernel cannot do it.
-const JUDGES: [Named; 10] = [
+const JUDGES: [Named; 11] = [
     ("sizes", standing::sizes),
     ("limited", standing::limited),
     ("peers", meet::peers),
@@ -33,6 +34,7 @@ const JUDGES: [Named; 10] = [
     ("options", options::options),
     ("wireguard", noise::wireguard),
     ("agreement", mka::key_agreement),
+    ("unseen", unseen::unseen),
 ];
 
 /// A test each, of what belongs together.
@@ -42,6 +44,7 @@ pub fn tests() -> Vec<Test> {
         Test::inside("every_path_carries_frames_of_the_computed_length", || {
             guest::judged(&["sizes", "limited"])
         }),
+        Test::inside("keys_are_in_no_command_line", || guest::judged(&["unseen"])),
         Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
             guest::judged(&[
                 "peers",

@@ -19,12 +19,14 @@ use tls::EarlyData;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
+use units::Time;
 
 use super::h3_streams::{self, Streams};
 use super::link::{Link, Responding, too_slow};
 use super::tcp::sample;
 use super::{Shared, date};
 use crate::counters::connection_memory;
+use crate::flight::Flight;
 use crate::log::{ConnectionRecord, Finish, QuicRecord};
 use crate::site::RequestHead;
 use crate::{Failure, Protocol, QuicSettings};
@@ -106,6 +108,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 result = serve(&quic, &streams, &link) => result,
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
+                () = link.watch_unsent(|| busy_until(&quic)) => Ok(()),
                 () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;
@@ -212,7 +215,8 @@ async fn serve(
             }
             accepted = h3.accept() => match accepted {
                 Ok(Some(resolver)) => {
-                    requests.spawn_local(request(resolver, Rc::clone(link), streams.clone()));
+                    let quic = quic.clone();
+                    requests.spawn_local(request(resolver, quic, Rc::clone(link), streams.clone()));
                 }
                 Ok(None) => {
                     while requests.join_next().await.is_some() {}
@@ -251,7 +255,7 @@ fn ended(quic: &quinn::Connection, link: &Link, error: &str) -> Failure {
 type Resolver = RequestResolver<h3_streams::Connection, Bytes>;
 
 /// One request.
-async fn request(resolver: Resolver, link: Rc<Link>, streams: Streams) {
+async fn request(resolver: Resolver, quic: quinn::Connection, link: Rc<Link>, streams: Streams) {
     let limit = link.server.timeouts.head;
     // Dropped when it is late, which resets the stream.
     let Ok(Ok((request, mut stream))) = timeout(limit, resolver.resolve_request()).await else {
@@ -264,7 +268,7 @@ async fn request(resolver: Resolver, link: Rc<Link>, streams: Streams) {
     streams.set_urgency(number, head.priority().urgency);
     let mut responding = Responding::new(&link, number, &head);
     let answer = link.server.site.answer(&head).conditional(&head);
-    let result = respond(&mut stream, &mut responding, &parts.method, answer).await;
+    let result = respond(&mut stream, &quic, &mut responding, &parts.method, answer).await;
     if let Err(stop) = result {
         let finish = match stop {
             Stop::Late => {
@@ -295,6 +299,7 @@ impl From<StreamError> for Stop {
 
 async fn respond<S>(
     stream: &mut RequestStream<S, Bytes>,
+    quic: &quinn::Connection,
     responding: &mut Responding,
     method: &http::Method,
     answer: crate::Answer,
@@ -324,7 +329,7 @@ where
     while body.remaining() > 0 {
         let piece = body.next(PIECE);
         let bytes = piece.len();
-        blocking(stream.send_data(piece), responding).await?;
+        waiting(stream.send_data(piece), quic, responding).await?;
         // Complete only when the end is said, too.
         responding.gave(bytes, false);
     }
@@ -333,13 +338,47 @@ where
     Ok(())
 }
 
-/// Waits for `send`, and counts the time for which it is not taken at once.
-async fn blocking<T>(send: impl Future<Output = T>, responding: &mut Responding) -> T {
+/// Waits for `send`, and counts the time for which it is not taken at once: as blocked by quinn's send buffer where
+/// that may be full and the client was not told meanwhile that a window is shut (RFC 9000 §4.1), else as stalled on a
+/// window.
+async fn waiting<T>(
+    send: impl Future<Output = T>,
+    quic: &quinn::Connection,
+    responding: &mut Responding,
+) -> T {
     let mut send = pin!(send);
+    let mut shut_before = None;
     let sent = std::future::poll_fn(|cx| {
         let polled = send.as_mut().poll(cx);
-        responding.blocked(polled.is_pending());
+        if polled.is_pending() && shut_before.is_none() {
+            shut_before = Some(times_shut(quic));
+            responding.stalled(true);
+            responding.blocked(true);
+        }
         polled
     });
-    sent.await
+    let sent = sent.await;
+    if let Some(before) = shut_before {
+        let may_be_full = responding.link.given.get() >= responding.link.server.send_buffer;
+        match may_be_full && times_shut(quic) == before {
+            true => responding.forget_stall(),
+            false => responding.forget_block(),
+        }
+        responding.stalled(false);
+        responding.blocked(false);
+    }
+    sent
+}
+
+/// How often the client was told that a window is shut: DATA_BLOCKED and STREAM_DATA_BLOCKED frames.
+fn times_shut(quic: &quinn::Connection) -> u64 {
+    let sent = quic.stats().frame_tx;
+    sent.data_blocked + sent.stream_data_blocked
+}
+
+/// Up to when the connection had data that it might send, as far as flow control goes.
+fn busy_until(quic: &quinn::Connection) -> Option<Time> {
+    let (instant, time) = (std::time::Instant::now(), now());
+    let busy = Flight::of(quic)?.busy_until(instant)?;
+    Some(time - instant.saturating_duration_since(busy))
 }

@@ -22,6 +22,8 @@ pub(super) struct Link {
     pub(super) server: Rc<Shared>,
     pub(super) server_name: RefCell<Option<String>>,
     pub(super) requests: Cell<u64>,
+    /// Bytes of bodies that were given to the library.
+    pub(super) given: Cell<u64>,
     pub(super) stalled: Cell<Duration>,
     /// Responses whose window is shut just now.
     stalls: Cell<usize>,
@@ -47,6 +49,7 @@ impl Link {
             server,
             server_name: RefCell::default(),
             requests: Cell::new(0),
+            given: Cell::new(0),
             stalled: Cell::new(Duration::ZERO),
             stalls: Cell::new(0),
             stall_began: Notify::new(),
@@ -65,16 +68,14 @@ impl Link {
         self.moved.set(true);
     }
 
-    /// Notes, for as long as responses' windows are shut, whether the transport has bytes yet that it has not sent:
+    /// Notes, for as long as responses' windows are shut, up to when the transport had bytes that it had not sent:
     /// then it is not the window that keeps the link idle. Never resolves.
-    pub(super) async fn watch_unsent(&self, has_unsent: impl Fn() -> bool) {
+    pub(super) async fn watch_unsent(&self, unsent_until: impl Fn() -> Option<Time>) {
         loop {
             while self.stalls.get() == 0 {
                 self.stall_began.notified().await;
             }
-            if has_unsent() {
-                self.unsent_at.set(Some(now()));
-            }
+            self.unsent_at.set(self.unsent_at.get().max(unsent_until()));
             tokio::time::sleep(UNSENT_STEP).await;
         }
     }
@@ -235,6 +236,7 @@ impl Responding {
     /// A piece of the body was given to the library, `last` or not.
     pub(super) fn gave(&mut self, bytes: usize, last: bool) {
         self.link.touch();
+        self.link.given.set(self.link.given.get() + bytes as u64);
         self.link.server.counters.sent(bytes as u64);
         if self.pushed {
             self.link.server.counters.pushed(bytes as u64);
@@ -296,6 +298,18 @@ impl Responding {
                 }
             }
         }
+    }
+
+    /// What seemed to be a stall was none.
+    pub(super) fn forget_stall(&mut self) {
+        if self.stalled_from.take().is_some() {
+            self.link.stalls.set(self.link.stalls.get() - 1);
+        }
+    }
+
+    /// What seemed to be blocked by the transport was not.
+    pub(super) fn forget_block(&mut self) {
+        self.blocked_from = None;
     }
 
     /// How it ended. The last word counts.

@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     site: Arc<dyn Site>,
     settings: Settings,
     tcp: TcpSettings,
+    /// Bytes that quinn holds of a connection until they are acknowledged.
+    send_buffer: u64,
     timeouts: ServerTimeouts,
     sample: Option<Duration>,
     bottleneck: Option<Bottleneck>,
@@ -97,6 +99,7 @@ impl Server {
             site: Arc::clone(&plan.site),
             settings: plan.settings,
             tcp: plan.tcp,
+            send_buffer: plan.quic.send_window,
             timeouts: plan.timeouts,
             sample: plan.sample,
             bottleneck: plan.bottleneck,

@@ -1,0 +1,195 @@
+//! Handoffs in a guest: what happens, in which order, and the same again.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fault::{Explain, Problem};
+use handoff::{Attachment, Domain, Run, Scenario, Source, Trigger, Tunnel, What};
+use host::{Host, Outlet, Place, Registry, Worker};
+use lab::{Lab, LabOptions};
+use lab_test::{Need, Test, TestResult, skip};
+use mobility::Bed;
+use serde::{Deserialize, Serialize};
+use units::Delay;
+
+/// Real time that a guest may take, on a busy machine too.
+const LONG: Duration = Duration::from_secs(900);
+
+fn main() -> ExitCode {
+    guest::init_if_guest(|| Registry::new().with(Handoffs));
+    lab_test::main(&[
+        Test::new("the_papers_handoffs_are_seen_and_repeat_exactly", repeats).within(LONG),
+        Test::helper("show", show),
+    ])
+}
+
+/// Stands beds up and makes a run in each.
+struct Handoffs;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Job {
+    scenarios: Vec<Scenario>,
+    frames_per_second: u32,
+    trial: Delay,
+    runs: u64,
+}
+
+impl Worker for Handoffs {
+    const KIND: &'static str = "test-handoffs";
+    type Job = Job;
+    type Answer = Vec<Run>;
+
+    fn work(&self, job: Job, outlet: &mut Outlet<'_>) -> Result<Vec<Run>, Problem> {
+        let mut runs = Vec::new();
+        for scenario in &job.scenarios {
+            match of(scenario, &job, outlet) {
+                Ok(made) => runs.extend(made),
+                // Whoever looks at many wants to see the others.
+                Err(problem) if job.scenarios.len() > 3 => {
+                    outlet.event(format!("{}: {problem}", scenario.name))?;
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(runs)
+    }
+}
+
+fn of(scenario: &Scenario, job: &Job, outlet: &mut Outlet<'_>) -> Result<Vec<Run>, Problem> {
+    let mut lab = Lab::new(LabOptions::default())?;
+    let mut bed = Bed::stand(&mut lab, scenario, 1)?;
+    outlet.event(format!("{} stands", scenario.name))?;
+    let mut runs = Vec::new();
+    for seed in 0..job.runs {
+        let run = bed.run(job.frames_per_second, job.trial, seed)?;
+        outlet.sample(&run)?;
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+fn place(ssid: &str, channel: u8) -> Attachment {
+    Attachment { access: handoff::Access::Wifi, ssid: ssid.to_owned(), channel }
+}
+
+fn scenario(name: &str, ssids: [&str; 2]) -> Scenario {
+    let [first, second] = ssids;
+    Scenario {
+        name: name.to_owned(),
+        attachments: vec![place(first, 1), place(second, 11)],
+        security: Default::default(),
+        fast_transition: false,
+        tunnel: Tunnel::MacSec,
+        tunnel_end: Default::default(),
+        keying: Default::default(),
+        domain: Domain::One,
+        trigger: Trigger::Reconnect,
+        address: Default::default(),
+        measures: Default::default(),
+        stations: 1,
+        radio_loss: Default::default(),
+        core_delay: Delay::ZERO,
+    }
+}
+
+/// The paper's three.
+fn papers() -> Vec<Scenario> {
+    let ipsec = Scenario {
+        tunnel: Tunnel::Ipsec,
+        domain: Domain::Each,
+        ..scenario("ipsec-different-ssid", ["labA", "labB"])
+    };
+    let different = scenario("macsec-different-ssid", ["labA", "labB"]);
+    let same =
+        Scenario { trigger: Trigger::CutDeauth, ..scenario("macsec-same-ssid", ["lab", "lab"]) };
+    vec![ipsec, different, same]
+}
+
+fn in_a_guest(job: &Job) -> TestResult<Vec<Run>> {
+    let guest = match mobility::guest() {
+        Ok(guest) => guest,
+        Err(error) => return skip(Need::Guest, error.in_one_text()),
+    };
+    let host = Host::new(Place::Process(guest.launch()?));
+    Ok(host.run::<Handoffs>("handoffs in a guest", job, LONG, |_| {})?)
+}
+
+/// When a source first saw this, in nanoseconds since the run began.
+fn first(run: &Run, source: Source, what: What) -> Option<u64> {
+    let mut events = run.events.iter();
+    let found = events.find(|event| event.source == source && event.what == what);
+    found.map(|event| event.at.as_nanos())
+}
+
+fn repeats() -> TestResult {
+    let job = Job { scenarios: papers(), frames_per_second: 1000, trial: "12s".parse()?, runs: 1 };
+    let (once, again) = (in_a_guest(&job)?, in_a_guest(&job)?);
+    for (run, scenario) in once.iter().zip(&job.scenarios) {
+        let name = &scenario.name;
+        let seen = |source, what| {
+            first(run, source, what).ok_or_else(|| format!("{name}: no {what} by {source}"))
+        };
+        let order = [
+            seen(Source::Control, What::Triggered)?,
+            seen(Source::Supplicant, What::Associating)?,
+            seen(Source::Supplicant, What::Authorized)?,
+            seen(Source::Kernel, What::LinkUp)?,
+            seen(Source::Control, What::Ended)?,
+        ];
+        assert!(order.is_sorted(), "{name}: {order:?}");
+        assert!(run.up.received > 0 && !run.up.lost.is_empty(), "{name}");
+        assert!(run.down.received > 0 && !run.down.lost.is_empty(), "{name}");
+    }
+    assert_eq!(once, again);
+    Ok(())
+}
+
+/// Prints what is seen of the scenarios in the file that the variable names, or of the paper's.
+fn show() -> TestResult {
+    let variable = |name: &str| std::env::var(name).ok();
+    let scenarios = match variable("WIRETAX_SCENARIOS") {
+        Some(file) => serde_json::from_str(&std::fs::read_to_string(file)?)?,
+        None => papers(),
+    };
+    let rate = variable("WIRETAX_RATE").unwrap_or_else(|| "1000".to_owned());
+    let job = Job {
+        scenarios,
+        frames_per_second: rate.parse()?,
+        trial: variable("WIRETAX_TRIAL").unwrap_or_else(|| "12s".to_owned()).parse()?,
+        runs: variable("WIRETAX_RUNS").unwrap_or_else(|| "1".to_owned()).parse()?,
+    };
+    let guest = mobility::guest()?;
+    println!("lacks modules: {:?}", guest.absent_modules()?);
+    let host = Host::new(Place::Process(guest.launch()?));
+    let began = std::time::Instant::now();
+    host.run::<Handoffs>("handoffs in a guest", &job, LONG, |message| {
+        let at = began.elapsed().as_secs_f64();
+        match message {
+            host::Message::Sample(sample) => {
+                let run: Run = serde_json::from_value(sample).expect("a run");
+                println!("{at:.1} s: busy {}", run.busy);
+                for event in &run.events {
+                    let ms = event.at.as_nanos() as f64 / 1e6;
+                    println!("  {ms:9.3} {} {}: {}", event.source, event.what, event.detail);
+                }
+                for (name, stream) in [("up", &run.up), ("down", &run.down)] {
+                    let gap = stream.gaps.first().map(|(from, to)| {
+                        let ms = |time: units::Time| time.as_nanos() as f64 / 1e6;
+                        (ms(from.at), ms(to.at), from.number, to.number)
+                    });
+                    println!(
+                        "  {name}: {} of {}, gap {gap:?}, lost {:?}, twice {}, late {}",
+                        stream.received,
+                        stream.sent,
+                        stream.lost,
+                        stream.duplicates,
+                        stream.reordered
+                    );
+                }
+            }
+            host::Message::Event(text) => println!("{at:.1} s: {text}"),
+            _ => {}
+        }
+    })?;
+    Ok(())
+}

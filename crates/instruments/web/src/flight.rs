@@ -1,0 +1,145 @@
+//! Whether a QUIC connection is limited by congestion control: quinn does not say what it holds unsent, but tells its
+//! congestion controller what it sends, and when it could have sent more.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use quinn_proto::RttEstimator;
+
+/// Builds controllers that are watched.
+pub(crate) struct Watched(pub(crate) Arc<dyn ControllerFactory + Send + Sync>);
+
+impl ControllerFactory for Watched {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let inner = Arc::clone(&self.0).build(now, current_mtu);
+        Box::new(Flight { inner, mtu: current_mtu.into(), in_flight: 0, busy_at: None })
+    }
+}
+
+/// A congestion controller that is watched.
+pub(crate) struct Flight {
+    inner: Box<dyn Controller>,
+    /// Bytes of a datagram.
+    mtu: u64,
+    /// Bytes that are on their way, about: acknowledgements count until those of the next one are known.
+    in_flight: u64,
+    /// When it last sent data, or would have but for congestion control.
+    busy_at: Option<Instant>,
+}
+
+impl Flight {
+    /// A connection's, as it is now.
+    pub(crate) fn of(quic: &quinn::Connection) -> Option<Box<Flight>> {
+        quic.congestion_state().into_any().downcast().ok()
+    }
+
+    /// Up to when the sender is known to have had data that it might send by its windows of flow control.
+    pub(crate) fn busy_until(&self, now: Instant) -> Option<Instant> {
+        let is_full = self.in_flight + self.mtu > self.inner.window();
+        if is_full { Some(now) } else { self.busy_at }
+    }
+}
+
+impl Controller for Flight {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.in_flight += bytes;
+        // Less is an acknowledgement, or an update of a window.
+        if bytes >= self.mtu / 2 {
+            self.busy_at = Some(now);
+        }
+        self.inner.on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
+        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+    }
+
+    fn on_end_acks(
+        &mut self,
+        now: Instant,
+        in_flight: u64,
+        app_limited: bool,
+        largest_packet_num_acked: Option<u64>,
+    ) {
+        self.in_flight = in_flight;
+        if !app_limited {
+            self.busy_at = Some(now);
+        }
+        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.in_flight = self.in_flight.saturating_sub(lost_bytes);
+        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.mtu = new_mtu.into();
+        self.inner.on_mtu_update(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.inner.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        self.inner.metrics()
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let Flight { mtu, in_flight, busy_at, .. } = *self;
+        Box::new(Flight { inner: self.inner.clone_box(), mtu, in_flight, busy_at })
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.inner.initial_window()
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Congestion;
+
+    #[test]
+    fn a_sender_is_busy_while_its_window_is_full_or_it_sends() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let built = Congestion::Reno.controller(Some(3600)).build(start, 1200);
+        let mut flight = built.into_any().downcast::<Flight>().unwrap();
+        assert_eq!(flight.busy_until(at(1)), None);
+        flight.on_sent(at(2), 1200, 0);
+        flight.on_sent(at(3), 40, 1);
+        assert_eq!(flight.busy_until(at(9)), Some(at(2)));
+        flight.on_sent(at(4), 2400, 3);
+        assert_eq!(flight.busy_until(at(9)), Some(at(9)));
+        // It had nothing more to send; then it had.
+        flight.on_end_acks(at(10), 1200, true, Some(1));
+        assert_eq!(flight.busy_until(at(20)), Some(at(4)));
+        flight.on_end_acks(at(11), 0, false, Some(3));
+        assert_eq!(flight.busy_until(at(20)), Some(at(11)));
+        let copy = flight.clone_box().into_any().downcast::<Flight>().unwrap();
+        assert_eq!(copy.busy_until(at(20)), Some(at(11)));
+    }
+}

@@ -1,0 +1,59 @@
+//! The study in a guest. This program is its own guest, too.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fault::Explain as _;
+use lab_test::{Need, Test, TestResult, skip};
+use link_study::LinkStudy;
+use record::{Finished, Manifest, Recorder, Run};
+use serde_json::json;
+use study::{End, Options, Session, Study as _, Watcher};
+
+fn main() -> ExitCode {
+    guest::init_if_guest(link_study::workers);
+    let knee = Test::inside("a_slow_gateway_gives_way_at_its_rate", knee);
+    lab_test::main(&[knee.within(Duration::from_secs(400))])
+}
+
+/// Follows nothing.
+struct Silent;
+
+impl Watcher for Silent {
+    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+
+    fn note(&mut self, _: &str) {}
+}
+
+/// The throughput of a path whose gateway passes on 20 Mbit/s is found within half a percent of the rate divided by
+/// a frame's bits.
+fn knee() -> TestResult {
+    if let Err(error) = guest::Guest::find() {
+        return skip(Need::Guest, error.in_one_text());
+    }
+    let sweep = json!({ "name": "x", "backend": ["guest"], "protocol": ["plain"],
+        "gateway": ["20mbit"], "load": ["throughput"], "repeat": 1 });
+    let plan = json!({ "seed": 1, "trial": "200ms", "sweeps": [sweep] });
+    let mut plan = LinkStudy.recorded_plan(&plan, &Options::none()).map_err(|p| p.to_string())?;
+    let folder = tempfile::tempdir()?;
+    let manifest = Manifest::new(json!({ "link": plan.value() }), record::Session::begin(false));
+    let mut recorder = Recorder::create(folder.path(), manifest)?;
+    let (finished, mut silent) = (Finished::default(), Silent);
+    let mut session = Session::new("link", &mut recorder, &finished, &mut silent);
+    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
+    assert_eq!(end, End::Complete);
+    drop(recorder);
+    let samples = Run::open(folder.path())?.samples;
+    let found = samples.first().map(|sample| sample.values["virtual_throughput_pps"]);
+    let computed = 20e6 / (8.0 * 1000.0);
+    assert!(found.is_some_and(|found| (found / computed - 1.0).abs() <= 0.005), "{found:?}");
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! The answer in sentences: how long, where the time goes, what to change.
+
+use handoff::{EXPLAINED_WITHIN, Phase};
+use stats::Estimate;
+
+use crate::point::PAPER;
+use crate::summary::{Changed, Row, Summary};
+
+/// Most changes in the answer; the table has all.
+const MOST_CHANGES: usize = 4;
+/// Most cases in the first sentence.
+const MOST_CASES: usize = 4;
+
+/// The rows of the answer: cases as they are, at the lowest rate; the paper's first.
+pub(crate) fn usual(summary: &Summary) -> Vec<&Row> {
+    let of = |row: &&Row| row.point.difference().is_empty() && row.outage_ms.is_some();
+    let Some(rate) = summary.rows.iter().filter(of).map(|row| row.point.rate).min() else {
+        return summary.rows.iter().filter(|row| row.outage_ms.is_some()).take(1).collect();
+    };
+    let mut rows: Vec<&Row> = Vec::new();
+    for row in summary.rows.iter().filter(of).filter(|row| row.point.rate == rate) {
+        // Several sweeps may measure a case; the first has it.
+        if !rows.iter().any(|known| known.point.scenario == row.point.scenario) {
+            rows.push(row);
+        }
+    }
+    let place = |row: &Row| {
+        PAPER.iter().position(|name| *name == row.point.scenario.0).unwrap_or(PAPER.len())
+    };
+    rows.sort_by_key(|row| place(row));
+    rows
+}
+
+/// The answer, the first sentence by itself.
+pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
+    let rows = usual(summary);
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(how_long(&rows));
+    lines.extend(rows.iter().take(MOST_CASES).filter_map(|row| where_to(row)));
+    lines.extend(directions(&rows));
+    lines.extend(paper_order(summary));
+    lines.extend(summary.changes.iter().filter(|one| is_worth(one)).take(MOST_CHANGES).map(worth));
+    lines.extend(summary.changes.iter().filter(|one| is_harm(one)).take(MOST_CHANGES).map(harm));
+    lines.extend(no_use(&summary.changes));
+    if lines.is_empty() {
+        lines.push("No handoff came to anything that could be told.".to_owned());
+    }
+    lines
+}
+
+/// `cut off for 1010 ms with ipsec-different-ssid, …`.
+fn how_long(rows: &[&Row]) -> Option<String> {
+    let rate = rows.first()?.point.rate.per_second();
+    let each = rows.iter().take(MOST_CASES).filter_map(|row| {
+        let more = if row.not_back > 0 { "more than " } else { "" };
+        Some(format!("{more}{} in {}", ms(row.outage_ms?.value), row.point.title()))
+    });
+    let each = each.collect::<Vec<_>>().join(", ");
+    Some(format!("A moving host is cut off for {each}, at {rate} packets/s each way."))
+}
+
+/// Where the time of a case goes: its longest phases, and what is left without keys.
+fn where_to(row: &Row) -> Option<String> {
+    let direction = row.longer();
+    let way = row.way(direction);
+    let mut phases: Vec<(Phase, f64)> = way.phases.clone();
+    phases.retain(|(phase, _)| *phase != Phase::Unexplained);
+    phases.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let longest: Vec<String> = phases
+        .iter()
+        .take(3)
+        .map(|(phase, time)| format!("{} {}", phase.title(), ms(*time)))
+        .collect();
+    if longest.is_empty() {
+        return None;
+    }
+    let keyless = row.keyless_ms.zip(row.outage_ms).filter(|(less, all)| less.value < all.value);
+    let keyless = keyless.map_or_else(String::new, |(less, _)| {
+        format!("; without authentication and keys (t4, t5) {} remain", ms(less.value))
+    });
+    let rest = way.explained.filter(|share| *share < 1.0 - EXPLAINED_WITHIN);
+    let rest = rest.map_or_else(String::new, |share| {
+        format!("; {:.0} % of it is unexplained", (1.0 - share) * 100.0)
+    });
+    let scenario = row.point.title();
+    Some(format!("{scenario}, {direction}: {}{keyless}{rest}.", longest.join(", ")))
+}
+
+/// Where the two directions differ by more than a tenth.
+fn directions(rows: &[&Row]) -> Option<String> {
+    let each = rows.iter().filter_map(|row| {
+        let (up, down) = (row.up.outage_ms?, row.down.outage_ms?);
+        let (least, most) = (up.value.min(down.value), up.value.max(down.value));
+        (most > least * 1.1).then(|| {
+            format!("{} {} up and {} down", row.point.title(), ms(up.value), ms(down.value))
+        })
+    });
+    let each: Vec<String> = each.take(MOST_CASES).collect();
+    (!each.is_empty()).then(|| format!("The directions differ: {}.", each.join(", ")))
+}
+
+fn paper_order(summary: &Summary) -> Vec<String> {
+    if summary.order.is_empty() {
+        return Vec::new();
+    }
+    let rates = |holds: bool| -> Vec<&str> {
+        let own = summary.order.iter().filter(|order| order.holds == holds);
+        own.map(|order| order.rate.as_str()).collect()
+    };
+    let (good, bad) = (rates(true), rates(false));
+    if bad.is_empty() {
+        return vec![format!(
+            "The paper's order holds at {}: IPsec between networks, MACsec between networks, MACsec within one.",
+            good.join(", ")
+        )];
+    }
+    let mut lines = vec![format!("The paper's order does not hold at {}.", bad.join(", "))];
+    for why in summary.order.iter().flat_map(|order| &order.why) {
+        let line = format!("{why}.");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.truncate(4);
+    lines
+}
+
+/// Whether a change saves something that can be told.
+fn is_worth(changed: &Changed) -> bool {
+    changed.told_apart && changed.saved_ms.value > 0.0
+}
+
+fn worth(changed: &Changed) -> String {
+    let Estimate { value, low, high, .. } = changed.saved_ms;
+    let advice = changed.change.advice();
+    let mut letters = advice.chars();
+    let advice: String =
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    format!(
+        "{advice}: it saves {} [{low:.0}, {high:.0}] of {} in {}.",
+        ms(value),
+        ms(changed.without_ms.value),
+        changed.scenario
+    )
+}
+
+/// Whether a change makes it longer, as can be told.
+fn is_harm(changed: &Changed) -> bool {
+    changed.told_apart && changed.saved_ms.value < 0.0
+}
+
+fn harm(changed: &Changed) -> String {
+    let Estimate { value, low, high, .. } = changed.saved_ms;
+    let (change, scenario) = (changed.change, &changed.scenario);
+    let (low, high) = (-high, -low);
+    format!("{change} costs {} more [{low:.0}, {high:.0}] in {scenario}.", ms(-value))
+}
+
+/// Changes that were measured and save nothing.
+fn no_use(changes: &[Changed]) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for one in changes.iter().filter(|one| !one.told_apart) {
+        let name = format!("{} in {}", one.change, one.scenario);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (!names.is_empty()).then(|| format!("No saving can be told of: {}.", names.join(", ")))
+}
+
+/// A time in ms, with a digit after the point where it is short.
+pub(crate) fn ms(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::samples;
+
+    #[test]
+    fn the_answer_begins_with_how_long() {
+        let lines = sentences(&Summary::of(&samples()));
+        assert_eq!(
+            lines[0],
+            "A moving host is cut off for 1110 ms in ipsec-different-ssid, 860 ms in macsec-different-ssid, \
+             310 ms in macsec-same-ssid, at 1000 packets/s each way."
+        );
+        assert!(
+            lines[1].starts_with("ipsec-different-ssid, down: t1 discovery 554 ms"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("without authentication and keys (t4, t5) 1090 ms remain"));
+        let all = lines.join("\n");
+        assert!(all.contains("The directions differ: macsec-same-ssid 310 ms up"), "{all}");
+        assert!(all.contains("order holds at 1000pps, 2000pps"), "{all}");
+        assert!(all.contains("its networks: it saves 100 ms [100, 100] of 310 ms"), "{all}");
+    }
+
+    #[test]
+    fn a_change_that_saves_nothing_is_said_too() {
+        let mut summary = Summary::of(&samples());
+        summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| 0.0);
+        summary.changes[0].told_apart = false;
+        let all = sentences(&summary).join("\n");
+        assert!(all.contains("No saving can be told of: scan-list in macsec-same-ssid."), "{all}");
+        summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| -50.0);
+        summary.changes[0].told_apart = true;
+        let all = sentences(&summary).join("\n");
+        assert!(all.contains("scan-list costs 50 ms more [50, 50] in macsec-same-ssid."), "{all}");
+    }
+}
