@@ -41,7 +41,8 @@ guest: ## QEMU and Debian's kernel for `--clock virtual` (some 50 MB of packages
 	$(CARGO) build --release --locked -p cli
 	$(WIRETAX) guest fetch
 
-guest-test: guest ## the tests that need a guest (some minutes)
+guest-test: guest ## the tests that need a guest (some minutes), and what they need more
+	$(WIRETAX) guest fetch --with daemons
 	$(CARGO) test --workspace --locked --test guest
 
 fmt:

@@ -86,6 +86,12 @@ fn a_guest_is_fetched_once_and_anew_when_asked() {
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     assert_eq!(downloaded(folder.path()).len(), 2 * count + 1);
     assert!(cache.join("full-kernel/boot/vmlinuz-6.9").is_file());
+    // Radios are in no other kernel, so that it comes along.
+    let output = ran(folder.path(), &["guest", "fetch", "--with", "daemons"]);
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    let said = talk(&output);
+    assert!(said.contains("full-kernel: was there") && said.contains("daemons: "), "{said}");
+    assert!(cache.join("daemons/packages.json").is_file());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The bed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use daemons::{Daemon, dhcpcd, dnsmasq, kernel};
@@ -15,7 +16,7 @@ use crate::mover::{self, Mover};
 use crate::traffic::{Ends, FRAME, since};
 use crate::tunnel::{Keepers, Pipes};
 use crate::wiring::{self, Nodes};
-use crate::{Error, radio, sites, tunnel, wait};
+use crate::{Error, radio, sites, tcp, tunnel, wait};
 
 /// How long the host and its peer may take to hear each other once the host is attached.
 const REACHED: Duration = Duration::from_secs(60);
@@ -109,23 +110,30 @@ impl Bed {
     /// # Errors
     /// The host cannot be attached; a daemon died.
     pub fn run(&mut self, frames_per_second: u32, trial: Delay, seed: u64) -> Result<Run, Error> {
+        self.ends.connect(None);
         self.home()?;
         self.has_moved = true;
         self.mover.prepare()?;
         std::thread::sleep(CALM);
         self.forget_leases()?;
+        let addresses = self.connection()?;
         // What was said until now is of no run.
         self.said()?;
         let began = monotonic();
         let pulled_at = trial.duration() / 4 + jitter(seed);
         let mover = &self.mover;
-        let ends = &mut self.ends;
+        let (ends, host) = (&mut self.ends, &self.nodes.host);
+        let over = AtomicBool::new(false);
         let (outcome, pulled) = std::thread::scope(|scope| {
+            if let Some(addresses) = &addresses {
+                scope.spawn(|| tcp::manage(host, addresses, &over));
+            }
             let puller = scope.spawn(move || {
                 std::thread::sleep(pulled_at);
                 mover.pull(monotonic)
             });
             let outcome = ends.run(frames_per_second, trial.duration(), began);
+            over.store(true, Ordering::Relaxed);
             (outcome, puller.join())
         });
         let outcome = outcome?;
@@ -144,6 +152,16 @@ impl Bed {
         let events = events::events(self.said()?, more, &self.filter, began);
         let (up, down, busy) = (outcome.up, outcome.down, outcome.busy);
         Ok(Run { frames_per_second, frame: FRAME, trial, events, up, down, busy })
+    }
+
+    /// Opens a connection where frames are to go by one; who says which addresses the host gets later.
+    fn connection(&mut self) -> Result<Option<Daemon>, Error> {
+        if !self.scenario.measures.mptcp {
+            return Ok(None);
+        }
+        let (host, peer) = (&self.nodes.host, &self.nodes.peer);
+        self.ends.connect(Some(tcp::open(host, peer, self.layout.peer())?));
+        Ok(Some(tcp::watch(host)?))
     }
 
     /// Attaches the host to its first place, until it and its peer hear each other.

@@ -245,8 +245,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
             "use `security = \"wpa2-psk\"`",
         );
     }
-    if scenario.measures.mptcp {
-        return wrong("MPTCP is not built yet", "leave it out");
+    if scenario.measures.mptcp && scenario.tunnel_end == TunnelEnd::Host {
+        return wrong("a tunnel hides from MPTCP which paths there are", "leave one of them out");
     }
     Ok(())
 }

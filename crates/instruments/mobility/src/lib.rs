@@ -12,6 +12,15 @@
 //!
 //! [`Bed::stand`] stands it up for one scenario; [`Bed::run`] attaches the host to the first place, sends numbered
 //! frames both ways, has the host move in the middle of it, and says what was seen.
+//!
+//! What there is not, and why:
+//!
+//! - Mobile IP: Debian has the kernel's part of Mobile IPv6 and no daemon for it, nor one for Mobile IPv4.
+//! - MACsec on the host: a station's frames reach its access point as 802.11 frames, which its keys protect.
+//! - Frames that a radio repeats: the simulated radios lose none. [`handoff::Scenario::radio_loss`] is what is left
+//!   after that, lost once and for all.
+//! - Bridges that wait for the host to speak: access points announce a station to the bridge as soon as it is
+//!   authorized, so that all bridges know its place within a millisecond.
 #![forbid(unsafe_code)]
 
 mod bed;
@@ -24,6 +33,7 @@ mod place;
 mod radio;
 mod sites;
 mod stream;
+mod tcp;
 mod traffic;
 mod tunnel;
 mod wait;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use ::traffic::{Load, Probe, Schedule, Sizes};
@@ -12,8 +13,8 @@ use packet::clock::monotonic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use units::{Probability, Time};
 
-use crate::Error;
 use crate::stream::Arrivals;
+use crate::{Error, tcp};
 
 /// The UDP port of both.
 const PORT: u16 = 7000;
@@ -36,6 +37,8 @@ pub(crate) struct Ends {
     back: Option<SocketAddr>,
     /// Numbers of streams, so that what comes late is not taken for another's.
     next: u16,
+    /// The host's and the peer's end of a connection, where frames go by TCP.
+    connection: Option<tcp::Connection>,
 }
 
 /// What came of a trial.
@@ -67,7 +70,7 @@ impl Ends {
             opened.map_err(failed("opening a socket for the frames"))
         };
         let to = SocketAddrV4::new(to, PORT);
-        Ok(Ends { host: open(host)?, peer: open(peer)?, to, back: None, next: 1 })
+        Ok(Ends { host: open(host)?, peer: open(peer)?, to, back: None, next: 1, connection: None })
     }
 
     /// Sends frames both ways for a while, and takes what comes. Times are since `began`.
@@ -91,6 +94,9 @@ impl Ends {
         let (mut payload, mut buffer) = (vec![0; (FRAME - HEADERS) as usize], vec![0; 2048]);
         loop {
             let now = monotonic();
+            if let Some(connection) = &mut self.connection {
+                by_tcp(connection, [&mut up, &mut down], now, began, &mut payload);
+            }
             while let Some(probe) = up.due(now) {
                 // What cannot be sent is lost: there is no way, no address or no link.
                 send(&self.host, &probe, &mut payload, Some(self.to.into()));
@@ -118,7 +124,7 @@ impl Ends {
                 }
                 continue;
             }
-            wait(&self.host, &self.peer, next.saturating_since(now))?;
+            self.wait(next.saturating_since(now))?;
         }
         let elapsed = monotonic().saturating_since(start).as_secs_f64();
         let idled = (idle()? - idle_before) / elapsed;
@@ -135,6 +141,28 @@ impl Ends {
         events.push(Event { at, source: Source::Control, what: What::Bound, detail });
         let detail = format!("frames go to {}", from.ip());
         events.push(Event { at, source: Source::Control, what: What::Redirected, detail });
+    }
+
+    /// Has frames go by a connection from now on, or by datagrams again.
+    pub(crate) fn connect(&mut self, connection: Option<tcp::Connection>) {
+        self.connection = connection;
+    }
+
+    /// Waits for frames, or for a while.
+    fn wait(&self, limit: Duration) -> Result<(), Error> {
+        let ends = self.connection.iter().flat_map(|both| [&both.host, &both.peer]);
+        let sockets = [self.host.as_fd(), self.peer.as_fd()].into_iter();
+        let sockets = sockets.chain(ends.map(|end| end.stream().as_fd()));
+        let mut polled: Vec<PollFd<'_>> =
+            sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        match poll(&mut polled, Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(failed("waiting for frames")(error.into())),
+        }
     }
 
     /// Whether both hear each other within a short while.
@@ -214,16 +242,27 @@ fn is_routers(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | HostUnreachable | Interrupted | NetworkUnreachable)
 }
 
-/// Waits for frames, or for a while.
-fn wait(host: &UdpSocket, peer: &UdpSocket, limit: Duration) -> Result<(), Error> {
-    let mut polled = [PollFd::new(host, PollFlags::IN), PollFd::new(peer, PollFlags::IN)];
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
-    match poll(&mut polled, Some(&limit)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(failed("waiting for frames")(error.into())),
+/// Sends what is due by a connection, and takes what has come by it.
+fn by_tcp(
+    tcp::Connection { host, peer, .. }: &mut tcp::Connection,
+    [up, down]: [&mut Way; 2],
+    now: Time,
+    began: Time,
+    payload: &mut [u8],
+) {
+    while let Some(probe) = up.due(now) {
+        host.send(&probe, payload);
+    }
+    while let Some(probe) = down.due(now) {
+        peer.send(&probe, payload);
+    }
+    host.flush();
+    peer.flush();
+    while let Some(probe) = host.take(payload.len()) {
+        down.took(&probe, began);
+    }
+    while let Some(probe) = peer.take(payload.len()) {
+        up.took(&probe, began);
     }
 }
 
