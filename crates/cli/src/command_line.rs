@@ -81,7 +81,7 @@ pub enum Command {
     Sequence(SequenceArgs),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
-    /// Load a TLS server: connections by the thousand a second, at a number or a rate
+    /// Load a TLS server: thousands of connections per second, at a number or a rate
     Load(Box<LoadArgs>),
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
     Gateway(GatewayArgs),

@@ -157,10 +157,10 @@ impl Path<'_> {
     }
 }
 
-/// How long after the last frame was sent the last may come.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// The same in a guest machine, where a frame that comes is not waited for.
-const PATIENCE_IN_GUEST: Duration = Duration::from_secs(2);
+/// How long after the last frame was sent the last may come. It is waited for only where frames are missing.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The same in a search, most of whose trials lose frames.
+const PATIENCE_IN_SEARCH: Duration = Duration::from_millis(200);
 /// Most frames of a burst, and of a trial.
 const BURST: u32 = 2000;
 const MOST_FRAMES: u32 = 20_000_000;
@@ -179,7 +179,12 @@ pub(crate) fn measure(
         duration,
         frames: if point.load == Offered::Burst { BURST } else { MOST_FRAMES },
         both_ways: point.ways == crate::point::Ways::Both,
-        patience: if point.backend == Backend::Guest { PATIENCE_IN_GUEST } else { PATIENCE },
+        patience: match point.load {
+            Offered::Throughput | Offered::Burst if point.backend != Backend::Guest => {
+                PATIENCE_IN_SEARCH
+            }
+            _ => PATIENCE,
+        },
     };
     let mut measured = Measured::default();
     let mut last = trial;

@@ -345,7 +345,7 @@ fn a_whole_run_says_what_the_script_holds() {
         "takes 744 on the server for a full handshake",
         "as the trial",
         "Estimated, and no bound",
-        "an estimate, and no bound; the document measured 21 thousand with 64 cores",
+        "an estimate, and no bound; HAProxy 2025 measured 21 thousand with 64 cores",
         "No scaling curve",
         "until 2030 [1]",
         "[1] https://example.org/policy",

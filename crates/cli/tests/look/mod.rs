@@ -31,7 +31,7 @@ const MINUTES: Duration = Duration::from_secs(300);
 /// Bytes of a report.
 const MOST_BYTES: u64 = 5_000_000;
 /// The committed results that a report of several studies is made of.
-const STUDIES: [&str; 5] = ["handshake", "page", "link", "observe", "stacks"];
+const STUDIES: [&str; 4] = ["page", "link", "observe", "stacks"];
 
 pub fn tests() -> Vec<Test> {
     vec![

@@ -19,6 +19,7 @@ mod signals;
 
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 pub use error::{Denied, EnterError};
 pub(crate) use init::{attend, loopback_up, mount, send};
@@ -124,12 +125,21 @@ pub fn alone() -> Result<Entered, EnterError> {
     Ok(*ENTERED.get_or_init(|| Entered { user_namespace: false, own_proc: true }))
 }
 
+/// How long a thread that has ended may stay in the kernel's list: it leaves that after who waited for it goes on.
+const REAPED: Duration = Duration::from_secs(2);
+
 fn single_threaded() -> Result<(), EnterError> {
-    let tasks = std::fs::read_dir("/proc/self/task")
-        .map_err(|source| EnterError::Setup { step: "reading /proc/self/task", source })?;
-    match tasks.count() {
-        1 => Ok(()),
-        threads => Err(EnterError::NotSingleThreaded { threads }),
+    let deadline = Instant::now() + REAPED;
+    loop {
+        let tasks = std::fs::read_dir("/proc/self/task")
+            .map_err(|source| EnterError::Setup { step: "reading /proc/self/task", source })?;
+        match tasks.count() {
+            1 => return Ok(()),
+            threads if Instant::now() >= deadline => {
+                return Err(EnterError::NotSingleThreaded { threads });
+            }
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) fn library() -> &'static str {
         let mut packer = GzEncoder::new(Vec::new(), Compression::best());
         let packed = packer.write_all(source.as_bytes()).and_then(|()| packer.finish());
         let notice = source.lines().take_while(|line| !line.contains("*/"));
-        let notice: Vec<&str> =
-            notice.map(|line| line.trim_start_matches(['/', '*', ' '])).collect();
+        let notice = notice.map(|line| line.trim_start_matches(['/', '*', ' ']));
+        let notice: Vec<&str> = notice.filter(|line| !line.is_empty()).collect();
         format!(
             "<!-- {} -->\n<script type=\"text/plain\" id=\"plotly\">{}</script>",
             esc(&notice.join(" ")).replace("--", "- -"),
