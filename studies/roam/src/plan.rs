@@ -19,7 +19,7 @@ const BUILT_IN: &str = include_str!("../plan.toml");
 /// Most runs of one plan: a bound on what a wrong plan file can start.
 const MOST_RUNS: u64 = 20_000;
 /// How long traffic runs, unless the user says otherwise: a quarter before the trigger, the rest for the outage.
-const TRIAL: Duration = Duration::from_secs(6);
+const TRIAL: Duration = Duration::from_secs(5);
 /// The shortest trial: what follows the trigger must have room for a scan.
 const SHORTEST_TRIAL: Duration = Duration::from_secs(2);
 /// How much longer it runs where the host checks its address for duplicates: up to 1 s of waiting, three probes up to
@@ -150,7 +150,7 @@ impl Plan {
         let trial = plan.trial.duration();
         if !(SHORTEST_TRIAL..=LONGEST_TRIAL).contains(&trial) {
             let what = format!("a trial of {}", plan.trial);
-            return Err(Problem::new(Fault::Caller, what).with_remedy("take 2s to 120s, as 6s"));
+            return Err(Problem::new(Fault::Caller, what).with_remedy("take 2s to 120s, as 5s"));
         }
         plan.check()?;
         Ok(plan)

@@ -80,7 +80,7 @@ The host moves in a guest machine with Debian's kernel and daemons, which
             .long("trial")
             .value_name("TIME")
             .value_parser(value_parser!(Delay))
-            .help("How long traffic runs; the host moves after a quarter of it [default: 6s]");
+            .help("How long traffic runs; the host moves after a quarter of it [default: 5s]");
         let command = AXES.options(command).arg(trial);
         let command = command.mut_arg("scenario", |arg| arg.visible_alias("scenarios"));
         Number::options(NUMBERS, command)
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(rounds[0].scenario.security.name(), "open");
         let command = read.command(&rounds[0].asked[0].0, 2);
         let expected = format!(
-            "wiretax roam --scenario '{shown}' --security open --rate 1000pps --repeat 3 --trial 6s --seed 1"
+            "wiretax roam --scenario '{shown}' --security open --rate 1000pps --repeat 3 --trial 5s --seed 1"
         );
         assert_eq!(command, expected);
     }
