@@ -252,6 +252,11 @@ ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(
 "$wiretax" -q lab --outside true 2>refused && exit 9 || echo "without forwarding: $?"
 sysctl -q -w net.ipv4.conf.uplink.forwarding=1
 "$wiretax" -q lab --rtt 4ms --outside -- python3 -c "$ask"
+# The kernel takes a namespace that nobody is in apart some time later.
+for _ in $(seq 600); do
+    [ "$(ip -brief link | wc -l)" -gt 2 ] || [ -n "$(nft list ruleset)" ] || break
+    sleep 0.05
+done
 nft list ruleset
 ip -brief link | wc -l
 "#;
