@@ -50,7 +50,7 @@ interrupted() {
 small() { [ "$(stat -c %s run/report.html)" -lt 5000000 ]; }
 narrow() { # no table wider than a terminal of 80 columns
     command -v script >/dev/null || return 0
-    "${as_user[@]}" script -qec "stty cols 80; exec '$wiretax' -q report run --html other.html" /dev/null >tables </dev/null || return 1
+    "${as_user[@]}" script -qec "stty rows 40 cols 80; exec '$wiretax' -q report run --html other.html" /dev/null >tables </dev/null || return 1
     [ "$(tr -d '\r' <tables | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
 }
 gone() { # nothing of the lab is left: neither processes nor interfaces
