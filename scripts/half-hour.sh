@@ -39,7 +39,7 @@ refused() { # STATUS TEXT COMMAND...
 one_screen() {
     ours run --out run >screen || return 1
     cat screen
-    awk 'length($0) > 80 && !/^(report|tables)/ { exit 1 } END { if (NR > 40) exit 1 }' screen
+    [ "$(wc -l <screen)" -le 40 ] && [ "$(grep -vE '^(report|tables)' screen | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
 }
 interrupted() {
     local plan=(handshake --mode tcp,tcp+tls13 --rtt 20ms --repeat 40 --no-calibration --out stopped) got=0
@@ -50,8 +50,8 @@ interrupted() {
 small() { [ "$(stat -c %s run/report.html)" -lt 5000000 ]; }
 narrow() { # no table wider than a terminal of 80 columns
     command -v script >/dev/null || return 0
-    "${as_user[@]}" script -qec "stty cols 80; exec '$wiretax' -q report run --html other.html" /dev/null >tables </dev/null || return 1
-    ! tr -d '\r' <tables | grep -qE '^.{81,}'
+    "${as_user[@]}" script -qec "stty rows 40 cols 80; exec '$wiretax' -q report run --html other.html" /dev/null >tables </dev/null || return 1
+    [ "$(tr -d '\r' <tables | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
 }
 gone() { # nothing of the lab is left: neither processes nor interfaces
     ! pgrep -u nobody -f "$wiretax" >/dev/null && ! ip -brief link 2>/dev/null | grep -q '^\(link\|hub\|wtx\)'

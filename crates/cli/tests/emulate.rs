@@ -136,6 +136,19 @@ fn what_cannot_be_run_is_said() {
     assert_eq!(files_below(folder.path()), ["text"]);
 }
 
+/// A folder of `PATH` that may not be looked into, as root's is to others, does not hide that.
+#[test]
+fn a_folder_without_rights_is_no_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+    let path = format!("{}:{}", closed.display(), std::env::var("PATH").unwrap());
+    let output =
+        wiretax(folder.path()).args(["lab", "no-such-program"]).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(127), "{}", talk(&output));
+}
+
 /// A signal is for the program, which may take it as it likes; nothing is left when it has ended.
 #[test]
 fn an_interrupt_goes_to_the_program() {
@@ -239,6 +252,11 @@ ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(
 "$wiretax" -q lab --outside true 2>refused && exit 9 || echo "without forwarding: $?"
 sysctl -q -w net.ipv4.conf.uplink.forwarding=1
 "$wiretax" -q lab --rtt 4ms --outside -- python3 -c "$ask"
+# The kernel takes a namespace that nobody is in apart some time later.
+for _ in $(seq 600); do
+    [ "$(ip -brief link | wc -l)" -gt 2 ] || [ -n "$(nft list ruleset)" ] || break
+    sleep 0.05
+done
 nft list ruleset
 ip -brief link | wc -l
 "#;

@@ -73,24 +73,23 @@ fn blank(axis: &str, name: &str, seed: u64) -> Sample {
     }
 }
 
-/// Records the libraries and the machine, unless it was done before. A driver that cannot say what
-/// it is is reported by name.
+/// Records libraries with their places in the report, unless it was done before. A driver that cannot say
+/// what it is is reported by name.
 ///
 /// # Errors
 /// A sample cannot be written.
-pub(crate) fn record(
+pub(crate) fn record_libraries(
     hosts: &dyn Hosts,
-    libraries: &[&Library],
-    cores: usize,
+    libraries: &[(usize, &Library)],
     seed: u64,
     session: &mut Session<'_>,
 ) -> Result<(), Problem> {
-    for (order, library) in libraries.iter().enumerate() {
+    for (order, library) in libraries {
         let mut sample = blank(LIBRARY, &library.name, seed);
         if session.is_finished(&sample.point, 0) {
             continue;
         }
-        sample.values.insert("order".to_owned(), order as f64);
+        sample.values.insert("order".to_owned(), *order as f64);
         sample.values.insert("default".to_owned(), f64::from(u8::from(library.default)));
         let facts = serde_json::to_string(&library.facts).unwrap_or_default();
         let mut label = |name: &str, text: &str| {
@@ -128,6 +127,19 @@ pub(crate) fn record(
         }
         session.record(&sample)?;
     }
+    Ok(())
+}
+
+/// Records the machine, unless it was done before.
+///
+/// # Errors
+/// A sample cannot be written.
+pub(crate) fn record_machine(
+    hosts: &dyn Hosts,
+    cores: usize,
+    seed: u64,
+    session: &mut Session<'_>,
+) -> Result<(), Problem> {
     let mut sample = blank(MACHINE, "this", seed);
     if !session.is_finished(&sample.point, 0) {
         sample.values.insert("cores".to_owned(), cores as f64);

@@ -60,7 +60,11 @@ impl Bench<'_> {
     /// A sample cannot be written, or no certificate could be made.
     pub fn run(&self, plan: &Expanded, session: &mut Session<'_>) -> Result<Ended, Problem> {
         let libraries = about::named(self.roster, &plan.libraries());
-        about::record(self.hosts, &libraries, self.cores, self.seed, session)?;
+        // A runtime's program may have to be built first, and a busy machine takes long to say what its locks
+        // cost: neither is to take the time of what is measured.
+        let (programs, drivers): (Vec<_>, Vec<_>) =
+            libraries.into_iter().enumerate().partition(|(_, library)| library.is_program());
+        about::record_libraries(self.hosts, &drivers, self.seed, session)?;
         let mut run = Run {
             bench: self,
             identities: BTreeMap::new(),
@@ -77,7 +81,12 @@ impl Bench<'_> {
                 break;
             }
         }
-        Ok(run.ended)
+        let Run { session, ended, .. } = run;
+        if ended.end != End::Interrupted {
+            about::record_libraries(self.hosts, &programs, self.seed, session)?;
+            about::record_machine(self.hosts, self.cores, self.seed, session)?;
+        }
+        Ok(ended)
     }
 }
 

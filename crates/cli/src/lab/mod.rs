@@ -5,6 +5,7 @@ mod path;
 mod serve;
 mod summary;
 
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path as FilePath;
 use std::process::{ExitCode, ExitStatus};
@@ -39,7 +40,8 @@ pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode,
     let running = match bench.launch(args, diagnostics) {
         Ok(running) => running,
         Err(error) => {
-            let code = not_started(&error).ok_or(error)?;
+            let program = args.program.first().map_or(OsStr::new("/bin/sh"), |name| name);
+            let code = not_started(&error, program).ok_or(error)?;
             let name = args.program.first().map(|name| name.to_string_lossy());
             let name = name.unwrap_or_else(|| "the shell".into());
             let (what, remedy) = match code {
@@ -67,12 +69,21 @@ fn code_of(status: ExitStatus) -> u8 {
 }
 
 /// The exit status for a program that could not be executed; `None` where that was not the reason.
-fn not_started(error: &::lab::Error) -> Option<u8> {
+fn not_started(error: &::lab::Error, program: &OsStr) -> Option<u8> {
     let ::lab::Error::Program { doing: "executing it", source, .. } = error else { return None };
     Some(match source.kind() {
         std::io::ErrorKind::NotFound => NOT_FOUND,
+        // A folder of PATH that this user may not look into is no reason to think that it is there.
+        std::io::ErrorKind::PermissionDenied if !is_on_path(program) => NOT_FOUND,
         _ => NOT_EXECUTED,
     })
+}
+
+/// Whether there is such a file, at its path or in a folder of `PATH`.
+fn is_on_path(program: &OsStr) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_folder = FilePath::new(program).components().count() > 1;
+    has_folder || std::env::split_paths(&path).any(|folder| folder.join(program).exists())
 }
 
 /// Two nodes and the path between them.
