@@ -78,7 +78,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 # The studies with committed results, each with a page of its own beside them.
-STUDIES = handshake observe link page stacks
+STUDIES = handshake observe link page roam stacks
 
 figures: ## rewrite the figures in README.md and docs/results from the committed results
 	$(CARGO) build --release --locked -p cli

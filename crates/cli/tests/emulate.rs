@@ -209,7 +209,8 @@ fn a_shell_has_the_terminal() {
     input.write_all(b"touch started\n").unwrap();
     wait_until("the shell", || folder.path().join("started").exists());
     // Ctrl-C ends the sleep, not the shell.
-    input.write_all(b"touch sleeping; sleep 300\n").unwrap();
+    // One job says that it runs and sleeps, so that the signal finds it in the foreground.
+    input.write_all(b"sh -c 'touch sleeping; exec sleep 300'\n").unwrap();
     wait_until("the sleep", || folder.path().join("sleeping").exists());
     input.write_all(b"\x03").unwrap();
     input.write_all(b"touch after; exit 4\n").unwrap();

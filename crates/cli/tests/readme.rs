@@ -13,7 +13,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    for study in ["handshake", "observe", "page", "stacks"] {
+    for study in ["handshake", "observe", "link", "page", "roam", "stacks"] {
         let results = format!("docs/results/{study}");
         let results = results.as_str();
         assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
