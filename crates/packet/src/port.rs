@@ -287,11 +287,7 @@ fn take_ring(
 ) -> Taken {
     let mut taken = Taken { horizon: floor, broken: false, calls: 0, any: false };
     let header = if ring.socket().has_vnet_header() { vnet::HEADER_LEN } else { 0 };
-    for number in 0..BATCH {
-        if number > 0 {
-            // Where one frame waited, more do.
-            ring.prefetch_next();
-        }
+    for _ in 0..BATCH {
         let Some(frame) = ring.receive() else {
             taken.horizon = taken.horizon.max(now);
             return taken;

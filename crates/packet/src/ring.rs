@@ -52,10 +52,6 @@ struct Layout {
     blocks: u32,
 }
 
-/// Bytes of a frame that are fetched ahead: what follows the processor fetches by itself.
-#[cfg(target_arch = "x86_64")]
-const PREFETCHED: usize = 512;
-
 /// Bytes of a slot before the Ethernet header: header, `sockaddr_ll`, the kernel's alignment.
 const SLOT_OVERHEAD: u32 = 96;
 const MAX_RING_BYTES: u64 = 1 << 30;
@@ -177,24 +173,6 @@ impl RxRing {
         debug_assert!(offset + self.layout.slot_bytes as usize <= self.map_bytes);
         // SAFETY: block and slot are kept below their counts, so the slot lies in the mapping.
         unsafe { self.map.add(offset) }
-    }
-
-    /// Has the processor fetch the frame behind the current one, for who works on this one first: another processor
-    /// wrote it. Nothing where no frame is known to be there, and at the end of a block.
-    #[inline]
-    pub fn prefetch_next(&self) {
-        #[cfg(target_arch = "x86_64")]
-        if self.slot + 1 < self.layout.slots_per_block {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let slot_bytes = self.layout.slot_bytes as usize;
-            for line in (0..slot_bytes.min(PREFETCHED)).step_by(64) {
-                // SAFETY: the next slot is of the same block, thus in the mapping; nothing is read.
-                unsafe {
-                    let next = self.current().as_ptr().add(slot_bytes + line);
-                    _mm_prefetch::<_MM_HINT_T0>(next.cast::<i8>());
-                }
-            }
-        }
     }
 
     /// `tp_status` is the slot's first field; the kernel and we take turns by it.
