@@ -282,13 +282,6 @@ impl<F: Frame> Link<F> {
         self.waiting.bytes + self.delay_line.bytes()
     }
 
-    /// Frames that wait in the queue, without the one being sent; those, too, whose sending has begun since the last
-    /// look at the link.
-    #[must_use]
-    pub fn queue_len(&self) -> usize {
-        self.waiting.queue.len()
-    }
-
     /// Up to when frames have waited in the queue, as far as `now`; [`Time::ZERO`] if none ever has. All frames that
     /// entered before `now` are to have been pushed.
     pub fn last_waiting(&mut self, now: Time) -> Time {
