@@ -102,11 +102,7 @@ the check sequence of 4 bytes.",
 fn size(scale: &str) -> String {
     let Ok(plan) = Plan::built_in(scale) else { return String::new() };
     let (trials, time) = plan.size();
-    let time = match time.as_secs() {
-        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
-        seconds => format!("{} minutes", (seconds + 30) / 60),
-    };
-    format!("{trials} trials, about {time}")
+    format!("{trials} trials, about {}", study::about(time))
 }
 
 impl study::Plan for Plan {

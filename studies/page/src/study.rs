@@ -128,11 +128,7 @@ of a browser save. Each host has an address and connections of its own; its name
 fn size(scale: &str) -> String {
     let Ok(plan) = Plan::built_in(scale) else { return String::new() };
     let (loads, time) = plan.size();
-    let time = match time.as_secs() {
-        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
-        seconds => format!("{} minutes", (seconds + 30) / 60),
-    };
-    format!("{loads} loads, about {time}")
+    format!("{loads} loads, about {}", study::about(time))
 }
 
 impl study::Plan for Plan {

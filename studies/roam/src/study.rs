@@ -120,11 +120,7 @@ fn scenarios() -> String {
 fn size(scale: &str) -> String {
     let Ok(plan) = Plan::built_in(scale) else { return String::new() };
     let (runs, time) = plan.size();
-    let time = match time.as_secs() {
-        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
-        seconds => format!("{} minutes", (seconds + 30) / 60),
-    };
-    format!("{runs} runs, about {time}")
+    format!("{runs} runs, about {}", study::about(time))
 }
 
 impl study::Plan for Plan {

@@ -31,7 +31,7 @@ pub use options::{Options, quoted};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};
-pub use session::{End, Expected, Session, Watcher};
+pub use session::{End, Expected, Session, Watcher, about};
 pub use sweep::{Number, Sweep};
 pub use threads::threads;
 

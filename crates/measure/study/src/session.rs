@@ -168,6 +168,15 @@ impl Expected {
     }
 }
 
+/// About how long something takes, in words: tens of seconds up to two minutes, then minutes.
+#[must_use]
+pub fn about(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
+        seconds => format!("{} minutes", (seconds + 30) / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +195,12 @@ mod tests {
         }
         fn warning(&mut self, _: &str, _: Option<&str>) {}
         fn note(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn a_time_is_told_in_tens_of_seconds_or_in_minutes() {
+        let told = [0, 41, 119, 120, 150].map(|seconds| about(Duration::from_secs(seconds)));
+        assert_eq!(told, ["0 seconds", "50 seconds", "120 seconds", "2 minutes", "3 minutes"]);
     }
 
     fn sample(repeat: u32) -> Sample {
