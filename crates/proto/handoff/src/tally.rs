@@ -32,6 +32,12 @@ impl Departures {
         Self::default()
     }
 
+    /// So many frames have left, the first and the last at these times.
+    #[must_use]
+    pub const fn of(count: u64, span: (Time, Time)) -> Self {
+        Departures { count, span: Some(span) }
+    }
+
     /// A frame left. Numbers are 0, 1, 2 and so on.
     pub fn note(&mut self, sent: Sent) {
         self.count = self.count.max(sent.number.saturating_add(1));
