@@ -211,7 +211,7 @@ fn few_connections_are_warned_of() {
     with_findings(MODES, "tcp+tls12", |findings| {
         let cautions = findings.cautions();
         assert_eq!(cautions.len(), 1, "{cautions:?}");
-        assert!(cautions[0].text.to_plain().contains("5 connections"), "{cautions:?}");
+        assert!(cautions[0].note.text.to_plain().contains("5 connections"), "{cautions:?}");
     });
 }
 

@@ -16,7 +16,7 @@ mod scale;
 mod slices;
 
 use fault::{Fault, OrProblem, Problem};
-use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Cell, Inline, KeyFigure, Section, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stats::Estimate;
@@ -87,7 +87,7 @@ impl study::Findings for Findings {
         advice::key_figures(self)
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         notes::cautions(self)
     }
 

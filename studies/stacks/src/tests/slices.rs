@@ -95,7 +95,7 @@ fn what_fails_again_and_again_is_left_alone_and_that_is_reported() {
     let said = "3 slices in a row failed; the other 6 are left out";
     assert!(audience.warnings.iter().any(|text| text.ends_with(said)), "{:?}", audience.warnings);
     let cautions = Findings::new(summary, 1e5, 1).cautions();
-    let cautions: Vec<String> = cautions.iter().map(|note| note.text.to_plain()).collect();
+    let cautions: Vec<String> = cautions.iter().map(|one| one.note.text.to_plain()).collect();
     assert!(cautions.iter().any(|text| text.contains("; 6 more were left out")), "{cautions:?}");
 }
 
