@@ -15,6 +15,8 @@ use testbed::{Error, Way};
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
 use crate::plan::{Cell, Plan};
 use crate::point::{Point, Visit};
+use crate::so_far::SoFar;
+use crate::summary::value;
 use crate::variant::CLIENT;
 
 /// How long connections that are under way may take to end where the user wants to stop: what they give
@@ -114,7 +116,8 @@ impl Bench {
                 capture: file,
                 fault: self.fault,
             };
-            end = CellRun { cell, job, session, ahead: &mut ahead }.run(&self.host)?;
+            let so_far = SoFar::of(cell, plan.sweeps.first().map_or("", |sweep| &sweep.name));
+            end = CellRun { cell, job, session, ahead: &mut ahead, so_far }.run(&self.host)?;
             if end != End::Complete {
                 break;
             }
@@ -240,11 +243,12 @@ struct CellRun<'a, 's> {
     job: Job,
     session: &'a mut Session<'s>,
     ahead: &'a mut Ahead,
+    so_far: SoFar,
 }
 
 impl CellRun<'_, '_> {
     fn run(self, host: &Host) -> Result<End, Problem> {
-        let CellRun { cell, job, session, ahead } = self;
+        let CellRun { cell, job, session, ahead, mut so_far } = self;
         let mut steps = job.batches.iter().flat_map(|batch| {
             let mode = batch.point.get("mode").map_or("", String::as_str);
             batch.repeats.iter().map(move |_| mode)
@@ -259,7 +263,10 @@ impl CellRun<'_, '_> {
             remedy: Some("give the machine less to do beside"),
         };
         job.run(session, |session, mut sample, _| {
-            record(cell, &mut sample, session, ahead)?;
+            let mode = record(cell, &mut sample, session, ahead)?.mode;
+            if let Some(told) = so_far.take(mode, sample.values.get(value::RESPONSE).copied()) {
+                session.watcher().note(&told);
+            }
             let next = steps.next().unwrap_or("done");
             session.progress(&step(cell, next), &ahead.time);
             Ok(())
@@ -267,19 +274,19 @@ impl CellRun<'_, '_> {
     }
 }
 
-/// Records a sample that a job gave.
-fn record(
-    cell: &Cell,
+/// Records a sample that a job gave; the point that it is of.
+fn record<'a>(
+    cell: &'a Cell,
     sample: &mut Sample,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
-) -> Result<(), Problem> {
+) -> Result<&'a Point, Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
     let point = point.ok_or_else(|| stranger(sample))?;
     point.clock.stamp(sample);
     session.record(sample)?;
     ahead.passed(cell, point);
-    Ok(())
+    Ok(point)
 }
 
 /// The most that a job takes: every connection waits for as long as it may.
