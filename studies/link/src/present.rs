@@ -530,7 +530,7 @@ impl Findings {
             );
         }
         Some(format!(
-            "Protected on every hop, {} takes {:.1} µs a hop; plain takes {:.1}. End to end only two operations remain.",
+            "Protected on every hop, {} takes {:.1} µs per hop; plain takes {:.1}. End to end only two operations remain.",
             every.protocol, every.slope_us.value, plain.slope_us.value
         ))
     }
@@ -549,7 +549,7 @@ impl Findings {
         let above: Vec<String> = above.collect();
         (!above.is_empty()).then(|| {
             format!(
-                "Debian's kernel takes more instructions a frame than for plain ones: {}.",
+                "Debian's kernel takes more instructions per frame than for plain ones: {}.",
                 above.join(", ")
             )
         })
@@ -685,7 +685,7 @@ mod tests {
         assert!(lines[0].contains("macsec carries most without loss: 2.00 Gbit/s"), "{lines:?}");
         assert!(lines[1].starts_with("macsec: +32 bytes per frame, +2.0 µs of delay"), "{lines:?}");
         assert!(lines[2].contains("25 % of plain"), "{lines:?}");
-        assert!(lines.iter().any(|line| line.contains("4.0 µs a hop")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("4.0 µs per hop")), "{lines:?}");
     }
 
     #[test]

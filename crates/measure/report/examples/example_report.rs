@@ -153,7 +153,7 @@ fn savings() -> Table {
 
 fn report() -> Result<Report, PlotError> {
     let mut report = Report::new("Handshake study (example, invented numbers)");
-    report.subtitle = "Emulated links of 0.4 to 200 ms, 20 connections a point, real TLS libraries over kernel TCP".into();
+    report.subtitle = "Emulated links of 0.4 to 200 ms, 20 connections per point, real TLS libraries over kernel TCP".into();
     report.question = "What does setting up a secure connection cost at my users\u{2019} RTT, and what would I save?".into();
     report.answer = vec![
         Inline::marked(

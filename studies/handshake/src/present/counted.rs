@@ -8,7 +8,7 @@ use stats::Holds;
 use super::lineup::listed;
 use super::{Findings, fits};
 
-/// Fewer connections a point make an interval that means little.
+/// Fewer connections per point make an interval that means little.
 const FEW: usize = 10;
 
 /// What a reader must know, by the samples themselves.

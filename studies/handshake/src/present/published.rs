@@ -1,4 +1,4 @@
-//! The document's figures beside ours.
+//! The SSLmTCP paper's figures beside ours.
 
 use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Plot, PlotError, Point, Row as TableRow, Section,
@@ -18,7 +18,7 @@ pub(crate) const PUBLISHED: &str = include_str!("../../published.csv");
 const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
 const ROUND_TRIPS: f64 = 3.0;
-/// The document's key.
+/// The SSLmTCP paper's key.
 const PUBLISHED_KEY: &str = "rsa-4096";
 
 /// The rows of the file, of each place.
@@ -27,7 +27,7 @@ const SEQUENTIAL: &str = "in sequence";
 const EMBEDDED: &str = "embedded";
 const LESS: &str = "less";
 
-/// One place of the document.
+/// One place of the SSLmTCP paper.
 #[derive(Default)]
 struct Place {
     name: String,
@@ -67,7 +67,7 @@ fn places() -> Vec<Place> {
     places
 }
 
-/// What is held against the document: TCP then TLS 1.2 with RSA key exchange, over our TCP where
+/// What is held against the SSLmTCP paper: TCP then TLS 1.2 with RSA key exchange, over our TCP where
 /// SSLmTCP was measured beside it, and over the kernel's where not.
 struct Ours<'a> {
     row: &'a Row,
@@ -89,7 +89,7 @@ impl<'a> Ours<'a> {
                 embedded.control == row.key.mode && embedded.key == beside
             })
         };
-        // The document's key before others, then what has SSLmTCP beside it, then most paths.
+        // The SSLmTCP paper's key before others, then what has SSLmTCP beside it, then most paths.
         let row = wanted.max_by_key(|row| {
             (paper(row).is_some(), row.key.key == PUBLISHED_KEY, row.cells.len())
         })?;
@@ -124,7 +124,7 @@ impl<'a> Ours<'a> {
     }
 }
 
-/// The command that measures what the document did, and SSLmTCP beside it.
+/// The command that measures what the SSLmTCP paper did, and SSLmTCP beside it.
 const COMMAND: &str = "wiretax handshake --mode usertcp+tls12-rsa,sslmtcp-paper --key rsa-4096 \
                        --rtt 0.4ms,11.6ms,85.5ms --repeat 20";
 
@@ -149,7 +149,7 @@ pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
     places().into_iter().flat_map(of_place).collect()
 }
 
-/// The document's handshake measured here, and what SSLmTCP saves of it, there and here.
+/// The SSLmTCP paper's handshake measured here, and what SSLmTCP saves of it, there and here.
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let Some(ours) = Ours::find(findings) else { return Ok(None) };
     let title = "The SSLmTCP paper's model, and how far it fits";

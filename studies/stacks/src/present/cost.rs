@@ -212,7 +212,7 @@ fn harness(findings: &Findings, suite: Suite) -> Option<Note> {
     let (fastest, cost) = costs.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let share = 100.0 * null.value / cost;
     let text = format!(
-        "The harness itself costs {:.2} µs a connection (a driver without cryptography), {share:.1} % of \
+        "The harness itself costs {:.2} µs per connection (a driver without cryptography), {share:.1} % of \
          the fastest library's {cost:.1} µs ({}).",
         null.value,
         findings.summary.title(fastest)

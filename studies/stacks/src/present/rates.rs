@@ -1,4 +1,4 @@
-//! The document's two charts: connections per second by threads and library.
+//! HAProxy 2025's two charts: connections per second by threads and library.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -121,7 +121,7 @@ fn a_runtimes_client_is_named_in_the_readme() {
         |name: &str| text.lines().find(|line| line.starts_with(&format!("| {name}"))).unwrap();
     assert!(line("go").contains(" us (`wiretax load`) |"), "{text}");
     assert!(!line("boringssl").contains("wiretax load"), "{text}");
-    // 744 locks; and the document's 21,000 a second beside them.
+    // 744 locks; and HAProxy 2025's 21,000 a second beside them.
     assert!(line("openssl 3.0.2").contains("| 744 |"), "{text}");
     assert!(line("openssl 3.0.2").ends_with("| 13 thousand/s | 21 thousand/s |"), "{text}");
     assert!(line("openssl 3.0.2").contains("2.33 [2.3"), "{text}");

@@ -154,7 +154,7 @@ pub enum Origin {
     Measured,
     /// Taken from a publication: drawn hollow and dotted, and named in legend and table.
     Published {
-        /// Which.
+        /// The publication, by authors and year.
         source: String,
     },
 }
@@ -260,9 +260,9 @@ impl Mark {
 /// A mark at a place on the x axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// Where.
+    /// The place on the x axis.
     pub x: f64,
-    /// What.
+    /// The value there.
     pub y: Mark,
 }
 
