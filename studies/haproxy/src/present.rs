@@ -71,7 +71,7 @@ impl study::Findings for Findings {
             label: format!("HAProxy's CPU time per full handshake, {}", build(best)),
             detail: format!("measured, threads: {}", best.cell.threads),
             means: format!(
-                "1000 new connections per second keep {:.0} % of a core busy in HAProxy, without tickets.",
+                "1000 full handshakes per second keep {:.0} % of a core busy in HAProxy.",
                 least / 10.0
             ),
         });

@@ -2,7 +2,7 @@
 
 use stats::Estimate;
 
-use crate::present::{Lines, bits};
+use crate::present::{Line, bits};
 use crate::summary::{PerHop, Row};
 
 /// Of what a protocol carries, beside the same link without it.
@@ -22,7 +22,7 @@ pub(crate) fn throughput(plain: Option<&Row>, found: Estimate) -> String {
 }
 
 /// Of delays by load: where each line ends.
-pub(crate) fn under_load(lines: &Lines) -> String {
+pub(crate) fn under_load(lines: &[Line]) -> String {
     let ends = lines.iter().filter_map(|(name, points)| {
         let last = points.iter().max_by(|a, b| a.x.total_cmp(&b.x))?;
         Some((last.y.value, last.x, name))
@@ -65,9 +65,9 @@ mod tests {
             let points = points.map(|(x, y)| Point::new(x, Mark::new(y)));
             (name.to_owned(), points.to_vec())
         };
-        let said = under_load(&vec![line("esp", 90.0), line("macsec", 40.0)]);
+        let said = under_load(&[line("esp", 90.0), line("macsec", 40.0)]);
         assert!(said.contains("40 µs under macsec at 1.00 Gbit/s and 90 µs under esp"), "{said}");
-        let said = under_load(&vec![line("esp", 90.0)]);
+        let said = under_load(&[line("esp", 90.0)]);
         assert!(said.ends_with("90 µs under esp at 1.00 Gbit/s, the highest load."), "{said}");
     }
 

@@ -632,11 +632,11 @@ impl Findings {
     }
 }
 
-/// Points by the name of their line.
-pub(crate) type Lines = Vec<(String, Vec<report::Point>)>;
+/// A line's name and its points.
+pub(crate) type Line = (String, Vec<report::Point>);
 
-fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Lines {
-    let mut lines: Lines = Vec::new();
+fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
     for (name, x, y) in points {
         let point = report::Point::new(x, Mark::new(y.value).interval(y.low, y.high));
         match lines.iter_mut().find(|(known, _)| *known == name) {
@@ -647,7 +647,7 @@ fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Lines {
     lines
 }
 
-fn plot(title: &str, alt: &str, means: String, x: Axis, lines: Lines) -> Result<Plot, Problem> {
+fn plot(title: &str, alt: &str, means: String, x: Axis, lines: Vec<Line>) -> Result<Plot, Problem> {
     let series = lines.into_iter().map(|(name, points)| Series::measured(name, points)).collect();
     let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
     let y = Axis::new("delay one way", "µs").from_zero();
