@@ -40,6 +40,14 @@ pub struct Caution {
     pub effect: Effect,
 }
 
+impl Caution {
+    /// Whether the answer would change, in one line for a terminal.
+    #[must_use]
+    pub fn effect_text(&self) -> String {
+        format!("{}: {}", self.effect.lead().to_lowercase(), self.effect.why().to_plain())
+    }
+}
+
 impl Note {
     /// The answer would be the same without this. `why` begins in lower case and ends with a full stop.
     #[must_use]

@@ -345,8 +345,7 @@ fn note_text(out: &mut String, note: &Note, width: usize) {
 
 fn caution_text(out: &mut String, caution: &Caution, width: usize) {
     note_text(out, &caution.note, width);
-    let (lead, why) = (caution.effect.lead().to_lowercase(), caution.effect.why().to_plain());
-    wrap(out, "", &format!("{lead}: {why}"), width);
+    wrap(out, "", &caution.effect_text(), width);
 }
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ impl Findings {
             text.push('\n');
         }
         for caution in self.cautions() {
-            text.push_str(&format!("note: {}\n", caution.note.text.to_plain()));
+            let effect = caution.effect_text();
+            text.push_str(&format!("note: {}\n  {effect}\n", caution.note.text.to_plain()));
         }
         for table in self.tables() {
             text.push('\n');
