@@ -116,7 +116,8 @@ impl Bench {
                 capture: file,
                 fault: self.fault,
             };
-            let so_far = SoFar::of(cell, plan.sweeps.first().map_or("", |sweep| sweep.name.as_str()));
+            let so_far =
+                SoFar::of(cell, plan.sweeps.first().map_or("", |sweep| sweep.name.as_str()));
             end = CellRun { cell, job, session, ahead: &mut ahead, so_far }.run(&self.host)?;
             if end != End::Complete {
                 break;

@@ -17,7 +17,10 @@ pub(crate) fn throughput(plain: Option<&Row>, found: Estimate) -> String {
             found.value / plain.value * 100.0,
             bits(plain.value)
         ),
-        None => format!("A link that is to carry more than {} needs more processors.", bits(found.value)),
+        None => format!(
+            "A link that is to carry more than {} needs more processors.",
+            bits(found.value)
+        ),
     }
 }
 
@@ -45,9 +48,8 @@ pub(crate) fn under_load(lines: &[Line]) -> String {
 
 /// Of delays by hops: what a longer path costs.
 pub(crate) fn per_hop<'a>(all: impl Iterator<Item = &'a PerHop>) -> String {
-    let each = all.map(|one| {
-        format!("{:.1} µs under {}, {}", one.slope_us.value, one.protocol, one.reach)
-    });
+    let each = all
+        .map(|one| format!("{:.1} µs under {}, {}", one.slope_us.value, one.protocol, one.reach));
     let each: Vec<String> = each.collect();
     format!("Each hop more on your path delays a frame by {}.", each.join("; "))
 }

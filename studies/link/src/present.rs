@@ -2,8 +2,8 @@
 
 use fault::{Fault, OrProblem, Problem};
 use report::{
-    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
-    Uncertainty,
+    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series,
+    Table, Uncertainty,
 };
 use serde_json::{Value, json};
 use stats::Estimate;
@@ -206,7 +206,10 @@ impl study::Findings for Findings {
                     unit: "Mbit/s".to_owned(),
                     label: format!("{protocol}, the most without loss"),
                     detail: interval(found),
-                    means: means::throughput(own().find_map(|row| self.summary.plain_of(row)), found),
+                    means: means::throughput(
+                        own().find_map(|row| self.summary.plain_of(row)),
+                        found,
+                    ),
                 });
             }
         }
@@ -223,7 +226,8 @@ impl study::Findings for Findings {
             let text = format!("As few as {fewest} trials per point: no interval of 95 %.");
             let remedy = format!("measure with --repeat {FEW} or more");
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
-            notes.push(note.answer_may_change("protocols close to each other could change places."));
+            notes
+                .push(note.answer_may_change("protocols close to each other could change places."));
         }
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
@@ -233,7 +237,8 @@ impl study::Findings for Findings {
         }
         if real().any(|row| row.tester_limits) {
             let text = "Where the highest load tried got through, the tester could send no more: the path may bear it.";
-            let effect = "the order stands; the throughput of the fastest may be more than what is shown.";
+            let effect =
+                "the order stands; the throughput of the fastest may be more than what is shown.";
             notes.push(Note::info(text).answer_covers_less(effect));
         }
         if rows.iter().any(|row| row.point.backend == Backend::Guest) {
@@ -248,7 +253,8 @@ impl study::Findings for Findings {
                 wrong.point.protocol,
                 sizes_text(wrong)
             );
-            let effect = "delay and throughput are of the frames as they were; for bytes trust the wire.";
+            let effect =
+                "delay and throughput are of the frames as they were; for bytes trust the wire.";
             notes.push(Note::info(text).answer_may_change(effect));
         }
         notes

@@ -18,7 +18,11 @@ pub(crate) fn fastest(group: &Group) -> String {
             worst.label(plain)
         ),
         [(only, row)] => {
-            format!("Every second visitor waits longer than {} with {}.", seconds(*only), row.label(plain))
+            format!(
+                "Every second visitor waits longer than {} with {}.",
+                seconds(*only),
+                row.label(plain)
+            )
         }
         [] => "No load was whole.".to_owned(),
     }
@@ -39,7 +43,10 @@ pub(crate) fn moving(group: &Group) -> String {
 
 /// What takes the time of objects, and what would make it less; in the order of a waterfall's phases.
 const CURES: [(&str, &str); 6] = [
-    ("waiting for a free connection", "more requests at once on a connection help, as in HTTP/2 and HTTP/3"),
+    (
+        "waiting for a free connection",
+        "more requests at once on a connection help, as in HTTP/2 and HTTP/3",
+    ),
     ("asking for addresses", "fewer host names help"),
     ("setting up connections", "fewer hosts and handshakes with fewer round trips help"),
     ("sending requests", "smaller requests help"),
@@ -73,7 +80,10 @@ mod tests {
     fn a_waterfall_is_said_by_its_longest_phase() {
         let bars = [[1.0, 0.0, 60.0, 0.0, 30.0, 9.0]; 2];
         let said = waterfall(bars.into_iter());
-        assert!(said.starts_with("60 % of the objects' time goes by setting up connections:"), "{said}");
+        assert!(
+            said.starts_with("60 % of the objects' time goes by setting up connections:"),
+            "{said}"
+        );
         assert_eq!(waterfall(std::iter::empty()), "No object took any time.");
     }
 

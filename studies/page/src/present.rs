@@ -200,7 +200,8 @@ impl study::Findings for Findings {
             let text = format!("As few as {fewest} loads per point: no interval of 95 %.");
             let remedy = format!("measure with --repeat {FEW} or more");
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
-            notes.push(note.answer_may_change("protocols close to each other could change places."));
+            notes
+                .push(note.answer_may_change("protocols close to each other could change places."));
         }
         let failed: usize = rows().map(|row| row.failed).sum();
         if failed > 0 {
@@ -215,13 +216,15 @@ impl study::Findings for Findings {
         if self.groups().any(|group| group.loader == Loader::Ours) {
             let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in \
                         the browser is what the page's graph says.";
-            let effect = "on a slow processor or with heavy scripts protocols differ less than here.";
+            let effect =
+                "on a slow processor or with heavy scripts protocols differ less than here.";
             notes.push(Note::info(text).answer_may_change(effect));
         }
         if self.groups().any(|group| group.loader == Loader::Chromium) {
             let text = "Chromium takes 100 ms of processor time per load or more: on fast links that hides \
                         what protocols differ in.";
-            let effect = "on fast links read the loads of our own browser, which has no such floor.";
+            let effect =
+                "on fast links read the loads of our own browser, which has no such floor.";
             notes.push(Note::info(text).answer_covers_less(effect));
         }
         notes

@@ -11,7 +11,9 @@ const VOICE_PACKET_MS: f64 = 20.0;
 /// Of a time without frames.
 pub(crate) fn outage(outage_ms: f64) -> String {
     let packets = (outage_ms / VOICE_PACKET_MS).round().max(0.0);
-    format!("A telephone call on the move loses some {packets:.0} packets of {VOICE_PACKET_MS:.0} ms, and a page waits.")
+    format!(
+        "A telephone call on the move loses some {packets:.0} packets of {VOICE_PACKET_MS:.0} ms, and a page waits."
+    )
 }
 
 /// Of outages by rate: what changes with the rate.

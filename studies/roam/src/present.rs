@@ -90,7 +90,8 @@ impl study::Findings for Findings {
                  than the frames lost say.",
                 row.point.title()
             );
-            let effect = "the outage is by frames lost; by the gap, which is shown beside it, it is longer.";
+            let effect =
+                "the outage is by frames lost; by the gap, which is shown beside it, it is longer.";
             notes.push(Note::info(text).answer_may_change(effect));
         }
         notes.extend(Clock::Virtual.caution());

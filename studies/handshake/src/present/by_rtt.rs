@@ -95,7 +95,9 @@ fn means(rows: &[&Row]) -> String {
              farther your users are, the more each round trip that is saved brings.",
             rtt_text(farthest)
         ),
-        _ => "The farther your users are, the more each round trip that is saved brings.".to_owned(),
+        _ => {
+            "The farther your users are, the more each round trip that is saved brings.".to_owned()
+        }
     }
 }
 

@@ -33,7 +33,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let text = format!("The round trips of {missed} are not what the specifications give.");
         let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
         let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
-        notes.push(note.answer_may_change("what these modes cost may come from something else than the mode."));
+        notes.push(note.answer_may_change(
+            "what these modes cost may come from something else than the mode.",
+        ));
     }
     if let Some(open) = fits::modes_that(findings, Holds::CannotTell) {
         let text = format!(
@@ -60,7 +62,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let text = format!("{missing} of the plan's {planned} connections are not measured.");
         let remedy = "measure them by `--resume` with the folder of these results";
         let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
-        notes.push(note.answer_covers_less("what is measured stands; the rest may add modes and RTTs."));
+        notes.push(
+            note.answer_covers_less("what is measured stands; the rest may add modes and RTTs."),
+        );
     }
     let left_out: u64 = findings.summary.contradictions.values().sum();
     if left_out > 0 {
@@ -72,7 +76,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let remedy =
             "see \u{201C}What was counted\u{201D}; under loss what is left out may be the slowest";
         let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
-        notes.push(note.answer_may_change("medians could be longer or shorter by what is left out."));
+        notes.push(
+            note.answer_may_change("medians could be longer or shorter by what is left out."),
+        );
     }
     notes
 }

@@ -279,7 +279,8 @@ fn reduction_plot(ours: &Ours<'_>, paper: &Embedded) -> Result<Plot, PlotError> 
     }
     let model =
         paper.model.map(|model| format!(", as RTT / (3 RTT + {:.1} ms) has it", model.c_ms));
-    let farthest = paper.saved.iter().rev().find_map(|saved| Some((saved.rtt_ms, saved.reduction?)));
+    let farthest =
+        paper.saved.iter().rev().find_map(|saved| Some((saved.rtt_ms, saved.reduction?)));
     let means = farthest.map_or_else(
         || "No distance saves more than a third.".to_owned(),
         |(rtt_ms, less)| {
@@ -345,7 +346,8 @@ fn plot(ours: &Ours<'_>) -> Result<Plot, PlotError> {
         let theirs = published(|place| place.embedded_ms);
         series.push(Series::published("SSLmTCP, RSA-4096", SOURCE, theirs));
     }
-    let farthest = ours.row.cells.iter().filter_map(|cell| Some((cell, cell.median(value::READY)?)));
+    let farthest =
+        ours.row.cells.iter().filter_map(|cell| Some((cell, cell.median(value::READY)?)));
     let farthest = farthest.max_by(|a, b| a.0.rtt_ms.total_cmp(&b.0.rtt_ms));
     let means = farthest.map_or_else(
         || "Each round trip makes users wait as long again.".to_owned(),

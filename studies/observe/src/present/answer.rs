@@ -176,7 +176,10 @@ fn population_figures(population: &PopulationRows) -> Vec<KeyFigure> {
             unit: "ms".to_owned(),
             label: format!("{}, {}: ClientHello to first data", population.name, row.kind),
             detail: format!("median of {} full handshakes", row.count),
-            means: format!("Half of the clients at {} that use {} wait longer.", population.name, row.kind),
+            means: format!(
+                "Half of the clients at {} that use {} wait longer.",
+                population.name, row.kind
+            ),
         })
     };
     population.classes.iter().filter(full).filter_map(figure).collect()
@@ -197,7 +200,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         notes.push(if doubtful < FEW_IN_DOUBT {
             note.answer_stands(format!("so few ({doubtful:.1} %) hardly move a median."))
         } else {
-            note.answer_may_change("medians could move if what is in doubt is slower or faster than the rest.")
+            note.answer_may_change(
+                "medians could move if what is in doubt is slower or faster than the rest.",
+            )
         });
     }
     if findings.frames.lost > 0 {

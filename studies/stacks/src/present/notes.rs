@@ -52,11 +52,15 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
              measures it alone."
         );
         let note = Note::warning(Inline::new().text(text), Inline::marked(&remedy));
-        notes.push(note.answer_covers_less("what failed is in no figure; the other libraries' stand."));
+        notes.push(
+            note.answer_covers_less("what failed is in no figure; the other libraries' stand."),
+        );
     }
-    let taken = "times may be longer than on an idle machine, by what the intervals say; counts stand.";
+    let taken =
+        "times may be longer than on an idle machine, by what the intervals say; counts stand.";
     notes.extend(super::slices::flagged(findings).map(|note| note.answer_may_change(taken)));
-    let close = "libraries whose intervals overlap could change places; those farther apart do not.";
+    let close =
+        "libraries whose intervals overlap could change places; those farther apart do not.";
     notes.extend(widest(findings).map(|note| note.answer_may_change(close)));
     if let Some(why) = findings.summary.machine.as_ref().and_then(|one| one.not_contended.as_ref())
     {
@@ -64,7 +68,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let remedy = "Locks are counted all the same; `wiretax stacks` on an idle machine of two cores or more \
                       measures their cost.";
         let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
-        notes.push(note.answer_covers_less("costs and counts stand; how far a library scales is not estimated."));
+        notes.push(note.answer_covers_less(
+            "costs and counts stand; how far a library scales is not estimated.",
+        ));
     }
     let absent: Vec<String> = findings
         .summary
@@ -76,10 +82,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     if !absent.is_empty() {
         let text = format!("Not built, and so not measured: {}.", absent.join(", "));
         let remedy = "`make drivers` builds the default set, `wiretax drivers build NAME` one.";
-        let note = Note {
-            remedy: Some(Inline::marked(remedy)),
-            ..Note::info(Inline::new().text(text))
-        };
+        let note =
+            Note { remedy: Some(Inline::marked(remedy)), ..Note::info(Inline::new().text(text)) };
         notes.push(note.answer_covers_less("one of these may be cheaper than the cheapest here."));
     }
     let few = findings.summary.cells.iter().any(|cell| {

@@ -190,7 +190,8 @@ fn means(findings: &Findings, group: &Group<'_>) -> String {
             rate_text(*rate),
             findings.summary.title(only)
         ),
-        [] => "No rate was measured at the most threads, so that nothing follows for a server.".to_owned(),
+        [] => "No rate was measured at the most threads, so that nothing follows for a server."
+            .to_owned(),
     }
 }
 

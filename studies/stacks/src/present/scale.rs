@@ -233,10 +233,8 @@ fn plot(
             None => format!("{title} gains by each"),
         }
     });
-    let means = format!(
-        "Of more cores, by these curves, {}.",
-        gains.collect::<Vec<_>>().join(", ")
-    );
+    let means =
+        format!("Of more cores, by these curves, {}.", gains.collect::<Vec<_>>().join(", "));
     Plot::new(
         format!("Scaling of {}, fitted to {most} cores", workload_text(group.workload)),
         format!("Curves of the law through rates measured up to {most} cores, and as far again."),

@@ -252,7 +252,8 @@ mod tests {
     fn a_curve_with_failures_ends_below_one() {
         let series = vec![Series::measured("a", Distribution::new(vec![1.0, 2.0], 2))];
         let axis = || Axis::new("v", "ms");
-        let plot = Plot::new("t", "a", "m", axis(), axis(), Chart::Ecdf { series }).expect("a plot");
+        let plot =
+            Plot::new("t", "a", "m", axis(), axis(), Chart::Ecdf { series }).expect("a plot");
         let json = parsed(&plot);
         assert_eq!(json["data"][0]["x"], json!([1.0, 1.0, 2.0]));
         assert_eq!(json["data"][0]["y"], json!([0.0, 0.25, 0.5]));
