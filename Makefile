@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install package clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install static package clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -98,10 +98,13 @@ figures: ## rewrite the figures in README.md and docs from the committed results
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
 
-package: ## a Debian package with man pages, completions and units, in target/debian
+static: ## the program with nothing to load at run time, as target/static/wiretax, for `probe` and `observe` on servers
 	@scripts/setup.sh run
+	CARGO='$(CARGO)' scripts/static.sh
+
+package: static ## a Debian package with man pages, completions and units, in target/debian (twice 7 minutes from nothing)
 	$(CARGO) build --release --locked -p cli
-	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX)
+	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX) target/static/wiretax
 
 clean: ## what the build left
 	$(CARGO) clean

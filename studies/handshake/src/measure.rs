@@ -15,6 +15,8 @@ use testbed::{Error, Way};
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
 use crate::plan::{Cell, Plan};
 use crate::point::{Point, Visit};
+use crate::so_far::SoFar;
+use crate::summary::value;
 use crate::variant::CLIENT;
 
 /// How long connections that are under way may take to end where the user wants to stop: what they give
@@ -115,13 +117,19 @@ impl Bench {
                 remedy: Some("give the machine less to do beside"),
             })
             .collect();
+        let first_sweep = plan.sweeps.first().map_or("", |sweep| sweep.name.as_str());
+        let mut so_far: Vec<SoFar> =
+            jobs.iter().map(|(cell, ..)| SoFar::of(cell, first_sweep)).collect();
         session.progress("preparing", &ahead.time);
         let lanes = plan.clock().lanes();
         let end = side_by_side(lanes, &asked, session, |session, at, mut sample, _| {
             let Some((cell, ..)) = jobs.get(at) else { return Err(stranger(&sample)) };
-            record(cell, &mut sample, session, &mut ahead)?;
-            let mode = sample.point.get("mode").map_or("", String::as_str);
-            session.progress(&step(cell, mode), &ahead.time);
+            let mode = record(cell, &mut sample, session, &mut ahead)?.mode;
+            let response = sample.values.get(value::RESPONSE).copied();
+            if let Some(told) = so_far.get_mut(at).and_then(|own| own.take(mode, response)) {
+                session.watcher().note(&told);
+            }
+            session.progress(&step(cell, &mode.to_string()), &ahead.time);
             Ok(())
         })?;
         if end == End::OutOfTime {
@@ -263,19 +271,19 @@ fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
     batches
 }
 
-/// Records a sample that a job gave.
-fn record(
-    cell: &Cell,
+/// Records a sample that a job gave; the point that it is of.
+fn record<'a>(
+    cell: &'a Cell,
     sample: &mut Sample,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
-) -> Result<(), Problem> {
+) -> Result<&'a Point, Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
     let point = point.ok_or_else(|| stranger(sample))?;
     point.clock.stamp(sample);
     session.record(sample)?;
     ahead.passed(cell, point);
-    Ok(())
+    Ok(point)
 }
 
 /// The most that a job takes: every connection waits for as long as it may.

@@ -316,11 +316,11 @@ impl Watcher for Following<'_> {
     }
 
     fn warning(&mut self, what: &str, remedy: Option<&str>) {
-        self.diagnostics.warning_with_remedy(what, remedy);
+        self.progress.aside(|| self.diagnostics.warning_with_remedy(what, remedy));
     }
 
     fn note(&mut self, what: &str) {
-        self.diagnostics.note(what);
+        self.progress.aside(|| self.diagnostics.note(what));
     }
 }
 

@@ -8,6 +8,7 @@ use guest::Guest;
 use host::{Host, Place};
 use lab::LabOptions;
 use record::{Manifest, Sample};
+use report::{Caution, Note};
 use units::named;
 
 use crate::options::Options;
@@ -118,11 +119,13 @@ impl Clock {
 
     /// What a reader of a report must know of virtual times.
     #[must_use]
-    pub fn caution(self) -> Option<&'static str> {
+    pub fn caution(self) -> Option<Caution> {
         let text = "Times are virtual: every instruction took a nanosecond, and waiting none of the machine's \
                     time. They tell how much work something is and how often it waits, and not how fast a \
                     processor with caches does it.";
-        (self == Clock::Virtual).then_some(text)
+        let effect = "round trips, bytes, losses and waiting are exact; what computes much could weigh more or less \
+                      on a processor with caches.";
+        (self == Clock::Virtual).then(|| Note::info(text).answer_may_change(effect))
     }
 }
 
