@@ -28,15 +28,21 @@ pub(crate) use cell::{Cell, Measured};
 pub(crate) use messages::Messages;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
-pub(crate) use top::{Entry, Top};
+pub(crate) use names::bounded;
+pub(crate) use top::{Add, Entry, Top};
 
-use names::{bounded, network, offers_tls13, resumption_in_vain, set};
+use names::{network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
 use spread::Mould;
-use top::Add;
 
 /// Reasons that leave QUIC's times standing.
 const OF_QUIC: [&str; 2] = ["quic_data", "quic_early_data"];
+
+/// Whether reasons leave the times of a record in doubt. Of QUIC's own they do not: what cannot be seen
+/// there is whether a packet holds application data.
+pub(crate) fn is_doubtful<'a>(mut reasons: impl Iterator<Item = &'a str>) -> bool {
+    reasons.any(|reason| !OF_QUIC.contains(&reason))
+}
 
 /// What is taken of a handshake whose class is known.
 pub(crate) struct Taken<'a> {
@@ -349,7 +355,7 @@ impl Digest {
         for reason in reasons {
             *self.uncertain.entry(reason.clone()).or_default() += 1;
         }
-        let doubtful = !reasons.iter().all(|reason| OF_QUIC.contains(&reason.as_str()));
+        let doubtful = is_doubtful(reasons.iter().map(String::as_str));
         self.doubtful_records += u64::from(doubtful);
         doubtful
     }
