@@ -1,5 +1,5 @@
 use export::Record;
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use stats::Verdict;
 
