@@ -32,7 +32,7 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax observe trace.pcap --json | jq 'select(.class == \"failed\")'
   sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
   wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
-  wiretax observe trace.pcap --parquet records && wiretax observe query records versions
+  wiretax observe trace.pcap --parquet records && wiretax observe query records names
   wiretax observe lab                           captures with known answers, and what is made of them
 
 Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
@@ -146,9 +146,9 @@ pub struct ResultArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wiretax observe query records                 the standard questions
-  wiretax observe query records versions
+  wiretax observe query records names
   wiretax observe query records \"select sni, count(*) from connections group by sni\"
-  wiretax observe query records versions --json")]
+  wiretax observe query records names --json")]
 pub struct QueryArgs {
     /// The folder that --parquet wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
