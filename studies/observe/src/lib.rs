@@ -22,6 +22,7 @@ pub mod reading;
 mod reasons;
 #[cfg(test)]
 mod replay;
+pub mod tickets;
 pub mod truth;
 
 pub use change::Change;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use export::Addresses;
+use export::{Addresses, TimeRange};
 use units::Delay;
 
 use crate::exit::{Exit, epilogue};
@@ -62,6 +62,8 @@ pub struct ObserveArgs {
 pub enum ObserveCommand {
     /// Ask the records of --parquet a question in SQL
     Query(QueryArgs),
+    /// How long session tickets should live, by the records of clients that came back
+    Tickets(TicketArgs),
 }
 
 /// A live capture.
@@ -80,6 +82,26 @@ pub struct LiveArgs {
     /// End after this time [default: at Ctrl-C]
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface")]
     pub duration: Option<Delay>,
+}
+
+/// `wiretax observe tickets`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax observe tickets records               what --parquet wrote
+  wiretax observe tickets monday.json tuesday.json
+  wiretax observe tickets records --time 2026-11-16..2026-11-23 --json
+
+Simulated is when each returning client's ticket would have been accepted, by lifetime and by rotation
+of the keys. Behind one address there may be many clients: the hits are the most that there can be.")]
+pub struct TicketArgs {
+    /// Records: folders of --parquet, or files of --json, in order of time
+    #[arg(value_name = "RECORDS", required = true, value_hint = ValueHint::AnyPath)]
+    pub records: Vec<PathBuf>,
+    /// Only those of this time; either end may be left out
+    #[arg(long, value_parser = value::<TimeRange>, value_name = "A..B")]
+    pub time: Option<TimeRange>,
+    #[command(flatten)]
+    pub json: JsonArg,
 }
 
 /// How frames become records.
@@ -104,6 +126,9 @@ pub struct PictureArgs {
     /// Client networks: prefix lengths for IPv4 and IPv6
     #[arg(long, value_name = "V4,V6", default_value = "24,48", value_parser = prefixes)]
     pub prefix: (u8, u8),
+    /// Also say how long session tickets should live, by clients that came back
+    #[arg(long, conflicts_with = "json")]
+    pub tickets: bool,
     /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -3,6 +3,7 @@
 mod args;
 mod query;
 mod results;
+mod tickets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::interrupt::Interrupt;
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     match &args.command {
         Some(ObserveCommand::Query(args)) => self::query::query(args, diagnostics),
+        Some(ObserveCommand::Tickets(args)) => self::tickets::tickets(args),
         None if args.live.interface.is_empty() => files(args, diagnostics),
         None => live(args, diagnostics),
     }
@@ -44,6 +46,7 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
         hidden: hidden(args)?,
         json: args.json.json.then(|| Box::new(std::io::stdout()) as _),
         parquet: args.results.parquet.clone(),
+        tickets: args.picture.tickets,
     };
     let mut reading = Reading::open(options, args.reading.max_connections)?;
     if let Some(file) = &args.reading.key_log
