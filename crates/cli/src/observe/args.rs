@@ -111,6 +111,9 @@ pub struct ReadingArgs {
     /// Keys of the sessions, as programs write them to SSLKEYLOGFILE: checks the rule
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_log: Option<PathBuf>,
+    /// Threads that read files, with the same records [default: one a processor]
+    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "interface")]
+    pub threads: Option<usize>,
     /// Connections followed at once; beyond it the oldest is dropped and counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = connections)]
     pub max_connections: usize,
@@ -190,6 +193,14 @@ fn connections(text: &str) -> Result<usize, Refused> {
     text.parse().ok().filter(|count| *count >= 1).ok_or_else(wrong)
 }
 
+/// More would only share the frames out ever more finely.
+const MAX_THREADS: usize = 64;
+
+fn threads(text: &str) -> Result<usize, Refused> {
+    let wrong = || Refused::new("expected an integer from 1 to 64", "try 2");
+    text.parse().ok().filter(|count| (1..=MAX_THREADS).contains(count)).ok_or_else(wrong)
+}
+
 fn prefixes(text: &str) -> Result<(u8, u8), Refused> {
     let pair = text
         .split_once(',')
@@ -209,5 +220,6 @@ mod tests {
             assert!(prefixes(wrong).is_err(), "{wrong}");
         }
         assert!(connections("0").is_err() && connections("-1").is_err());
+        assert!(threads("0").is_err() && threads("65").is_err() && threads("2").is_ok());
     }
 }
