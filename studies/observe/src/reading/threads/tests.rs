@@ -1,5 +1,6 @@
 //! What several threads make of a capture is what one makes of it.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,14 +28,14 @@ impl Write for Lines {
 }
 
 /// Stops after so many looks.
-struct Patience(usize);
+struct Patience(Cell<usize>);
 
 impl Watcher for Patience {
     fn progress(&mut self, _step: &str, _done: Duration, _total: Duration) {}
 
-    fn interrupted(&mut self) -> bool {
-        self.0 = self.0.saturating_sub(1);
-        self.0 == 0
+    fn interrupted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
     }
 
     fn warning(&mut self, what: &str, _remedy: Option<&str>) {
@@ -49,7 +50,7 @@ fn records(files: &[PathBuf], threads: usize, looks: usize) -> (Vec<String>, Cou
     let lines = Lines::default();
     let options = SinkOptions { json: Some(Box::new(lines.clone())), ..SinkOptions::default() };
     let mut reading = Reading::open(options, 1_000_000, threads).unwrap();
-    reading.files(&mut Merge::open(files).unwrap(), &mut Patience(looks)).unwrap();
+    reading.files(&mut Merge::open(files).unwrap(), &mut Patience(Cell::new(looks))).unwrap();
     let read = reading.finish().unwrap();
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let without_run = |line: &str| {
@@ -252,7 +253,7 @@ fn a_capture_that_is_damaged_gives_what_was_whole_and_the_error() {
         let options = SinkOptions { json: Some(Box::new(lines.clone())), ..SinkOptions::default() };
         let mut reading = Reading::open(options, 1000, threads).unwrap();
         let mut merge = Merge::open(std::slice::from_ref(&path)).unwrap();
-        let result = reading.files(&mut merge, &mut Patience(usize::MAX));
+        let result = reading.files(&mut merge, &mut Patience(Cell::new(usize::MAX)));
         let counters = reading.finish().unwrap().counters;
         said.push((result.map_err(|problem| problem.to_string()), counters.connections));
         assert!(!lines.0.lock().unwrap().is_empty());
