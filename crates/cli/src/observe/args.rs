@@ -79,6 +79,9 @@ pub struct LiveArgs {
     /// Take frames that are for other hosts too
     #[arg(long, requires = "interface")]
     pub promiscuous: bool,
+    /// Memory for frames that wait, of each interface and thread, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024), requires = "interface")]
+    pub ring: u32,
     /// End after this time [default: at Ctrl-C]
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface")]
     pub duration: Option<Delay>,
@@ -111,8 +114,9 @@ pub struct ReadingArgs {
     /// Keys of the sessions, as programs write them to SSLKEYLOGFILE: checks the rule
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_log: Option<PathBuf>,
-    /// Threads that read files, with the same records [default: one a processor]
-    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "interface")]
+    /// Threads: files give the same records on any number [default: one a processor], interfaces share
+    /// their flows out by PACKET_FANOUT [default: 1]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Connections followed at once; beyond it the oldest is dropped and counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = connections)]

@@ -2,6 +2,7 @@
 
 mod gauges;
 mod late;
+mod listen;
 mod now;
 mod sinks;
 mod threads;
@@ -174,12 +175,16 @@ impl Reading {
     /// An interface fails, or records cannot be written; what was read is kept.
     pub fn live(
         &mut self,
-        source: &mut Live,
+        sources: &mut [Live],
         duration: Option<Duration>,
         view: &mut dyn View,
     ) -> Result<(), Problem> {
         self.sinks.now = Some(Now::default());
         let began = Instant::now();
+        let source = match sources {
+            [source] => source,
+            several => return self.listen(several, duration, view),
+        };
         let end = duration.map(|duration| began + duration);
         let (mut viewed, mut saved) = (began, began);
         while !view.interrupted()
@@ -222,27 +227,8 @@ impl Reading {
 
     /// Takes frames, several at once. How many there were.
     fn frames<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Result<usize, Problem> {
-        let mut group = [NOTHING; GROUP];
-        let (mut filled, mut taken) = (0, 0);
-        for Frame { at, link, bytes, original_len, .. } in frames {
-            taken += 1;
-            let Some(link_type) = LinkType::from_number(link) else {
-                *self.unread_links.entry(link).or_default() += 1;
-                continue;
-            };
-            if let Some(place) = group.get_mut(filled) {
-                *place = Packet { at, link_type, bytes, original_len };
-                filled += 1;
-            }
-            if filled == GROUP {
-                self.tracker.handle_packets(&group);
-                self.hand_out()?;
-                filled = 0;
-            }
-        }
-        self.tracker.handle_packets(group.get(..filled).unwrap_or_default());
-        self.hand_out()?;
-        Ok(taken)
+        let Reading { tracker, sinks, unread_links, .. } = self;
+        take_frames(tracker, unread_links, frames, &mut |output| sinks.take(output))
     }
 
     fn hand_out(&mut self) -> Result<(), Problem> {
@@ -275,6 +261,40 @@ impl Reading {
         self.sinks.finish()?;
         Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links, unread_quic })
     }
+}
+
+/// Gives frames to a tracker, several at once, and hands on what it gives out. How many there were.
+fn take_frames<'a>(
+    tracker: &mut Tracker,
+    unread_links: &mut BTreeMap<u32, u64>,
+    frames: impl Iterator<Item = Frame<'a>>,
+    take: &mut dyn FnMut(Output) -> Result<(), Problem>,
+) -> Result<usize, Problem> {
+    let mut group = [NOTHING; GROUP];
+    let (mut filled, mut taken) = (0, 0);
+    for Frame { at, link, bytes, original_len, .. } in frames {
+        taken += 1;
+        let Some(link_type) = LinkType::from_number(link) else {
+            *unread_links.entry(link).or_default() += 1;
+            continue;
+        };
+        if let Some(place) = group.get_mut(filled) {
+            *place = Packet { at, link_type, bytes, original_len };
+            filled += 1;
+        }
+        if filled == GROUP {
+            tracker.handle_packets(&group);
+            while let Some(output) = tracker.poll_output() {
+                take(output)?;
+            }
+            filled = 0;
+        }
+    }
+    tracker.handle_packets(group.get(..filled).unwrap_or_default());
+    while let Some(output) = tracker.poll_output() {
+        take(output)?;
+    }
+    Ok(taken)
 }
 
 /// Takes what threads give out, and shows how far they are.

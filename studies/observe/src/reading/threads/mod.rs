@@ -208,7 +208,19 @@ fn hand_on(
 }
 
 impl Left {
-    fn add(&mut self, tracker: &Tracker) {
+    /// Adds what another thread left.
+    pub(super) fn merge(&mut self, other: Left) {
+        self.counters.add(&other.counters);
+        for (link, frames) in other.unread_links {
+            *self.unread_links.entry(link).or_default() += frames;
+        }
+        for (version, count) in other.unread_quic {
+            *self.unread_quic.entry(version).or_default() += count;
+        }
+    }
+
+    /// Adds what a tracker has seen.
+    pub(super) fn add(&mut self, tracker: &Tracker) {
         self.counters.add(tracker.counters());
         for (version, count) in tracker.unread_quic() {
             *self.unread_quic.entry(*version).or_default() += count;
