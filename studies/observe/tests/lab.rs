@@ -2,12 +2,18 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use capture::{Live, LiveOptions};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 use observe::Lab;
+use observe::reading::{Reading, SinkOptions, View};
 use observe::truth::{Population, Said, Scenario};
 use record::{Finished, Manifest, Recorder, Run};
 use serde_json::{Value, json};
@@ -139,8 +145,98 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     Ok(())
 }
 
+/// JSON lines that can be looked at afterwards.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Follows until all connections have been made, and a while longer.
+struct Until(Arc<AtomicBool>);
+
+impl Watcher for Until {
+    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+impl View for Until {
+    fn now(&mut self, _: String) {}
+}
+
+/// Connections of one interface on two threads: each has one record, with a number of its own.
+fn two_threads_share_an_interface() -> TestResult {
+    const CONNECTIONS: usize = 24;
+    let mut lab = lab::Lab::new(sleeping(75))?;
+    let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
+    lab.connect(&client, &server, &linkmodel::Path::default())?;
+    let open = || Live::open_several(&["link1"], &LiveOptions::default(), 2);
+    let mut sources = server.run(open)??;
+    let address = (server.addr4()?, 4433);
+    let listener = server.run(move || TcpListener::bind(address))??;
+    let echo = std::thread::spawn(move || -> io::Result<()> {
+        for _ in 0..CONNECTIONS {
+            let (mut stream, _) = listener.accept()?;
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            stream.write_all(&byte)?;
+        }
+        Ok(())
+    });
+    let done = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&done);
+    let talk = client.spawn(move || async move {
+        let result = (0..CONNECTIONS).try_for_each(|_| {
+            let mut stream = TcpStream::connect(address)?;
+            stream.write_all(&[7])?;
+            stream.read_exact(&mut [0])
+        });
+        // Rings hand over within 50 ms.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        said.store(true, Ordering::Relaxed);
+        result
+    });
+    let lines = Lines::default();
+    let options = SinkOptions { json: Some(Box::new(lines.clone())), ..SinkOptions::default() };
+    let mut reading = Reading::open(options, 1000, sources.len()).unwrap();
+    reading.live(&mut sources, None, &mut Until(done)).unwrap();
+    let read = reading.finish().unwrap();
+    talk.join()??;
+    echo.join().map_err(|_| "the server panicked")??;
+    assert!(read.counters.add_up(), "{:?}", read.counters);
+    assert_eq!(read.counters.connections, CONNECTIONS as u64);
+    let text = String::from_utf8(lines.0.lock().unwrap().clone())?;
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: BTreeSet<u64> = rows
+        .iter()
+        .filter(|row| row["kind"] == "connection")
+        .map(|row| {
+            // Both directions came to one tracker.
+            assert_eq!(row["uncertain"], json!([]), "{row}");
+            assert!(row["frames_up"].as_u64() > Some(2) && row["frames_down"].as_u64() > Some(2));
+            row["number"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(numbers.len(), CONNECTIONS);
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
+        Test::inside("two_threads_share_an_interface", two_threads_share_an_interface),
         Test::inside("records_agree_with_the_logs", records_agree_with_the_logs),
         Test::inside(
             "a_stop_loses_nothing_and_what_follows_repeats_nothing",
