@@ -148,7 +148,7 @@ impl Tickets {
             })
             .collect();
         let (lifetimes, rotations) = rows.split_at(LIFETIMES.len());
-        let returns = all.iter().map(|part| part.returns).sum();
+        let returns: u64 = all.iter().map(|part| part.returns).sum();
         Answer {
             handshakes: self.visits,
             one_of: 1_u64.checked_shl(self.level).unwrap_or(u64::MAX),

@@ -85,7 +85,7 @@ impl<'a> Front<'a> {
         self.ended = !goes_on;
         let (batch, last, progress) = (self.batch, self.ended, self.source.progress());
         self.batch += 1;
-        let buffers = Arc::new(making.buffers);
+        let buffers: Arc<[Arc<[u8]>]> = making.buffers.into();
         for (queue, items) in self.queues.iter().zip(making.items) {
             let job = Job { batch, buffers: Arc::clone(&buffers), items, last, progress };
             // A thread that is gone has panicked, which its end says.

@@ -61,7 +61,7 @@ enum Item {
 /// A batch of frames, as one thread gets it.
 struct Job {
     batch: u64,
-    buffers: Arc<Vec<Arc<[u8]>>>,
+    buffers: Arc<[Arc<[u8]>]>,
     items: Vec<Item>,
     /// Nothing comes after it.
     last: bool,
