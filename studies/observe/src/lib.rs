@@ -26,9 +26,9 @@ pub mod tickets;
 pub mod truth;
 
 pub use change::Change;
-pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
+pub use digest::{Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError};
 pub use findings::{
-    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Reported,
+    Binned, ClassRow, Count, Curve, FallbackRow, Findings, Group, Groups, ModesOf, Names, Reason, Reported,
     Stretch, findings,
 };
 pub use truth::Lab;

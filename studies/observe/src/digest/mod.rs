@@ -2,6 +2,7 @@
 
 mod cell;
 mod client_rtts;
+mod fallbacks;
 mod kept;
 mod messages;
 mod names;
@@ -20,17 +21,20 @@ use tracker::{Class, Connection, EarlyData, Resumption, TlsFacts};
 use units::Time;
 use wire::tls::Version;
 
+pub use fallbacks::{Fate, Less};
 pub use names::Kind;
 pub use options::{Options, OptionsError};
 pub use tallies::{Frames, Offers};
 
 pub(crate) use cell::{Cell, Measured};
+pub(crate) use fallbacks::Fallback;
 pub(crate) use messages::Messages;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use names::bounded;
 pub(crate) use top::{Add, Entry, Top};
 
+use fallbacks::Fallbacks;
 use names::{network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
 use spread::Mould;
@@ -93,6 +97,7 @@ pub struct Digest {
     pub(crate) networks: Top<String, Tally>,
     pub(crate) over_time: OverTime<Tally>,
     pub(crate) changes: Changes,
+    pub(crate) fallbacks: Fallbacks,
 }
 
 /// What could be changed, and whom it would help.
@@ -195,6 +200,7 @@ impl Digest {
             networks: Top::new(names),
             over_time: OverTime::new(options.bucket, options.buckets),
             changes: Changes::new(&mould),
+            fallbacks: Fallbacks::new(options.seed),
             mould,
             options,
         })
@@ -250,6 +256,7 @@ impl Digest {
         };
         let kind = Kind::of(connection, tls);
         self.count_messages(&Messages::of(connection, tls, class));
+        self.fallbacks.take(connection, tls, &self.mould);
         let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
@@ -334,6 +341,7 @@ impl Digest {
         self.networks.merge(other.networks);
         self.over_time.merge(other.over_time);
         self.changes.merge(other.changes, &self.mould);
+        self.fallbacks.merge(other.fallbacks);
         Ok(())
     }
 
