@@ -119,9 +119,10 @@ impl Window {
             Some(buffer) => buffer.copy_within(left, 0),
             None => {
                 let mut other = self.take_lent(need.max(BUFFER));
-                if let (Some(to), Some(from)) =
-                    (Arc::get_mut(&mut other).and_then(|to| to.get_mut(..len)), self.buffer.get(left))
-                {
+                if let (Some(to), Some(from)) = (
+                    Arc::get_mut(&mut other).and_then(|to| to.get_mut(..len)),
+                    self.buffer.get(left),
+                ) {
                     to.copy_from_slice(from);
                 }
                 let before = std::mem::replace(&mut self.buffer, other);
@@ -136,8 +137,7 @@ impl Window {
 
     /// A buffer that nobody has any more, or a new one.
     fn take_lent(&mut self, len: usize) -> Arc<[u8]> {
-        let is_free =
-            |lent: &mut Arc<[u8]>| lent.len() >= len && Arc::get_mut(lent).is_some();
+        let is_free = |lent: &mut Arc<[u8]>| lent.len() >= len && Arc::get_mut(lent).is_some();
         match self.lent.iter_mut().position(is_free) {
             Some(at) => self.lent.swap_remove(at),
             None => empty(len),
@@ -183,7 +183,11 @@ mod tests {
             }
         }
         assert_eq!((at, window.offset()), (all.len(), all.len() as u64));
-        assert!(window.lent.len() <= 6, "those that nobody has are used again: {}", window.lent.len());
+        assert!(
+            window.lent.len() <= 6,
+            "those that nobody has are used again: {}",
+            window.lent.len()
+        );
     }
 
     /// Gives a few bytes at a time, as a pipe does, and is interrupted in between.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use export::{
-    DataSet, EndingRow, Error, JsonLines, Options, ReadError, Reader, Record, Records, Row, SCHEMA_KEY,
-    Table, TimeRange, Value, Written,
+    DataSet, EndingRow, Error, JsonLines, Options, ReadError, Reader, Record, Records, Row,
+    SCHEMA_KEY, Table, TimeRange, Value, Written,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -275,7 +275,10 @@ fn records_are_read_back_from_parquet_and_from_json_alike() {
     assert_eq!(numbers, (0..300).collect::<Vec<_>>());
     let ten = &from_parquet[10];
     assert_eq!((ten.run.as_str(), ten.client.as_str()), ("seeded", "192.0.2.10"));
-    assert_eq!((ten.sni.as_deref(), ten.version.as_deref()), (Some("host-3.example"), Some("TLS 1.3")));
+    assert_eq!(
+        (ten.sni.as_deref(), ten.version.as_deref()),
+        (Some("host-3.example"), Some("TLS 1.3"))
+    );
     assert_eq!((ten.psk_offered, ten.first_frame), (Some(true), START + HOUR / 6));
     assert_eq!(ten.uncertain, ["mid_stream", "bytes_missing"]);
     assert_eq!((from_parquet[12].tls_handshake, ten.tls_handshake), (Some(12_000), None));

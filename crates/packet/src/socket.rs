@@ -163,10 +163,12 @@ impl PacketSocket {
         };
         let kind = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_DEFRAG | begins;
         let value = (kind as libc::c_int) << 16 | libc::c_int::from(group);
-        set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, value).map_err(|source| {
-            let remedy = "capture on one thread, or use Linux 4.12 or newer";
-            Error::Unsupported { what: "PACKET_FANOUT", remedy, source }
-        })
+        set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, value).map_err(
+            |source| {
+                let remedy = "capture on one thread, or use Linux 4.12 or newer";
+                Error::Unsupported { what: "PACKET_FANOUT", remedy, source }
+            },
+        )
     }
 
     /// The group that it shares with, for others to join.

@@ -39,8 +39,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     let (client, server) = (0x0a00_0000 + flow, 0x0ac8_0001_u32);
     let from_client = turn != 2 && turn % 2 == 1 || turn == 0;
     let (from, to) = if from_client { (client, server) } else { (server, client) };
-    let ports: [u8; 4] =
-        if from_client { [0xc0, 0, 1, 0xbb] } else { [1, 0xbb, 0xc0, 0] };
+    let ports: [u8; 4] = if from_client { [0xc0, 0, 1, 0xbb] } else { [1, 0xbb, 0xc0, 0] };
     bytes[26..30].copy_from_slice(&from.to_be_bytes());
     bytes[30..34].copy_from_slice(&to.to_be_bytes());
     bytes[34..38].copy_from_slice(&ports);

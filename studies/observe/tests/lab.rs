@@ -321,7 +321,8 @@ fn clients_that_fall_back_are_counted() -> TestResult {
     let answers = std::thread::spawn(move || -> io::Result<()> {
         for _ in 0..RESETS + 1 {
             let (stream, _) = real.accept()?;
-            let session = of_server.accept().map_err(|error| io::Error::other(error.to_string()))?;
+            let session =
+                of_server.accept().map_err(|error| io::Error::other(error.to_string()))?;
             talk_tls(stream, session, false)?;
         }
         Ok(())

@@ -50,7 +50,8 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
     };
     let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let live = !args.live.interface.is_empty();
-    let threads = if live { listeners(args) } else { args.reading.threads.unwrap_or_else(processors) };
+    let threads =
+        if live { listeners(args) } else { args.reading.threads.unwrap_or_else(processors) };
     let mut reading = Reading::open(options, args.reading.max_connections, threads)?;
     if let Some(file) = &args.reading.key_log
         && reading.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0

@@ -62,8 +62,7 @@ impl<R: BufRead> Lines<R> {
 
     /// The record of the line; `None` if it is of another kind.
     fn record(&self) -> Result<Option<Record>, ReadError> {
-        let wrong =
-            |source| ReadError::Line { path: self.path.clone(), line: self.line, source };
+        let wrong = |source| ReadError::Line { path: self.path.clone(), line: self.line, source };
         let head: Head = serde_json::from_slice(&self.text).map_err(wrong)?;
         let (Some(kind), Some(schema)) = (head.kind, head.schema) else {
             return Err(ReadError::Strange { path: self.path.clone(), line: self.line });

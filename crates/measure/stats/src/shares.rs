@@ -47,8 +47,7 @@ pub fn compare_shares(
         high: value + (high_b - share_b).hypot(share_a - low_a),
         confidence: confidence.level(),
     };
-    let p_value =
-        if a.1.saturating_add(b.1) <= EXACT { fisher_exact(a, b)? } else { pooled(a, b) };
+    let p_value = if a.1.saturating_add(b.1) <= EXACT { fisher_exact(a, b)? } else { pooled(a, b) };
     Ok(ShareShift { shift, p_value })
 }
 

@@ -100,7 +100,11 @@ impl Sharder {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let fragments_waiting = self.fragments.waiting();
-        Counters { fragments_waiting, fragments_dropped: *self.fragments.dropped(), ..self.counters }
+        Counters {
+            fragments_waiting,
+            fragments_dropped: *self.fragments.dropped(),
+            ..self.counters
+        }
     }
 
     /// Gives up the fragments that wait: the capture is over.
@@ -126,7 +130,9 @@ impl Sharder {
         let mut left = MAX_HEADERS;
         let layer = Layer::of_frame(packet.link_type, packet.bytes);
         let fragment = match layer.and_then(|layer| decode(layer, &mut left)) {
-            Some(Content::Transport(decoded)) => return Place::Tracker(self.shard_of(&decoded.key)),
+            Some(Content::Transport(decoded)) => {
+                return Place::Tracker(self.shard_of(&decoded.key));
+            }
             // Whoever takes it counts it.
             None => return Place::Tracker(0),
             Some(Content::Fragment(fragment)) => fragment,
@@ -177,8 +183,35 @@ fn tcp_ends(packet: &Packet<'_>) -> Option<(u64, u64)> {
     }
     let header: &[u8; 38] = packet.bytes.first_chunk()?;
     // EtherType IPv4; version 4 and no options; no fragment; TCP.
-    let [.., 0x08, 0x00, 0x45, _, _, _, _, _, fragment, offset, _, 6, _, _, a, b, c, d, e, f, g, h, p, q, r, s] =
-        *header
+    let [
+        ..,
+        0x08,
+        0x00,
+        0x45,
+        _,
+        _,
+        _,
+        _,
+        _,
+        fragment,
+        offset,
+        _,
+        6,
+        _,
+        _,
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+        p,
+        q,
+        r,
+        s,
+    ] = *header
     else {
         return None;
     };

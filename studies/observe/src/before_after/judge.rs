@@ -99,8 +99,7 @@ impl Compared {
     /// How the round-trip time of all clients moved, if it did.
     #[must_use]
     pub fn clients_moved(&self) -> Option<&Changed> {
-        let of_all =
-            |c: &&Changed| c.measure == Measure::RoundTrip && c.group == Group::All;
+        let of_all = |c: &&Changed| c.measure == Measure::RoundTrip && c.group == Group::All;
         let moved = |c: &&Changed| matches!(c.verdict, Verdict::Slower | Verdict::Faster);
         self.changes.iter().find(of_all).filter(moved)
     }
@@ -154,11 +153,7 @@ fn judge(mut changes: Vec<&mut Changed>, asked: Asked) {
 }
 
 /// What can be compared of a group.
-fn of_group(
-    group: &Group,
-    before: &Kept,
-    after: &Kept,
-) -> Result<Vec<Changed>, stats::Error> {
+fn of_group(group: &Group, before: &Kept, after: &Kept) -> Result<Vec<Changed>, stats::Error> {
     let mut found = Vec::new();
     let times = [
         (Measure::Time, before.times.values(), after.times.values()),

@@ -61,8 +61,7 @@ fn row(changed: &Changed, timed: Timed) -> Row {
         Measure::RoundTrip => "round trip",
     };
     let shift = changed.shift.map(|shift| shift * factor);
-    let share =
-        changed.relative.map_or(Cell::Empty, |r| Cell::difference(r.value * 100.0, 1));
+    let share = changed.relative.map_or(Cell::Empty, |r| Cell::difference(r.value * 100.0, 1));
     let (status, word) = verdict(changed);
     Row::new(vec![
         Cell::text(format!("{what}, {}", changed.group)),

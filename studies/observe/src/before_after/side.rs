@@ -227,7 +227,8 @@ impl Side {
     /// All groups.
     pub(super) fn groups(&self) -> BTreeMap<Group, &Kept> {
         let mut groups = BTreeMap::from([(Group::All, &self.all)]);
-        groups.extend(self.versions.iter().map(|(name, kept)| (Group::Version(name.clone()), kept)));
+        groups
+            .extend(self.versions.iter().map(|(name, kept)| (Group::Version(name.clone()), kept)));
         groups.extend(self.classes.iter().map(|(name, kept)| (Group::Class(name.clone()), kept)));
         for (name, entry) in self.networks.ranked() {
             groups.insert(Group::Network(name.clone()), &entry.value);

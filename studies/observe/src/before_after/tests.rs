@@ -110,7 +110,9 @@ fn clients_that_came_from_farther_are_said_to() {
     let moved = compared.clients_moved().unwrap();
     assert!(!moved.is_worse() && moved.verdict == Verdict::Slower, "{moved:?}");
     let only_round_trips = compared.changes.iter().filter(|c| c.measure == Measure::RoundTrip);
-    assert!(only_round_trips.clone().count() > 0 && only_round_trips.into_iter().all(|c| !c.is_worse()));
+    assert!(
+        only_round_trips.clone().count() > 0 && only_round_trips.into_iter().all(|c| !c.is_worse())
+    );
 }
 
 #[test]

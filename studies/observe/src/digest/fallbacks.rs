@@ -91,12 +91,8 @@ impl Fallbacks {
         let Some(at) = tls.client_hello else { return };
         let unanswered = (connection.class() == Some(Class::Failed) && tls.server_hello.is_none())
             .then(|| fate(connection, tls));
-        let attempt = Attempt {
-            at,
-            tls13: offers_tls13(tls),
-            hello_len: tls.client_hello_len,
-            unanswered,
-        };
+        let attempt =
+            Attempt { at, tls13: offers_tls13(tls), hello_len: tls.client_hello_len, unanswered };
         let mut hasher = SipHasher13::new_with_keys(self.seed, 0x6661_6c6c_6261_636b);
         (connection.client.ip(), tls.server_name.as_deref()).hash(&mut hasher);
         self.attempt(hasher.finish(), attempt, mould);
@@ -113,9 +109,9 @@ impl Fallbacks {
             }
         }
         let before = self.attempts.entry(pair).or_default();
-        let matched = before.iter().position(|old| {
-            fell_back(old, &new).is_some() || fell_back(&new, old).is_some()
-        });
+        let matched = before
+            .iter()
+            .position(|old| fell_back(old, &new).is_some() || fell_back(&new, old).is_some());
         if let Some(at) = matched {
             let old = before.swap_remove(at);
             let (first, second) = if old.at <= new.at { (old, new) } else { (new, old) };

@@ -29,9 +29,9 @@ pub use tallies::{Frames, Offers};
 pub(crate) use cell::{Cell, Measured};
 pub(crate) use fallbacks::Fallback;
 pub(crate) use messages::Messages;
+pub(crate) use names::bounded;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
-pub(crate) use names::bounded;
 pub(crate) use top::{Add, Entry, Top};
 
 use fallbacks::Fallbacks;

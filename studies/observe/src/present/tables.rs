@@ -352,13 +352,9 @@ pub(super) fn failures_section(findings: &Findings) -> Section {
     if findings.failures.total == 0 && findings.alerts.total == 0 {
         return section.with(Inline::new().text("No handshake failed, and no alert was seen."));
     }
-    let section =
-        section.with(names("Why handshakes failed", "why", &findings.failures, ROWS)).with(names(
-            "Alerts until both sides had sent data",
-            "alert",
-            &findings.alerts,
-            ROWS,
-        ));
+    let section = section
+        .with(names("Why handshakes failed", "why", &findings.failures, ROWS))
+        .with(names("Alerts until both sides had sent data", "alert", &findings.alerts, ROWS));
     if findings.fallbacks.is_empty() {
         return section;
     }
@@ -369,7 +365,8 @@ pub(super) fn failures_section(findings: &Findings) -> Section {
 }
 
 pub(super) fn fallbacks(findings: &Findings) -> Table {
-    let heads = [("Tried again", ""), ("first hello", ""), ("at most", ""), ("lost", "ms"), ("95 %", "ms")];
+    let heads =
+        [("Tried again", ""), ("first hello", ""), ("at most", ""), ("lost", "ms"), ("95 %", "ms")];
     let caption = "Clients that tried again with less, and the time from hello to hello";
     let mut table = Table::new(caption, columns(&heads));
     for row in &findings.fallbacks {

@@ -145,8 +145,7 @@ mod tests {
 
     #[test]
     fn the_alarms_ask_for_metrics_that_there_are() {
-        let rules =
-            include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
+        let rules = include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
         let page = Gauges::default().page();
         let mut known = Vec::new();
         for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
@@ -176,8 +175,7 @@ mod tests {
 
     #[test]
     fn what_an_alarm_records_is_what_others_ask_for() {
-        let rules =
-            include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
+        let rules = include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
         let recorded: Vec<&str> =
             rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ")).collect();
         assert_eq!(recorded.len(), 4);

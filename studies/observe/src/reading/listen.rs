@@ -188,10 +188,11 @@ impl Listener<'_> {
                 && let Some(frames) = self.source.next_batch()
             {
                 let frames = frames.take(BETWEEN_LOOKS);
-                taken += take_frames(&mut self.tracker, &mut left.unread_links, frames, &mut |o| {
-                    outputs.push(o);
-                    Ok(())
-                })?;
+                taken +=
+                    take_frames(&mut self.tracker, &mut left.unread_links, frames, &mut |o| {
+                        outputs.push(o);
+                        Ok(())
+                    })?;
             }
             if said.elapsed() >= BETWEEN_VIEWS / 2 {
                 *lost = self.source.statistics()?.drops;

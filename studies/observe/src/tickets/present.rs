@@ -86,7 +86,8 @@ impl Answer {
             Column::new("brought a ticket").unit("%"),
             Column::new("resumed").unit("%"),
         ];
-        let mut table = Table::new("What returning clients did, by how long they were away", columns);
+        let mut table =
+            Table::new("What returning clients did, by how long they were away", columns);
         for row in self.away.iter().filter(|row| row.returns > 0) {
             let up_to = row.up_to_s.map(|seconds| words(Duration::from_secs(seconds)));
             table.push(Row::new(vec![

@@ -61,7 +61,8 @@ fn records(files: &[PathBuf], threads: usize, looks: usize) -> (Vec<String>, Cou
 }
 
 fn captures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/proto/tracker/tests/data");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/proto/tracker/tests/data");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
         files.filter(|path| path.extension().is_some_and(|kind| kind == "pcap")).collect();
