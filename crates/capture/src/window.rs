@@ -169,25 +169,22 @@ mod tests {
         let mut window = Window::new(Box::new(io::Cursor::new(all.clone())));
         let mut kept = Vec::new();
         let mut at = 0;
-        while window.fill(1).unwrap() {
+        // What is left of a piece belongs to the next.
+        while window.fill(101).unwrap() {
             let (buffer, start) = window.buffer();
-            kept.push((at, Arc::clone(buffer), start));
-            // What is left belongs to the next piece.
-            let count = window.bytes().len().saturating_sub(100).max(1);
+            kept.push((at, Arc::clone(buffer), start..start + window.bytes().len()));
+            let count = window.bytes().len() - 100;
             window.advance(count);
             at += count;
             if kept.len() > 3 {
-                let (at, buffer, start) = kept.remove(0);
-                let len = (buffer.len() - start).min(all.len() - at);
-                assert_eq!(buffer[start..start + len], all[at..at + len]);
+                let (at, buffer, piece) = kept.remove(0);
+                assert!(buffer[piece.clone()] == all[at..at + piece.len()], "at {at}");
             }
         }
-        assert_eq!((at, window.offset()), (all.len(), all.len() as u64));
-        assert!(
-            window.lent.len() <= 6,
-            "those that nobody has are used again: {}",
-            window.lent.len()
-        );
+        assert_eq!(window.bytes(), &all[at..]);
+        assert_eq!(window.offset(), at as u64);
+        let lent = window.lent.len();
+        assert!(lent <= 6, "those that nobody has are used again: {lent}");
     }
 
     /// Gives a few bytes at a time, as a pipe does, and is interrupted in between.

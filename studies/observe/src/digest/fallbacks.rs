@@ -109,20 +109,18 @@ impl Fallbacks {
             }
         }
         let before = self.attempts.entry(pair).or_default();
-        let matched = before
-            .iter()
-            .position(|old| fell_back(old, &new).is_some() || fell_back(&new, old).is_some());
-        if let Some(at) = matched {
-            let old = before.swap_remove(at);
-            let (first, second) = if old.at <= new.at { (old, new) } else { (new, old) };
-            if let Some(how) = fell_back(&first, &second) {
-                let found = self
-                    .found
-                    .entry(how)
-                    .or_insert_with(|| Fallback { count: 0, lost: mould.spread() });
-                found.count += 1;
-                found.lost.record(second.at.saturating_since(first.at));
-            }
+        // Of several the nearest in time.
+        let pairs = before.iter().enumerate().filter_map(|(at, old)| {
+            let (first, second) = if old.at <= new.at { (old, &new) } else { (&new, old) };
+            let how = fell_back(first, second)?;
+            Some((second.at.saturating_since(first.at), at, how))
+        });
+        if let Some((lost, at, how)) = pairs.min() {
+            before.swap_remove(at);
+            let found = self.found.entry(how);
+            let found = found.or_insert_with(|| Fallback { count: 0, lost: mould.spread() });
+            found.count += 1;
+            found.lost.record(lost);
             return;
         }
         if before.len() >= ATTEMPTS {
@@ -204,6 +202,16 @@ mod tests {
         let (how, count, ms) = found[1];
         assert_eq!((how, count), ((Less::Version, Fate::Silence), 2), "in either order");
         assert!((ms / 3_100.0 - 1.0).abs() < 0.02, "{ms}");
+    }
+
+    #[test]
+    fn records_that_come_late_are_put_to_the_nearest() {
+        let failed = |ms| (1, at(ms, true, 517, Some(Fate::Reset)));
+        let again = |ms| (1, at(ms, false, 220, None));
+        let all = [again(100), again(1_100), again(2_100), failed(0), failed(1_000), failed(2_000)];
+        let found = found(&all);
+        assert_eq!((found.len(), found[0].1), (1, 3), "{found:?}");
+        assert!((found[0].2 / 100.0 - 1.0).abs() < 0.02, "{found:?}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn records_shorter_than_a_lifetime_cannot_tell() {
     let advice = answer.advice.clone().unwrap();
     assert!(advice.lifetime_s <= 8 * 3600);
     assert_eq!(advice.longest_s, 8 * 3600);
-    assert!(answer.text(120).contains("longer than the records"));
+    assert!(answer.text(240).contains("longer than the records"));
 }
 
 #[test]
