@@ -179,7 +179,7 @@ impl Tickets {
     /// The shortest lifetime that is about as good as the longest one told.
     fn advice(&self, lifetimes: &[PolicyRow]) -> Option<Advice> {
         let told = || lifetimes.iter().enumerate().filter(|(_, row)| row.told);
-        let (_, longest) = told().last()?;
+        let (_, longest) = told().next_back()?;
         if longest.hits.value <= 0.0 {
             return None;
         }
