@@ -2,6 +2,7 @@
 
 mod beliefs;
 mod certificates;
+mod chains;
 mod common;
 mod handshakes;
 mod hostile;

@@ -34,6 +34,14 @@ pub enum Error {
         /// What went wrong.
         failure: conn::Failure,
     },
+    /// A handshake that shows a chain failed.
+    #[error("{showing}: the handshake failed: {failure}")]
+    Shown {
+        /// What was shown, and how.
+        showing: String,
+        /// What went wrong.
+        failure: Box<conn::Failure>,
+    },
 }
 
 impl Explain for Error {
