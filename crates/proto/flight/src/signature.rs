@@ -75,7 +75,7 @@ pub const fn rsa_signature(bits: usize) -> usize {
 #[must_use]
 pub const fn ecdsa_signature(bits: usize) -> usize {
     // P-521's integers begin with a byte of one bit, which needs no zero before it.
-    let zero = if bits % 8 == 0 { 1 } else { 0 };
+    let zero = if bits.is_multiple_of(8) { 1 } else { 0 };
     let integers = 2 * (2 + bits.div_ceil(8) + zero);
     let length = if integers < 128 { 1 } else { 2 };
     1 + length + integers
