@@ -4,8 +4,10 @@ mod advice;
 mod by_rtt;
 mod compute;
 mod counted;
+mod document;
 mod fallback;
 mod fits;
+mod functions;
 mod lineup;
 mod loss;
 mod markdown;
@@ -137,6 +139,7 @@ impl study::Findings for Findings {
                 variations::section(self),
                 wire::section(self),
                 published::section(self)?,
+                document::section(self),
                 advice::configuration(self),
                 counted::section(self),
             ])
@@ -146,7 +149,8 @@ impl study::Findings for Findings {
     }
 
     /// For a terminal of 120 columns: medians where there is no line, n and c, what SSLmTCP saves, what
-    /// falling back costs, the tail under loss, what other keys and groups change, what to change.
+    /// falling back costs, the tail under loss, what other keys and groups change, the SSLmTCP paper's figures
+    /// and counts, what to change.
     fn tables(&self) -> Vec<Table> {
         let tables = [
             by_rtt::summary(self),
@@ -156,7 +160,7 @@ impl study::Findings for Findings {
             loss::summary(self),
         ];
         let tables = tables.into_iter().flatten().chain(variations::tables(self));
-        tables.chain(advice::summary(self)).collect()
+        tables.chain(document::tables(self)).chain(advice::summary(self)).collect()
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
