@@ -3,9 +3,10 @@
 use serde_json::Value;
 use tls::KeyType;
 
+use super::redirect::skips;
 use super::world::{OWN, World, check};
 use crate::support::{data, talk};
-use lab_test::{Need, Test, TestResult, program, skip};
+use lab_test::{Test, TestResult};
 use linkmodel::{Middlebox, Path};
 
 pub fn tests() -> Vec<Test> {
@@ -113,10 +114,7 @@ fn stripping() -> TestResult {
 }
 
 fn redirected() -> TestResult {
-    if program("nft").is_none() {
-        return skip(Need::Nft, "nft is not on this machine (Debian: apt-get install nftables)");
-    }
-    let world = World::beyond("20ms", KeyType::EcdsaP256, 1500)?;
+    let world = skips(World::new("20ms", KeyType::EcdsaP256)?)?;
     let host = world.server.addr4()?.to_string();
     let listen = [443, 8443].map(|port| format!("{host}:{port}"));
     let serving = serve(

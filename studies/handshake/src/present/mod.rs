@@ -5,6 +5,7 @@ mod by_rtt;
 mod compute;
 mod counted;
 mod document;
+mod early;
 mod fallback;
 mod fits;
 mod functions;
@@ -140,6 +141,7 @@ impl study::Findings for Findings {
                 wire::section(self),
                 published::section(self)?,
                 document::section(self),
+                early::section(self),
                 advice::configuration(self),
                 counted::section(self),
             ])
@@ -160,7 +162,8 @@ impl study::Findings for Findings {
             loss::summary(self),
         ];
         let tables = tables.into_iter().flatten().chain(variations::tables(self));
-        tables.chain(document::tables(self)).chain(advice::summary(self)).collect()
+        let tables = tables.chain(document::tables(self)).chain(early::table(self));
+        tables.chain(advice::summary(self)).collect()
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
