@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod beside;
 mod capture;
 mod endpoints;
 mod error;
@@ -19,6 +20,7 @@ mod way;
 mod wire_view;
 
 pub use bed::Testbed;
+pub use beside::Download;
 pub use capture::Capture;
 pub use endpoints::Endpoints;
 pub use error::Error;

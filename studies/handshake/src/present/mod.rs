@@ -14,6 +14,7 @@ mod loss;
 mod markdown;
 mod picture;
 mod published;
+mod queue;
 mod sslmtcp;
 mod variations;
 mod wire;
@@ -137,6 +138,7 @@ impl study::Findings for Findings {
                 sslmtcp::section(self)?,
                 fallback::section(self),
                 loss::section(self)?,
+                queue::section(self),
                 variations::section(self),
                 wire::section(self),
                 published::section(self)?,
@@ -160,6 +162,7 @@ impl study::Findings for Findings {
             sslmtcp::summary(self),
             fallback::summary(self),
             loss::summary(self),
+            queue::table(self),
         ];
         let tables = tables.into_iter().flatten().chain(variations::tables(self));
         let tables = tables.chain(document::tables(self)).chain(early::table(self));
