@@ -4,6 +4,7 @@ mod beliefs;
 mod certificates;
 mod chains;
 mod common;
+mod ech;
 mod handshakes;
 mod hostile;
 mod key_log;
