@@ -29,8 +29,8 @@ fn end_of_help() -> String {
   wiretax gateway survey 192.0.2.10 --port 443,8443 --redirect --network home --out home.jsonl
   wiretax gateway survey merge home.jsonl office.jsonl
 
-Both machines are yours: the one answers nothing but the other's questions, and says nothing else. Each
-way is tried in turn: plain TCP, data on the SYN as SSLmTCP sends it, and Fast Open with a cookie.",
+Both machines are yours: the one answers nothing but the other's questions. Each way is tried in
+turn: plain TCP, data on the SYN as SSLmTCP sends it, and Fast Open with a cookie.",
         &MEANINGS,
     )
 }

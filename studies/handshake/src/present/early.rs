@@ -74,8 +74,8 @@ impl Cost {
 /// What most people run today, at the RTT that speaks for most.
 fn today(findings: &Findings) -> Option<(&Row, &summary::Cell)> {
     let rows = findings.main_rows();
-    let row = rows.iter().find(|row| row.key.mode == findings.from)?;
-    let rtt = typical_rtt(&rtts([*row]))?;
+    let row = rows.into_iter().find(|row| row.key.mode == findings.from)?;
+    let rtt = typical_rtt(&rtts([row]))?;
     Some((row, row.at_rtt(rtt)?))
 }
 

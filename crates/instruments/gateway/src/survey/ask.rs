@@ -15,7 +15,7 @@ use crate::Error;
 use crate::device::{Device, Purpose};
 use crate::options::Common;
 
-/// A SYN with more options than this has no room for as much data.
+/// Between two connections.
 const PAUSE: Duration = Duration::from_millis(50);
 /// What a server says of a question that came changed.
 const CHANGED: u16 = u16::MAX;
