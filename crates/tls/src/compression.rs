@@ -32,7 +32,7 @@ const BUFFER: usize = 4_096;
 impl Compression {
     /// The bytes, compressed; `None` when memory is short.
     #[must_use]
-    pub fn compress(self, bytes: &[u8]) -> Option<Vec<u8>> {
+    pub fn pack(self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self {
             Compression::Zlib => {
                 let mut encoder = ZlibEncoder::new(Vec::new(), flate2::Compression::best());
@@ -96,7 +96,7 @@ pub(crate) fn decompressors(chosen: &[Compression]) -> Vec<&'static dyn CertDeco
 
 impl CertCompressor for Compression {
     fn compress(&self, input: Vec<u8>, _: CompressionLevel) -> Result<Vec<u8>, CompressionFailed> {
-        Compression::compress(*self, &input).ok_or(CompressionFailed)
+        self.pack(&input).ok_or(CompressionFailed)
     }
 
     fn algorithm(&self) -> CertificateCompressionAlgorithm {
@@ -123,7 +123,7 @@ mod tests {
     fn what_is_compressed_comes_back_and_nothing_else() {
         let text = b"a certificate has much that others have ".repeat(40);
         for compression in Compression::ALL {
-            let packed = compression.compress(&text).unwrap();
+            let packed = compression.pack(&text).unwrap();
             assert!(packed.len() < text.len() / 4, "{compression}: {}", packed.len());
             let mut out = vec![0; text.len()];
             assert!(compression.fill(&packed, &mut out), "{compression}");

@@ -98,7 +98,8 @@ fn certified(
     builder.set_subject_name(&subject)?;
     let own: &X509NameRef = &subject;
     builder.set_issuer_name(issuer.map_or(own, |issuer| issuer.certificate.subject_name()))?;
-    let (from, to) = (Asn1Time::from_str("19750101000000Z")?, Asn1Time::from_str("20491231000000Z")?);
+    let (from, to) =
+        (Asn1Time::from_str("19750101000000Z")?, Asn1Time::from_str("20491231000000Z")?);
     builder.set_not_before(&from)?;
     builder.set_not_after(&to)?;
     builder.set_pubkey(&key)?;

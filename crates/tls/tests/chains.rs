@@ -79,7 +79,7 @@ fn compression_is_on_the_wire_and_as_long_as_the_model_says() {
         assert_eq!(first_flight(&client, &server).1, plain.1);
         server.compression = vec![*compression];
         let (_, flight, done) = first_flight(&client, &server);
-        let packed = chain.lengths().compressed_to(compression.compress(&body).unwrap().len());
+        let packed = chain.lengths().compressed_to(compression.pack(&body).unwrap().len());
         let model = Flight::tls13(&packed, Hello::default(), Framing::Coalesced);
         assert_eq!(flight, model.bytes(), "{compression}");
         assert!(done && flight < plain.1, "{compression}: {flight} of {}", plain.1);
@@ -136,9 +136,8 @@ fn post_quantum_chains_serve_and_are_as_long_as_the_model_says() {
         assert_eq!(first_flight(&client, &server).1, model.bytes(), "{scheme}");
         // A belief about rustls on aws-lc-rs: it verifies none of them yet.
         let verdicts = chain.verify(&trust, NAME, NOW).unwrap();
-        let refused = |library| {
-            verdicts.iter().find(|one| one.library == library).unwrap().refused.clone()
-        };
+        let refused =
+            |library| verdicts.iter().find(|one| one.library == library).unwrap().refused.clone();
         assert_eq!(refused(Library::OpenSsl), None, "{scheme}");
         println!("{scheme}: rustls says {:?}", refused(Library::Rustls));
     }
@@ -219,7 +218,11 @@ fn what_is_no_chain_is_refused_with_a_reason() {
     let large = vec![b'x'; (1 << 20) + 1];
     assert!(refused(&large).contains("MiB"), "{}", refused(&large));
     let broken = pem.replacen("MII", "NII", 1);
-    assert!(refused(broken.as_bytes()).contains("cannot be read"), "{}", refused(broken.as_bytes()));
+    assert!(
+        refused(broken.as_bytes()).contains("cannot be read"),
+        "{}",
+        refused(broken.as_bytes())
+    );
     assert!(refused(pem.repeat(11).as_bytes()).contains("11 certificates"));
     // What else stands in the file is passed over.
     let both = [key.as_bytes(), b"words\n", pem.as_bytes()].concat();

@@ -272,7 +272,15 @@ impl Plan {
                     Some(at) => cells[first + at].points.push(point),
                     None => {
                         let points = vec![point];
-                        cells.push(Cell { rtt, loss, middlebox, queue, repeat, concurrent, points });
+                        cells.push(Cell {
+                            rtt,
+                            loss,
+                            middlebox,
+                            queue,
+                            repeat,
+                            concurrent,
+                            points,
+                        });
                     }
                 }
             }

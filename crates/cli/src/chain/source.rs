@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use flight::Framing;
-use tls::chain::{Chain, Oddity, Verdict};
 use testbed::Carrier;
+use tls::chain::{Chain, Oddity, Verdict};
 use tls::{Compression, Identity, SignatureKind, Trust};
 
 use super::ChainArgs;
@@ -126,7 +126,7 @@ fn source(
 ) -> Result<Source, Problem> {
     let body = chain.certificate_body()?;
     let compressed = Compression::ALL.iter();
-    let compressed = compressed.filter_map(|by| Some((*by, by.compress(&body)?.len())));
+    let compressed = compressed.filter_map(|by| Some((*by, by.pack(&body)?.len())));
     Ok(Source {
         compressed: compressed.collect(),
         oddities: chain.oddities(now()),

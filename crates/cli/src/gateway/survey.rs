@@ -15,9 +15,7 @@ use gateway::{Common, Place};
 use report::{Cell, Column, Row, Table};
 
 use super::service::{self, LogForm};
-use super::survey_args::{
-    PlaceArgs, SurveyArgs, SurveyCommand, SurveyMergeArgs, SurveyServeArgs,
-};
+use super::survey_args::{PlaceArgs, SurveyArgs, SurveyCommand, SurveyMergeArgs, SurveyServeArgs};
 use super::{resolve, run};
 use crate::exit::{Exit, Outcome};
 use crate::output::{say, terminal_width};

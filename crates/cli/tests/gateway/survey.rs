@@ -117,10 +117,7 @@ fn redirected() -> TestResult {
     let world = skips(World::new("20ms", KeyType::EcdsaP256)?)?;
     let host = world.server.addr4()?.to_string();
     let listen = [443, 8443].map(|port| format!("{host}:{port}"));
-    let serving = serve(
-        &world,
-        &["--redirect", "--listen", &listen[0], "--listen", &listen[1]],
-    )?;
+    let serving = serve(&world, &["--redirect", "--listen", &listen[0], "--listen", &listen[1]])?;
     let options = ["--redirect", "--port", "443,8443", "--repeat", "1"];
     let found = survey(&world, &host, &options)?;
     let said = || format!("{}\n{}", found.said, serving.log());

@@ -131,8 +131,10 @@ fn counted(
     attempt: Attempt,
     captured: &[tracker::Connection],
 ) -> Result<Counted, Error> {
-    let outcome = attempt
-        .map_err(|failure| Error::Shown { showing: showing.to_string(), failure: Box::new(failure) })?;
+    let outcome = attempt.map_err(|failure| Error::Shown {
+        showing: showing.to_string(),
+        failure: Box::new(failure),
+    })?;
     let own = captured.iter().find(|connection| {
         connection.client == outcome.local && connection.server == outcome.remote
     });

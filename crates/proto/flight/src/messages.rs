@@ -65,12 +65,7 @@ impl Flight {
     #[must_use]
     pub fn tls13(chain: &Chain, hello: Hello, framing: Framing) -> Flight {
         let mut flight = Flight::messages13(chain, hello);
-        let sealed = [
-            flight.encrypted_extensions,
-            flight.certificate,
-            flight.signed,
-            flight.last,
-        ];
+        let sealed = [flight.encrypted_extensions, flight.certificate, flight.signed, flight.last];
         let sealed = records(&sealed, framing, SEALED);
         flight.wire = RECORD + flight.server_hello + CHANGE_CIPHER_SPEC + sealed;
         flight

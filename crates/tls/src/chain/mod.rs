@@ -195,8 +195,7 @@ impl Chain {
     fn out_of_date(&self, now: i64) -> Vec<Oddity> {
         let Ok(now) = Asn1Time::from_unix(now) else { return Vec::new() };
         let mut found = Vec::new();
-        for (index, (certificate, one)) in
-            self.certificates.iter().zip(&self.described).enumerate()
+        for (index, (certificate, one)) in self.certificates.iter().zip(&self.described).enumerate()
         {
             let which = format!("certificate {} ({})", index + 1, one.subject);
             if certificate.not_after() < now {

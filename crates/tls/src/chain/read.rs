@@ -63,10 +63,8 @@ impl Chain {
                 "put the server's own certificate first, or use a key of another kind",
             )
         })?;
-        let leaf_key = StandIn {
-            kind: kind_of(&key_name(&key).unwrap_or_default()),
-            signature: key.size(),
-        };
+        let leaf_key =
+            StandIn { kind: kind_of(&key_name(&key).unwrap_or_default()), signature: key.size() };
         let described = certificates.iter().map(describe).collect::<Option<_>>();
         Ok(Chain { described: described.ok_or_else(broken)?, certificates, leaf_key })
     }
@@ -98,7 +96,7 @@ fn describe(certificate: &X509) -> Option<Certificate> {
 fn name_of(name: &X509NameRef) -> String {
     let entry = |nid| {
         let entry = name.entries_by_nid(nid).next()?;
-        Some(printable(&entry.data().as_utf8().ok()?))
+        Some(printable(&entry.data().to_string().ok()?))
     };
     let entries = [Nid::COMMONNAME, Nid::ORGANIZATIONNAME];
     entries.into_iter().find_map(entry).unwrap_or_else(|| "without a name".to_owned())

@@ -85,12 +85,7 @@ impl Chain {
         })
     }
 
-    fn by_rustls(
-        &self,
-        roots: &[Vec<u8>],
-        name: &str,
-        now: i64,
-    ) -> Result<Option<String>, Error> {
+    fn by_rustls(&self, roots: &[Vec<u8>], name: &str, now: i64) -> Result<Option<String>, Error> {
         let mut store = RootCertStore::empty();
         let roots = roots.iter().map(|root| CertificateDer::from(root.as_slice()));
         store.add_parsable_certificates(roots);

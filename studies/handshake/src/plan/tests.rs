@@ -43,7 +43,9 @@ fn wrong_plans_say_what_is_wrong() {
 
 #[test]
 fn a_full_queue_has_a_bottleneck_before_the_client() {
-    let text = quick("name = 'a', mode = ['tcp'], rtt = ['20ms'], queue = ['none', 'droptail', 'codel'], repeat = 1");
+    let text = quick(
+        "name = 'a', mode = ['tcp'], rtt = ['20ms'], queue = ['none', 'droptail', 'codel'], repeat = 1",
+    );
     let plan = Plan::parse(&text, "quick").unwrap();
     let (cells, _) = plan.cells().unwrap();
     let [none, drop_tail, codel] = cells.as_slice() else { panic!("{cells:?}") };

@@ -5,7 +5,7 @@ use report::{Cell, Column, Inline, Row as TableRow, Section, Table};
 use study::Counterpart;
 
 use super::published::Ours;
-use super::{Findings, decimals_at, functions, rtt_text};
+use super::{Findings, decimals_at, functions};
 use crate::embedded::{Embedded, Saved, control_of};
 use crate::summary::{self, Row, value};
 
@@ -63,7 +63,8 @@ pub(super) fn counterparts(findings: &Findings, command: &str) -> Vec<(String, C
     let pair = pair.as_ref();
     let frames = pair.and_then(Pair::frames);
     let bytes = pair.and_then(Pair::bytes);
-    let compute = pair.filter(|pair| pair.control.key.key == KEY).and_then(|pair| compute(pair.control));
+    let compute =
+        pair.filter(|pair| pair.control.key.key == KEY).and_then(|pair| compute(pair.control));
     let of_frames = "frames until the response, acknowledgments among them";
     let of_bytes = "Ethernet bytes until the response: they rise, by the padding to 1024 bytes";
     let of_library = "time in the TLS library until the response";
@@ -114,8 +115,8 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
     let text = "What the SSLmTCP paper draws and counts beside what was measured here. Its Figure 10 divides an \
                 HTTPS request into DNS, connect, SSL, wait and receive: here no name is asked for and the \
                 response is one byte, so that the first and the last are nothing, before and after alike.";
-    let mut section =
-        Section::new("document", "The SSLmTCP paper's figures and counts").with(Inline::new().text(text));
+    let mut section = Section::new("document", "The SSLmTCP paper's figures and counts")
+        .with(Inline::new().text(text));
     if let Some(why) = Pair::find(findings).as_ref().and_then(why_bytes_rise) {
         section = section.with(why);
     }

@@ -106,7 +106,9 @@ fn beyond_kernel(findings: &Findings, row: &Row) -> Option<f64> {
     let kernel = findings.summary.rows.iter().find(|other| other.key == key)?;
     let own = |row: &Row| {
         let c = row.response.as_ref()?.intercept.value;
-        let lab = findings.lab_delay.map_or(0.0, |lab| lab.over(row.spec.map_or(0, |s| s.response)).value);
+        let lab = findings
+            .lab_delay
+            .map_or(0.0, |lab| lab.over(row.spec.map_or(0, |s| s.response)).value);
         Some(c - lab)
     };
     Some(own(row)? - own(kernel)?)
@@ -117,8 +119,7 @@ const KERNEL_TOLERANCE_MS: f64 = 0.100;
 
 /// How many are near the kernel's own c.
 fn near_kernel(findings: &Findings, rows: &[&&Row]) -> String {
-    let beyond: Vec<f64> =
-        rows.iter().filter_map(|row| beyond_kernel(findings, row)).collect();
+    let beyond: Vec<f64> = rows.iter().filter_map(|row| beyond_kernel(findings, row)).collect();
     if beyond.is_empty() {
         return String::new();
     }

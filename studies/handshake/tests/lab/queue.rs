@@ -30,7 +30,8 @@ fn full() -> TestResult {
         assert_eq!(queue != "none", sample.command.contains("--queue"), "{}", name(sample));
     }
     for queue in ["droptail", "codel"] {
-        let behind = |sample: &&record::Sample| sample.point.get("queue").is_some_and(|q| q == queue);
+        let behind =
+            |sample: &&record::Sample| sample.point.get("queue").is_some_and(|q| q == queue);
         assert_eq!(samples.iter().filter(behind).count(), 2 * MODES.len(), "{queue}");
     }
     Ok(())

@@ -45,10 +45,7 @@ pub struct SurveyOptions {
 ///
 /// # Errors
 /// What keeps it from beginning. Connections that fail are records.
-pub async fn survey(
-    options: &SurveyOptions,
-    mut each: impl FnMut(Record),
-) -> Result<(), Error> {
+pub async fn survey(options: &SurveyOptions, mut each: impl FnMut(Record)) -> Result<(), Error> {
     let common = Common { remembers: false, ..options.common.clone() };
     for to in &options.ports {
         let device = Device::open(&common, Purpose::Connect(*to))?;

@@ -82,9 +82,7 @@ pub async fn serve_survey(
 
 /// A stack for all ports; with a redirect, which takes one port from the kernel, one for each.
 #[allow(clippy::type_complexity)]
-fn open(
-    options: &SurveyServeOptions,
-) -> Result<(Vec<Device>, Vec<(TcpListener, u16)>), Error> {
+fn open(options: &SurveyServeOptions) -> Result<(Vec<Device>, Vec<(TcpListener, u16)>), Error> {
     let each = matches!(options.common.place, Place::Redirect { .. });
     let (mut devices, mut listeners) = (Vec::<Device>::new(), Vec::new());
     for at in &options.listen {
