@@ -154,7 +154,7 @@ fn what_is_no_chain_is_one_clear_error() {
         (&["--make", "ecdsa-p256", "--rtt", "20"], &["no unit"]),
         (&["--make", "ecdsa-p256", "--initial-window", "0"], &["0 is not in"]),
         (&["--server", "a b"], &["a b", "names no server"]),
-        (&[], &["--make"]),
+        (&[], &["<FILE>"]),
     ] {
         let output = run(folder.path(), &[&["chain"], arguments].concat());
         let text = talk(&output);

@@ -83,16 +83,16 @@ pub(super) fn table(findings: &Findings) -> Option<Table> {
     let (row, cell) = today(findings)?;
     let one = Opened::of(cell)?;
     let columns = vec![
-        Column::new("opened early").unit("% of requests"),
-        Column::new("of these used").unit("%"),
-        Column::new("requests that wait less").unit("%"),
-        Column::new("saved, mean of all").unit("ms"),
-        Column::new("connections wasted").unit("per 100"),
-        Column::new("kB wasted").unit("per 100"),
-        Column::new("server CPU wasted").unit("ms per 100"),
+        Column::new("opened early").unit("%"),
+        Column::new("used").unit("%"),
+        Column::new("wait less").unit("%"),
+        Column::new("saved, mean").unit("ms"),
+        Column::new("connections wasted"),
+        Column::new("wasted").unit("kB"),
+        Column::new("server CPU wasted").unit("ms"),
     ];
     let caption = format!(
-        "Opening connections early, computed from {} at an RTT of {}: a request that finds one waits {:.1} ms \
+        "Opening connections early, for 100 requests, computed from {} at an RTT of {}: a request that finds one waits {:.1} ms \
          less",
         row.key.mode,
         rtt_text(cell.rtt_ms),

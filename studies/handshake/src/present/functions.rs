@@ -33,23 +33,23 @@ const FUNCTIONS: [Function; 8] = [
         returning: "sslmtcp-paper",
         secret: "no",
         replay: "no",
-        needs: "both ends, and a path for data on SYN",
+        needs: "both ends, SYN data",
     },
     Function {
         name: "SSLmTCP with TLS 1.3",
         first: "sslmtcp-tls13",
         returning: "sslmtcp-0rtt",
         secret: "yes",
-        replay: "with early data",
-        needs: "both ends, and a path for data on SYN",
+        replay: "early data",
+        needs: "both ends, SYN data",
     },
     Function {
         name: "TCP Fast Open, TLS 1.2",
         first: "tcp+tls12",
         returning: "tfo+tls12-resumed",
         secret: "yes",
-        replay: "no: TLS begins in the SYN",
-        needs: "both ends, a cookie, and a path for data on SYN",
+        replay: "no",
+        needs: "both ends, a cookie",
     },
     Function {
         name: "TLS 1.3",
@@ -57,31 +57,31 @@ const FUNCTIONS: [Function; 8] = [
         returning: "tcp+tls13-resumed",
         secret: "yes",
         replay: "no",
-        needs: "server and client of today",
+        needs: "nothing",
     },
     Function {
-        name: "TLS 1.3 with early data (for Snap Start)",
+        name: "0-RTT (for Snap Start)",
         first: "tcp+tls13",
         returning: "tcp+tls13-0rtt",
-        secret: "not of early data",
+        secret: "not early data",
         replay: "yes",
-        needs: "a ticket, and a request that may be sent twice",
+        needs: "a ticket",
     },
     Function {
-        name: "the same, and Fast Open",
+        name: "0-RTT and Fast Open",
         first: "tcp+tls13",
         returning: "tfo+tls13-0rtt",
-        secret: "not of early data",
+        secret: "not early data",
         replay: "yes",
-        needs: "a ticket, a cookie, and a path for data on SYN",
+        needs: "a ticket, a cookie",
     },
     Function {
         name: "QUIC",
         first: "quic",
         returning: "quic-0rtt",
-        secret: "not of early data",
-        replay: "with early data",
-        needs: "a path for UDP",
+        secret: "not early data",
+        replay: "early data",
+        needs: "UDP",
     },
 ];
 
@@ -91,14 +91,15 @@ pub(super) fn table(findings: &Findings) -> Option<Table> {
         Column::new("Function"),
         Column::new("first visit").unit("RTT"),
         Column::new("return").unit("RTT"),
-        Column::new("bytes, first"),
-        Column::new("bytes, return"),
-        Column::new("forward secrecy"),
-        Column::new("can be replayed"),
+        Column::new("first").unit("bytes"),
+        Column::new("return").unit("bytes"),
+        Column::new("secrecy"),
+        Column::new("replays"),
         Column::new("needs"),
     ];
     let caption = "The paper's Table 1, functions, by what was measured: round trips until the client may send \
-                   (n), Ethernet bytes until the response";
+                   (n), Ethernet bytes until the response; whether what is recorded today stays secret when a key \
+                   is stolen later, and whether a request can be sent again by others";
     let mut table = Table::new(caption, columns);
     for function in &FUNCTIONS {
         let (first, returning) = (row(findings, function.first), row(findings, function.returning));
@@ -131,7 +132,7 @@ fn row<'a>(findings: &'a Findings, mode: &str) -> Option<&'a Row> {
 
 fn round_trips(row: Option<&Row>) -> Cell {
     let fit = row.and_then(|row| row.ready.as_ref());
-    fit.map_or(Cell::Empty, |fit| super::estimate(&fit.slope, 2))
+    fit.map_or(Cell::Empty, |fit| Cell::number(fit.slope.value, 2))
 }
 
 fn bytes(row: Option<&Row>) -> Cell {
