@@ -10,7 +10,7 @@ SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
 
-.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install package clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install static package clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -80,20 +80,31 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
 
-figures: ## rewrite the figures in README.md and docs/results from the committed results
+# Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
+PAPERS = sslmtcp observe haproxy link roam
+TABLES = page-paper page-windows
+
+figures: ## rewrite the figures in README.md and docs from the committed results
 	$(CARGO) build --release --locked -p cli
 	for study in $(STUDIES); do \
 		$(WIRETAX) figures README.md docs/results/$$study && \
 		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
 	done
+	for results in $(PAPERS); do $(WIRETAX) figures docs/papers.md docs/results/$$results || exit 1; done
+	for results in $(TABLES); do \
+		$(WIRETAX) figures docs/results/$$results.md docs/results/$$results || exit 1; \
+	done
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
 
-package: ## a Debian package with man pages, completions and units, in target/debian
+static: ## the program with nothing to load at run time, as target/static/wiretax, for `probe` and `observe` on servers
 	@scripts/setup.sh run
+	CARGO='$(CARGO)' scripts/static.sh
+
+package: static ## a Debian package with man pages, completions and units, in target/debian (twice 7 minutes from nothing)
 	$(CARGO) build --release --locked -p cli
-	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX)
+	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX) target/static/wiretax
 
 clean: ## what the build left
 	$(CARGO) clean

@@ -26,9 +26,9 @@ pub struct GlobalArgs {
 pub enum Colour {
     /// If stderr is a terminal and NO_COLOR is not set.
     Auto,
-    /// Always.
+    /// In colour, wherever it goes.
     Always,
-    /// Never.
+    /// Without colour.
     Never,
 }
 

@@ -11,6 +11,7 @@ mod guest;
 mod haproxy;
 mod lifecycle;
 mod load;
+mod meaning;
 mod observe;
 mod probe;
 mod query;

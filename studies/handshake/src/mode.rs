@@ -89,7 +89,7 @@ impl Explain for UnknownMode {
 const TCP_TRANSPORTS: [Transport; 3] =
     [Transport::Tcp, Transport::TcpFastOpen, Transport::TcpFastOpenNoCookie];
 
-/// The document's handshake, and those beyond it: of SSLmTCP and of its control.
+/// The SSLmTCP paper's handshake, and those beyond it: of SSLmTCP and of its control.
 const SSLMTCP_SECURITIES: [Security; 3] =
     [Security::Tls12Rsa, Security::Tls13, Security::Tls13EarlyData];
 

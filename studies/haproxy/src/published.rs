@@ -9,14 +9,14 @@ use study::{Counterpart, Figure};
 use crate::point::Scenario;
 use crate::summary::{Row, Summary};
 
-/// The document's figures.
+/// HAProxy 2025's figures.
 pub(crate) const FIGURES: &str = include_str!("../published.csv");
 
-/// The document's threads at which it states most figures.
+/// HAProxy 2025's threads at which it states most figures.
 const THREADS: usize = 64;
 const REFERENCE: &str = "OpenSSL 1.1.1w";
 
-/// A figure of the document, taken apart.
+/// A figure of HAProxy 2025, taken apart.
 struct Published {
     figure: Figure,
     scenario: Scenario,
@@ -42,7 +42,7 @@ fn read(figure: Figure) -> Option<Published> {
     Some(Published { scenario, library, locks, threads, figure })
 }
 
-/// Which of the document's libraries a driver's stands for: the same version, or its series.
+/// Which of HAProxy 2025's libraries a driver's stands for: the same version, or its series.
 const STANDS_FOR: &[(&str, &[&str])] = &[
     ("openssl-1.1.1", &[REFERENCE]),
     ("openssl-3.0.2", &["OpenSSL 3.0.2"]),
@@ -83,8 +83,8 @@ fn reference(scenario: Scenario, threads: usize) -> Option<f64> {
     PUBLISHED.iter().find(same)?.figure.value
 }
 
-/// The document's library that a driver's stands for, and its ratio to OpenSSL 1.1.1w with the C library's
-/// locks, at 64 threads. None where the document has no such library.
+/// HAProxy 2025's library that a driver's stands for, and its ratio to OpenSSL 1.1.1w with the C library's
+/// locks, at 64 threads. None where HAProxy 2025 has no such library.
 #[must_use]
 pub(crate) fn ratio(scenario: Scenario, driver: &str, locks: Locks) -> Option<(&'static str, f64)> {
     let names = names(driver);
@@ -96,7 +96,7 @@ pub(crate) fn ratio(scenario: Scenario, driver: &str, locks: Locks) -> Option<(&
     Some((&found.library, found.figure.value? / reference(scenario, THREADS)?))
 }
 
-/// What stands beside each figure of the document.
+/// What stands beside each figure of HAProxy 2025.
 pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
     PUBLISHED.iter().map(|one| (one.figure.key(), counterpart(summary, one))).collect()
 }

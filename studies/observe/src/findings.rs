@@ -26,7 +26,7 @@ pub struct Findings {
     pub handshakes: u64,
     /// Width of a bin, in ms.
     pub bin_ms: f64,
-    /// The document's picture: a curve a version.
+    /// GREE 2018's picture: a curve a version.
     pub curves: Vec<Curve>,
     /// Each version's classes.
     pub classes: Vec<ClassRow>,
@@ -93,7 +93,7 @@ pub struct PopulationRows {
 pub struct Curve {
     /// Transport and version.
     pub kind: Kind,
-    /// From the ClientHello to the client's first application data: the document's.
+    /// From the ClientHello to the client's first application data: GREE 2018's.
     pub to_data: Binned,
     /// From the ClientHello to the client's Finished.
     pub handshake: Binned,
@@ -119,9 +119,9 @@ pub struct Binned {
 pub struct ClassRow {
     /// Transport and version.
     pub kind: Kind,
-    /// Class.
+    /// What the handshakes were: full, resumed and so on.
     pub class: Class,
-    /// Handshakes.
+    /// How many handshakes.
     pub count: u64,
     /// Share of the version's, in percent.
     pub percent: f64,
@@ -367,7 +367,7 @@ fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
         whole.collect()
     };
     let (from, to) = (Kind::TLS12, Kind::TLS13);
-    // A draft takes as many round trips as what became of it; the document's own traffic was one.
+    // A draft takes as many round trips as what became of it; GREE 2018's own traffic was one.
     let (before, after) =
         (of(&|version| version == Version::TLS12), of(&|version| version.is_tls13()));
     let (all, by_mode, round_trip_modes) = compare(&before, &after, seed);

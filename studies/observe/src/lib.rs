@@ -3,7 +3,7 @@
 //!
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings()`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
-//! [`Lab`] is the study: it makes connections in the lab of which all is known, and compares.
+//! [`Lab`] is the study: it makes connections in the lab with known ground truth, and compares.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

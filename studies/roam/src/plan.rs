@@ -8,7 +8,7 @@ use handoff::Scenario;
 use mobility::Bed;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use study::{Number, Options, PlanError, Scale, Sweep};
+use study::{Clock, Number, Options, PlanError, Scale, Sweep};
 use units::Delay;
 
 use crate::files::Files;
@@ -281,8 +281,16 @@ impl Plan {
         // A plan's words were read when it was made.
         let (rounds, _) = self.rounds(|_, _| true).unwrap_or_default();
         let runs = rounds.iter().map(|round| round.asked.len() as u64).sum();
-        (runs, rounds.iter().map(Round::expected).sum())
+        (runs, together(&rounds))
     }
+}
+
+/// About how long rounds take on as many guests as are up at once: no less than the longest of them.
+pub(crate) fn together(rounds: &[Round]) -> Duration {
+    let guests = Clock::Virtual.lanes().min(rounds.len()).max(1);
+    let sum: Duration = rounds.iter().map(Round::expected).sum();
+    let longest = rounds.iter().map(Round::expected).max().unwrap_or_default();
+    (sum / u32::try_from(guests).unwrap_or(1)).max(longest)
 }
 
 /// One sweep over what is given on the command line.

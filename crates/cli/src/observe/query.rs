@@ -4,7 +4,7 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
 use crate::observe::args::QueryArgs;
 
-/// Answers.
+/// Answers a question in SQL.
 #[cfg(feature = "query")]
 pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
     use crate::exit::Exit;

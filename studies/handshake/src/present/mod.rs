@@ -24,7 +24,7 @@ mod tests;
 
 use fault::{Fault, OrProblem, Problem};
 use record::Manifest;
-use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Cell, Inline, KeyFigure, Section, Table};
 use serde_json::{Value, json};
 use stats::{Distribution, Estimate};
 use study::{Clock, Counterpart, Subject};
@@ -123,7 +123,7 @@ impl study::Findings for Findings {
 
     /// By the samples themselves: too few connections, modes that miss their specification,
     /// connections left out.
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         counted::cautions(self)
     }
 

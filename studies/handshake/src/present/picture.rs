@@ -44,6 +44,24 @@ fn bar(row: &Row, rtt_ms: f64) -> Option<([Bar; 4], f64)> {
     Some((bar, share))
 }
 
+/// What users wait today, and at least.
+fn means(findings: &Findings, rtt_ms: f64, bars: &[(String, [Bar; 4], f64)]) -> String {
+    let wait = |bar: &[Bar; 4]| bar.iter().flatten().map(|mark| mark.value).sum::<f64>();
+    let mut waits: Vec<(&str, f64)> =
+        bars.iter().map(|(name, bar, _)| (name.as_str(), wait(bar))).collect();
+    waits.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let from = findings.from.to_string();
+    let today = waits.iter().find(|(name, _)| *name == from).or(waits.last());
+    match (waits.first(), today) {
+        (Some((least, soonest)), Some((today, ms))) => format!(
+            "Each new connection of your users at {} waits {ms:.0} ms by {today}, and by {least} {soonest:.0} ms, \
+             the least of all.",
+            rtt_text(rtt_ms)
+        ),
+        _ => "Nothing was measured at this RTT.".to_owned(),
+    }
+}
+
 /// Where the time goes, mode by mode. Fast Open without cookies takes what Fast Open takes, and is
 /// left to the tables.
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
@@ -72,12 +90,14 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
          an RTT of {}.",
         rtt_text(rtt)
     );
+    let means = means(findings, rtt, &bars);
     let axis = Axis::new("Time until the first response byte", "ms").from_zero();
     let names = Axis::new("", "");
     let chart = Chart::Stacks { categories, series: series.collect() };
     let plot = Plot::new(
         format!("Where the time goes at an RTT of {}", rtt_text(rtt)),
         alt,
+        means,
         axis,
         names,
         chart,

@@ -285,6 +285,18 @@ fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
     if series.is_empty() {
         return Ok(None);
     }
+    let saved = drawn.clone().filter_map(|embedded| embedded.saved.last());
+    let most = saved.max_by(|a, b| a.response_ms.value.total_cmp(&b.response_ms.value));
+    let means = most.map_or_else(
+        || "Nothing was saved.".to_owned(),
+        |most| {
+            format!(
+                "With a gateway at both ends, users at {} have each new connection's answer {:.0} ms sooner.",
+                rtt_text(most.rtt_ms),
+                most.response_ms.value
+            )
+        },
+    );
     let at_longest: Vec<String> = drawn
         .filter_map(|embedded| {
             let last = embedded.saved.last()?;
@@ -298,6 +310,7 @@ fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
             "An HTTPS request's waiting time falls by about one round trip: {}.",
             listed(&at_longest)
         ),
+        means,
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Saved until the first response byte", "ms").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },

@@ -216,7 +216,7 @@ fn few_connections_are_warned_of() {
     with_findings(MODES, "tcp+tls12", |findings| {
         let cautions = findings.cautions();
         assert_eq!(cautions.len(), 1, "{cautions:?}");
-        assert!(cautions[0].text.to_plain().contains("5 connections"), "{cautions:?}");
+        assert!(cautions[0].note.text.to_plain().contains("5 connections"), "{cautions:?}");
     });
 }
 
@@ -233,7 +233,7 @@ fn a_run_under_loss_alone_answers_with_its_tail_and_claims_no_saving() {
     assert!(lines[1].contains("is not known"), "{lines:?}");
 }
 
-/// The document's places, and its key.
+/// The SSLmTCP paper's places, and its key.
 const DOCUMENT: &str = "{ name = 'document', mode = ['usertcp+tls12-rsa', 'sslmtcp-paper'], \
                         rtt = ['0.4ms', '11.6ms', '85.5ms'], key = ['rsa-4096'], repeat = 5 }";
 

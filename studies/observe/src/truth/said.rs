@@ -2,7 +2,7 @@
 
 use fault::{Fault, OrProblem, Problem};
 use record::{Manifest, Sample};
-use report::{Block, Inline, KeyFigure, Note, Section, Table};
+use report::{Block, Caution, Inline, KeyFigure, Section, Table};
 use serde_json::{Value, json};
 use study::{Counterpart, Subject};
 
@@ -89,7 +89,7 @@ impl study::Findings for Said {
         self.findings.key_figures()
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         self.findings.cautions()
     }
 
