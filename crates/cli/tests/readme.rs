@@ -101,7 +101,7 @@ fn every_command_and_option_in_it_exists() {
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {
-        let words: Vec<&str> = line.iter().take(2).map(String::as_str).collect();
+        let words: Vec<&str> = line.iter().take(3).map(String::as_str).collect();
         let words = words.split(|word| word.starts_with('-')).next().unwrap_or_default();
         let mut help = |command: &[&str]| {
             let name = command.join(" ");
@@ -115,13 +115,14 @@ fn every_command_and_option_in_it_exists() {
         let Some((first, more)) = words.split_first() else { continue };
         let mut command = vec![*first];
         let mut text = help(&command);
-        // A command below it, in the list that its help has of them.
-        let below = more.first().filter(|word| {
-            text.lines().any(|line| {
-                line.starts_with("  ") && line.split_whitespace().next() == Some(**word)
-            })
-        });
-        if let Some(word) = below {
+        for word in more {
+            // A command below it, in the list that its help has of them.
+            let is_below = text.lines().any(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(*word)
+            });
+            if !is_below {
+                break;
+            }
             command.push(*word);
             text = help(&command);
         }

@@ -92,6 +92,7 @@ mod tests {
             rtt: "50ms".parse().unwrap(),
             loss: Probability::default(),
             middlebox: Middlebox::None,
+            queue: crate::point::Queueing::default(),
             repeat: 2,
             concurrent: 1,
             points: modes.iter().map(point).collect(),
