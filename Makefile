@@ -80,11 +80,19 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
 
-figures: ## rewrite the figures in README.md and docs/results from the committed results
+# Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
+PAPERS = sslmtcp observe haproxy link roam
+TABLES = page-paper page-windows
+
+figures: ## rewrite the figures in README.md and docs from the committed results
 	$(CARGO) build --release --locked -p cli
 	for study in $(STUDIES); do \
 		$(WIRETAX) figures README.md docs/results/$$study && \
 		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
+	done
+	for results in $(PAPERS); do $(WIRETAX) figures docs/papers.md docs/results/$$results || exit 1; done
+	for results in $(TABLES); do \
+		$(WIRETAX) figures docs/results/$$results.md docs/results/$$results || exit 1; \
 	done
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)

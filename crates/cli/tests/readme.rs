@@ -24,6 +24,24 @@ fn the_figures_are_those_of_the_committed_results() {
     }
 }
 
+#[test]
+fn the_papers_figures_have_those_of_the_committed_results_beside() {
+    let papers = ["sslmtcp", "observe", "haproxy", "link", "roam"]
+        .map(|name| ("docs/papers.md".to_owned(), name));
+    let tables =
+        ["page-paper", "page-windows"].map(|name| (format!("docs/results/{name}.md"), name));
+    for (page, results) in papers.into_iter().chain(tables) {
+        let output =
+            run(&root(), &["figures", &page, &format!("docs/results/{results}"), "--check"]);
+        assert!(output.status.success(), "{page}: {}", talk(&output));
+    }
+    let text = fs::read_to_string(root().join("docs/papers.md")).unwrap();
+    assert!(
+        !text.contains("no counterpart is named") && !text.contains("-->\n<!-- /figures"),
+        "a table is empty"
+    );
+}
+
 /// The documents for users: README.md and what lies in docs.
 fn documents() -> Vec<PathBuf> {
     let mut found = vec![root().join("README.md"), root().join("SECURITY.md")];

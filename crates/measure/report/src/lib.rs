@@ -20,6 +20,7 @@ mod clean;
 mod html;
 mod ids;
 mod inline;
+mod markdown;
 mod model;
 mod number;
 mod plot;

@@ -65,7 +65,22 @@ pub fn guest_host(lab: &LabOptions, seed: u64) -> Result<(Host, LabOptions), Pro
     Ok((Host::new(Place::Process(launch)), LabOptions { node_cpu: None, pump, ..*lab }))
 }
 
+/// Most guests at once: each takes half a gigabyte of memory.
+const MOST_GUESTS: usize = 4;
+
 impl Clock {
+    /// Jobs that may be done side by side: one by the machine's own time, for they would disturb each other; in guests
+    /// one per processor, which each keeps busy, since what else goes on changes nothing in virtual time.
+    #[must_use]
+    pub fn lanes(self) -> usize {
+        match self {
+            Clock::Wall => 1,
+            Clock::Virtual => {
+                std::thread::available_parallelism().map_or(1, usize::from).min(MOST_GUESTS)
+            }
+        }
+    }
+
     /// Sees whether this machine can measure by it.
     ///
     /// # Errors
