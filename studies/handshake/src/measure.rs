@@ -125,12 +125,11 @@ impl Bench {
         let end = side_by_side(lanes, &asked, session, |session, at, mut sample, _| {
             let Some((cell, ..)) = jobs.get(at) else { return Err(stranger(&sample)) };
             let mode = record(cell, &mut sample, session, &mut ahead)?.mode;
-            let ms = sample.values.get(value::RESPONSE).copied();
-            if let Some(told) = so_far.get_mut(at).and_then(|so_far| so_far.take(mode, ms)) {
+            let response = sample.values.get(value::RESPONSE).copied();
+            if let Some(told) = so_far.get_mut(at).and_then(|own| own.take(mode, response)) {
                 session.watcher().note(&told);
             }
-            let mode = sample.point.get("mode").map_or("", String::as_str);
-            session.progress(&step(cell, mode), &ahead.time);
+            session.progress(&step(cell, &mode.to_string()), &ahead.time);
             Ok(())
         })?;
         if end == End::OutOfTime {
