@@ -31,8 +31,8 @@ use front::Front;
 use order::Order;
 use worker::Worker;
 
-/// Batches that wait for a thread at most.
-const QUEUE: usize = 4;
+/// Batches that wait for a thread at most: few, so that their buffers stay in the cache.
+const QUEUE: usize = 2;
 /// Time between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
