@@ -38,7 +38,7 @@ pub(super) fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome 
     say(&if args.json.json {
         serde_json::to_string_pretty(&compared).blame(Fault::Results)? + "\n"
     } else {
-        format!("{}\n", compared.table().to_text(terminal_width()))
+        format!("{}\n", compared.table().to_text(terminal_width()).trim_end())
     })?;
     Ok(conclude(&compared, diagnostics))
 }

@@ -15,7 +15,7 @@ impl Answer {
         let mut text = self.sentences().join("\n");
         text.push('\n');
         for table in self.tables() {
-            text += &format!("\n{}\n", table.to_text(width));
+            text += &format!("\n{}\n", table.to_text(width).trim_end());
         }
         text
     }
