@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod clean;
+mod flame;
 mod html;
 mod ids;
 mod inline;
@@ -24,6 +25,7 @@ mod table;
 mod text;
 mod write;
 
+pub use flame::{Flame, FlameFrame};
 pub use html::render;
 pub use inline::{Inline, Span};
 pub use model::{Block, Card, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
