@@ -9,6 +9,7 @@ mod machines;
 mod markdown;
 mod notes;
 mod points;
+mod profile;
 mod rates;
 mod rest;
 mod runtimes;
@@ -102,6 +103,7 @@ impl study::Findings for Findings {
             machines::section(self),
             functions::section(self),
             rest::instructions(self),
+            profile::section(self),
             rest::bulk(self),
             rest::memory(self),
             notes::section(self),
@@ -121,6 +123,7 @@ impl study::Findings for Findings {
         ];
         let last = [functions::table(self).map(|(table, _)| table), advice::summary(self)];
         let others = points::others(self);
+        let others = profile::summary(self).into_iter().chain(others);
         first.into_iter().flatten().chain(others).chain(last.into_iter().flatten()).collect()
     }
 
@@ -137,7 +140,10 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(vec![("stacks".to_owned(), markdown::markdown(self))])
+        let timed = self.summary.all(Want::TIMED).next().is_some();
+        let table = timed.then(|| ("stacks".to_owned(), markdown::markdown(self)));
+        let profile = profile::markdown(self).map(|text| ("stacks-profile".to_owned(), text));
+        Ok(table.into_iter().chain(profile).collect())
     }
 
     fn empty(&self) -> Option<Problem> {
