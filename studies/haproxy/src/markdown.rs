@@ -84,7 +84,7 @@ fn builds(summary: &Summary) -> String {
     let most = summary.rows.iter().map(|row| row.cell.threads).max().unwrap_or_default();
     let mut builds: BTreeMap<(&str, Locks), [Option<&Row>; 2]> = BTreeMap::new();
     for row in summary.rows.iter().filter(|row| row.cell.threads == most) {
-        let of = builds.entry((&row.cell.library, row.cell.locks)).or_default();
+        let of = builds.entry((row.cell.library.as_str(), row.cell.locks)).or_default();
         let [full, chain] = of;
         match row.cell.scenario {
             Scenario::Full => *full = Some(row),

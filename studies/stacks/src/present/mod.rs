@@ -1,6 +1,7 @@
 //! The study's part of the report: the answer, the evidence, the tables for a terminal.
 
 mod advice;
+mod client;
 mod cost;
 mod counterparts;
 mod functions;
@@ -97,6 +98,7 @@ impl study::Findings for Findings {
             rates::section(self)?,
             cost::section(self)?,
             cost::over_loopback(self),
+            client::section(self),
             advice::section(self),
             locks::section(self),
             scale::section(self)?,
@@ -123,7 +125,8 @@ impl study::Findings for Findings {
         ];
         let last = [functions::table(self).map(|(table, _)| table), advice::summary(self)];
         let others = points::others(self);
-        let others = profile::summary(self).into_iter().chain(others);
+        let ours = client::summary(self).into_iter().chain(profile::summary(self));
+        let others = ours.chain(others);
         first.into_iter().flatten().chain(others).chain(last.into_iter().flatten()).collect()
     }
 
