@@ -2,7 +2,7 @@
 //!
 //! [`Stacks`] is the study as the program sees it. [`Plan`] says what to measure, [`Bench`] measures it
 //! by [`tls_drivers::hosts`], [`summarise`] says what came out, [`Findings`] puts it into a report.
-//! [`scaling`] is the scaling law, pure.
+//! [`scaling`] is the scaling law and [`queue`] that of one lock, held against [`simulated`] threads; all pure.
 #![forbid(unsafe_code)]
 
 mod about;
@@ -19,11 +19,13 @@ mod profile;
 mod programs;
 mod published;
 mod purpose;
+pub mod queue;
 mod roster;
 mod sample;
 pub mod scaling;
 #[cfg(test)]
 mod scaling_tests;
+pub mod simulated;
 mod summary;
 #[cfg(test)]
 mod tests;
