@@ -4,6 +4,7 @@ mod advice;
 mod client;
 mod cost;
 mod counterparts;
+mod documented;
 mod functions;
 mod locks;
 mod machines;
@@ -123,7 +124,11 @@ impl study::Findings for Findings {
             scale::summary(self),
             machines::summary(self),
         ];
-        let last = [functions::table(self).map(|(table, _)| table), advice::summary(self)];
+        let last = [
+            functions::table(self).map(|(table, _)| table),
+            documented::table(self),
+            advice::summary(self),
+        ];
         let others = points::others(self);
         let ours = client::summary(self).into_iter().chain(profile::summary(self));
         let others = ours.chain(others);
