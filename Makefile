@@ -79,12 +79,17 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
+# Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
+BESIDE = haproxy:haproxy stacks:stacks-profile
 
 figures: ## rewrite the figures in README.md and docs/results from the committed results
 	$(CARGO) build --release --locked -p cli
 	for study in $(STUDIES); do \
 		$(WIRETAX) figures README.md docs/results/$$study && \
 		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
+	done
+	for pair in $(BESIDE); do \
+		$(WIRETAX) figures docs/results/$${pair%%:*}.md docs/results/$${pair##*:} || exit 1; \
 	done
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
