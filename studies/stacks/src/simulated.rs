@@ -54,7 +54,7 @@ pub fn simulate(demand: Demand, cores: u32, until_ns: u64, seed: u64) -> Simulat
     let mut next: BinaryHeap<Reverse<(u64, u32)>> =
         (0..cores).map(|core| Reverse((rng.random_range(0..=2 * mean), core))).collect();
     let from = until_ns / 10;
-    let (mut taken, mut handed, mut waited_ns) = (0, 0, 0);
+    let (mut taken, mut handed, mut waited_ns) = (0_u64, 0_u64, 0_u64);
     while let Some(Reverse((now, core))) = next.pop() {
         if now >= until_ns {
             break;
@@ -90,7 +90,7 @@ mod tests {
         Demand { work_ns: 500_000, acquisitions: 100, handed_ns: 300, locks: 1 };
 
     fn rate(demand: Demand, cores: u32) -> f64 {
-        simulate(demand, cores, SECOND / 2, 7).millihandshakes_per_s as f64 / 1e3
+        simulate(demand, cores, SECOND / 10, 7).millihandshakes_per_s as f64 / 1e3
     }
 
     fn curve(demand: Demand, counts: &[u32]) -> Vec<(u32, f64)> {
