@@ -59,7 +59,7 @@ fn plans_for_one_question_come_to_their_measurements() {
         plan.expand(&default_set(), cores).unwrap()
     };
     // Eight drivers, two workloads, two keys; their locks. Runtimes cannot be counted.
-    assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2));
+    assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2) + 1);
     assert_eq!(expanded("client", 2).measurements(), 8 * 2 * 2 * 20);
     let curves = expanded("64-cores", 64);
     let threads = curves.cells.iter().flat_map(|cell| &cell.points).map(|point| point.threads);

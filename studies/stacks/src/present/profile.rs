@@ -33,10 +33,12 @@ impl Counted<'_> {
 
 /// What was counted, library by library.
 pub(super) fn counted(summary: &Summary) -> Vec<Counted<'_>> {
-    let want = Want { tool: Tool::Callgrind, ..Want::TIMED };
     let of = |name| {
-        let cells: Vec<&Measured> = summary.all(want.of(name)).collect();
-        cells.into_iter().filter_map(move |cell| {
+        let cells = [Locks::Pthread, Locks::Light].into_iter().flat_map(move |locks| {
+            let want = Want { tool: Tool::Callgrind, locks, ..Want::TIMED };
+            summary.all(want.of(name))
+        });
+        cells.filter_map(move |cell| {
             let parts = VALUES.iter().map(|(server, _)| Some(cell.median(server)?.value));
             Some(Counted { name, cell, parts: parts.collect::<Option<_>>()? })
         })
@@ -45,7 +47,8 @@ pub(super) fn counted(summary: &Summary) -> Vec<Counted<'_>> {
 }
 
 fn what(cell: &Measured) -> String {
-    format!("{}, {}", workload_text(cell.point.workload), handshake_text(cell.point.suite))
+    let locks = if cell.point.locks == Locks::Light { ", light locks" } else { "" };
+    format!("{}, {}{locks}", workload_text(cell.point.workload), handshake_text(cell.point.suite))
 }
 
 /// The place of locks and atomics in [`VALUES`].
@@ -148,7 +151,7 @@ pub(super) fn beside<'a, 'b>(
 ) -> Option<&'a Counted<'b>> {
     let same = |one: &&Counted<'_>| {
         let point = &one.cell.point;
-        (one.name, point.workload) == (line.driver, line.workload) && line.locks == Locks::Pthread
+        (one.name, point.workload, point.locks) == (line.driver, line.workload, line.locks)
     };
     let rsa = |one: &&Counted<'_>| one.cell.point.suite.key == Key::Rsa2048;
     counted.iter().filter(same).find(rsa).or_else(|| counted.iter().find(same))
@@ -174,11 +177,7 @@ fn lock_shares(findings: &Findings, counted: &[Counted<'_>]) -> Table {
     for line in published() {
         let own = beside(counted, &line);
         let count = locks::counted(&findings.summary, line.driver, line.workload, MODERN);
-        let why = match (line.locks, own) {
-            (Locks::Pthread, Some(_)) => "",
-            (Locks::Pthread, None) => "not counted here",
-            _ => "light locks are not counted under callgrind",
-        };
+        let why = if own.is_some() { "" } else { "not counted here" };
         table.push(Row {
             cells: vec![
                 Cell::text(line.library),
@@ -203,7 +202,9 @@ fn lock_shares(findings: &Findings, counted: &[Counted<'_>]) -> Table {
 fn drawn<'a, 'b>(counted: &'a [Counted<'b>]) -> Vec<&'a Counted<'b>> {
     let mut drawn: Vec<&Counted<'_>> = Vec::new();
     for one in counted {
-        let modern = one.cell.point.suite == MODERN && one.cell.point.workload == Workload::Full;
+        let point = &one.cell.point;
+        let full = (point.suite, point.workload) == (MODERN, Workload::Full);
+        let modern = full && point.locks == Locks::Pthread;
         match drawn.iter_mut().find(|other| other.name == one.name) {
             None => drawn.push(one),
             Some(other) if modern => *other = one,

@@ -86,11 +86,14 @@ impl Processes {
             let job = Job { extent: Extent::Connections(connections), ..job.clone() };
             let input =
                 crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
-            let command = self.supervisor.command(Locks::Pthread);
+            let command = self.supervisor.command(job.locks);
+            let variables = command.get_envs();
             Ok(Invocation {
                 program: command.get_program().into(),
                 arguments: command.get_args().map(Into::into).collect(),
-                environment: Vec::new(),
+                environment: variables
+                    .filter_map(|(name, value)| Some((name.into(), value?.into())))
+                    .collect(),
                 input,
                 handshakes: connections,
             })
