@@ -58,8 +58,8 @@ fn plans_for_one_question_come_to_their_measurements() {
         assert_eq!(plan.budget, None, "{scale}");
         plan.expand(&default_set(), cores).unwrap()
     };
-    // Eight drivers, two workloads, two keys; their locks. Runtimes cannot be counted.
-    assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2) + 1);
+    // Eight drivers, two workloads, two keys; their locks; two with light locks. Runtimes cannot be counted.
+    assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2) + 2);
     assert_eq!(expanded("client", 2).measurements(), 8 * 2 * 2 * 20);
     let curves = expanded("64-cores", 64);
     let threads = curves.cells.iter().flat_map(|cell| &cell.points).map(|point| point.threads);

@@ -86,7 +86,10 @@ impl Processes {
             let job = Job { extent: Extent::Connections(connections), ..job.clone() };
             let input =
                 crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
-            let command = self.supervisor.command(job.locks);
+            // What counts locks would be counted with them.
+            let light = job.locks == Locks::Light;
+            let locks = if light { Locks::Light } else { Locks::Pthread };
+            let command = self.supervisor.command(locks);
             let variables = command.get_envs();
             Ok(Invocation {
                 program: command.get_program().into(),
