@@ -1,6 +1,7 @@
 //! The program as a user runs it.
 
 mod bad_input;
+mod before_after;
 mod chain;
 mod commands;
 mod documented;

@@ -46,8 +46,9 @@ fn every_plot_and_figure_says_what_it_means_and_every_caution_whether_the_answer
 
         let figures = html.matches("<dd class=\"value\">").count();
         let means = texts(&html, "<dd class=\"means\">", "</dd>");
-        // Modes of SSLmTCP alone have no mode of today to be held against.
-        assert!(figures > 0 || name == "sslmtcp", "{name}: no figure carries its answer");
+        // Modes of SSLmTCP alone have no mode of today to be held against; in a guest no throughput is measured.
+        let carried = figures > 0 || ["sslmtcp", "link-guest"].contains(&name);
+        assert!(carried, "{name}: no figure carries its answer");
         assert_eq!(means.len(), figures, "{name}");
         let odd: Vec<_> =
             means.iter().filter(|text| !text.ends_with('.') || text.len() < 20).collect();

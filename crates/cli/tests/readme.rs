@@ -11,16 +11,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
+fn page_of(study: &str) -> String {
+    format!("docs/results/{study}.md")
+}
+
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    for study in ["handshake", "observe", "link", "page", "roam", "stacks"] {
-        let results = format!("docs/results/{study}");
-        let results = results.as_str();
-        assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
-        for page in ["README.md", &format!("{results}.md")] {
-            let output = run(&root(), &["figures", page, results, "--check"]);
-            assert!(output.status.success(), "{page}: {}", talk(&output));
-        }
+    let of_readme = ["handshake", "observe", "link", "page", "roam", "stacks"];
+    let both = |study| [("README.md".to_owned(), study), (page_of(study), study)];
+    let beside = [(page_of("haproxy"), "haproxy"), (page_of("stacks"), "stacks-profile")];
+    for (page, results) in of_readme.into_iter().flat_map(both).chain(beside) {
+        let results = format!("docs/results/{results}");
+        assert!(root().join(&results).join("samples.jsonl").is_file(), "{results} is empty");
+        let output = run(&root(), &["figures", &page, &results, "--check"]);
+        assert!(output.status.success(), "{page}, {results}: {}", talk(&output));
     }
 }
 

@@ -75,6 +75,12 @@ pub fn callgrind_output(bytes: &[u8]) {
             assert!((object as usize) < profile.objects.len());
             assert!((executed.function as usize) < profile.functions.len());
         }
+        for (caller, callee) in profile.calls.keys() {
+            for place in [caller, callee] {
+                assert!((place.object as usize) < profile.objects.len());
+                assert!((place.function as usize) < profile.functions.len());
+            }
+        }
         let _ = profile.total();
     }
 }

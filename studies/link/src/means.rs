@@ -24,23 +24,22 @@ pub(crate) fn throughput(plain: Option<&Row>, found: Estimate) -> String {
     }
 }
 
-/// Of delays by load: where each line ends.
+/// Of delays by load: where each line begins, before any queue fills.
 pub(crate) fn under_load(lines: &[Line]) -> String {
-    let ends = lines.iter().filter_map(|(name, points)| {
-        let last = points.iter().max_by(|a, b| a.x.total_cmp(&b.x))?;
-        Some((last.y.value, last.x, name))
+    let starts = lines.iter().filter_map(|(name, points)| {
+        let first = points.iter().min_by(|a, b| a.x.total_cmp(&b.x))?;
+        Some((first.y.value, first.x, name))
     });
-    let mut ends: Vec<(f64, f64, &String)> = ends.collect();
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    match ends.as_slice() {
-        [(least, load, soonest), .., (most, highest, latest)] => format!(
-            "A frame waits {least:.0} µs under {soonest} at {} and {most:.0} µs under {latest} at {}, the highest \
-             loads of each.",
-            bits(*load),
-            bits(*highest)
+    let mut starts: Vec<(f64, f64, &String)> = starts.collect();
+    starts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let rest = "where a line turns up, frames queue: keep the load below";
+    match starts.as_slice() {
+        [(least, load, soonest), .., (most, _, latest)] => format!(
+            "At {} a frame takes {least:.0} µs under {soonest} and {most:.0} µs under {latest}; {rest}.",
+            bits(*load)
         ),
         [(only, load, name)] => {
-            format!("A frame waits {only:.0} µs under {name} at {}, the highest load.", bits(*load))
+            format!("At {} a frame takes {only:.0} µs under {name}; {rest}.", bits(*load))
         }
         [] => "No delay was measured.".to_owned(),
     }
@@ -61,16 +60,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_said_by_its_ends() {
+    fn a_load_is_said_by_its_least() {
         let line = |name: &str, us: f64| {
             let points = [(10.0, us / 2.0), (1000.0, us)];
             let points = points.map(|(x, y)| Point::new(x, Mark::new(y)));
             (name.to_owned(), points.to_vec())
         };
         let said = under_load(&[line("esp", 90.0), line("macsec", 40.0)]);
-        assert!(said.contains("40 µs under macsec at 1.00 Gbit/s and 90 µs under esp"), "{said}");
+        assert!(
+            said.contains("At 10 Mbit/s a frame takes 20 µs under macsec and 45 µs under esp;"),
+            "{said}"
+        );
         let said = under_load(&[line("esp", 90.0)]);
-        assert!(said.ends_with("90 µs under esp at 1.00 Gbit/s, the highest load."), "{said}");
+        assert!(said.starts_with("At 10 Mbit/s a frame takes 45 µs under esp;"), "{said}");
     }
 
     #[test]

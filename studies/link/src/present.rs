@@ -201,15 +201,14 @@ impl study::Findings for Findings {
         for protocol in self.compared() {
             let own = || rows.iter().filter(|row| row.point.protocol.to_string() == protocol);
             if let Some(found) = own().find_map(|row| row.throughput_mbps) {
+                let mut with = own().filter(|row| row.throughput_mbps.is_some());
+                let plain = with.find_map(|row| self.summary.plain_of(row));
                 figures.push(KeyFigure {
                     value: format!("{:.0}", found.value),
                     unit: "Mbit/s".to_owned(),
                     label: format!("{protocol}, the most without loss"),
                     detail: interval(found),
-                    means: means::throughput(
-                        own().find_map(|row| self.summary.plain_of(row)),
-                        found,
-                    ),
+                    means: means::throughput(plain, found),
                 });
             }
         }

@@ -9,9 +9,36 @@ use wire::tls::Version;
 
 use crate::change::{Change, changes};
 use crate::difference::{Difference, Handshake, compare};
-use crate::digest::{Cell, Digest, Frames, Kind, Offers, Spread, Tally, Top};
+use crate::digest::{Cell, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top};
 use crate::modes::{Modes, modes};
 use crate::reasons::meaning;
+
+/// Clients that tried again with less.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FallbackRow {
+    /// What the second hello had less of.
+    pub less: Less,
+    /// What became of the first.
+    pub fate: Fate,
+    /// How often, at most.
+    pub count: u64,
+    /// From the first hello to the second at the median, in ms.
+    pub lost_ms: Option<f64>,
+    /// The same at the 95 % quantile.
+    pub lost_p95_ms: Option<f64>,
+}
+
+fn fallbacks(digest: &Digest) -> Vec<FallbackRow> {
+    let found = digest.fallbacks.found.iter();
+    let row = |((less, fate), own): (&(Less, Fate), &Fallback)| FallbackRow {
+        less: *less,
+        fate: *fate,
+        count: own.count,
+        lost_ms: own.lost.quantile(0.5),
+        lost_p95_ms: own.lost.quantile(0.95),
+    };
+    found.map(row).collect()
+}
 
 /// What the records say.
 #[derive(Debug, Clone, Serialize)]
@@ -56,6 +83,8 @@ pub struct Findings {
     pub alerts: Names,
     /// Why handshakes failed.
     pub failures: Names,
+    /// Clients that tried again with less, as something on their way may have forced them to.
+    pub fallbacks: Vec<FallbackRow>,
     /// By the name that the client asked for; empty if it asked for none.
     pub server_names: Groups,
     /// By the client's network.
@@ -279,6 +308,7 @@ pub fn findings(digest: &Digest) -> Findings {
         alpn: names(&digest.alpn, String::clone),
         alerts: Names { total, others, names: alerts.collect() },
         failures: names(&digest.failures, String::clone),
+        fallbacks: fallbacks(digest),
         server_names: groups(&digest.server_names),
         networks: groups(&digest.networks),
         over_time: digest

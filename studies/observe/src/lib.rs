@@ -10,6 +10,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod before_after;
 mod change;
 pub mod difference;
 mod digest;
@@ -21,12 +22,13 @@ pub mod reading;
 mod reasons;
 #[cfg(test)]
 mod replay;
+pub mod tickets;
 pub mod truth;
 
 pub use change::Change;
-pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
+pub use digest::{Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError};
 pub use findings::{
-    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Reported,
-    Stretch, findings,
+    Binned, ClassRow, Count, Curve, FallbackRow, Findings, Group, Groups, ModesOf, Names, Reason,
+    Reported, Stretch, findings,
 };
 pub use truth::Lab;

@@ -12,7 +12,7 @@ const VOICE_PACKET_MS: f64 = 20.0;
 pub(crate) fn outage(outage_ms: f64) -> String {
     let packets = (outage_ms / VOICE_PACKET_MS).round().max(0.0);
     format!(
-        "A telephone call on the move loses some {packets:.0} packets of {VOICE_PACKET_MS:.0} ms, and a page waits."
+        "A telephone call loses some {packets:.0} packets of {VOICE_PACKET_MS:.0} ms, and a page that loads stands still as long."
     )
 }
 

@@ -196,9 +196,9 @@ fn saved_figure(findings: &Findings, change: &Change) -> Option<KeyFigure> {
             Need::of(change.to).text(change.to)
         ),
         means: format!(
-            "It makes the {:.0} ms that they wait {:.0} ms.",
-            saving.today_ms,
-            saving.today_ms - saving.saved_ms.value
+            "They wait {:.0} ms then, instead of {:.0}.",
+            saving.today_ms - saving.saved_ms.value,
+            saving.today_ms
         ),
     })
 }

@@ -87,13 +87,16 @@ fn means(rows: &[&Row]) -> String {
         let median = row.at_rtt(farthest)?.median(value::RESPONSE)?;
         Some((median.value, row.key.mode))
     };
-    let mut medians: Vec<_> = rows.iter().filter_map(median).collect();
+    let secured = rows.iter().filter(|row| row.key.mode.security != Security::Plain);
+    let mut medians: Vec<_> = secured.filter_map(median).collect();
     medians.sort_by(|a, b| a.0.total_cmp(&b.0));
     match medians.as_slice() {
         [(least, soonest), .., (most, latest)] => format!(
-            "A new connection of users at {} waits {most:.0} ms by {latest} and {least:.0} ms by {soonest}: the \
+            "A new connection of users at {} waits {most:.0} ms by {} and {least:.0} ms by {}: the \
              farther your users are, the more each round trip that is saved brings.",
-            rtt_text(farthest)
+            rtt_text(farthest),
+            latest.description(),
+            soonest.description()
         ),
         _ => {
             "The farther your users are, the more each round trip that is saved brings.".to_owned()

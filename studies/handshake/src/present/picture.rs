@@ -4,7 +4,7 @@ use report::{Axis, Bar, Chart, Inline, Mark, Plot, PlotError, Section, Series};
 
 use super::lineup::typical_rtt;
 use super::{Findings, rtt_text, rtts};
-use crate::mode::Transport;
+use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
 
 const PARTS: [&str; 4] =
@@ -44,21 +44,25 @@ fn bar(row: &Row, rtt_ms: f64) -> Option<([Bar; 4], f64)> {
     Some((bar, share))
 }
 
-/// What users wait today, and at least.
-fn means(findings: &Findings, rtt_ms: f64, bars: &[(String, [Bar; 4], f64)]) -> String {
-    let wait = |bar: &[Bar; 4]| bar.iter().flatten().map(|mark| mark.value).sum::<f64>();
-    let mut waits: Vec<(&str, f64)> =
-        bars.iter().map(|(name, bar, _)| (name.as_str(), wait(bar))).collect();
-    waits.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let from = findings.from.to_string();
-    let today = waits.iter().find(|(name, _)| *name == from).or(waits.last());
+/// What users wait today, and at least where something protects them.
+fn means(findings: &Findings, rows: &[&Row], rtt_ms: f64) -> String {
+    let wait = |row: &&Row| {
+        let median = row.at_rtt(rtt_ms)?.median(value::RESPONSE)?;
+        Some((median.value, row.key.mode))
+    };
+    let mut waits: Vec<(f64, Mode)> = rows.iter().filter_map(wait).collect();
+    waits.retain(|(_, mode)| mode.security != Security::Plain);
+    waits.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let today = waits.iter().find(|(_, mode)| *mode == findings.from).or(waits.last());
     match (waits.first(), today) {
-        (Some((least, soonest)), Some((today, ms))) => format!(
-            "Each new connection of your users at {} waits {ms:.0} ms by {today}, and by {least} {soonest:.0} ms, \
-             the least of all.",
-            rtt_text(rtt_ms)
+        (Some((least, soonest)), Some((ms, today))) => format!(
+            "Each new connection of your users at {} waits {ms:.0} ms by {}, and {least:.0} ms by {}, the least of all \
+             that protect it.",
+            rtt_text(rtt_ms),
+            today.description(),
+            soonest.description()
         ),
-        _ => "Nothing was measured at this RTT.".to_owned(),
+        _ => "Nothing that protects a connection was measured at this RTT.".to_owned(),
     }
 }
 
@@ -90,7 +94,7 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
          an RTT of {}.",
         rtt_text(rtt)
     );
-    let means = means(findings, rtt, &bars);
+    let means = means(findings, &rows, rtt);
     let axis = Axis::new("Time until the first response byte", "ms").from_zero();
     let names = Axis::new("", "");
     let chart = Chart::Stacks { categories, series: series.collect() };

@@ -163,7 +163,7 @@ fn median_figure(curve: &Curve) -> Option<KeyFigure> {
         unit: "ms".to_owned(),
         label: format!("{}: ClientHello to first data", curve.kind),
         detail: format!("median of {} handshakes, all classes", curve.to_data.count),
-        means: format!("Half of the clients that use {} wait longer.", curve.kind),
+        means: format!("Half of the clients that use {} need longer.", curve.kind),
     })
 }
 
@@ -177,7 +177,7 @@ fn population_figures(population: &PopulationRows) -> Vec<KeyFigure> {
             label: format!("{}, {}: ClientHello to first data", population.name, row.kind),
             detail: format!("median of {} full handshakes", row.count),
             means: format!(
-                "Half of the clients at {} that use {} wait longer.",
+                "Half of the {} clients that use {} need longer.",
                 population.name, row.kind
             ),
         })

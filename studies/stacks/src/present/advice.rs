@@ -175,9 +175,10 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
                     findings.summary.title(best)
                 ),
                 means: format!(
-                    "A server on the first needs {:.1} times the processors of one on the second for the same \
-                     handshakes.",
-                    most / least
+                    "A server on {} needs {:.1} times the processors of one on {} for the same handshakes.",
+                    findings.summary.title(worst),
+                    most / least,
+                    findings.summary.title(best)
                 ),
             });
         }
