@@ -15,6 +15,9 @@ use crate::{Error, Testbed};
 
 /// How long the download may take to fill the queue.
 const FILLING: Duration = Duration::from_secs(30);
+/// How long the connections have after the first loss, to share the link as they will: what slow start sent
+/// too much has left the queue then.
+const SETTLING: Duration = Duration::from_secs(3);
 /// How often the link is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
 /// Connections of a download: one alone leaves slow start when it sees a queue grow, and fills it slowly.
@@ -68,6 +71,9 @@ impl<V: Copy + Ord + Display> Testbed<V> {
         while !steady && Instant::now() < until {
             std::thread::sleep(LOOK);
             steady = dropped()? > before;
+        }
+        if steady {
+            std::thread::sleep(SETTLING);
         }
         Ok(Download { ends: [end_server, end_client], tasks: [sending, receiving], steady })
     }
