@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use lab::JoinHandle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,12 +15,17 @@ use crate::{Error, Testbed};
 
 /// How long the download may take to fill the queue.
 const FILLING: Duration = Duration::from_secs(30);
+/// How long the connections have after the first loss, to share the link as they will: what slow start sent
+/// too much has left the queue then.
+const SETTLING: Duration = Duration::from_secs(3);
 /// How often the link is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(10);
-/// Bytes handed to the socket at once.
+/// Connections of a download: one alone leaves slow start when it sees a queue grow, and fills it slowly.
+const FLOWS: usize = 4;
+/// Bytes handed to a socket at once.
 const PIECE: usize = 64 * 1024;
 
-/// A download under way, over the kernel's TCP. It ends when this is dropped.
+/// A download under way, by some connections of the kernel's TCP. It ends when this is dropped.
 pub struct Download {
     ends: [oneshot::Sender<()>; 2],
     tasks: [JoinHandle<io::Result<()>>; 2],
@@ -66,6 +72,9 @@ impl<V: Copy + Ord + Display> Testbed<V> {
             std::thread::sleep(LOOK);
             steady = dropped()? > before;
         }
+        if steady {
+            std::thread::sleep(SETTLING);
+        }
         Ok(Download { ends: [end_server, end_client], tasks: [sending, receiving], steady })
     }
 }
@@ -93,20 +102,27 @@ impl Download {
 /// Sends to who connects, until it is dropped: then the connection is reset, so that nothing of it is sent
 /// again.
 async fn send(listener: std::net::TcpListener) -> io::Result<()> {
-    let (mut stream, _) = TcpListener::from_std(listener)?.accept().await?;
-    reset_at_the_end(&stream)?;
-    let piece = vec![0; PIECE];
-    loop {
-        stream.write_all(&piece).await?;
-    }
+    let listener = TcpListener::from_std(listener)?;
+    let flow = || async {
+        let (mut stream, _) = listener.accept().await?;
+        reset_at_the_end(&stream)?;
+        let piece = vec![0; PIECE];
+        loop {
+            stream.write_all(&piece).await?;
+        }
+    };
+    try_join_all((0..FLOWS).map(|_| flow())).await.map(drop::<Vec<()>>)
 }
 
 async fn receive(from: SocketAddr) -> io::Result<()> {
-    let mut stream = TcpStream::connect(from).await?;
-    reset_at_the_end(&stream)?;
-    let mut piece = vec![0; PIECE];
-    while stream.read(&mut piece).await? > 0 {}
-    Err(io::ErrorKind::UnexpectedEof.into())
+    let flow = || async {
+        let mut stream = TcpStream::connect(from).await?;
+        reset_at_the_end(&stream)?;
+        let mut piece = vec![0; PIECE];
+        while stream.read(&mut piece).await? > 0 {}
+        Err(io::Error::from(io::ErrorKind::UnexpectedEof))
+    };
+    try_join_all((0..FLOWS).map(|_| flow())).await.map(drop::<Vec<()>>)
 }
 
 fn reset_at_the_end(stream: &TcpStream) -> io::Result<()> {

@@ -30,6 +30,11 @@ pub struct Verdict {
     pub refused: Option<String>,
 }
 
+/// A cause without the lists that rustls puts behind some: of every algorithm that it knows.
+fn in_short(cause: &str) -> String {
+    cause.split_once(" {").map_or(cause, |(what, _)| what).trim_end_matches("Context").to_owned()
+}
+
 impl Chain {
     /// What each library's verifier says of the chain, for a server of this name at a time in seconds since
     /// 1970: what a client would, that trusts so.
@@ -105,6 +110,6 @@ impl Chain {
         let others: Vec<_> = der.collect();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now).unwrap_or(0)));
         let verified = verifier.verify_server_cert(&leaf, &others, &name, &[], now);
-        Ok(verified.err().map(|cause| cause.to_string()))
+        Ok(verified.err().map(|cause| in_short(&cause.to_string())))
     }
 }
