@@ -88,6 +88,8 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
+# Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
+BESIDE = haproxy:haproxy stacks:stacks-profile
 
 # Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
 PAPERS = sslmtcp observe haproxy link roam
@@ -102,6 +104,9 @@ figures: ## rewrite the figures in README.md and docs from the committed results
 	for results in $(PAPERS); do $(WIRETAX) figures docs/papers.md docs/results/$$results || exit 1; done
 	for results in $(TABLES); do \
 		$(WIRETAX) figures docs/results/$$results.md docs/results/$$results || exit 1; \
+	done
+	for pair in $(BESIDE); do \
+		$(WIRETAX) figures docs/results/$${pair%%:*}.md docs/results/$${pair##*:} || exit 1; \
 	done
 
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)

@@ -33,7 +33,7 @@ pub enum Colour {
 }
 
 /// Machine-readable output.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct JsonArg {
     /// Print JSON on stdout instead of text (docs/json.md has the fields)
     #[arg(long, help_heading = "Results")]

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "handshake",
     "report",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 14] = [
     "roam",
     "probe",
     "sequence",
+    "chain",
     "load",
     "completions",
     "man",

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod before_after;
+mod chain;
 mod commands;
 mod documented;
 mod drivers;

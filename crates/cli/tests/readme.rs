@@ -11,16 +11,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
+fn page_of(study: &str) -> String {
+    format!("docs/results/{study}.md")
+}
+
 #[test]
 fn the_figures_are_those_of_the_committed_results() {
-    for study in ["handshake", "observe", "link", "page", "roam", "stacks"] {
-        let results = format!("docs/results/{study}");
-        let results = results.as_str();
-        assert!(root().join(results).join("samples.jsonl").is_file(), "{results} is empty");
-        for page in ["README.md", &format!("{results}.md")] {
-            let output = run(&root(), &["figures", page, results, "--check"]);
-            assert!(output.status.success(), "{page}: {}", talk(&output));
-        }
+    let of_readme = ["handshake", "observe", "link", "page", "roam", "stacks"];
+    let both = |study| [("README.md".to_owned(), study), (page_of(study), study)];
+    let beside = [(page_of("haproxy"), "haproxy"), (page_of("stacks"), "stacks-profile")];
+    for (page, results) in of_readme.into_iter().flat_map(both).chain(beside) {
+        let results = format!("docs/results/{results}");
+        assert!(root().join(&results).join("samples.jsonl").is_file(), "{results} is empty");
+        let output = run(&root(), &["figures", &page, &results, "--check"]);
+        assert!(output.status.success(), "{page}, {results}: {}", talk(&output));
     }
 }
 
@@ -101,7 +105,7 @@ fn every_command_and_option_in_it_exists() {
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {
-        let words: Vec<&str> = line.iter().take(2).map(String::as_str).collect();
+        let words: Vec<&str> = line.iter().take(3).map(String::as_str).collect();
         let words = words.split(|word| word.starts_with('-')).next().unwrap_or_default();
         let mut help = |command: &[&str]| {
             let name = command.join(" ");
@@ -115,13 +119,14 @@ fn every_command_and_option_in_it_exists() {
         let Some((first, more)) = words.split_first() else { continue };
         let mut command = vec![*first];
         let mut text = help(&command);
-        // A command below it, in the list that its help has of them.
-        let below = more.first().filter(|word| {
-            text.lines().any(|line| {
-                line.starts_with("  ") && line.split_whitespace().next() == Some(**word)
-            })
-        });
-        if let Some(word) = below {
+        for word in more {
+            // A command below it, in the list that its help has of them.
+            let is_below = text.lines().any(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(*word)
+            });
+            if !is_below {
+                break;
+            }
             command.push(*word);
             text = help(&command);
         }

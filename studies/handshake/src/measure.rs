@@ -14,7 +14,7 @@ use testbed::{Error, Way};
 
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
 use crate::plan::{Cell, Plan};
-use crate::point::{Point, Visit};
+use crate::point::{Point, Queueing, Visit};
 use crate::so_far::SoFar;
 use crate::summary::value;
 use crate::variant::CLIENT;
@@ -304,5 +304,9 @@ fn step(cell: &Cell, what: &str) -> String {
         Middlebox::None => String::new(),
         middlebox => format!(", {middlebox}"),
     };
-    format!("RTT {}{loss}{middlebox}: {what}", cell.rtt)
+    let queue = match cell.queue {
+        Queueing::None => String::new(),
+        queue => format!(", {queue}"),
+    };
+    format!("RTT {}{loss}{middlebox}{queue}: {what}", cell.rtt)
 }

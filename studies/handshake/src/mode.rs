@@ -154,6 +154,12 @@ impl Mode {
             .then_some(Mode { transport: Transport::UserTcp, ..self })
     }
 
+    /// Whether it is the SSLmTCP paper's handshake, embedded or in sequence.
+    #[must_use]
+    pub fn is_the_papers(self) -> bool {
+        self.transport.is_user_space() && self.security == Security::Tls12Rsa
+    }
+
     /// Whether a session from an earlier connection is resumed.
     #[must_use]
     pub fn resumes(self) -> bool {

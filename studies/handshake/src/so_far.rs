@@ -5,6 +5,7 @@ use linkmodel::Middlebox;
 
 use crate::mode::{Mode, Security, Transport};
 use crate::plan::Cell;
+use crate::point::Queueing;
 
 /// Modes that are told of, those that a server can switch on first: they fit a line.
 const TOLD: usize = 4;
@@ -34,7 +35,9 @@ impl SoFar {
                 modes.push(First { mode: point.mode, ended: false, ms: None });
             }
         }
-        let is_plain = cell.loss.is_zero() && cell.middlebox == Middlebox::None;
+        let is_plain = cell.loss.is_zero()
+            && cell.middlebox == Middlebox::None
+            && cell.queue == Queueing::None;
         let told = !is_plain || modes.is_empty();
         SoFar { place: cell.rtt.to_string(), modes, told }
     }
@@ -92,6 +95,7 @@ mod tests {
             rtt: "50ms".parse().unwrap(),
             loss: Probability::default(),
             middlebox: Middlebox::None,
+            queue: Queueing::None,
             repeat: 2,
             concurrent: 1,
             points: modes.iter().map(point).collect(),

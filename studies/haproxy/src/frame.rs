@@ -314,10 +314,12 @@ impl study::Question for Question {
     fn findings(
         &self,
         samples: Vec<Sample>,
-        _: &Manifest,
+        manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let summary = Summary::of(&samples);
+        let mut summary = Summary::of(&samples);
+        summary.cores = manifest.sessions.first().and_then(|session| session.environment.cpus);
         let found = !summary.rows.is_empty();
-        Ok(found.then(|| Box::new(Findings::new(summary)) as Box<dyn study::Findings>))
+        let findings = Findings::new(summary).measured(study::provenance(manifest));
+        Ok(found.then(|| Box::new(findings) as Box<dyn study::Findings>))
     }
 }

@@ -7,6 +7,7 @@
 
 mod builds;
 mod frame;
+mod markdown;
 mod measure;
 mod plan;
 mod point;

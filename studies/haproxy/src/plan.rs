@@ -371,4 +371,25 @@ mod tests {
         }
         assert!(Plan::recorded(&json!({ "sweeps": 1 })).is_err());
     }
+
+    #[test]
+    fn the_document_s_plan_has_every_library_with_both_locks() {
+        let plan = Plan::parse(BUILT_IN, "paper").unwrap();
+        let runs = plan.runs(2).unwrap();
+        let libraries = plan.libraries().len();
+        assert_eq!(runs.len(), libraries * 2 * 2 * 2 * 3);
+        let known = |name: &String| haproxy::Library::is_known(name);
+        assert!(libraries == 20 && plan.libraries().iter().all(known));
+        assert!(runs.iter().all(|run| run.point.key == tls::KeyType::Rsa2048));
+    }
+
+    #[test]
+    fn the_plan_for_64_cores_has_the_threads_of_the_curves() {
+        let mut plan = Plan::parse(BUILT_IN, "64-cores").unwrap();
+        plan.name_libraries(&["openssl-3.0.2".to_owned()]);
+        let runs = plan.runs(64).unwrap();
+        assert_eq!(runs.len(), 2 * 2 * 10 * 5);
+        assert_eq!(runs.iter().map(|run| run.point.threads).max(), Some(64));
+        assert!(plan.budget.is_none());
+    }
 }

@@ -12,6 +12,8 @@ use crate::summary::{Program, Row, Summary};
 /// What the samples say.
 pub struct Findings {
     summary: Summary,
+    /// Where the results come from, in words.
+    provenance: String,
 }
 
 /// A row and its rate.
@@ -21,7 +23,13 @@ impl Findings {
     /// What `summary` says.
     #[must_use]
     pub fn new(summary: Summary) -> Findings {
-        Findings { summary }
+        Findings { summary, provenance: String::new() }
+    }
+
+    /// The same with where the results come from, for Markdown.
+    #[must_use]
+    pub fn measured(self, provenance: String) -> Findings {
+        Findings { provenance, ..self }
     }
 
     /// The row of full handshakes that costs HAProxy least per connection, and that which costs most.
@@ -100,7 +108,8 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(Vec::new())
+        let text = crate::markdown::markdown(&self.summary, &self.provenance);
+        Ok(vec![("haproxy".to_owned(), text)])
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -96,6 +96,47 @@ pub(crate) fn ratio(scenario: Scenario, driver: &str, locks: Locks) -> Option<(&
     Some((&found.library, found.figure.value? / reference(scenario, THREADS)?))
 }
 
+/// A figure of HAProxy 2025.
+pub(crate) struct Bar<'a> {
+    /// The scenario, as its figures name it.
+    pub(crate) item: &'a str,
+    pub(crate) scenario: Scenario,
+    pub(crate) library: &'a str,
+    pub(crate) locks: Locks,
+    pub(crate) threads: usize,
+    pub(crate) per_second: Option<f64>,
+    /// To OpenSSL 1.1.1w with the C library's locks at as many threads.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) note: &'a str,
+}
+
+impl Bar<'_> {
+    /// Whether a row is of the library that stands for the published one, in the same scenario with the same
+    /// locks.
+    pub(crate) fn is_of(&self, row: &Row) -> bool {
+        (row.cell.scenario, row.cell.locks) == (self.scenario, self.locks)
+            && names(&row.cell.library).contains(&self.library)
+    }
+}
+
+/// All figures of HAProxy 2025, in its order.
+pub(crate) fn bars() -> Vec<Bar<'static>> {
+    let bar = |one: &'static Published| {
+        let base = reference(one.scenario, one.threads);
+        Bar {
+            item: &one.figure.item,
+            scenario: one.scenario,
+            library: &one.library,
+            locks: one.locks,
+            threads: one.threads,
+            per_second: one.figure.value,
+            ratio: one.figure.value.zip(base).map(|(own, base)| own / base),
+            note: &one.figure.note,
+        }
+    };
+    PUBLISHED.iter().map(bar).collect()
+}
+
 /// What stands beside each figure of HAProxy 2025.
 pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
     PUBLISHED.iter().map(|one| (one.figure.key(), counterpart(summary, one))).collect()
@@ -123,7 +164,13 @@ fn counterpart(summary: &Summary, one: &Published) -> Counterpart {
     let ours = row
         .ratio
         .map_or(String::new(), |ratio| format!("× 1.1.1w: {published}{:.2} here; ", ratio.value));
-    let difference = format!("{ours}{}, threads: {}", row.cell.library, row.cell.threads);
+    let room = match summary.cores {
+        Some(cores) if one.threads > cores as usize => {
+            format!("; {} threads need as many cores, {cores} are here", one.threads)
+        }
+        _ => String::new(),
+    };
+    let difference = format!("{ours}{}, threads: {}{room}", row.cell.library, row.cell.threads);
     let interval = Some((estimate.low, estimate.high));
     Counterpart::Ours { value: estimate.value, interval, difference }
 }

@@ -27,6 +27,8 @@ pub struct Summary {
     pub key: String,
     /// The key exchange's group.
     pub group: String,
+    /// Processors of the machine, where its manifest says it.
+    pub cores: Option<u32>,
     /// What was run, by library.
     pub programs: Vec<Program>,
     /// A row a cell, in the order of the cells.

@@ -2,7 +2,7 @@
 //!
 //! [`Stacks`] is the study as the program sees it. [`Plan`] says what to measure, [`Bench`] measures it
 //! by [`tls_drivers::hosts`], [`summarise`] says what came out, [`Findings`] puts it into a report.
-//! [`scaling`] is the scaling law, pure.
+//! [`scaling`] is the scaling law and [`queue`] that of one lock, held against [`simulated`] threads; all pure.
 #![forbid(unsafe_code)]
 
 mod about;
@@ -15,13 +15,17 @@ mod measure;
 mod plan;
 mod point;
 mod present;
+mod profile;
 mod programs;
 mod published;
+mod purpose;
+pub mod queue;
 mod roster;
 mod sample;
 pub mod scaling;
 #[cfg(test)]
 mod scaling_tests;
+pub mod simulated;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -35,8 +39,10 @@ pub use measure::{Bench, Ended};
 pub use plan::{Cell, Expanded, Plan};
 pub use point::{AXES, Point, Tool};
 pub use present::{Findings, LOAD, LibraryContention};
+pub use profile::{FrameOf, Profile, Share};
 pub use programs::{RUNTIMES, Runtime, runtime};
 pub use published::{Trial, outside, trial};
+pub use purpose::{Line, OTHER, Purpose, RULE, by_purpose, purpose};
 pub use roster::{Build, Fact, Library, NULL, Roster, UnknownLibrary};
 pub use sample::{STUDY, label, value};
 pub use summary::{Cell as Measured, Summary, WAITED_SHARE, Want, summarise};

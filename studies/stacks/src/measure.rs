@@ -223,7 +223,9 @@ impl Run<'_, '_> {
             (Work::Drivers(job), Tool::Host) => {
                 hosts.run(job, limit, &|| self.session.interrupted()).map(reply)
             }
-            (Work::Drivers(job), Tool::Callgrind) => hosts.count(job, limit).map(Answer::Counted),
+            (Work::Drivers(job), Tool::Callgrind) => {
+                hosts.count(job, limit).map(|counted| Answer::Counted(Box::new(counted)))
+            }
             (Work::Program(job), _) => hosts.run_program(job).map(reply),
         };
         let answer = match answer {

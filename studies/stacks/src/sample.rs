@@ -9,6 +9,7 @@ use tls_drivers::{Extent, Locks, Reply, Side, Workload};
 
 use crate::convert;
 use crate::point::Point;
+use crate::profile::profiles;
 
 /// The study's name in samples.
 pub const STUDY: &str = "stacks";
@@ -63,6 +64,38 @@ pub mod value {
     pub const CLIENT_INSTRUCTIONS: &str = "client_instructions";
     /// Atomic read-modify-write instructions of the client's side, a handshake.
     pub const CLIENT_ATOMICS: &str = "client_atomics";
+    /// Of the server's instructions, those for signatures and key agreement.
+    pub const SERVER_PUBLIC_KEY: &str = "server_instructions_public_key";
+    /// Those for encryption.
+    pub const SERVER_SYMMETRIC: &str = "server_instructions_symmetric";
+    /// Those for hashes and key derivation.
+    pub const SERVER_HASH: &str = "server_instructions_hash";
+    /// Those of locks and counts of references.
+    pub const SERVER_LOCKS: &str = "server_instructions_locks";
+    /// Those for memory asked for and given back.
+    pub const SERVER_ALLOCATION: &str = "server_instructions_allocation";
+    /// Those for finding implementations and passing parameters to them.
+    pub const SERVER_PROVIDER: &str = "server_instructions_provider_fetch";
+    /// Those for messages, records and certificates.
+    pub const SERVER_RECORDS: &str = "server_instructions_records";
+    /// Those for nothing that the rule knows, the harness among them.
+    pub const SERVER_OTHER: &str = "server_instructions_other";
+    /// The same of the client's instructions.
+    pub const CLIENT_PUBLIC_KEY: &str = "client_instructions_public_key";
+    /// Those for encryption.
+    pub const CLIENT_SYMMETRIC: &str = "client_instructions_symmetric";
+    /// Those for hashes and key derivation.
+    pub const CLIENT_HASH: &str = "client_instructions_hash";
+    /// Those of locks and counts of references.
+    pub const CLIENT_LOCKS: &str = "client_instructions_locks";
+    /// Those for memory asked for and given back.
+    pub const CLIENT_ALLOCATION: &str = "client_instructions_allocation";
+    /// Those for finding implementations and passing parameters to them.
+    pub const CLIENT_PROVIDER: &str = "client_instructions_provider_fetch";
+    /// Those for messages, records and certificates.
+    pub const CLIENT_RECORDS: &str = "client_instructions_records";
+    /// Those for nothing that the rule knows.
+    pub const CLIENT_OTHER: &str = "client_instructions_other";
     /// Heap bytes of an idle connection at the server.
     pub const SERVER_IDLE: &str = "server_idle_bytes";
     /// Heap bytes of a connection at the server in the middle of its handshake.
@@ -108,6 +141,8 @@ pub mod label {
     pub const FAILURE: &str = "failure";
     /// Call sites of the server's locks, the most frequent first, as JSON.
     pub const SITES: &str = "server_lock_sites";
+    /// Where the server's instructions went, as JSON: [`crate::Profile`].
+    pub const PROFILE: &str = "server_profile";
 }
 
 /// What a measurement came to.
@@ -115,7 +150,7 @@ pub(crate) enum Answer {
     /// The host's last word.
     Reply(Box<Reply>),
     /// Counts of instructions.
-    Counted(Counted),
+    Counted(Box<Counted>),
     /// No answer.
     Failure(HostFailure),
 }
@@ -207,6 +242,7 @@ fn counts(sample: &mut Sample, counted: &Counted) {
         (value::CLIENT_ATOMICS, counted.client_atomics),
     ];
     put(sample, values);
+    profiles(sample, counted);
 }
 
 /// Keeps the values that are there and finite.

@@ -9,6 +9,7 @@ use tls_drivers::{Contexts, Group, Key, Locks, Suite, Version, Wire, Workload};
 
 use crate::about::{self, About, Machine};
 use crate::point::{Point, Tool};
+use crate::profile::Profile;
 use crate::sample::{STUDY, current, label, value};
 
 /// Everything measured at one point.
@@ -96,6 +97,12 @@ impl Cell {
     pub fn sites(&self) -> Vec<(String, f64)> {
         let text = self.labels.get(label::SITES);
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Where the server's instructions went; none where that was not kept.
+    #[must_use]
+    pub fn profile(&self) -> Option<Profile> {
+        serde_json::from_str(self.labels.get(label::PROFILE)?).ok()
     }
 
     /// Whether anything good was measured.

@@ -18,6 +18,7 @@ use crate::plan::BUILT_IN;
 use crate::roster::tests::roster;
 use crate::{Bench, Ended, Findings, Plan, Roster, Summary, summarise};
 
+mod profile;
 mod slices;
 
 /// What a library does in this play.
@@ -216,6 +217,8 @@ impl Hosts for Play {
             server_atomics: Some(part.locks as f64 * 2.0),
             client_instructions: Some(1e6),
             client_atomics: None,
+            server_graph: profile::where_to(part.locks),
+            ..Counted::default()
         })
     }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::atomics::{Class, Code};
-use crate::output::Profile;
+use crate::graph::{Graph, Sums, file_name, plain};
+use crate::output::{Place, Profile};
 use crate::run::{Error, Invocation, Options, profile};
 
 /// What part of a handshake an object or a function is.
@@ -40,6 +41,9 @@ pub struct PerHandshake {
     pub by_object: Vec<Part>,
     /// By function in the same order: all with atomic instructions, and the largest others.
     pub by_symbol: Vec<Part>,
+    /// All functions, and who called whom.
+    #[serde(default)]
+    pub graph: Graph,
 }
 
 /// Runs both and counts what a handshake takes inside the function `symbol`, as [`profile`] does.
@@ -106,9 +110,8 @@ fn count(before: &Profile, after: &Profile, handshakes: u64, top: usize) -> PerH
     }
     let each = |sum: i128| sum as f64 / handshakes as f64;
     let part = |(path, symbol): (&str, &str), sum: &Sum| Part {
-        object: path.rsplit('/').next().unwrap_or(path).to_owned(),
-        // Without the version that the C library's have.
-        symbol: symbol.split('@').next().unwrap_or(symbol).to_owned(),
+        object: file_name(path).to_owned(),
+        symbol: plain(symbol).to_owned(),
         instructions: each(sum.instructions),
         atomic_rmw: (!sum.untold).then(|| each(sum.atomic)),
     };
@@ -129,7 +132,32 @@ fn count(before: &Profile, after: &Profile, handshakes: u64, top: usize) -> PerH
         unread: each(all.unread),
         by_object: ordered(by_object, usize::MAX),
         by_symbol: ordered(by_symbol, top),
+        graph: graph(before, after, &sums, handshakes),
     }
+}
+
+/// The functions of the difference with what they executed themselves and for whom.
+fn graph(
+    before: &Profile,
+    after: &Profile,
+    own: &BTreeMap<(&str, &str), Sum>,
+    handshakes: u64,
+) -> Graph {
+    let mut sums = Sums::default();
+    for (&(path, symbol), sum) in own {
+        sums.executed(path, symbol, sum.instructions);
+    }
+    for (profile, sign) in [(before, -1), (after, 1)] {
+        let named = |place: &Place| {
+            let path = profile.objects.get(place.object as usize).map_or("", String::as_str);
+            let symbol = profile.functions.get(place.function as usize).map_or("", String::as_str);
+            (path, symbol)
+        };
+        for ((caller, callee), cost) in &profile.calls {
+            sums.called(named(caller), named(callee), i128::from(*cost) * sign);
+        }
+    }
+    sums.graph(handshakes)
 }
 
 /// The most atomic first; of those without, the `top` largest.
@@ -166,6 +194,22 @@ mod tests {
         assert_eq!(symbols, ["step"]);
         assert_eq!(counts.by_object.len(), 1);
         assert_eq!(counts.by_object[0].object, "a.so");
+    }
+
+    #[test]
+    fn calls_are_a_handshake_s_too() {
+        let before =
+            parsed("fn=(1) step\n0x10 3\ncfn=(2) inner\ncalls=1 0x20\n* 5\nfn=(2)\n0x20 5\n");
+        let after =
+            parsed("fn=(1) step\n0x10 13\ncfn=(2) inner\ncalls=9 0x20\n* 45\nfn=(2)\n0x20 45\n");
+        let graph = count(&before, &after, 10, 5).graph;
+        let names: Vec<_> = graph.functions.iter().map(|one| one.symbol.as_str()).collect();
+        assert_eq!(names, ["inner", "step"]);
+        let own: Vec<_> = graph.functions.iter().map(|one| one.instructions).collect();
+        assert_eq!(own, [4.0, 1.0]);
+        assert_eq!(graph.calls.len(), 1);
+        let call = &graph.calls[0];
+        assert_eq!((call.caller, call.callee, call.instructions), (1, 0, 4.0));
     }
 
     #[test]

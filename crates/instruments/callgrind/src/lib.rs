@@ -9,13 +9,17 @@
 //! the program: it has no AVX-512, SHA or vector AES instructions of the newest kinds, so a library
 //! picks other code than it may outside. Stubs of the procedure linkage table are not counted. In a
 //! program of one thread the C library's malloc takes no locks: with more threads it adds its own.
+//!
+//! [`Graph`] has the functions and who called whom: what a flame graph is drawn of.
 #![forbid(unsafe_code)]
 
 mod atomics;
 mod count;
+mod graph;
 mod output;
 mod run;
 
 pub use count::{Part, PerHandshake, per_handshake};
-pub use output::{Executed, ParseError, Profile};
+pub use graph::{Call, Frame, Function, Graph};
+pub use output::{Executed, ParseError, Place, Profile};
 pub use run::{Error, Invocation, Options, profile};

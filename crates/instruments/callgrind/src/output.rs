@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use fault::{Explain, Fault};
 
-/// Names, and places with a cost, that a file may have at most.
+/// Names, places with a cost, and pairs of caller and called that a file may have at most.
 const NAMES_MAX: usize = 1 << 20;
 const PLACES_MAX: usize = 1 << 22;
+const CALLS_MAX: usize = 1 << 20;
 /// Length of a name, in bytes.
 const NAME_MAX: usize = 1 << 14;
 
@@ -35,6 +36,15 @@ pub struct Executed {
     pub times: u64,
 }
 
+/// A function of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// An index into [`Profile::objects`].
+    pub object: u32,
+    /// An index into [`Profile::functions`].
+    pub function: u32,
+}
+
 /// What was executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
@@ -44,6 +54,9 @@ pub struct Profile {
     pub functions: Vec<String>,
     /// By object (an index into `objects`) and address in it.
     pub instructions: HashMap<(u32, u64), Executed>,
+    /// By caller and called: instructions that the called executed for it, those of what it called in turn
+    /// among them.
+    pub calls: HashMap<(Place, Place), u64>,
 }
 
 impl Profile {
@@ -57,7 +70,7 @@ impl Profile {
             parser.line(line).map_err(|what| ParseError { line: index + 1, what })?;
         }
         let end = |what| ParseError { line: bytes.split(|&byte| byte == b'\n').count(), what };
-        if parser.inclusive {
+        if parser.after != After::Nothing {
             return Err(end("it ends after calls="));
         }
         if parser.columns.is_none() || parser.event.is_none() {
@@ -120,6 +133,18 @@ impl Names {
     }
 }
 
+/// What the next line with a cost belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum After {
+    /// The function itself.
+    #[default]
+    Nothing,
+    /// The function that it calls.
+    Call,
+    /// A jump, which has a place and no cost.
+    Jump,
+}
+
 #[derive(Default)]
 struct Parser {
     profile: Profile,
@@ -133,8 +158,10 @@ struct Parser {
     event: Option<usize>,
     /// The last address that a cost line had.
     address: u64,
-    /// The next line has a call's cost (or a jump's place), which is none of this function's own.
-    inclusive: bool,
+    /// Of the next call: its object, if it is another than the caller's, and its function.
+    called_object: Option<u32>,
+    called: Option<u32>,
+    after: After,
 }
 
 impl Parser {
@@ -158,10 +185,13 @@ impl Parser {
         match (key, mark) {
             (b"ob", b"=") => self.object = Some(self.object_names.resolve(rest, objects)?),
             (b"fn", b"=") => self.function = Some(self.function_names.resolve(rest, functions)?),
-            // Those called are only named here, perhaps for the first time.
-            (b"cob", b"=") => drop(self.object_names.resolve(rest, objects)?),
-            (b"cfn", b"=") => drop(self.function_names.resolve(rest, functions)?),
-            (b"calls" | b"jump" | b"jcnd", b"=") => self.inclusive = true,
+            // Those called are perhaps named here for the first time.
+            (b"cob", b"=") => {
+                self.called_object = Some(self.object_names.resolve(rest, objects)?);
+            }
+            (b"cfn", b"=") => self.called = Some(self.function_names.resolve(rest, functions)?),
+            (b"calls", b"=") => self.after = After::Call,
+            (b"jump" | b"jcnd", b"=") => self.after = After::Jump,
             (b"positions", b":") => {
                 let names = words(rest);
                 let instruction = names.iter().position(|&name| name == b"instr");
@@ -183,7 +213,8 @@ impl Parser {
         let fields = words(line);
         let place = fields.get(instruction).ok_or("a position is missing")?;
         self.address = position(place, self.address)?;
-        if std::mem::take(&mut self.inclusive) {
+        let after = std::mem::take(&mut self.after);
+        if after == After::Jump {
             return Ok(());
         }
         // Zeros at the end are not written.
@@ -191,15 +222,11 @@ impl Parser {
             Some(field) => number(field).ok_or("a cost is not a number")?,
             None => 0,
         };
-        let object = match self.object {
-            Some(object) => object,
-            None => {
-                // A program without ob= lines has one object, of no name.
-                let unnamed = self.object_names.resolve(b"", &mut self.profile.objects)?;
-                *self.object.insert(unnamed)
-            }
-        };
+        let object = self.own_object()?;
         let function = self.function.ok_or("a cost before fn=")?;
+        if after == After::Call {
+            return self.call(Place { object, function }, times);
+        }
         let full = self.profile.instructions.len() >= PLACES_MAX;
         let place = (object, self.address);
         if full && !self.profile.instructions.contains_key(&place) {
@@ -208,6 +235,29 @@ impl Parser {
         let executed =
             self.profile.instructions.entry(place).or_insert(Executed { function, times: 0 });
         executed.times = executed.times.checked_add(times).ok_or("a sum is too large")?;
+        Ok(())
+    }
+
+    /// The object that costs are of: without ob= lines a program has one, of no name.
+    fn own_object(&mut self) -> Result<u32, &'static str> {
+        if let Some(object) = self.object {
+            return Ok(object);
+        }
+        let unnamed = self.object_names.resolve(b"", &mut self.profile.objects)?;
+        Ok(*self.object.insert(unnamed))
+    }
+
+    /// What a call cost; who is called is named anew before each.
+    fn call(&mut self, caller: Place, cost: u64) -> Result<(), &'static str> {
+        let object = self.called_object.take().unwrap_or(caller.object);
+        let function = self.called.take().ok_or("a call before cfn=")?;
+        let pair = (caller, Place { object, function });
+        let calls = &mut self.profile.calls;
+        if calls.len() >= CALLS_MAX && !calls.contains_key(&pair) {
+            return Err("there are too many calls");
+        }
+        let sum = calls.entry(pair).or_insert(0);
+        *sum = sum.checked_add(cost).ok_or("a sum is too large")?;
         Ok(())
     }
 }
@@ -269,8 +319,11 @@ fn=(656)
 +0x10 12 7
 
 fn=(700) outer
+cfn=(656)
 calls=1 +4 0
-0x2000 0 999
+0x2000 0 7
+jump=1 +4 0
+0x2004 0
 totals: 16
 ";
 
@@ -290,6 +343,24 @@ totals: 16
         assert_eq!(times(&profile, "/opt/lib.so", 0x2000), None);
         assert_eq!(profile.total(), 16);
         assert_eq!(profile.objects, ["/opt/main", "/opt/lib.so"]);
+    }
+
+    #[test]
+    fn a_call_costs_what_is_inside_it_and_stays_in_the_object_unless_told() {
+        let profile = Profile::parse(SAMPLE.as_bytes()).unwrap();
+        let name = |place: Place| {
+            let object = profile.objects[place.object as usize].rsplit('/').next().unwrap();
+            format!("{object}:{}", profile.functions[place.function as usize])
+        };
+        let calls = profile.calls.iter();
+        let mut calls: Vec<_> =
+            calls.map(|(&(from, to), &cost)| (name(from), name(to), cost)).collect();
+        calls.sort();
+        let call = |from: &str, to: &str, cost| (from.to_owned(), to.to_owned(), cost);
+        assert_eq!(
+            calls,
+            [call("lib.so:outer", "lib.so:inner", 7), call("main:step", "lib.so:inner", 204)]
+        );
     }
 
     #[test]
@@ -315,6 +386,8 @@ totals: 16
             (&format!("{head}fn=(2)\n"), 4, "a name's number was not defined"),
             (&format!("{head}1 18446744073709551615\n1 1\n"), 5, "a sum is too large"),
             (&format!("{head}calls=1 0"), 4, "it ends after calls="),
+            (&format!("{head}calls=1 0\n1 1\n"), 5, "a call before cfn="),
+            (&format!("{head}cfn=(1)\ncalls=1 0\n1 y\n"), 6, "a cost is not a number"),
             (&format!("{head}fn={}\n", "n".repeat(NAME_MAX + 1)), 4, "a name is too long"),
         ] {
             assert_eq!(Profile::parse(text.as_bytes()), Err(ParseError { line, what }), "{text}");

@@ -17,6 +17,7 @@
 
 mod caution;
 mod clean;
+mod flame;
 mod html;
 mod ids;
 mod inline;
@@ -29,6 +30,7 @@ mod text;
 mod write;
 
 pub use caution::{Caution, Effect};
+pub use flame::{Flame, FlameFrame};
 pub use html::render;
 pub use inline::{Inline, Span};
 pub use model::{Block, Card, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};

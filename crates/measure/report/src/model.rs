@@ -1,6 +1,6 @@
 //! What a report holds.
 
-use crate::{Caution, Inline, Plot, Table};
+use crate::{Caution, Flame, Inline, Plot, Table};
 
 /// A report. [`crate::render`] makes HTML of it.
 #[derive(Debug, Clone, Default)]
@@ -105,6 +105,8 @@ pub enum Block {
     List(Vec<Inline>),
     /// A plot with its alternative text and its table.
     Plot(Box<Plot>),
+    /// A flame graph with its table.
+    Flame(Flame),
     /// A table.
     Table(Table),
     /// Lines of a configuration or a shell.
@@ -122,6 +124,12 @@ impl From<Inline> for Block {
 impl From<Plot> for Block {
     fn from(plot: Plot) -> Self {
         Self::Plot(Box::new(plot))
+    }
+}
+
+impl From<Flame> for Block {
+    fn from(flame: Flame) -> Self {
+        Self::Flame(flame)
     }
 }
 

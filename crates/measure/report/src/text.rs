@@ -312,6 +312,10 @@ fn block_text(out: &mut String, block: &Block, width: usize) {
             wrap(out, "  ", &clean::one_line(plot.means()), width);
             wrap(out, "  ", &clean::one_line(plot.alt()), width);
         }
+        Block::Flame(flame) => {
+            wrap(out, "", &clean::one_line(&flame.title), width);
+            wrap(out, "  ", &clean::one_line(&flame.alt), width);
+        }
         Block::Table(table) => out.push_str(&table.to_text(width)),
         Block::Code(code) => {
             wrap(out, "", &clean::one_line(&code.caption), width);

@@ -1,8 +1,9 @@
 //! What the page must be: complete for a screen reader, offline, deterministic, harmless.
 
 use report::{
-    Axis, Bin, Block, Cell, Chart, Code, Column, Distribution, Fact, Inline, KeyFigure, Mark, Note,
-    Plot, Point, Report, Row, SIZE_BUDGET, Section, Series, Status, Table, Uncertainty, render,
+    Axis, Bin, Block, Cell, Chart, Code, Column, Distribution, Fact, Flame, FlameFrame, Inline,
+    KeyFigure, Mark, Note, Plot, Point, Report, Row, SIZE_BUDGET, Section, Series, Status, Table,
+    Uncertainty, render,
 };
 use scraper::{Html, Selector};
 use std::collections::BTreeSet;
@@ -56,6 +57,18 @@ fn charts(text: &str) -> Vec<Chart> {
     ]
 }
 
+fn flame(text: &str) -> Flame {
+    let frame = |depth, value| FlameFrame { depth, label: text.into(), kind: depth, value };
+    Flame {
+        title: text.into(),
+        alt: text.into(),
+        unit: text.into(),
+        kinds: vec![text.into(), text.into()],
+        frames: vec![frame(0, 9.0), frame(1, 4.0), frame(2, 4.0), frame(1, 2.5)],
+        open: true,
+    }
+}
+
 /// A report with one of everything, each text in it being `text`. Numbers are invented.
 fn everything(text: &str) -> Report {
     let mut table = Table::new(text, vec![Column::new(text), Column::new(text).unit(text).bars()]);
@@ -67,7 +80,8 @@ fn everything(text: &str) -> Report {
         .with(Block::List(vec![text.into()]))
         .with(table)
         .with(Code { language: text.into(), caption: text.into(), text: text.into() })
-        .with(Note::warning(text, text));
+        .with(Note::warning(text, text))
+        .with(flame(text));
     for chart in charts(text) {
         section = section.with(plot(chart, text));
     }
@@ -308,4 +322,24 @@ fn a_report_is_written_whole() {
     assert_eq!(written.len(), size);
     assert_eq!(written, render(&report));
     assert_eq!(std::fs::read_dir(folder.path()).expect("read").count(), 1);
+}
+
+#[test]
+fn a_flame_graph_is_as_wide_as_the_page_and_has_a_table() {
+    let page = Html::parse_document(&render(&everything("Plain words")));
+    let figure = select(&page, "figure.flame");
+    assert_eq!(figure.len(), 1);
+    assert_eq!(count(&page, "figure.flame h3"), 1);
+    let styles = select(&page, "figure.flame .frames > span");
+    let styles: Vec<&str> = styles.iter().filter_map(|span| span.value().attr("style")).collect();
+    assert_eq!(
+        styles,
+        [
+            "left:0.000%;width:100.000%;top:0.00rem",
+            "left:0.000%;width:44.444%;top:1.25rem",
+            "left:0.000%;width:44.444%;top:2.50rem",
+            "left:44.444%;width:27.778%;top:1.25rem"
+        ]
+    );
+    assert_eq!(count(&page, "figure.flame details.values tbody tr"), 4);
 }

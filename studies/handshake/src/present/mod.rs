@@ -4,13 +4,17 @@ mod advice;
 mod by_rtt;
 mod compute;
 mod counted;
+mod document;
+mod early;
 mod fallback;
 mod fits;
+mod functions;
 mod lineup;
 mod loss;
 mod markdown;
 mod picture;
 mod published;
+mod queue;
 mod sslmtcp;
 mod variations;
 mod wire;
@@ -134,9 +138,12 @@ impl study::Findings for Findings {
                 sslmtcp::section(self)?,
                 fallback::section(self),
                 loss::section(self)?,
+                queue::section(self),
                 variations::section(self),
                 wire::section(self),
                 published::section(self)?,
+                document::section(self),
+                early::section(self),
                 advice::configuration(self),
                 counted::section(self),
             ])
@@ -146,7 +153,8 @@ impl study::Findings for Findings {
     }
 
     /// For a terminal of 120 columns: medians where there is no line, n and c, what SSLmTCP saves, what
-    /// falling back costs, the tail under loss, what other keys and groups change, what to change.
+    /// falling back costs, the tail under loss, what other keys and groups change, the SSLmTCP paper's figures
+    /// and counts, what to change.
     fn tables(&self) -> Vec<Table> {
         let tables = [
             by_rtt::summary(self),
@@ -154,8 +162,10 @@ impl study::Findings for Findings {
             sslmtcp::summary(self),
             fallback::summary(self),
             loss::summary(self),
+            queue::table(self),
         ];
         let tables = tables.into_iter().flatten().chain(variations::tables(self));
+        let tables = tables.chain(document::tables(self)).chain(early::table(self));
         tables.chain(advice::summary(self)).collect()
     }
 

@@ -7,8 +7,8 @@ use report::{
 use stats::LineFit;
 use study::{Counterpart, Figure};
 
-use super::Findings;
 use super::lineup::listed;
+use super::{Findings, document};
 use crate::embedded::{Embedded, Model};
 use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
@@ -64,19 +64,21 @@ fn places() -> Vec<Place> {
             _ => place.reduction_percent = value,
         }
     }
+    // The other items are counts and compute times: see `document`.
+    places.retain(|place| place.ping_ms > 0.0);
     places
 }
 
 /// What is held against the SSLmTCP paper: TCP then TLS 1.2 with RSA key exchange, over our TCP where
 /// SSLmTCP was measured beside it, and over the kernel's where not.
-struct Ours<'a> {
-    row: &'a Row,
+pub(super) struct Ours<'a> {
+    pub(super) row: &'a Row,
     fit: &'a LineFit,
-    paper: Option<&'a Embedded>,
+    pub(super) paper: Option<&'a Embedded>,
 }
 
 impl<'a> Ours<'a> {
-    fn find(findings: &'a Findings) -> Option<Ours<'a>> {
+    pub(super) fn find(findings: &'a Findings) -> Option<Ours<'a>> {
         let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
         let of = |transport| Mode { transport, security: Security::Tls12Rsa };
         let wanted = rows.filter(|row| {
@@ -146,7 +148,8 @@ pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
         });
         each.collect::<Vec<_>>()
     };
-    places().into_iter().flat_map(of_place).collect()
+    let counted = document::counterparts(findings, COMMAND);
+    places().into_iter().flat_map(of_place).chain(counted).collect()
 }
 
 /// The SSLmTCP paper's handshake measured here, and what SSLmTCP saves of it, there and here.

@@ -44,6 +44,11 @@ fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
                     values: BTreeMap::from([
                         (value::READY.to_owned(), after(spec.ready)),
                         (value::RESPONSE.to_owned(), after(spec.response)),
+                        (value::CONNECT.to_owned(), after(spec.response.min(1))),
+                        (value::UP_BYTES.to_owned(), 900.0),
+                        (value::DOWN_BYTES.to_owned(), 1_600.0),
+                        (value::UP_FRAMES.to_owned(), 7.0),
+                        (value::DOWN_FRAMES.to_owned(), 7.0),
                         (value::SPEC_READY.to_owned(), f64::from(spec.ready)),
                         (value::SPEC_RESPONSE.to_owned(), f64::from(spec.response)),
                         (value::HELLO_BYTES.to_owned(), sizes.first_flight as f64),

@@ -52,6 +52,22 @@ fn the_built_in_plans_keep_their_time() {
 }
 
 #[test]
+fn plans_for_one_question_come_to_their_measurements() {
+    let expanded = |scale: &str, cores| {
+        let plan = built_in(scale).unwrap();
+        assert_eq!(plan.budget, None, "{scale}");
+        plan.expand(&default_set(), cores).unwrap()
+    };
+    // Eight drivers, two workloads, two keys; their locks; two with light locks. Runtimes cannot be counted.
+    assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2) + 2);
+    assert_eq!(expanded("client", 2).measurements(), 8 * 2 * 2 * 20);
+    let curves = expanded("64-cores", 64);
+    let threads = curves.cells.iter().flat_map(|cell| &cell.points).map(|point| point.threads);
+    let counts: std::collections::BTreeSet<usize> = threads.collect();
+    assert!(counts.len() >= crate::scaling::LEAST_COUNTS && counts.last() == Some(&64));
+}
+
+#[test]
 fn quick_takes_whatever_is_built_as_long_as_it_fits() {
     let few = roster(&["openssl-1.1.1w+", "gnutls", "null"]);
     let expanded = built_in("quick").unwrap().expand(&few, 2).unwrap();

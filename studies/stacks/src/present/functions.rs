@@ -178,6 +178,9 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
             numbered.map(|(at, source)| Inline::new().text(format!("[{}] {source}", at + 1)));
         section.blocks.push(report::Block::List(lines.collect()));
     }
+    if let Some(table) = super::documented::table(findings) {
+        section = section.with(table);
+    }
     if !maintained.is_empty() {
         section = section.with(Inline::new().text("Who maintains them:"));
         section.blocks.push(report::Block::List(maintained));

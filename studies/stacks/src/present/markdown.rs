@@ -1,7 +1,7 @@
 //! The table of docs/results/stacks.md.
 
 use tls_drivers::hosts::LOAD_CLIENT;
-use tls_drivers::{Locks, Suite, Wire, Workload};
+use tls_drivers::{Key, Locks, Suite, Wire, Workload};
 
 use super::counterparts::published_full;
 use super::locks::TLS12_RSA;
@@ -20,13 +20,15 @@ pub(super) fn markdown(findings: &Findings) -> String {
          beside them is `wiretax load`, this program's load generator); ratios are of slices of the \
          same round, with their 95 % interval, and one that holds 1.00 cannot be told apart from \
          OpenSSL 1.1.1w; locks of the server in a full handshake, counted, with one and two tickets, \
-         and of TLS 1.2 with RSA-2048; contention: an estimate for this machine and no bound, as if all \
+         and of TLS 1.2 with RSA-2048; server / client: what a client makes a server spend for each \
+         microsecond of its own in a full TLS 1.3 handshake, by the server's key (HAProxy 2025 speaks of 10 to \
+         15); contention: an estimate for this machine and no bound, as if all \
          those locks were one and each were handed from core to core; published: what HAProxy 2025 \
          measured of the nearest version in HAProxy on 64 cores of another machine.\n",
         findings.provenance
     );
-    text += "\n| library | full | × 1.1.1w | resumed | client, full | locks 1.3 | two tickets | locks 1.2 RSA | thousand instructions | atomics | contention | published |\n";
-    text += "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    text += "\n| library | full | × 1.1.1w | resumed | client, full | locks 1.3 | two tickets | locks 1.2 RSA | thousand instructions | atomics | server / client, RSA-2048 | RSA-4096 | contention | published |\n";
+    text += "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for name in summary.measured() {
         let own = estimates.iter().find(|one| one.library == name && one.workload == "full");
         text += &line(summary, name, own.and_then(|own| own.estimate.locks_per_s));
@@ -71,10 +73,18 @@ fn line(summary: &Summary, name: &str, estimate: Option<f64>) -> String {
         number(locks(summary, name, TLS12_RSA, 1), 0),
         number(thousand, 0),
         number(median(counted, value::SERVER_ATOMICS), 0),
+        number(by_client(summary, name, Key::Rsa2048), 1),
+        number(by_client(summary, name, Key::Rsa4096), 1),
         thousands(estimate),
         thousands(published_full(name)),
     ];
     format!("| {} |\n", cells.join(" | "))
+}
+
+/// What the server spends for each microsecond of its client's, with this key.
+fn by_client(summary: &Summary, name: &str, key: Key) -> Option<f64> {
+    let want = Want::handshake(Workload::Full, Suite { key, ..MODERN });
+    summary.find(want.of(name)).and_then(super::client::server_by_client)
 }
 
 /// The client's CPU time, with its name where it is no library of the table.

@@ -1,14 +1,17 @@
 //! The study's part of the report: the answer, the evidence, the tables for a terminal.
 
 mod advice;
+mod client;
 mod cost;
 mod counterparts;
+mod documented;
 mod functions;
 mod locks;
 mod machines;
 mod markdown;
 mod notes;
 mod points;
+mod profile;
 mod rates;
 mod rest;
 mod runtimes;
@@ -96,12 +99,14 @@ impl study::Findings for Findings {
             rates::section(self)?,
             cost::section(self)?,
             cost::over_loopback(self),
+            client::section(self),
             advice::section(self),
             locks::section(self),
             scale::section(self)?,
             machines::section(self),
             functions::section(self),
             rest::instructions(self),
+            profile::section(self),
             rest::bulk(self),
             rest::memory(self),
             notes::section(self),
@@ -119,8 +124,14 @@ impl study::Findings for Findings {
             scale::summary(self),
             machines::summary(self),
         ];
-        let last = [functions::table(self).map(|(table, _)| table), advice::summary(self)];
+        let last = [
+            functions::table(self).map(|(table, _)| table),
+            documented::table(self),
+            advice::summary(self),
+        ];
         let others = points::others(self);
+        let ours = client::summary(self).into_iter().chain(profile::summary(self));
+        let others = ours.chain(others);
         first.into_iter().flatten().chain(others).chain(last.into_iter().flatten()).collect()
     }
 
@@ -137,7 +148,10 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(vec![("stacks".to_owned(), markdown::markdown(self))])
+        let timed = self.summary.all(Want::TIMED).next().is_some();
+        let table = timed.then(|| ("stacks".to_owned(), markdown::markdown(self)));
+        let profile = profile::markdown(self).map(|text| ("stacks-profile".to_owned(), text));
+        Ok(table.into_iter().chain(profile).collect())
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -11,6 +11,7 @@ use super::{Findings, estimate, handshake_text, number, rates, workload_text};
 use crate::advice::MODERN;
 use crate::contention::{Contention, Counts, contention};
 use crate::point::Tool;
+use crate::queue::Queue;
 use crate::sample::value;
 use crate::scaling::{Fit, LEAST_COUNTS, Rates};
 use crate::summary::{Summary, Want};
@@ -120,7 +121,7 @@ fn assumption(findings: &Findings) -> Option<Inline> {
          atomic addition; between two machines this differs four times. A library is faster where \
          it spreads its locks, locks what belongs to one connection, or takes a lock again on the \
          core that had it last: HAProxy 2025 measured more with OpenSSL 3.0 and 3.1 to 3.4. It is \
-         slower where more cores than two make a hand-over longer."
+         slower where more cores than two make a hand-over longer. In a queue: so many cores at that          one lock, a core that had it last taking it again for nothing."
     )))
 }
 
@@ -133,6 +134,8 @@ fn estimates(findings: &Findings) -> Option<Table> {
         Column::new("that is (estimated)").unit("1/s"),
         Column::new("published, 64 cores").unit("1/s"),
         Column::new("as long as the rest at (estimated)").unit("cores"),
+        Column::new("8 cores in a queue (estimated)").unit("1/s"),
+        Column::new("64 cores in a queue (estimated)").unit("1/s"),
         Column::new("resumed: locks (counted)"),
         Column::new("that is (estimated)").unit("1/s"),
         Column::new("atomics, full (counted)"),
@@ -154,6 +157,10 @@ fn estimates(findings: &Findings) -> Option<Table> {
         let of = |it: &Option<(Counts, Contention)>, what: fn(&Contention) -> Option<f64>| {
             it.as_ref().and_then(|(_, estimate)| what(estimate))
         };
+        let timed = findings.summary.find(Want::handshake(Workload::Full, MODERN).of(name));
+        let queue = timed
+            .and_then(|cell| cell.median(value::SERVER_CPU))
+            .and_then(|cpu| Queue::of_counts(cpu.value, of(&full, |it| Some(it.locks_us))?));
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
             number(locks(&full), 1),
@@ -161,6 +168,8 @@ fn estimates(findings: &Findings) -> Option<Table> {
             number(of(&full, |it| it.locks_per_s), 0),
             number(published_full(name), 0),
             number(of(&full, |it| it.cores), 0),
+            number(queue.map(|queue| queue.at(8)), 0),
+            number(queue.map(|queue| queue.at(64)), 0),
             number(locks(&resumed), 1),
             number(of(&resumed, |it| it.locks_per_s), 0),
             number(full.and_then(|(counts, _)| counts.atomics), 0),
@@ -254,6 +263,7 @@ fn fit_table(findings: &Findings, group: &rates::Group<'_>, fits: &[(&str, Fit)]
         Column::new("κ (fitted)"),
         Column::new("peak (fitted)").unit("cores"),
         Column::new("worst of points left out").unit("%"),
+        Column::new(format!("{most} cores by a queue fitted to half")).unit("% off"),
         Column::new(format!("{} cores (predicted)", 2 * most)).unit("1/s"),
         Column::new(format!("{} cores (predicted)", 4 * most)).unit("1/s"),
     ];
@@ -271,9 +281,23 @@ fn fit_table(findings: &Findings, group: &rates::Group<'_>, fits: &[(&str, Fit)]
             estimate(Some(fit.kappa), 6),
             fit.law.peak().map_or_else(|| Cell::text("none"), |peak| Cell::number(peak, 0)),
             Cell::number(100.0 * fit.worst_error(), 1),
+            number(of_half(group, name, fit.cores).map(|error| 100.0 * error), 1),
             estimate(Some(fit.predict(2 * most, findings.seed)), 0),
             estimate(Some(fit.predict(4 * most, findings.seed)), 0),
         ]));
     }
     table
+}
+
+/// How far off the rate of the most cores is, as a share, by a queue that was fitted to up to half of them.
+fn of_half(group: &rates::Group<'_>, name: &str, most: u32) -> Option<f64> {
+    let (_, cells) = group.libraries.iter().find(|(other, _)| *other == name)?;
+    let rates = cells.iter().filter_map(|(threads, cell)| {
+        Some((u32::try_from(*threads).ok()?, cell.median(value::RATE)?.value))
+    });
+    let rates: Vec<(u32, f64)> = rates.filter(|(cores, _)| *cores <= most).collect();
+    let few: Vec<(u32, f64)> =
+        rates.iter().copied().filter(|(cores, _)| 2 * cores <= most).collect();
+    let (_, measured) = rates.iter().find(|(cores, _)| *cores == most)?;
+    Some(Queue::fit(&few)?.at(most) / measured - 1.0)
 }

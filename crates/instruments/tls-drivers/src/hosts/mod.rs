@@ -12,7 +12,8 @@ use thiserror::Error;
 
 use crate::{Described, Extent, Identity, Job, Key, Reply, Suite, Workload};
 
-pub use processes::{HOST, Processes};
+pub use callgrind::{Call, Frame, Function, Graph};
+pub use processes::{CLIENT_TURNS, HOST, Processes, SERVER_TURNS};
 
 /// The client beside a runtime's server that is this program's load generator: a driver knows only
 /// servers that are in one process with it.
@@ -83,7 +84,7 @@ impl HostFailure {
 }
 
 /// What callgrind counted, a handshake and side.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counted {
     /// Instructions of the server's side.
     pub server_instructions: f64,
@@ -93,6 +94,10 @@ pub struct Counted {
     pub client_instructions: Option<f64>,
     /// Atomic read-modify-write instructions of the client's side.
     pub client_atomics: Option<f64>,
+    /// The server's functions, and who calls whom.
+    pub server_graph: Graph,
+    /// The client's.
+    pub client_graph: Graph,
 }
 
 /// Runs jobs.

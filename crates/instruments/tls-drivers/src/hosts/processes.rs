@@ -19,9 +19,10 @@ use crate::{
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
 pub const HOST: &str = "__host";
 
-/// What the host runs on either side while callgrind counts.
-const SERVER: &str = "wiretax_server_turns";
-const CLIENT: &str = "wiretax_client_turns";
+/// What the host runs on the server's side while callgrind counts: the root of its graph.
+pub const SERVER_TURNS: &str = "wiretax_server_turns";
+/// The same on the client's side.
+pub const CLIENT_TURNS: &str = "wiretax_client_turns";
 /// Connections of the run that is taken off, so that start-up is no part of the count.
 const FEW: u64 = 5;
 
@@ -85,11 +86,17 @@ impl Processes {
             let job = Job { extent: Extent::Connections(connections), ..job.clone() };
             let input =
                 crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
-            let command = self.supervisor.command(Locks::Pthread);
+            // What counts locks would be counted with them.
+            let light = job.locks == Locks::Light;
+            let locks = if light { Locks::Light } else { Locks::Pthread };
+            let command = self.supervisor.command(locks);
+            let variables = command.get_envs();
             Ok(Invocation {
                 program: command.get_program().into(),
                 arguments: command.get_args().map(Into::into).collect(),
-                environment: Vec::new(),
+                environment: variables
+                    .filter_map(|(name, value)| Some((name.into(), value?.into())))
+                    .collect(),
                 input,
                 handshakes: connections,
             })
@@ -173,13 +180,15 @@ impl Hosts for Processes {
     }
 
     fn count(&self, job: &Job, limit: Duration) -> Result<Counted, HostFailure> {
-        let server = self.instructions(job, SERVER, limit)?;
-        let client = self.instructions(job, CLIENT, limit)?;
+        let server = self.instructions(job, SERVER_TURNS, limit)?;
+        let client = self.instructions(job, CLIENT_TURNS, limit)?;
         Ok(Counted {
             server_instructions: server.instructions,
             server_atomics: server.atomic_rmw,
             client_instructions: Some(client.instructions),
             client_atomics: client.atomic_rmw,
+            server_graph: server.graph,
+            client_graph: client.graph,
         })
     }
 

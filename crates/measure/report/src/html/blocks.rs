@@ -1,6 +1,6 @@
 //! What a section holds.
 
-use super::{Page, plot, table};
+use super::{Page, flame, plot, table};
 use crate::clean::html as esc;
 use crate::{Block, Caution, Code, Note, NoteKind};
 
@@ -15,6 +15,7 @@ pub(super) fn block(page: &mut Page, out: &mut String, block: &Block) {
             out.push_str("</ul>\n");
         }
         Block::Plot(one) => plot::figure(page, out, one),
+        Block::Flame(one) => flame::figure(page, out, one),
         Block::Table(one) => table::table(page, out, one, table::Place::Text),
         Block::Code(one) => code(page, out, one),
         Block::Note(one) => note(out, one),

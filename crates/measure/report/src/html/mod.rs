@@ -2,6 +2,7 @@
 
 mod blocks;
 mod facts;
+mod flame;
 mod plot;
 mod table;
 

@@ -1,0 +1,145 @@
+//! The tables of docs/results/haproxy.md.
+
+use std::collections::BTreeMap;
+
+use haproxy::Locks;
+use stats::Estimate;
+
+use crate::point::Scenario;
+use crate::published::{Bar, bars};
+use crate::summary::{Row, Summary};
+
+/// The document's figures with ours beside, then every build.
+pub(crate) fn markdown(summary: &Summary, provenance: &str) -> String {
+    let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
+    let proxies = summary.proxies.unwrap_or_default();
+    format!(
+        "{provenance}. HAProxy {} on {cores} processors, which the load generator shares; {}, {}. `full`: \
+         full handshakes that HAProxy answers itself; `resume-chain`: {proxies} proxies in a row, resumed on \
+         both sides. Connections per second end to end, medians; CPU is HAProxy's per connection. × 1.1.1w: \
+         as a ratio to OpenSSL 1.1.1w with pthread's locks at the same threads, pair by pair, with its 95 % \
+         interval; on few cores it shows what a library's code costs, on 64 where it stops scaling.\n\n{}\n{}",
+        summary.releases.join(" and "),
+        summary.key,
+        summary.group,
+        beside(summary),
+        builds(summary)
+    )
+}
+
+/// Each figure of the document.
+fn beside(summary: &Summary) -> String {
+    let mut text = "| HAProxy 2025 | scenario | locks | threads | connections/s | × 1.1.1w | here | connections/s by threads | × 1.1.1w here | CPU here | its threads here |\n".to_owned();
+    text += &format!("|{}\n", "---|".repeat(11));
+    for bar in bars() {
+        let ours = ours(summary, &bar);
+        let most = ours.last().copied();
+        let rates: Vec<String> = ours
+            .iter()
+            .filter_map(|row| Some(format!("{}: {:.0}", row.cell.threads, row.per_second?.value)))
+            .collect();
+        let line = [
+            bar.library.to_owned(),
+            bar.item.to_owned(),
+            bar.locks.to_string(),
+            bar.threads.to_string(),
+            bar.per_second.map_or_else(|| bar.note.to_owned(), |rate| format!("{rate:.0}")),
+            bar.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
+            most.map_or("not measured".to_owned(), |row| row.cell.library.clone()),
+            rates.join(", "),
+            most.and_then(|row| row.ratio).map_or(String::new(), interval),
+            most.and_then(|row| row.server_cpu_us).map_or(String::new(), microseconds),
+            room(summary, &bar),
+        ];
+        text += &format!("| {} |\n", line.join(" | "));
+    }
+    text
+}
+
+/// Whether the document's threads have cores here.
+pub(crate) fn room(summary: &Summary, bar: &Bar<'_>) -> String {
+    match summary.cores {
+        Some(cores) if bar.threads > cores as usize => {
+            format!("needs {} cores; {cores} are here", bar.threads)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What was measured of the same scenario and locks with the library that stands for the document's, by
+/// threads.
+fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
+    let same = |row: &&Row| bar.is_of(row) && row.per_second.is_some();
+    let mut rows: Vec<&Row> = summary.rows.iter().filter(same).collect();
+    // Of several versions that one name of the document stands for, the newest.
+    if let Some(library) = rows.iter().map(|row| row.cell.library.clone()).max() {
+        rows.retain(|row| row.cell.library == library);
+    }
+    rows.sort_by_key(|row| row.cell.threads);
+    rows
+}
+
+/// Every build in both scenarios, at the most threads that were measured.
+fn builds(summary: &Summary) -> String {
+    let most = summary.rows.iter().map(|row| row.cell.threads).max().unwrap_or_default();
+    let mut builds: BTreeMap<(&str, Locks), [Option<&Row>; 2]> = BTreeMap::new();
+    for row in summary.rows.iter().filter(|row| row.cell.threads == most) {
+        let of = builds.entry((row.cell.library.as_str(), row.cell.locks)).or_default();
+        let [full, chain] = of;
+        match row.cell.scenario {
+            Scenario::Full => *full = Some(row),
+            Scenario::Chain => *chain = Some(row),
+        }
+    }
+    let mut text = format!(
+        "| library, {most} threads | locks | full, connections/s | CPU | × 1.1.1w | chain, connections/s | CPU | × 1.1.1w |\n"
+    );
+    text += &format!("|{}\n", "---|".repeat(8));
+    for ((library, locks), rows) in builds {
+        let cells: Vec<String> = rows.into_iter().flat_map(cells).collect();
+        text += &format!("| {library} | {locks} | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+fn cells(row: Option<&Row>) -> [String; 3] {
+    let Some(row) = row else { return Default::default() };
+    let failed = row.failure.clone().filter(|_| row.runs == 0).map(|why| why.replace('|', " "));
+    [
+        failed.unwrap_or_else(|| {
+            row.per_second.map_or(String::new(), |rate| format!("{:.0}", rate.value))
+        }),
+        row.server_cpu_us.map_or(String::new(), microseconds),
+        row.ratio.map_or(String::new(), interval),
+    ]
+}
+
+fn microseconds(estimate: Estimate) -> String {
+    format!("{:.0} us", estimate.value)
+}
+
+fn interval(ratio: Estimate) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::tests::samples;
+
+    #[test]
+    fn every_figure_of_the_document_and_every_build_has_its_line() {
+        let mut summary = Summary::of(&samples());
+        summary.cores = Some(2);
+        let text = markdown(&summary, "Measured somewhere");
+        let lines = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        assert_eq!(lines("| OpenSSL 3.0.2 |"), 2, "{text}");
+        assert_eq!(lines("| openssl-3.0.2 | pthread |"), 1);
+        assert_eq!(lines("| openssl-1.1.1w | pthread |"), 1);
+        assert_eq!(text.matches("not measured").count(), bars().len() - 5, "{text}");
+        assert!(text.contains("needs 64 cores; 2 are here"));
+        assert!(text.contains("1: 501, 2: 501, 4: 501"), "{text}");
+        summary.cores = Some(64);
+        assert!(!markdown(&summary, "").contains("needs"), "there are enough");
+    }
+}
