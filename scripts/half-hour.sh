@@ -62,7 +62,7 @@ first_figure() { # it says the first figures before ten seconds have passed, and
 }
 in_words() { # each plot and figure says what it means, each caution whether the answer would change
     local html=run/report.html plots figures means
-    plots=$(grep -c '<figure class="plot"' "$html") figures=$(grep -o '<dd class="value">' "$html" | wc -l)
+    plots=$(grep -cE '<figure class="(plot|flame)"' "$html") figures=$(grep -o '<dd class="value">' "$html" | wc -l)
     means=$(grep -oE '<(p|dd) class="means">[^<]' "$html" | wc -l)
     echo "$plots plots, $figures figures, $means sentences"
     [ "$plots" -gt 0 ] && [ "$means" -eq $((plots + figures)) ] || return 1

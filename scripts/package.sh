@@ -16,7 +16,7 @@ export PATH="$tools/bin:$PATH"
 
 if ! cargo-deb --version 2>/dev/null | grep -qw "$version"; then
     echo "package: installing cargo-deb $version from crates.io" >&2
-    "$cargo" install --locked --quiet --debug cargo-deb --version "$version" --root "$tools" \
+    "$cargo" install --locked --quiet cargo-deb --version "$version" --root "$tools" \
         --target-dir "$tools/build"
     rm -rf "$tools/build"
 fi

@@ -38,7 +38,8 @@ fn every_plot_and_figure_says_what_it_means_and_every_caution_whether_the_answer
     let folder = tempfile::tempdir().unwrap();
     for name in RESULTS {
         let html = html(folder.path(), name);
-        let plots = html.matches("<figure class=\"plot\"").count();
+        let drawn = ["<figure class=\"plot\"", "<figure class=\"flame\""];
+        let plots: usize = drawn.iter().map(|one| html.matches(one).count()).sum();
         let means = texts(&html, "<p class=\"means\">", "</p>");
         assert_eq!(means.len(), plots, "{name}");
         let odd: Vec<_> = means.iter().filter(|text| !is_sentence_with_figures(text)).collect();

@@ -9,6 +9,8 @@ pub struct Flame {
     pub title: String,
     /// A sentence that says what it shows.
     pub alt: String,
+    /// A sentence that says what that means for the reader, made of measured values.
+    pub means: String,
     /// What the values count: `instructions`.
     pub unit: String,
     /// What frames are coloured by, in the order of the colours.

@@ -314,6 +314,7 @@ fn block_text(out: &mut String, block: &Block, width: usize) {
         }
         Block::Flame(flame) => {
             wrap(out, "", &clean::one_line(&flame.title), width);
+            wrap(out, "  ", &clean::one_line(&flame.means), width);
             wrap(out, "  ", &clean::one_line(&flame.alt), width);
         }
         Block::Table(table) => out.push_str(&table.to_text(width)),

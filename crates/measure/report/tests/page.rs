@@ -62,6 +62,7 @@ fn flame(text: &str) -> Flame {
     Flame {
         title: text.into(),
         alt: text.into(),
+        means: text.into(),
         unit: text.into(),
         kinds: vec![text.into(), text.into()],
         frames: vec![frame(0, 9.0), frame(1, 4.0), frame(2, 4.0), frame(1, 2.5)],

@@ -263,6 +263,15 @@ fn flame(findings: &Findings, one: &Counted<'_>, profile: &Profile, open: bool) 
     let most = largest.map_or(String::new(), |(name, share)| {
         format!("; most is {name} ({:.0} %)", 100.0 * share)
     });
+    let all = one.parts.iter().sum::<f64>() / 1e3;
+    let means = match largest {
+        Some((name, share)) => format!(
+            "Of the {all:.0} thousand instructions of a connection {name} takes {:.0} %: a library that did it for \
+             nothing would save no more.",
+            100.0 * share
+        ),
+        None => format!("A connection takes {all:.0} thousand instructions of the server."),
+    };
     let frames = profile.flame.iter().map(|frame| FlameFrame {
         depth: frame.0,
         label: frame.1.clone(),
@@ -274,8 +283,9 @@ fn flame(findings: &Findings, one: &Counted<'_>, profile: &Profile, open: bool) 
         alt: format!(
             "Callers above what they call, as wide as the instructions per connection below them: {:.0} \
              thousand in all{most}. Frames below 1 % are left out.",
-            one.parts.iter().sum::<f64>() / 1e3
+            all
         ),
+        means,
         unit: "instructions".to_owned(),
         kinds: names.iter().map(|name| (*name).to_owned()).collect(),
         frames: frames.collect(),

@@ -33,7 +33,11 @@ pub(super) fn figure(page: &mut Page, out: &mut String, flame: &Flame) {
             esc(&one.frame.label)
         ));
     }
-    out.push_str(&format!("</div>\n<figcaption><p>{}</p></figcaption>\n", esc(&flame.alt)));
+    out.push_str(&format!(
+        "</div>\n<figcaption><p class=\"means\">{}</p><p>{}</p></figcaption>\n",
+        esc(&flame.means),
+        esc(&flame.alt)
+    ));
     out.push_str("<details class=\"values\"><summary>Values as a table</summary>\n");
     table::table(page, out, &flame.values(), table::Place::Plot);
     out.push_str("</details>\n</details>\n</figure>\n");
