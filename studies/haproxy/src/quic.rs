@@ -185,10 +185,11 @@ async fn one_after_another(client: Client, until: Instant, stop: Arc<AtomicBool>
     let mut tally = Tally::default();
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         let began = Instant::now();
-        let end = tokio::time::timeout(PATIENCE, connection(&client)).await;
+        let left = until.saturating_duration_since(began);
+        let end = tokio::time::timeout(PATIENCE.min(left), connection(&client)).await;
         let took = began.elapsed();
-        // One that ends after the time is in no rate.
-        if Instant::now() > until {
+        // One that is not over in time is in no rate.
+        if Instant::now() >= until {
             break;
         }
         tally.ended(took, end.unwrap_or_else(|_| Err("it took too long".to_owned())));
