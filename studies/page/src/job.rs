@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use units::{Delay, Time};
 
 use crate::link::begun;
-use crate::plan::Series;
+use crate::plan::visits_for;
 use crate::point::{Point, Visit};
 use crate::sample::sample;
 
@@ -29,12 +29,23 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The loads that one browser makes one after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    /// The points, as the fields of samples, in the order of their visits.
-    pub(crate) points: Vec<BTreeMap<String, String>>,
-    /// Those of them of which a sample is wanted.
-    pub(crate) wanted: Vec<bool>,
-    /// Which of their loads these are.
+    /// The loads, in order. If the first is a repeated visit, a first one goes before it.
+    pub(crate) loads: Vec<Planned>,
+    /// Which round of the cell this is, from 0.
+    pub(crate) round: u32,
+    /// Repeated visits of each kind per round.
+    pub(crate) returns: u32,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Planned {
+    /// Its point, as the fields of a sample.
+    pub(crate) point: BTreeMap<String, String>,
+    /// Which of the point's loads it is, from 0.
     pub(crate) repeat: u32,
+    /// Whether a sample of it is wanted, or it is there for those after it.
+    pub(crate) wanted: bool,
 }
 
 /// The loads of a cell, in turn on one page and link.
@@ -131,20 +142,20 @@ fn together(
     let mut served = Vec::with_capacity(batches.len());
     // A browser that starts takes time from loads that are under way: none is yet.
     for (lane, batch) in bed.lanes().iter_mut().zip(batches) {
-        let series = series_of(batch)?;
-        let Some(first) = series.points.first() else { continue };
+        let points = points_of(batch)?;
+        let Some(first) = points.first() else { continue };
         let setting = first.setting(job.timeout, job.chromium.as_deref());
-        lane.set_path(&begun(&job.path, job.seed, batch.repeat))?;
+        lane.set_path(&begun(&job.path, job.seed, batch.round))?;
         lane.keep_secrets(keeps(job, batch));
         lane.serve(page, &setting)?;
-        served.push((lane, batch, series, setting));
+        served.push((lane, batch, points, setting));
     }
-    for (lane, batch, series, setting) in served {
-        let visits = series.visits();
+    for (lane, batch, points, setting) in served {
+        let visits = visits_for(points.iter().map(|point| point.visit));
         let before = visits.iter().map(|visit| visit.before()).collect();
         let keeping = keeps(job, batch).then(|| lane.keep_frames(Side::Server)).transpose()?;
         let loads = lane.visit(page, &setting, before, Arc::clone(&stop))?;
-        under_way.push((batch, series, visits, keeping, loads));
+        under_way.push((batch, points, keeping, loads));
     }
     // Each is given as it ends, not as all have.
     while !under_way.is_empty() {
@@ -155,11 +166,16 @@ fn together(
             std::thread::sleep(LOOK);
             continue;
         };
-        let (batch, series, visits, keeping, loads) = under_way.remove(at);
+        let (batch, points, keeping, loads) = under_way.remove(at);
         let seen = loads.join().map_err(browser::Error::from)??;
         let mut kept = keeping.map(Keeping::stop).transpose()?;
-        for (visit, seen) in visits.into_iter().zip(&seen) {
-            give(job, page, batch, (&series, visit), (seen, &mut kept), outlet)?;
+        // A first visit that nobody asked for.
+        let unasked = usize::from(points.first().is_some_and(|point| point.visit != Visit::First));
+        let asked = batch.loads.iter().zip(&points);
+        for ((load, point), seen) in asked.zip(seen.iter().skip(unasked)) {
+            if load.wanted {
+                give(job, page, (batch, load, point), (seen, &mut kept), outlet)?;
+            }
         }
     }
     Ok(())
@@ -167,30 +183,29 @@ fn together(
 
 /// Whether a capture is kept of a batch's loads.
 fn keeps(job: &Job, batch: &Batch) -> bool {
-    job.captures.is_some() && batch.repeat == 0
+    job.captures.is_some() && batch.round == 0
 }
 
-fn series_of(batch: &Batch) -> Result<Series, Problem> {
-    let of = |fields: &BTreeMap<String, String>| {
+/// The points of a batch's loads, in their order.
+fn points_of(batch: &Batch) -> Result<Vec<Point>, Problem> {
+    let of = |load: &Planned| {
+        let fields = &load.point;
         let problem = || Problem::new(Fault::Measurement, format!("this is no point: {fields:?}"));
         Point::of_fields(fields).ok_or_else(problem)
     };
-    Ok(Series { points: batch.points.iter().map(of).collect::<Result<_, _>>()? })
+    batch.loads.iter().map(of).collect()
 }
 
-/// Gives the sample of a load, if it is wanted; a first load of a point has its HAR beside. What was kept
+/// Gives the sample of a load; a first load of a point has its HAR beside. What was kept
 /// of all loads of the batch goes to the first of them: without its handshakes nobody can read the others.
 fn give(
     job: &Job,
     page: &Page,
-    batch: &Batch,
-    (series, visit): (&Series, Visit),
+    (batch, load, point): (&Batch, &Planned, &Point),
     (seen, kept): (&Seen, &mut Option<Kept>),
     outlet: &mut Outlet<'_>,
 ) -> Result<(), Problem> {
-    let own = series.points.iter().zip(&batch.wanted).find(|(point, _)| point.visit == visit);
-    let Some((point, true)) = own else { return Ok(()) };
-    if batch.repeat == 0 {
+    if load.repeat == 0 {
         let since = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Time::ZERO + since.saturating_sub(seen.load_time().duration());
         let protocol = point.protocol.to_string();
@@ -198,11 +213,20 @@ fn give(
         let text = har::write(page, &seen.loaded, &about).to_string();
         outlet.attachment(HAR, text.into_bytes())?;
     }
-    let Job { seed, timeout, options, .. } = job;
-    let mut sample = sample(point, batch.repeat, *seed, seen, *timeout, options);
+    let again = again(batch, &job.options);
+    let mut sample = sample(point, load.repeat, job.seed, seen, job.timeout, &again);
     if let (Some(kept), Some(folder)) = (kept.take(), &job.captures) {
         crate::flow::keep(&mut sample, &kept, folder)?;
     }
     outlet.sample(&sample)?;
     Ok(())
+}
+
+/// The options that measure a batch's round again.
+fn again(batch: &Batch, options: &str) -> String {
+    let returns = match batch.returns {
+        1 => String::new(),
+        returns => format!(" --returns {returns}"),
+    };
+    format!(" --repeat {}{returns}{options}", batch.round + 1)
 }

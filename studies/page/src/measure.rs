@@ -11,9 +11,9 @@ use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
 use study::{Clock, End, Expected, Session, StudyJob, stranger};
 
-use crate::job::{Batch, HAR, Job, Loads};
+use crate::job::{Batch, HAR, Job, Loads, Planned};
 use crate::pages::PageName;
-use crate::plan::{Cell, Plan, Series};
+use crate::plan::{Cell, Load, Plan, Series, visits_for};
 use crate::point::{Loader, Point, Visit};
 
 /// How long loads that are under way may take to end where the user wants to stop.
@@ -50,7 +50,7 @@ impl Plan {
             let each: Duration = series.iter().map(|series| series_time(cell, series, bytes)).sum();
             let lanes = (cell.lanes as u64).min(rounds).max(1);
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
-            loads += u64::from(cell.repeat) * cell.points.len() as u64;
+            loads += cell.points.iter().map(|point| u64::from(cell.loads_of(point))).sum::<u64>();
         }
         (loads, time)
     }
@@ -160,7 +160,7 @@ fn series_time(cell: &Cell, series: &Series, bytes: u64) -> Duration {
         Some(Loader::Chromium) => STARTING,
         _ => Duration::ZERO,
     };
-    let visits = series.visits().into_iter();
+    let visits = visits_for(cell.loads(series, 0).iter().map(|load| load.point.visit)).into_iter();
     visits.map(|visit| load_time(cell, visit, bytes) + starting).sum()
 }
 
@@ -214,20 +214,23 @@ impl Ahead {
 
 fn missing(point: &Point, cell: &Cell, session: &Session<'_>) -> usize {
     let fields = point.fields();
-    (0..cell.repeat).filter(|repeat| !session.is_finished(&fields, *repeat)).count()
+    (0..cell.loads_of(point)).filter(|repeat| !session.is_finished(&fields, *repeat)).count()
 }
 
 /// What is to be loaded yet: the series in turns, A B C D A B C D.
 fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
     let series = cell.series();
     let mut batches = Vec::new();
-    for repeat in 0..cell.repeat {
-        for Series { points } in &series {
-            let points: Vec<_> = points.iter().map(Point::fields).collect();
-            let wanted: Vec<bool> =
-                points.iter().map(|fields| !session.is_finished(fields, repeat)).collect();
-            if wanted.contains(&true) {
-                batches.push(Batch { points, wanted, repeat });
+    for round in 0..cell.repeat {
+        for series in &series {
+            let planned = |load: Load<'_>| {
+                let point = load.point.fields();
+                let wanted = !session.is_finished(&point, load.repeat);
+                Planned { point, repeat: load.repeat, wanted }
+            };
+            let loads: Vec<Planned> = cell.loads(series, round).into_iter().map(planned).collect();
+            if loads.iter().any(|load| load.wanted) {
+                batches.push(Batch { loads, round, returns: cell.returns });
             }
         }
     }
@@ -255,7 +258,7 @@ fn record(
 
 /// The most that a job takes: every load waits for as long as it may.
 fn limit(job: &Job) -> Duration {
-    let loads: usize = job.batches.iter().map(|batch| batch.points.len() + 1).sum();
+    let loads: usize = job.batches.iter().map(|batch| batch.loads.len() + 1).sum();
     let loads = u32::try_from(loads).unwrap_or(u32::MAX);
     let beside = if job.cross == CrossTraffic::None.name() { OVERHEAD } else { CROSSING };
     PREPARING.saturating_add((job.timeout.duration() + beside).saturating_mul(loads))

@@ -23,6 +23,8 @@ const BUILT_IN: &str = include_str!("../plan.toml");
 const MOST_LOADS: u64 = 1_000_000;
 /// Most loads under way at once.
 pub(crate) const MOST_LANES: u64 = 16;
+/// Most repeated visits after a first one: what was seen of a series is held until it ends.
+const MOST_RETURNS: u64 = 100;
 /// What a link's rate is taken for, in bit/s, until its trace was read.
 const UNKNOWN_RATE: u64 = 1_000_000;
 /// Bit/s down that the loads of one processor come to.
@@ -40,6 +42,13 @@ pub(crate) const NUMBERS: &[Number] = &[
         default: Some(10),
         least: 1,
         most: u32::MAX as u64,
+    },
+    Number {
+        name: "returns",
+        help: "Repeated visits of each kind after a first one [default: 1]",
+        default: None,
+        least: 1,
+        most: MOST_RETURNS,
     },
     Number {
         name: "lanes",
@@ -67,8 +76,10 @@ pub struct Cell {
     pub queue: Waiting,
     /// What else is on the link.
     pub cross: CrossTraffic,
-    /// Loads per point.
+    /// Rounds: first visits per point.
     pub repeat: u32,
+    /// Repeated visits of each kind per round.
+    pub returns: u32,
     /// Loads under way at once.
     pub lanes: usize,
     /// What takes turns.
@@ -236,7 +247,8 @@ impl Plan {
             let wrong = |what| PlanError::OutOfRange { sweep: sweep.name.clone(), what };
             let sizes = AXES.axes.iter().map(|axis| sweep.list(axis).len() as u64);
             let points = sizes.fold(1, u64::saturating_mul);
-            loads = loads.saturating_add(points.saturating_mul(u64::from(sweep.repeat())));
+            let each = u64::from(sweep.repeat()) * u64::from(returns_of(sweep));
+            loads = loads.saturating_add(points.saturating_mul(each));
             if loads > MOST_LOADS {
                 return Err(wrong(format!("more than {MOST_LOADS} loads in all")).into());
             }
@@ -313,6 +325,7 @@ impl Plan {
             queue: point.queue,
             cross: point.cross,
             repeat: sweep.repeat(),
+            returns: returns_of(sweep),
             lanes: self.lanes(sweep, &point),
             points: vec![point],
         }
@@ -337,6 +350,11 @@ impl Plan {
 
 fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {
     cells.iter().flat_map(|cell| cell.points.iter().map(|point| point.clock))
+}
+
+/// Repeated visits of each kind after a first one.
+fn returns_of(sweep: &Sweep) -> u32 {
+    sweep.number("returns").and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)
 }
 
 /// A link at which a browser waits for its bytes rather than for its processor, in bit/s.
@@ -396,6 +414,15 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
 }
 
+/// A load of a series, of which there is to be a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Load<'a> {
+    /// What is loaded.
+    pub(crate) point: &'a Point,
+    /// Which of the point's loads it is, from 0.
+    pub(crate) repeat: u32,
+}
+
 impl Cell {
     /// Its points by series.
     pub(crate) fn series(&self) -> Vec<Series> {
@@ -416,13 +443,32 @@ impl Cell {
     }
 }
 
-impl Series {
-    /// The visits to make: a repeated visit needs a first one, whether it is asked for or not.
-    pub(crate) fn visits(&self) -> Vec<Visit> {
-        let mut visits = vec![Visit::First];
-        visits.extend(self.points.iter().map(|point| point.visit).filter(|v| *v != Visit::First));
-        visits
+impl Cell {
+    /// Loads of a point per round.
+    pub(crate) fn per_round(&self, visit: Visit) -> u32 {
+        if visit == Visit::First { 1 } else { self.returns }
     }
+
+    /// How often a point is loaded in all.
+    pub(crate) fn loads_of(&self, point: &Point) -> u32 {
+        self.repeat.saturating_mul(self.per_round(point.visit))
+    }
+
+    /// The loads of a series in one round, in the order in which a browser makes them.
+    pub(crate) fn loads<'a>(&self, series: &'a Series, round: u32) -> Vec<Load<'a>> {
+        let of_point = |point: &'a Point| {
+            let each = self.per_round(point.visit);
+            (0..each).map(move |n| Load { point, repeat: round * each + n })
+        };
+        series.points.iter().flat_map(of_point).collect()
+    }
+}
+
+/// The visits that these come to: a repeated one needs a first one, whether it is asked for or not.
+pub(crate) fn visits_for(wanted: impl IntoIterator<Item = Visit>) -> Vec<Visit> {
+    let mut visits = vec![Visit::First];
+    visits.extend(wanted.into_iter().filter(|visit| *visit != Visit::First));
+    visits
 }
 
 #[cfg(test)]
@@ -455,7 +501,20 @@ mod tests {
         assert_eq!(cells.len(), 2);
         let series = cells[0].series();
         assert_eq!(series.len(), 4);
-        assert_eq!(series[0].visits(), [Visit::First, Visit::Kept]);
+        let visits = |cell: &Cell, round| -> Vec<(Visit, u32)> {
+            let loads = cell.loads(&series[0], round);
+            loads.iter().map(|load| (load.point.visit, load.repeat)).collect()
+        };
+        assert_eq!(visits(&cells[0], 1), [(Visit::First, 1), (Visit::Kept, 1)]);
+        // With several returns a browser stays: the repeats of all rounds are counted on.
+        let stays = Cell { returns: 3, ..cells[0].clone() };
+        let kept = |n| (Visit::Kept, n);
+        assert_eq!(visits(&stays, 1), [(Visit::First, 1), kept(3), kept(4), kept(5)]);
+        assert_eq!(stays.loads_of(&series[0].points[1]), 3 * stays.repeat);
+        assert_eq!(
+            visits_for([Visit::Closed, Visit::Closed]),
+            [Visit::First, Visit::Closed, Visit::Closed]
+        );
     }
 
     #[test]

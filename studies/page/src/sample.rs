@@ -136,11 +136,7 @@ pub(crate) fn sample(
     options: &str,
 ) -> Sample {
     let ended = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let command = format!(
-        "wiretax page{} --seed {seed} --repeat {}{options}",
-        AXES.command_line(point),
-        repeat + 1
-    );
+    let command = format!("wiretax page{} --seed {seed}{options}", AXES.command_line(point),);
     let mut sample = Sample {
         study: STUDY.to_owned(),
         point: point.fields(),

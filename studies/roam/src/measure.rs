@@ -1,5 +1,5 @@
-//! The measuring itself: beds one after the other, each a job for a guest of its own; every sample is recorded as it
-//! comes.
+//! The measuring itself: each bed is a job for a guest of its own, one guest per processor; every sample is recorded
+//! as it comes.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use fault::Problem;
 use host::{Attachment, Host, Place};
 use lab::LabOptions;
 use record::{AttachmentKind, Sample};
-use study::{Clock, End, Expected, Session, StudyJob, stranger};
+use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 
 use crate::job::{Asked, Handoffs, Job, TIMELINE};
-use crate::plan::{Plan, Round};
+use crate::plan::{Plan, Round, lanes, together};
 use crate::point::{AXES, Point};
 
 /// What a job may take beside its runs: a machine that starts, a bed that stands, on a busy machine.
@@ -36,17 +36,26 @@ impl Plan {
             session.watcher().warning(&what, problem.remedy());
             return Ok(End::Complete);
         }
-        let mut end = End::Complete;
-        for round in &rounds {
-            if let Some(stop) = session.stop() {
-                end = stop;
-                break;
-            }
-            end = self.round(round, session, &mut ahead)?;
-            if end != End::Complete {
-                break;
-            }
-        }
+        let host = guest(self.seed)?;
+        let jobs: Vec<(Job, String)> = rounds
+            .iter()
+            .map(|round| (self.job(round, session.lab()), first_step(round)))
+            .collect();
+        let remedy = Some("give the machine less to do beside");
+        let jobs: Vec<StudyJob<'_, Handoffs>> = std::iter::zip(&jobs, &rounds)
+            .map(|((job, what), round)| {
+                let limit = PREPARING + round.expected() * SLACK;
+                StudyJob { host: &host, what, job, limit, remedy }
+            })
+            .collect();
+        session.progress(jobs.first().map_or("", |job| job.what), &ahead.time);
+        let end = side_by_side(lanes(), &jobs, session, |session, at, sample, files| {
+            let Some(round) = rounds.get(at) else { return Err(stranger(&sample)) };
+            let what = record(round, sample, files, session)?;
+            ahead.passed(round);
+            session.progress(&what, &ahead.time);
+            Ok(())
+        })?;
         if end == End::OutOfTime {
             let what = format!("out of time: {} handoffs of the plan are left out", ahead.runs);
             session.watcher().warning(&what, Some("measure them by --resume with this folder"));
@@ -54,32 +63,15 @@ impl Plan {
         Ok(end)
     }
 
-    fn round(
-        &self,
-        round: &Round,
-        session: &mut Session<'_>,
-        ahead: &mut Ahead,
-    ) -> Result<End, Problem> {
-        let host = guest(self.seed)?;
-        let job = Job {
-            lab: lab_of_guest(session.lab()),
+    /// What a guest is to do for a round.
+    fn job(&self, round: &Round, lab: LabOptions) -> Job {
+        Job {
+            lab: lab_of_guest(lab),
             scenario: round.scenario.clone(),
             asked: round.asked.iter().map(|(point, repeat)| self.asked(point, *repeat)).collect(),
             trial: round.trial,
             seed: self.seed,
-        };
-        let mut steps = round.asked.iter().map(|(point, _)| step(point));
-        let what = steps.next().unwrap_or_default();
-        session.progress(&what, &ahead.time);
-        let limit = PREPARING + round.expected() * SLACK;
-        let remedy = Some("give the machine less to do beside");
-        let job = StudyJob::<Handoffs> { host: &host, what: &what, job: &job, limit, remedy };
-        job.run(session, |session, sample, files| {
-            record(round, sample, files, session)?;
-            ahead.passed(round);
-            session.progress(&steps.next().unwrap_or_else(|| what.clone()), &ahead.time);
-            Ok(())
-        })
+        }
     }
 
     fn asked(&self, point: &Point, repeat: u32) -> Asked {
@@ -115,40 +107,48 @@ fn lab_of_guest(lab: LabOptions) -> LabOptions {
 struct Ahead {
     runs: usize,
     time: Expected,
+    /// What a round adds to the time of the whole, of what it takes alone: others are measured beside it.
+    share: f64,
 }
 
 impl Ahead {
     fn of(rounds: &[Round]) -> Ahead {
         let runs = rounds.iter().map(|round| round.asked.len()).sum();
-        let time = rounds.iter().map(Round::expected).sum();
-        Ahead { runs, time: Expected::of(time) }
+        let sum: Duration = rounds.iter().map(Round::expected).sum();
+        let share = together(rounds).as_secs_f64() / sum.as_secs_f64().max(1e-9);
+        Ahead { runs, time: Expected::of(together(rounds)), share }
     }
 
     /// One is measured; what a bed takes to stand is shared out between its runs.
     fn passed(&mut self, round: &Round) {
         self.runs = self.runs.saturating_sub(1);
         let count = u32::try_from(round.asked.len()).unwrap_or(u32::MAX).max(1);
-        self.time.done += round.expected() / count;
+        self.time.done += (round.expected() / count).mul_f64(self.share);
     }
 }
 
-/// Records a sample that a job gave, with what happened beside it.
+/// Records a sample that a job gave, with what happened beside it; says what it is of.
 fn record(
     round: &Round,
     mut sample: Sample,
     files: Vec<Attachment>,
     session: &mut Session<'_>,
-) -> Result<(), Problem> {
+) -> Result<String, Problem> {
     let is_asked =
         |(point, repeat): &(Point, u32)| *repeat == sample.repeat && point.fields() == sample.point;
-    if !round.asked.iter().any(is_asked) {
+    let Some((point, _)) = round.asked.iter().find(|asked| is_asked(asked)) else {
         return Err(stranger(&sample));
-    }
+    };
     Clock::Virtual.stamp(&mut sample);
     for Attachment { name, bytes } in files.iter().filter(|file| file.name == TIMELINE) {
         session.attach(&mut sample, name, AttachmentKind::Timeline, bytes)?;
     }
-    session.record(&sample)
+    session.record(&sample)?;
+    Ok(step(point))
+}
+
+fn first_step(round: &Round) -> String {
+    round.asked.first().map(|(point, _)| step(point)).unwrap_or_default()
 }
 
 fn step(point: &Point) -> String {

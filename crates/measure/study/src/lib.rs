@@ -26,7 +26,7 @@ mod threads;
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
 pub use findings::{Findings, Subject};
-pub use job::{StudyJob, stranger};
+pub use job::{StudyJob, side_by_side, stranger};
 pub use options::{Options, quoted};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};
