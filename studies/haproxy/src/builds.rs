@@ -140,8 +140,7 @@ impl Builds {
         let builder = Builder { cache: cache.to_owned(), jobs: 1, stop: Arc::default() };
         let mut builds = Builds::default();
         for one in wanted {
-            let found =
-                one.found(sources).and_then(|library| builder.find(one.release, &library));
+            let found = one.found(sources).and_then(|library| builder.find(one.release, &library));
             match found {
                 Ok(Some(built)) => builds.add(one, Ok(built)),
                 Ok(None) => {

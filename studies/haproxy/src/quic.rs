@@ -57,8 +57,7 @@ pub(crate) fn load(
     let threads = extent.threads.clamp(1, extent.connections.max(1));
     let work = |thread: usize| {
         // The first ones have one more each, until all are given out.
-        let own = extent.connections / threads
-            + usize::from(thread < extent.connections % threads);
+        let own = extent.connections / threads + usize::from(thread < extent.connections % threads);
         let (client, stop) = (client.clone(), Arc::clone(&stop));
         move || thread_of(&client, own, until, &stop)
     };
@@ -66,9 +65,10 @@ pub(crate) fn load(
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
         while !running.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             stop.fetch_or(interrupted(), Ordering::Relaxed);
-            std::thread::sleep(LOOK.min(until.saturating_duration_since(Instant::now())).max(
-                Duration::from_millis(1),
-            ));
+            std::thread::sleep(
+                LOOK.min(until.saturating_duration_since(Instant::now()))
+                    .max(Duration::from_millis(1)),
+            );
         }
         let joined = running.into_iter().map(|thread| thread.join());
         joined.map(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".to_owned()))).collect()
@@ -280,8 +280,7 @@ mod tests {
             roots: identity.roots(),
             group: Group::X25519,
         };
-        let extent =
-            Extent { connections: 2, threads: 2, duration: Duration::from_millis(100) };
+        let extent = Extent { connections: 2, threads: 2, duration: Duration::from_millis(100) };
         // It never answers; the time is over before anything is given up.
         let loaded = load(&target, extent, &|| true).unwrap();
         assert_eq!(loaded.completed, 0);

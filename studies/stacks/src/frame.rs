@@ -154,9 +154,10 @@ hangs or misreports resumption is reported by name, and the others go on."
         ];
         values.extend(counted.as_flattened().iter().map(|name| count(name, "")));
         let by_purpose = crate::purpose::VALUES.into_iter();
-        values.extend(by_purpose.flat_map(|(of_server, of_client)| {
-            [count(of_server, ""), count(of_client, "")]
-        }));
+        values.extend(
+            by_purpose
+                .flat_map(|(of_server, of_client)| [count(of_server, ""), count(of_client, "")]),
+        );
         let bytes = [SERVER_IDLE, SERVER_HANDSHAKING, CLIENT_IDLE, CLIENT_HANDSHAKING];
         values.extend(bytes.map(|name| count(name, "bytes")));
         values

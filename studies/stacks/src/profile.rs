@@ -98,10 +98,7 @@ pub(crate) fn profiles(sample: &mut Sample, counted: &Counted) {
     }
     let (server, client) = (by_purpose(&counted.server_graph), by_purpose(&counted.client_graph));
     for (at, (of_server, of_client)) in VALUES.into_iter().enumerate() {
-        put(
-            sample,
-            [(of_server, server.get(at).copied()), (of_client, client.get(at).copied())],
-        );
+        put(sample, [(of_server, server.get(at).copied()), (of_client, client.get(at).copied())]);
     }
     let profile = Profile::of(&counted.server_graph, SERVER_TURNS);
     if let Ok(text) = serde_json::to_string(&profile) {
@@ -136,10 +133,7 @@ mod tests {
         assert_eq!(profile.rest, (rest, 11));
         let all: f64 = profile.top.iter().map(|one| one.2).sum::<f64>() + profile.rest.0;
         assert_eq!(all, graph(31).total());
-        assert_eq!(
-            profile.flame[0],
-            FrameOf(0, SERVER_TURNS.to_owned(), OTHER.to_owned(), 4650.0)
-        );
+        assert_eq!(profile.flame[0], FrameOf(0, SERVER_TURNS.to_owned(), OTHER.to_owned(), 4650.0));
         assert!(profile.flame[1..].iter().all(|frame| frame.0 == 1 && frame.3 > 46.5));
     }
 

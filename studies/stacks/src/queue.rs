@@ -47,7 +47,8 @@ impl Queue {
                 .map(|&(cores, rate)| Queue { alone: 1.0, serial }.at(cores) / rate)
                 .collect();
             // The scale that makes the squares least is in closed form.
-            let alone = shapes.iter().sum::<f64>() / shapes.iter().map(|one| one * one).sum::<f64>();
+            let alone =
+                shapes.iter().sum::<f64>() / shapes.iter().map(|one| one * one).sum::<f64>();
             let error: f64 = shapes.iter().map(|shape| (alone * shape - 1.0).powi(2)).sum();
             (alone, error)
         };

@@ -86,8 +86,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// A handshake of 500 us whose 100 locks take 30 us when each is handed over.
-    const HEAVY: Demand =
-        Demand { work_ns: 500_000, acquisitions: 100, handed_ns: 300, locks: 1 };
+    const HEAVY: Demand = Demand { work_ns: 500_000, acquisitions: 100, handed_ns: 300, locks: 1 };
 
     fn rate(demand: Demand, cores: u32) -> f64 {
         simulate(demand, cores, SECOND / 10, 7).millihandshakes_per_s as f64 / 1e3

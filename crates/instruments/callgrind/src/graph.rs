@@ -63,7 +63,9 @@ pub(crate) fn file_name(path: &str) -> &str {
 pub(crate) fn plain(symbol: &str) -> &str {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
     match symbol.rsplit_once('\'') {
-        Some((name, depth)) if !name.is_empty() && depth.bytes().all(|b| b.is_ascii_digit()) => name,
+        Some((name, depth)) if !name.is_empty() && depth.bytes().all(|b| b.is_ascii_digit()) => {
+            name
+        }
         _ => symbol,
     }
 }
@@ -83,7 +85,12 @@ impl<'a> Sums<'a> {
         *self.own.entry((file_name(path), plain(symbol))).or_default() += times;
     }
 
-    pub(crate) fn called(&mut self, caller: (&'a str, &'a str), callee: (&'a str, &'a str), cost: i128) {
+    pub(crate) fn called(
+        &mut self,
+        caller: (&'a str, &'a str),
+        callee: (&'a str, &'a str),
+        cost: i128,
+    ) {
         let name = |(path, symbol)| (file_name(path), plain(symbol));
         let (caller, callee) = (name(caller), name(callee));
         if caller != callee {
@@ -113,7 +120,10 @@ impl<'a> Sums<'a> {
             let (caller, callee) = (*names.get(caller)?, *names.get(callee)?);
             Some(Call { caller, callee, instructions: each(*cost) })
         };
-        Graph { functions: names.keys().map(function).collect(), calls: calls().filter_map(call).collect() }
+        Graph {
+            functions: names.keys().map(function).collect(),
+            calls: calls().filter_map(call).collect(),
+        }
     }
 }
 
@@ -137,7 +147,12 @@ impl Graph {
         let out = self.calls_by(|call| call.caller);
         let below = |function: usize| -> f64 {
             let own = self.functions.get(function).map_or(0.0, |one| one.instructions);
-            own + out.get(&function).into_iter().flatten().map(|call| call.instructions).sum::<f64>()
+            own + out
+                .get(&function)
+                .into_iter()
+                .flatten()
+                .map(|call| call.instructions)
+                .sum::<f64>()
         };
         let floor = below(start) * least;
         let mut frames: Vec<Frame> = Vec::new();
@@ -178,12 +193,19 @@ impl Graph {
     /// A function whose kind is known counts as that whole. Any other serves its callers: it takes their
     /// shares, by what its calls cost.
     #[must_use]
-    pub fn shares(&self, kinds: usize, kind_of: impl Fn(&Function) -> Option<usize>) -> Vec<Vec<f64>> {
+    pub fn shares(
+        &self,
+        kinds: usize,
+        kind_of: impl Fn(&Function) -> Option<usize>,
+    ) -> Vec<Vec<f64>> {
         let one = |kind: usize| -> Vec<f64> {
             (0..=kinds).map(|at| if at == kind { 1.0 } else { 0.0 }).collect()
         };
-        let known: Vec<Option<usize>> =
-            self.functions.iter().map(|function| kind_of(function).filter(|kind| *kind < kinds)).collect();
+        let known: Vec<Option<usize>> = self
+            .functions
+            .iter()
+            .map(|function| kind_of(function).filter(|kind| *kind < kinds))
+            .collect();
         let mut shares: Vec<Vec<f64>> =
             known.iter().map(|kind| one(kind.unwrap_or(kinds))).collect();
         let callers = self.calls_by(|call| call.callee);
@@ -191,7 +213,9 @@ impl Graph {
             let before = shares.clone();
             for (at, share) in shares.iter_mut().enumerate() {
                 let calls = callers.get(&at).filter(|_| known.get(at) == Some(&None));
-                let Some(mixed) = calls.and_then(|calls| mix(calls, &before, kinds)) else { continue };
+                let Some(mixed) = calls.and_then(|calls| mix(calls, &before, kinds)) else {
+                    continue;
+                };
                 *share = mixed;
             }
             if shares == before {
@@ -262,7 +286,9 @@ mod tests {
         let frames = graph.flame("turns", 0.0);
         let named: Vec<_> = frames
             .iter()
-            .map(|frame| (frame.depth, graph.functions[frame.function].symbol.as_str(), frame.instructions))
+            .map(|frame| {
+                (frame.depth, graph.functions[frame.function].symbol.as_str(), frame.instructions)
+            })
             .collect();
         assert_eq!(
             named,
@@ -329,7 +355,8 @@ mod tests {
         sums.called(("/x/a.so", "main"), ("/x/a.so", "walk"), 40);
         sums.called(("/x/a.so", "start"), ("/x/a.so", "main"), -5);
         let graph = sums.graph(10);
-        let own: Vec<_> = graph.functions.iter().map(|f| (f.symbol.as_str(), f.instructions)).collect();
+        let own: Vec<_> =
+            graph.functions.iter().map(|f| (f.symbol.as_str(), f.instructions)).collect();
         assert_eq!(own, [("main", 0.0), ("walk", 4.0)]);
         assert_eq!(graph.calls, [Call { caller: 0, callee: 1, instructions: 4.0 }]);
     }

@@ -359,10 +359,7 @@ totals: 16
         let call = |from: &str, to: &str, cost| (from.to_owned(), to.to_owned(), cost);
         assert_eq!(
             calls,
-            [
-                call("lib.so:outer", "lib.so:inner", 7),
-                call("main:step", "lib.so:inner", 204)
-            ]
+            [call("lib.so:outer", "lib.so:inner", 7), call("main:step", "lib.so:inner", 204)]
         );
     }
 

@@ -2,7 +2,8 @@
 
 use report::{
     Axis, Bin, Block, Cell, Chart, Code, Column, Distribution, Fact, Flame, FlameFrame, Inline,
-    KeyFigure, Mark, Note, Plot, Point, Report, Row, SIZE_BUDGET, Section, Series, Status, Table, Uncertainty, render,
+    KeyFigure, Mark, Note, Plot, Point, Report, Row, SIZE_BUDGET, Section, Series, Status, Table,
+    Uncertainty, render,
 };
 use scraper::{Html, Selector};
 use std::collections::BTreeSet;
@@ -320,8 +321,7 @@ fn a_flame_graph_is_as_wide_as_the_page_and_has_a_table() {
     assert_eq!(figure.len(), 1);
     assert_eq!(count(&page, "figure.flame h3"), 1);
     let styles = select(&page, "figure.flame .frames > span");
-    let styles: Vec<&str> =
-        styles.iter().filter_map(|span| span.value().attr("style")).collect();
+    let styles: Vec<&str> = styles.iter().filter_map(|span| span.value().attr("style")).collect();
     assert_eq!(
         styles,
         [

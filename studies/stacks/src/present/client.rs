@@ -64,8 +64,7 @@ fn costs(findings: &Findings) -> Option<Table> {
             };
             let median = |what| cell.median(what);
             let client = median(value::CLIENT_CPU);
-            let counted =
-                Want { tool: Tool::Callgrind, ..Want::handshake(Workload::Full, suite) };
+            let counted = Want { tool: Tool::Callgrind, ..Want::handshake(Workload::Full, suite) };
             let counted = summary.find(counted.of(name));
             let locks = locks::counted(summary, name, Workload::Full, suite);
             table.push(Row {

@@ -285,11 +285,8 @@ fn flame(findings: &Findings, one: &Counted<'_>, profile: &Profile, open: bool) 
 
 /// The rule by which names have purposes.
 fn rule() -> Table {
-    let columns = vec![
-        Column::new("Names"),
-        Column::new("for"),
-        Column::new("where the library has them"),
-    ];
+    let columns =
+        vec![Column::new("Names"), Column::new("for"), Column::new("where the library has them")];
     let mut table = Table::new(
         "The rule: the first line that fits a function's name; `*` stands for any characters",
         columns,
@@ -318,7 +315,10 @@ pub(super) fn markdown(findings: &Findings) -> Option<String> {
         findings.provenance
     );
     let heads: Vec<String> = names().into_iter().map(|name| format!(" {name} |")).collect();
-    text += &format!("| library | handshake | thousand |{} largest functions | locks, HAProxy 2025 |\n", heads.concat());
+    text += &format!(
+        "| library | handshake | thousand |{} largest functions | locks, HAProxy 2025 |\n",
+        heads.concat()
+    );
     text += &format!("|{}\n", "---|".repeat(VALUES.len() + 5));
     for one in &counted {
         text += &line(findings, one);
@@ -339,9 +339,9 @@ fn line(findings: &Findings, one: &Counted<'_>) -> String {
         .collect();
     let theirs = published();
     let counted = std::slice::from_ref(one);
-    let of = theirs.iter().filter(|line| {
-        beside(counted, line).is_some() && one.cell.point.suite.key == Key::Rsa2048
-    });
+    let of = theirs
+        .iter()
+        .filter(|line| beside(counted, line).is_some() && one.cell.point.suite.key == Key::Rsa2048);
     let theirs: Vec<String> =
         of.map(|line| format!("{} % ({})", line.percent, line.library)).collect();
     format!(

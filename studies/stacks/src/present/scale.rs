@@ -158,9 +158,9 @@ fn estimates(findings: &Findings) -> Option<Table> {
             it.as_ref().and_then(|(_, estimate)| what(estimate))
         };
         let timed = findings.summary.find(Want::handshake(Workload::Full, MODERN).of(name));
-        let queue = timed.and_then(|cell| cell.median(value::SERVER_CPU)).and_then(|cpu| {
-            Queue::of_counts(cpu.value, of(&full, |it| Some(it.locks_us))?)
-        });
+        let queue = timed
+            .and_then(|cell| cell.median(value::SERVER_CPU))
+            .and_then(|cpu| Queue::of_counts(cpu.value, of(&full, |it| Some(it.locks_us))?));
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
             number(locks(&full), 1),
@@ -286,7 +286,8 @@ fn of_half(group: &rates::Group<'_>, name: &str, most: u32) -> Option<f64> {
         Some((u32::try_from(*threads).ok()?, cell.median(value::RATE)?.value))
     });
     let rates: Vec<(u32, f64)> = rates.filter(|(cores, _)| *cores <= most).collect();
-    let few: Vec<(u32, f64)> = rates.iter().copied().filter(|(cores, _)| 2 * cores <= most).collect();
+    let few: Vec<(u32, f64)> =
+        rates.iter().copied().filter(|(cores, _)| 2 * cores <= most).collect();
     let (_, measured) = rates.iter().find(|(cores, _)| *cores == most)?;
     Some(Queue::fit(&few)?.at(most) / measured - 1.0)
 }
