@@ -9,8 +9,11 @@ FUZZ_SMOKE_SECONDS = 3
 SOAK ?= 50
 # What `make drivers` builds: names, beginnings with a star, `default` or `all`.
 DRIVERS ?= default
+# How `make query` builds: release, or dev, which CI has at hand.
+PROFILE ?= release
+BUILT = target/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
-.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit bench bench-smoke soak fuzz fuzz-smoke figures install package clean
+.PHONY: help run test lint build drivers guest guest-test fmt clippy deny doc unit query bench bench-smoke soak fuzz fuzz-smoke figures install static package clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -30,6 +33,12 @@ lint: fmt clippy doc ## formatting, clippy and documentation (9 minutes from not
 build: ## the program, optimised
 	@scripts/setup.sh run
 	$(CARGO) build --release --locked -p cli
+
+query: ## the program with its SQL engine, for `wiretax observe query` (some 20 minutes from nothing)
+	@scripts/setup.sh run
+	$(CARGO) build --profile $(PROFILE) --locked -p cli --features query
+	@ln -f $(BUILT)/wiretax $(BUILT)/wiretax-query
+	@echo 'The program with its SQL engine: $(BUILT)/wiretax-query observe query RECORDS'
 
 drivers: ## the TLS libraries that `wiretax stacks` measures (a quarter of an hour; DRIVERS=all for the rest)
 	@scripts/setup.sh drivers
@@ -82,11 +91,19 @@ STUDIES = handshake observe link page roam stacks
 # Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
 BESIDE = haproxy:haproxy stacks:stacks-profile
 
-figures: ## rewrite the figures in README.md and docs/results from the committed results
+# Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
+PAPERS = sslmtcp observe haproxy link roam
+TABLES = page-paper page-windows
+
+figures: ## rewrite the figures in README.md and docs from the committed results
 	$(CARGO) build --release --locked -p cli
 	for study in $(STUDIES); do \
 		$(WIRETAX) figures README.md docs/results/$$study && \
 		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
+	done
+	for results in $(PAPERS); do $(WIRETAX) figures docs/papers.md docs/results/$$results || exit 1; done
+	for results in $(TABLES); do \
+		$(WIRETAX) figures docs/results/$$results.md docs/results/$$results || exit 1; \
 	done
 	for pair in $(BESIDE); do \
 		$(WIRETAX) figures docs/results/$${pair%%:*}.md docs/results/$${pair##*:} || exit 1; \
@@ -95,10 +112,13 @@ figures: ## rewrite the figures in README.md and docs/results from the committed
 install: build ## the program, its man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh $(WIRETAX) $(or $(PREFIX),/usr/local)
 
-package: ## a Debian package with man pages, completions and units, in target/debian
+static: ## the program with nothing to load at run time, as target/static/wiretax, for `probe` and `observe` on servers
 	@scripts/setup.sh run
+	CARGO='$(CARGO)' scripts/static.sh
+
+package: static ## a Debian package with man pages, completions and units, in target/debian (twice 7 minutes from nothing)
 	$(CARGO) build --release --locked -p cli
-	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX)
+	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX) target/static/wiretax
 
 clean: ## what the build left
 	$(CARGO) clean

@@ -39,7 +39,7 @@ for round in $(seq "$rounds"); do
     "$openssl" speed -mr -seconds "$seconds" ecdsap256 ecdhx25519 2>/dev/null >"$folder/speed"
     # Times of one operation: ECDSA's signature; ECDH's derivation. A key costs what a derivation does
     # or less (a fixed base), so it is counted as one.
-    # Releases print operations a second, older ones seconds an operation.
+    # Releases print operations per second, older ones seconds per operation.
     sign=$(awk -F: '$1 == "+F4" { print ($4 > 1) ? 1e6 / $4 : 1e6 * $4 }' "$folder/speed")
     derive=$(awk -F: '$1 == "+F5" { print ($4 > 1) ? 1e6 / $4 : 1e6 * $4 }' "$folder/speed")
     seal=$("$openssl" speed -mr -seconds "$seconds" -aead -evp aes-128-gcm -bytes 16384 2>/dev/null |

@@ -2,7 +2,7 @@
 # Compares the web server of crates/instruments/web with others under h2load: HTTP/2 over TLS with nghttpd,
 # HTTP/1.1 over TLS with nginx. One core for the server, one for h2load, in turn (A B A B ...), TLS 1.3 with
 # AES-128-GCM, the same bytes of body. Prints each round's requests per second and their ratio, the
-# server's CPU time per request by the kernel's count (in steps of 10 ms a round) and its ratio, and the
+# server's CPU time per request by the kernel's count (in steps of 10 ms per round) and its ratio, and the
 # medians of the ratios. Beside other work on the machine the CPU time says more than the rate.
 #
 #   scripts/compare-web.sh [SERVE]     the server; target/release/examples/serve if not given, and built

@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# A new user's first half hour, step by step, with the program that `make run` has built: what each step took,
-# and whether it did what it should. Run it before a release, in a clean container or root.
+# A new user's first half hour, step by step: what each step took, and whether it did what it should. Run it before
+# a release, in a clean container or root (scripts/clean-root.sh makes one).
 #
-#   scripts/half-hour.sh [WIRETAX]       target/release/wiretax if not given
+#   scripts/half-hour.sh [WIRETAX]       with the program that `make run` has built: target/release/wiretax
+#   CLONE=. scripts/half-hour.sh         clones first, and has `make run` build all and measure
 #
-# As root it does all of it as the user nobody: no step needs root.
+# After `make run` no step needs root or a network: as root it does all of them as the user nobody, and
+# `OFFLINE=1 scripts/in-root.sh ROOT scripts/half-hour.sh` gives it none but its own loopback.
 set -uo pipefail
 
-wiretax=$(realpath "${1:-target/release/wiretax}")
-[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+if [ -n "${CLONE:-}" ]; then
+    SECONDS=0
+    git clone --quiet "$CLONE" "$folder/clone" || exit 2
+    make -C "$folder/clone" run || exit 2
+    printf '%-52s %4d s  ok\n' 'clone and `make run`' "$SECONDS"
+    set -- "$folder/clone/target/release/wiretax"
+fi
+wiretax=$(realpath "${1:-target/release/wiretax}")
+[ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
 as_user=(env)
 if [ "$(id -u)" -eq 0 ]; then
     as_user=(setpriv --reuid nobody --regid nogroup --clear-groups env "HOME=$folder")
@@ -47,6 +56,18 @@ interrupted() {
     "${as_user[@]}" timeout --preserve-status --signal INT 4 env --default-signal=INT "$wiretax" "${plan[@]}" || got=$?
     [ "$got" -eq 130 ] && ours handshake --resume stopped --no-calibration
 }
+first_figure() { # it says the first figures before ten seconds have passed, and keeps them when it is interrupted
+    "${as_user[@]}" timeout --preserve-status --signal INT 10 env --default-signal=INT "$wiretax" handshake --out first || true
+    grep -q '^so far' out
+}
+in_words() { # each plot and figure says what it means, each caution whether the answer would change
+    local html=run/report.html plots figures means
+    plots=$(grep -c '<figure class="plot"' "$html") figures=$(grep -o '<dd class="value">' "$html" | wc -l)
+    means=$(grep -oE '<(p|dd) class="means">[^<]' "$html" | wc -l)
+    echo "$plots plots, $figures figures, $means sentences"
+    [ "$plots" -gt 0 ] && [ "$means" -eq $((plots + figures)) ] || return 1
+    [ "$(sed '/<\/header>/q' "$html" | grep -c 'role="note"')" -eq "$(grep -c '<p class="effect">' "$html")" ]
+}
 small() { [ "$(stat -c %s run/report.html)" -lt 5000000 ]; }
 narrow() { # no table wider than a terminal of 80 columns
     command -v script >/dev/null || return 0
@@ -58,8 +79,10 @@ gone() { # nothing of the lab is left: neither processes nor interfaces
 }
 
 step 'doctor' ours doctor
+step 'the first figure within 10 s' first_figure
 step 'every study, answers on one screen of 80 x 40' one_screen
 step 'the report weighs less than 5 MB' small
+step 'it says what each figure means' in_words
 step 'its tables fit 80 columns' narrow
 step 'what is c?' ours explain c
 step 'a program over an emulated path' ours lab --rtt 20ms --loss 1% -- sh -c 'grep -q server /etc/hosts'
@@ -71,5 +94,6 @@ step 'a wrong unit is answered by a right one' refused 2 20ms handshake --rtt 20
 step 'no such program' refused 127 'no program' lab nosuchprogram
 step 'Ctrl-C keeps what was measured, --resume goes on' interrupted
 step 'nothing is left behind' gone
+printf '%-52s %4d s\n' 'all of it' "$SECONDS"
 echo
 [ "$failed" -eq 0 ] && echo 'the half hour: passed' || { echo "the half hour: $failed steps failed"; exit 1; }

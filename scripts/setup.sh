@@ -25,10 +25,12 @@ missing_commands() {
     done
 }
 
-# The least version of Rust that builds this: Cargo.toml says it.
+# The least version of Rust that builds this, as Cargo.toml says it, and the one that rust-toolchain.toml pins for
+# rustup. What is not installed yet is not fetched by looking.
 here=$(cd "$(dirname "$0")/.." && pwd)
 least=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$here/Cargo.toml" | head -n 1)
-rust() { { cargo --version 2>/dev/null || true; } | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
+pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' "$here/rust-toolchain.toml" | head -n 1)
+rust() { { cd "$here" && RUSTUP_AUTO_INSTALL=0 cargo --version 2>/dev/null || true; } | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 rust_will_do() {
     local found
     found=$(rust)
@@ -40,21 +42,36 @@ no_rust() {
     found=$(rust)
     echo "setup: Rust $least or later is needed; this machine has ${found:-none}" >&2
     if command -v rustup >/dev/null 2>&1; then
-        echo "hint: \`rustup update stable\` installs it, then run this again" >&2
+        echo "hint: \`rustup toolchain install $pinned\` installs the one that this is tested with, then run this again" >&2
     else
         echo "hint: install it as https://rustup.rs says, then run this again:" >&2
         echo "      curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
     fi
     exit 1
 }
-# Debian 13 and Ubuntu 24.04 have a package rustup; where it can be had, it is asked for below.
-install_rustup=
+# ask QUESTION: yes where nobody can be asked, as in a script.
+ask() {
+    local answer
+    [ -t 0 ] && [ -t 2 ] || return 0
+    read -r -p "setup: $1 [Y/n] " answer
+    [[ ! $answer =~ ^[nN] ]]
+}
+install_toolchain() {
+    echo "setup: installing Rust $pinned by rustup, into ~/.rustup" >&2
+    rustup toolchain install "$pinned" --profile minimal --component clippy,rustfmt >/dev/null 2>&1 || no_rust
+    rust_will_do || no_rust
+}
+# Debian 13 and Ubuntu 24.04 have a package rustup.
+with_rustup=
 if ! rust_will_do; then
-    if command -v rustup >/dev/null 2>&1 || ! apt-cache show rustup >/dev/null 2>&1; then
-        no_rust
+    command -v rustup >/dev/null 2>&1 || apt-cache show rustup >/dev/null 2>&1 || no_rust
+    ask "install Rust $pinned by rustup, into ~/.rustup (some 700 MB)?" || no_rust
+    if command -v rustup >/dev/null 2>&1; then
+        install_toolchain
+    else
+        with_rustup=yes
+        needs="$needs rustup:rustup"
     fi
-    install_rustup=yes
-    needs="$needs rustup:rustup"
 fi
 
 missing=$(missing_commands)
@@ -87,12 +104,7 @@ quietly=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 SYSTEMD_OFFLINE=1)
 # shellcheck disable=SC2086 # a list of packages
 "${as_root[@]}" "${quietly[@]}" apt-get install -y -qq --no-install-recommends $missing >/dev/null
 
-if [ -n "$install_rustup" ]; then
-    echo "setup: installing the stable Rust toolchain by rustup, into ~/.rustup" >&2
-    rustup toolchain install stable --profile minimal --component clippy,rustfmt >/dev/null 2>&1 || no_rust
-    rustup default stable >/dev/null 2>&1 || no_rust
-    rust_will_do || no_rust
-fi
+[ -z "$with_rustup" ] || install_toolchain
 
 missing=$(missing_commands)
 if [ -n "$missing" ]; then

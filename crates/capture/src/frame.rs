@@ -1,5 +1,7 @@
 //! What sources hand out.
 
+use std::sync::Arc;
+
 use units::Time;
 
 use crate::format::Record;
@@ -48,9 +50,26 @@ pub struct Frames<'a> {
     pub(crate) records: std::slice::Iter<'a, Record>,
     pub(crate) bytes: &'a [u8],
     pub(crate) source: usize,
+    /// What `bytes` are a part of, and where they begin in it.
+    pub(crate) buffer: (&'a Arc<[u8]>, usize),
 }
 
 impl<'a> Frames<'a> {
+    /// The buffer in which the frames lie: it stays as it is for as long as somebody has it, so that
+    /// another thread can look at them later.
+    #[must_use]
+    pub fn buffer(&self) -> &'a Arc<[u8]> {
+        self.buffer.0
+    }
+
+    /// The next frame, and where its bytes begin in the buffer.
+    #[inline]
+    pub fn next_placed(&mut self) -> Option<(Frame<'a>, usize)> {
+        let record = self.records.next()?;
+        let place = self.buffer.1 + record.start as usize;
+        Some((Frames::frame(record, self.bytes, self.source), place))
+    }
+
     pub(crate) fn frame(record: &Record, bytes: &'a [u8], source: usize) -> Frame<'a> {
         let start = record.start as usize;
         Frame {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use packet::{BlockFrames, BlockRing, BlockRingOptions, SocketOptions, interface_index};
+use packet::{BlockFrames, BlockRing, BlockRingOptions, Fanout, SocketOptions, interface_index};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use units::Time;
 
@@ -86,14 +86,42 @@ impl Live {
     /// [`Error::NotPermitted`] without CAP_NET_RAW; [`Error::NoInterface`], [`Error::Interface`],
     /// [`Error::InterfaceKind`], [`Error::TooManyPorts`].
     pub fn open<S: AsRef<str>>(interfaces: &[S], options: &LiveOptions) -> Result<Live, Error> {
+        let mut one = Live::open_several(interfaces, options, 1)?;
+        one.pop().ok_or(Error::NoInterface)
+    }
+
+    /// Opens the interfaces so many times, for as many threads: each frame comes to one of them, all
+    /// frames of a flow in both directions to the same ([`packet::Fanout`]). Each has a ring of its own.
+    ///
+    /// # Errors
+    /// As [`Live::open`].
+    pub fn open_several<S: AsRef<str>>(
+        interfaces: &[S],
+        options: &LiveOptions,
+        count: usize,
+    ) -> Result<Vec<Live>, Error> {
         if interfaces.is_empty() {
             return Err(Error::NoInterface);
         }
-        let interfaces = interfaces
-            .iter()
-            .map(|name| Interface::open(name.as_ref(), options))
-            .collect::<Result<_, _>>()?;
-        Ok(Live { interfaces, went_down: 0 })
+        let mut several: Vec<Live> = Vec::with_capacity(count);
+        for _ in 0..count.max(1) {
+            let mut opened = Vec::with_capacity(interfaces.len());
+            for (number, name) in interfaces.iter().enumerate() {
+                let name = name.as_ref();
+                let first = several.first().and_then(|live| live.interfaces.get(number));
+                let fanout = match first {
+                    _ if count <= 1 => Fanout::Alone,
+                    None => Fanout::Begin,
+                    Some(first) => {
+                        let group = first.ring.socket().fanout_group();
+                        Fanout::Join(group.map_err(|source| of_interface(name, source))?)
+                    }
+                };
+                opened.push(Interface::open(name, options, fanout)?);
+            }
+            several.push(Live { interfaces: opened, went_down: 0 });
+        }
+        Ok(several)
     }
 
     /// The names of the interfaces, by their numbers ([`Frame::interface`]).
@@ -217,13 +245,14 @@ impl<'a> Iterator for LiveFrames<'a> {
 }
 
 impl Interface {
-    fn open(name: &str, options: &LiveOptions) -> Result<Interface, Error> {
+    fn open(name: &str, options: &LiveOptions, fanout: Fanout) -> Result<Interface, Error> {
         let error = |source| of_interface(name, source);
         let index = interface_index(name).map_err(error)?;
         let socket = SocketOptions {
             ignore_outgoing: false,
             qdisc_bypass: false,
             promiscuous: options.promiscuous,
+            fanout,
             ..SocketOptions::default()
         };
         let filter = |kind| {

@@ -197,8 +197,8 @@ impl Source {
             self.gathered.push(last);
         }
         self.head = Head::Frame(last);
-        let (bytes, source) = (self.window.bytes(), self.number);
-        Some(Batch::Frames(Frames { records: self.gathered.iter(), bytes, source }))
+        let (bytes, source, buffer) = (self.window.bytes(), self.number, self.window.buffer());
+        Some(Batch::Frames(Frames { records: self.gathered.iter(), bytes, source, buffer }))
     }
 
     /// The time of what the source stands at: of a key log, that of the frame before.

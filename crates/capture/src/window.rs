@@ -1,15 +1,21 @@
 //! A window over a stream of bytes: one buffer, used again and again.
 
 use std::io::{self, ErrorKind, Read};
+use std::sync::Arc;
 
 /// Bytes of buffer: large enough that a system call costs nothing, small enough to stay in the
 /// second-level cache while it is read.
 pub(crate) const BUFFER: usize = 512 * 1024;
 
+/// Buffers that others still look at, of which one may be free again.
+const LENT: usize = 32;
+
 /// The part of a stream that is looked at.
 pub(crate) struct Window {
     input: Box<dyn Read + Send>,
-    buffer: Vec<u8>,
+    buffer: Arc<[u8]>,
+    /// Buffers before, which were shared.
+    lent: Vec<Arc<[u8]>>,
     start: usize,
     end: usize,
     /// Where the buffer begins in the stream.
@@ -23,7 +29,8 @@ impl Window {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         Window {
             input,
-            buffer: vec![0; BUFFER],
+            buffer: empty(BUFFER),
+            lent: Vec::new(),
             start: 0,
             end: 0,
             base: 0,
@@ -36,6 +43,12 @@ impl Window {
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// The buffer, and where in it the window stands. While somebody has it, the window goes on in
+    /// another one.
+    pub(crate) fn buffer(&self) -> (&Arc<[u8]>, usize) {
+        (&self.buffer, self.start)
     }
 
     /// Where in the stream the window stands.
@@ -74,15 +87,11 @@ impl Window {
     /// Reads until `need` bytes are there; false if the stream ends before.
     #[cold]
     pub(crate) fn fill(&mut self, need: usize) -> io::Result<bool> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.base += self.start as u64;
-        self.end -= self.start;
-        self.start = 0;
-        if need > self.buffer.len() {
-            self.buffer.resize(need, 0);
-        }
+        self.make_room(need);
+        // Nobody else has it now.
+        let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(false) };
         while self.end < need && !self.ended {
-            let Some(room) = self.buffer.get_mut(self.end..) else { break };
+            let Some(room) = buffer.get_mut(self.end..) else { break };
             match self.input.read(room) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.end += count.min(room.len()),
@@ -100,6 +109,41 @@ impl Window {
         Ok(self.end >= need)
     }
 
+    /// Brings what is left of the buffer to its front, or to the front of another where somebody has this
+    /// one or it is too small.
+    fn make_room(&mut self, need: usize) {
+        let left = self.start..self.end;
+        let len = left.len();
+        let fits = need <= self.buffer.len();
+        match Arc::get_mut(&mut self.buffer).filter(|_| fits) {
+            Some(buffer) => buffer.copy_within(left, 0),
+            None => {
+                let mut other = self.take_lent(need.max(BUFFER));
+                if let (Some(to), Some(from)) = (
+                    Arc::get_mut(&mut other).and_then(|to| to.get_mut(..len)),
+                    self.buffer.get(left),
+                ) {
+                    to.copy_from_slice(from);
+                }
+                let before = std::mem::replace(&mut self.buffer, other);
+                if self.lent.len() < LENT {
+                    self.lent.push(before);
+                }
+            }
+        }
+        self.base += self.start as u64;
+        (self.start, self.end) = (0, len);
+    }
+
+    /// A buffer that nobody has any more, or a new one.
+    fn take_lent(&mut self, len: usize) -> Arc<[u8]> {
+        let is_free = |lent: &mut Arc<[u8]>| lent.len() >= len && Arc::get_mut(lent).is_some();
+        match self.lent.iter_mut().position(is_free) {
+            Some(at) => self.lent.swap_remove(at),
+            None => empty(len),
+        }
+    }
+
     /// The stream that this one holds in compressed form: `open` is given all of this one again.
     /// The window stands at its beginning; nothing may have been passed.
     pub(crate) fn inside(
@@ -111,9 +155,37 @@ impl Window {
     }
 }
 
+fn empty(len: usize) -> Arc<[u8]> {
+    vec![0; len].into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_somebody_has_is_not_written() {
+        let all: Vec<u8> = (0..=255).cycle().take(9 * BUFFER + 5).collect();
+        let mut window = Window::new(Box::new(io::Cursor::new(all.clone())));
+        let mut kept = Vec::new();
+        let mut at = 0;
+        // What is left of a piece belongs to the next.
+        while window.fill(101).unwrap() {
+            let (buffer, start) = window.buffer();
+            kept.push((at, Arc::clone(buffer), start..start + window.bytes().len()));
+            let count = window.bytes().len() - 100;
+            window.advance(count);
+            at += count;
+            if kept.len() > 3 {
+                let (at, buffer, piece) = kept.remove(0);
+                assert!(buffer[piece.clone()] == all[at..at + piece.len()], "at {at}");
+            }
+        }
+        assert_eq!(window.bytes(), &all[at..]);
+        assert_eq!(window.offset(), at as u64);
+        let lent = window.lent.len();
+        assert!(lent <= 6, "those that nobody has are used again: {lent}");
+    }
 
     /// Gives a few bytes at a time, as a pipe does, and is interrupted in between.
     struct Trickle(Vec<u8>, usize, bool);

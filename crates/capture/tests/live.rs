@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         Test::inside("only_what_the_filter_names_is_seen", filtered),
         Test::inside("frames_are_cut_to_the_snap_length", cut),
         Test::inside("loopback_frames_are_seen_once", loopback),
+        Test::inside("several_share_the_flows", several),
     ]
 }
 
@@ -196,4 +197,37 @@ fn loopback() -> TestResult {
     // SYN, SYN+ACK, ACK.
     let flags: Vec<u8> = seen.iter().map(|frame| frame.bytes[47]).collect();
     check(flags == [0x02, 0x12, 0x10], || format!("flags {flags:x?}"))
+}
+
+/// Each frame comes to one of two, and all frames of a flow to the same.
+fn several() -> TestResult {
+    let (_lab, client, server) = pair()?;
+    let open = || Live::open_several(&["link1"], &LiveOptions::default(), 2);
+    let mut both = client.run(open)??;
+    let mut whole = listen(&client, &["link1"], LiveOptions::default())?;
+    for _ in 0..8 {
+        talk(&client, &server)?;
+    }
+    let expected = drain(&mut whole)?;
+    let mut seen = Vec::new();
+    let mut flows: Vec<Vec<[u8; 2]>> = Vec::new();
+    for live in &mut both {
+        let frames = drain(live)?;
+        // The client's port is the one that is not the server's.
+        let port = |frame: &Seen| match [&frame.bytes[34..36], &frame.bytes[36..38]] {
+            [port, other] if other == PORT.to_be_bytes() => Some([port[0], port[1]]),
+            [other, port] if other == PORT.to_be_bytes() => Some([port[0], port[1]]),
+            _ => None,
+        };
+        let mut ports: Vec<[u8; 2]> = frames.iter().filter_map(port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        flows.push(ports);
+        seen.extend(frames);
+    }
+    check(seen.len() == expected.len(), || {
+        format!("{} frames, not {}", seen.len(), expected.len())
+    })?;
+    check(flows[0].len() + flows[1].len() == 8, || format!("{flows:?}"))?;
+    check(!flows[0].iter().any(|port| flows[1].contains(port)), || format!("{flows:?}"))
 }

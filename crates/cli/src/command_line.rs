@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 
+use crate::chain::ChainArgs;
 use crate::compare::CompareArgs;
 use crate::drivers::DriversArgs;
 use crate::exit::usual_epilogue;
@@ -81,6 +82,8 @@ pub enum Command {
     Sequence(SequenceArgs),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
+    /// What a server's certificates cost in bytes and round trips; post-quantum ones beside
+    Chain(Box<ChainArgs>),
     /// Load a TLS server: thousands of connections per second, at a number or a rate
     Load(Box<LoadArgs>),
     /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end

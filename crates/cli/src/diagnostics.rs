@@ -198,6 +198,11 @@ impl Progress {
         }
     }
 
+    /// Says something while the bar steps aside.
+    pub fn aside(&self, say: impl FnOnce()) {
+        self.bar.suspend(say);
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod certificates;
+mod chain;
 mod command_line;
 mod compare;
 mod diagnostics;
@@ -117,6 +118,7 @@ fn dispatch(
         Command::Observe(args) => observe::observe(&args, diagnostics),
         Command::Sequence(args) => sequence::sequence(&args, diagnostics),
         Command::Probe(args) => probe::probe(&args, diagnostics),
+        Command::Chain(args) => chain::chain(&args, diagnostics),
         Command::Load(args) => load::load(&args, diagnostics),
         // It runs for long, and logs in its own way.
         Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),

@@ -26,14 +26,14 @@ pub struct GlobalArgs {
 pub enum Colour {
     /// If stderr is a terminal and NO_COLOR is not set.
     Auto,
-    /// Always.
+    /// In colour, wherever it goes.
     Always,
-    /// Never.
+    /// Without colour.
     Never,
 }
 
 /// Machine-readable output.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct JsonArg {
     /// Print JSON on stdout instead of text (docs/json.md has the fields)
     #[arg(long, help_heading = "Results")]

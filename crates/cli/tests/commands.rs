@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "handshake",
     "report",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 14] = [
     "roam",
     "probe",
     "sequence",
+    "chain",
     "load",
     "completions",
     "man",
@@ -151,7 +152,11 @@ fn doctor_prints_its_facts_as_json() {
 #[test]
 fn a_report_is_built_again_without_measuring() {
     let folder = tempfile::tempdir().unwrap();
-    let measured = json(&measured(folder.path(), "a"));
+    let output = measured(folder.path(), "a");
+    // Long before the end.
+    let first = talk(&output).lines().filter(|line| line.starts_with("so far")).count();
+    assert!(first == 1 && talk(&output).contains("each at 5ms: tcp+tls13 "), "{}", talk(&output));
+    let measured = json(&output);
     has_fields(&measured, &["manifest", "handshake", "changes"]);
     has_fields(&measured["manifest"], &["schema", "plan", "plan_hash", "sessions", "libraries"]);
     has_fields(&measured["handshake"], &["rows", "samples"]);

@@ -1,6 +1,8 @@
 //! The program as a user runs it.
 
 mod bad_input;
+mod before_after;
+mod chain;
 mod commands;
 mod documented;
 mod drivers;
@@ -10,6 +12,7 @@ mod guest;
 mod haproxy;
 mod lifecycle;
 mod load;
+mod meaning;
 mod observe;
 mod probe;
 mod query;

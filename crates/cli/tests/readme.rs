@@ -28,6 +28,24 @@ fn the_figures_are_those_of_the_committed_results() {
     }
 }
 
+#[test]
+fn the_papers_figures_have_those_of_the_committed_results_beside() {
+    let papers = ["sslmtcp", "observe", "haproxy", "link", "roam"]
+        .map(|name| ("docs/papers.md".to_owned(), name));
+    let tables =
+        ["page-paper", "page-windows"].map(|name| (format!("docs/results/{name}.md"), name));
+    for (page, results) in papers.into_iter().chain(tables) {
+        let output =
+            run(&root(), &["figures", &page, &format!("docs/results/{results}"), "--check"]);
+        assert!(output.status.success(), "{page}: {}", talk(&output));
+    }
+    let text = fs::read_to_string(root().join("docs/papers.md")).unwrap();
+    assert!(
+        !text.contains("no counterpart is named") && !text.contains("-->\n<!-- /figures"),
+        "a table is empty"
+    );
+}
+
 /// The documents for users: README.md and what lies in docs.
 fn documents() -> Vec<PathBuf> {
     let mut found = vec![root().join("README.md"), root().join("SECURITY.md")];
@@ -87,7 +105,7 @@ fn every_command_and_option_in_it_exists() {
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {
-        let words: Vec<&str> = line.iter().take(2).map(String::as_str).collect();
+        let words: Vec<&str> = line.iter().take(3).map(String::as_str).collect();
         let words = words.split(|word| word.starts_with('-')).next().unwrap_or_default();
         let mut help = |command: &[&str]| {
             let name = command.join(" ");
@@ -101,13 +119,14 @@ fn every_command_and_option_in_it_exists() {
         let Some((first, more)) = words.split_first() else { continue };
         let mut command = vec![*first];
         let mut text = help(&command);
-        // A command below it, in the list that its help has of them.
-        let below = more.first().filter(|word| {
-            text.lines().any(|line| {
-                line.starts_with("  ") && line.split_whitespace().next() == Some(**word)
-            })
-        });
-        if let Some(word) = below {
+        for word in more {
+            // A command below it, in the list that its help has of them.
+            let is_below = text.lines().any(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(*word)
+            });
+            if !is_below {
+                break;
+            }
             command.push(*word);
             text = help(&command);
         }

@@ -76,6 +76,25 @@ fn without_tshark_the_comparison_says_how_to_install_it() {
     assert!(talk(&output).contains("apt-get install tshark"), "{}", talk(&output));
 }
 
+/// The toolchain that rust-toolchain.toml pins.
+fn pinned() -> String {
+    let text = std::fs::read_to_string(root().join("rust-toolchain.toml")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("channel = \"")).unwrap();
+    line.trim_end_matches('"').to_owned()
+}
+
+#[test]
+fn the_pinned_toolchain_is_one_version_and_no_older_than_the_least() {
+    let workspace = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let least = workspace.lines().find_map(|line| line.strip_prefix("rust-version = \"")).unwrap();
+    let numbers = |version: &str| -> Vec<u32> {
+        version.trim_end_matches('"').split('.').map(|part| part.parse().unwrap()).collect()
+    };
+    let (pinned, least) = (numbers(&pinned()), numbers(least));
+    assert_eq!(pinned.len(), 3, "a whole version, so that all machines have the same");
+    assert!(pinned >= least, "{pinned:?} {least:?}");
+}
+
 /// `setup.sh` where these programs alone are to be found.
 fn set_up(folder: &Path, cargo: Option<&str>) -> Output {
     for name in ["dirname", "sed", "head", "sort"] {
@@ -103,6 +122,6 @@ fn set_up_says_which_rust_is_needed_where_there_is_none_or_an_old_one() {
         assert!(said.contains(&needed) && said.contains("https://sh.rustup.rs"), "{said}");
         program(folder.path(), "rustup", "exit 1");
         let said = talk(&set_up(folder.path(), cargo));
-        assert!(said.contains("rustup update stable"), "{said}");
+        assert!(said.contains(&format!("rustup toolchain install {}", pinned())), "{said}");
     }
 }

@@ -20,7 +20,7 @@ pub enum Error {
         daemon: &'static str,
         /// Its node.
         node: String,
-        /// How.
+        /// How it ended, as the system says.
         status: String,
     },
     /// Its control socket.

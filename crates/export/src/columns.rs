@@ -26,7 +26,7 @@ pub enum Value<'a> {
     Integer(i64),
     /// A number.
     Float(f64),
-    /// Text.
+    /// Text, as it is.
     Text(Cow<'a, str>),
 }
 

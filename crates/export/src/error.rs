@@ -35,7 +35,7 @@ pub enum Error {
     Io {
         /// Which one.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: io::Error,
     },
     /// The Parquet library refused.
@@ -43,7 +43,7 @@ pub enum Error {
     Parquet {
         /// Which file.
         path: PathBuf,
-        /// Why.
+        /// What the Parquet writer said.
         source: parquet::errors::ParquetError,
     },
 }

@@ -14,7 +14,7 @@ const GATHERED: usize = 32 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Reader {
-    /// Yes.
+    /// There is a reader.
     There,
     /// The other end of the pipe was closed: time to stop, and nothing to complain about.
     Gone,

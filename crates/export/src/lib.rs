@@ -1,8 +1,9 @@
 //! What leaves of a connection's record: flat rows, as JSON lines and as Parquet.
 //!
 //! [`Flattener`] makes a [`Row`] of an [`tracker::Connection`] and an [`EndingRow`] of an
-//! [`tracker::Ending`]; [`Anonymiser::hide`] hides addresses and names before. [`JsonLines`] writes them a line each, [`DataSet`] as Parquet files partitioned by the hour. The files under
-//! `queries/` ask the standard questions of such a data set, in SQL.
+//! [`tracker::Ending`]; [`Anonymiser::hide`] hides addresses and names before. [`JsonLines`] writes them
+//! a line each, [`DataSet`] as Parquet files partitioned by the hour. [`Records`] reads both back. The
+//! files under `queries/` ask the standard questions of such a data set, in SQL.
 //!
 //! # Schema
 //! The fields of [`Row`] and [`EndingRow`] are the schema: the same names in JSON and in Parquet.
@@ -26,6 +27,7 @@ mod error;
 mod flatten;
 mod json;
 mod parquet;
+mod read;
 mod row;
 
 pub use self::parquet::{DataSet, Options, SCHEMA_KEY, Written};
@@ -35,4 +37,5 @@ pub use columns::{Column, Kind, Table, Value};
 pub use error::Error;
 pub use flatten::Flattener;
 pub use json::{JsonLines, Reader};
+pub use read::{RangeError, ReadError, Record, Records, TimeRange, holds_records};
 pub use row::{EndingRow, Row, SCHEMA};

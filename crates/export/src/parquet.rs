@@ -32,6 +32,7 @@ use rustix::fs::FlockOperation;
 
 use crate::error::Error;
 use crate::row::{EndingRow, Row};
+pub(crate) use hour::Hour;
 use partition::TableWriter;
 
 /// Key of the schema's version in a Parquet file's metadata.

@@ -4,7 +4,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use export::{DataSet, EndingRow, Error, Options, Row, SCHEMA_KEY, Table, Value, Written};
+use export::{
+    DataSet, EndingRow, Error, JsonLines, Options, ReadError, Reader, Record, Records, Row,
+    SCHEMA_KEY, Table, TimeRange, Value, Written,
+};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
@@ -234,4 +237,97 @@ fn a_killed_run_leaves_whole_files_only() {
     }
     drop(DataSet::open(dir.path(), Options::default()).unwrap());
     assert_eq!(files(&folder), left);
+}
+
+fn read_back(path: &Path, range: &str) -> Result<Vec<Record>, ReadError> {
+    Records::open(&[path], range.parse().unwrap())?.collect()
+}
+
+#[test]
+fn records_are_read_back_from_parquet_and_from_json_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, file) = (dir.path().join("set"), dir.path().join("rows.json"));
+    let mut data_set = DataSet::open(&folder, Options { rows: 70, ..Options::default() }).unwrap();
+    let mut lines = JsonLines::new(fs::File::create(&file).unwrap());
+    for number in 0..300 {
+        let row = Row {
+            uncertain: if number % 2 == 0 {
+                vec!["mid_stream".to_owned(), "bytes_missing".to_owned()]
+            } else {
+                Vec::new()
+            },
+            class: (number % 7 != 0).then(|| "full".to_owned()),
+            // A minute each: five hours.
+            ..row(number, START + number * HOUR / 60)
+        };
+        data_set.connection(&row).unwrap();
+        assert_eq!(lines.write(&row).unwrap(), Reader::There);
+        let ending = ending(number, START + HOUR);
+        data_set.ending(&ending).unwrap();
+        assert_eq!(lines.write(&ending).unwrap(), Reader::There);
+    }
+    data_set.finish().unwrap();
+    assert_eq!(lines.flush().unwrap(), Reader::There);
+
+    let from_parquet = read_back(&folder, "..").unwrap();
+    assert_eq!(from_parquet, read_back(&file, "..").unwrap());
+    let numbers: Vec<u64> = from_parquet.iter().map(|record| record.number).collect();
+    assert_eq!(numbers, (0..300).collect::<Vec<_>>());
+    let ten = &from_parquet[10];
+    assert_eq!((ten.run.as_str(), ten.client.as_str()), ("seeded", "192.0.2.10"));
+    assert_eq!(
+        (ten.sni.as_deref(), ten.version.as_deref()),
+        (Some("host-3.example"), Some("TLS 1.3"))
+    );
+    assert_eq!((ten.psk_offered, ten.first_frame), (Some(true), START + HOUR / 6));
+    assert_eq!(ten.uncertain, ["mid_stream", "bytes_missing"]);
+    assert_eq!((from_parquet[12].tls_handshake, ten.tls_handshake), (Some(12_000), None));
+
+    // Of two ways to say the same hour and a half.
+    let part = read_back(&folder, "2026-11-21T14:30..2026-11-21T16:00Z").unwrap();
+    assert_eq!(part, from_parquet[90..180]);
+    assert_eq!(part, read_back(&file, "2026-11-21T15:30+01..2026-11-21T16:00").unwrap());
+    // A file of the data set, and its folder of connections, are records too.
+    let hour = "connections/date=2026-11-21/hour=14";
+    assert_eq!(read_back(&folder.join(hour), "..").unwrap(), from_parquet[60..120]);
+    let first = folder.join(hour).join("part-0000.parquet");
+    assert_eq!(read_back(&first, "..").unwrap().len(), 60);
+    assert!(export::holds_records(&folder) && export::holds_records(&file));
+    assert!(!export::holds_records(dir.path().join("nowhere").as_path()));
+}
+
+#[test]
+fn files_that_hold_no_records_are_named_with_what_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let mut data_set = DataSet::open(&at("set"), Options::default()).unwrap();
+    data_set.connection(&row(1, START)).unwrap();
+    data_set.ending(&ending(1, START)).unwrap();
+    data_set.finish().unwrap();
+    let part = "date=2026-11-21/hour=13/part-0000.parquet";
+    let whole = fs::read(at("set/connections").join(part)).unwrap();
+    fs::write(at("cut.parquet"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(at("text"), "Dear Sir or Madam").unwrap();
+    fs::write(at("trace.pcap"), [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]).unwrap();
+    fs::write(at("trace.pcapng"), [0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0]).unwrap();
+    fs::write(at("rows.json.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    let endings = at("set/endings").join(part).display().to_string();
+    for (name, said) in [
+        ("nowhere", "No such file"),
+        ("text", "holds no records"),
+        ("trace.pcap", "is a capture"),
+        ("trace.pcapng", "is a capture"),
+        ("rows.json.gz", "is compressed"),
+        ("empty", "holds no records"),
+        ("cut.parquet", "cut.parquet: "),
+        (endings.as_str(), "is no table of"),
+    ] {
+        let path = dir.path().join(name);
+        let error = read_back(&path, "..").unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains(name), "{name}: {error}");
+    }
+    // An error ends it.
+    let mut records = Records::open(&[at("text"), at("set")], TimeRange::ALL).unwrap();
+    assert!(records.next().unwrap().is_err() && records.next().is_none());
 }

@@ -54,6 +54,13 @@ pub fn quantities(bytes: &[u8]) {
 pub fn conn_untrusted(bytes: &[u8]) {
     let Some((cut, bytes)) = chosen(bytes) else { return };
     conn::untrusted::certificate(bytes);
+    // A chain of somebody else's, as `wiretax chain` reads it.
+    for read in [tls::chain::Chain::from_der(&[bytes.to_vec()]), tls::chain::Chain::from_pem(bytes)]
+    {
+        if let Ok(chain) = read {
+            let _ = (chain.oddities(0), chain.name(), chain.lengths(), chain.without_roots());
+        }
+    }
     conn::untrusted::quic_handshake(bytes, cut.into());
 }
 

@@ -50,7 +50,7 @@ pub enum HostError {
     Failed {
         /// Whose host.
         who: String,
-        /// Why.
+        /// What the worker said.
         problem: Problem,
     },
     /// This machine would not start it.

@@ -130,7 +130,7 @@ pub(crate) enum Carrier {
     Pump { pump: Pump, id: pump::LinkId, hub: Option<Node> },
     /// The kernel's netem, at the egress of both ends.
     Netem,
-    /// Nothing.
+    /// No link model: the nodes are joined directly.
     Direct,
 }
 

@@ -172,6 +172,8 @@ impl BlockRing {
             socket,
         };
         ring.socket.bind(interface)?;
+        // Before the filter lets anything pass: each frame comes to one of the group.
+        ring.socket.share(options.fanout)?;
         ring.hardware = hardware_kind(&ring.socket)?;
         if ring.hardware == LOOPBACK {
             // All that it sends comes in again.

@@ -43,7 +43,7 @@ pub use poller::{Poller, Readiness};
 pub use pool::{Buffer, Pool, PoolOptions};
 pub use port::{BATCH, OpenPort, Outlet, Port, PortCounters, PortOptions, Sent, Sink, Taken};
 pub use ring::{RingOptions, RingStatistics, RxFrame, RxRing};
-pub use socket::{PacketSocket, SocketOptions};
+pub use socket::{Fanout, PacketSocket, SocketOptions};
 pub use sys::interface_index;
 pub use tap::{Tap, has_vnet_header};
 pub use tun::Tun;

@@ -10,7 +10,7 @@ use crate::vnet;
 /// How many buffers a pool has, and how large they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// Buffers.
+    /// How many buffers.
     pub buffers: u32,
     /// Bytes of the longest frame that is taken into one.
     pub frame_bytes: u32,

@@ -7,6 +7,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use crate::Error;
 use crate::sys::{get_option, set_option, socket};
 
+/// Whether a socket shares what its interface receives with others: each frame goes to one of them, by a
+/// hash of the two ends of its flow, whichever sent. Fragments of IPv4 are put together before. Of tunnels
+/// over UDP only the outer ends count, whose ports may differ by direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fanout {
+    /// It gets all.
+    #[default]
+    Alone,
+    /// It begins a new group.
+    Begin,
+    /// It joins the group that another one began ([`PacketSocket::fanout_group`]).
+    Join(u16),
+}
+
 /// How an AF_PACKET socket behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketOptions {
@@ -21,6 +35,8 @@ pub struct SocketOptions {
     pub vnet_header: bool,
     /// Receive frames for other stations too. Of no effect on veth and TAP, which filter nothing.
     pub promiscuous: bool,
+    /// Whether it shares what it receives with others (`PACKET_FANOUT`); of receive rings of blocks only.
+    pub fanout: Fanout,
     /// Bytes of send buffer, capped by the kernel at `net.core.wmem_max`; `None` for its default.
     pub send_buffer: Option<u32>,
 }
@@ -33,6 +49,7 @@ impl Default for SocketOptions {
             qdisc_bypass: true,
             vnet_header: false,
             promiscuous: false,
+            fanout: Fanout::Alone,
             send_buffer: None,
         }
     }
@@ -135,6 +152,33 @@ impl PacketSocket {
                 Err(Error::Unsupported { what: name, remedy: "use Linux 4.20 or newer", source })
             }
         }
+    }
+
+    /// Shares from now on; the socket must be bound.
+    pub(crate) fn share(&self, fanout: Fanout) -> Result<(), Error> {
+        let (group, begins) = match fanout {
+            Fanout::Alone => return Ok(()),
+            Fanout::Begin => (0, libc::PACKET_FANOUT_FLAG_UNIQUEID),
+            Fanout::Join(group) => (group, 0),
+        };
+        let kind = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_DEFRAG | begins;
+        let value = (kind as libc::c_int) << 16 | libc::c_int::from(group);
+        set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, value).map_err(
+            |source| {
+                let remedy = "capture on one thread, or use Linux 4.12 or newer";
+                Error::Unsupported { what: "PACKET_FANOUT", remedy, source }
+            },
+        )
+    }
+
+    /// The group that it shares with, for others to join.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn fanout_group(&self) -> Result<u16, Error> {
+        get_option::<libc::c_int>(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT)
+            .map(|value| (value & 0xffff) as u16)
+            .map_err(|source| Error::System { doing: "reading a socket's fanout group", source })
     }
 
     pub(crate) fn join_promiscuous(&self, interface: u32) -> Result<(), Error> {

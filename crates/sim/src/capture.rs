@@ -23,7 +23,7 @@ pub enum What {
 /// A captured frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured<F> {
-    /// When.
+    /// The time of it, by the clock of who saw it.
     pub at: Time,
     /// At which node: the sender of a frame sent, the receiver of one received or dropped.
     pub node: NodeId,

@@ -8,8 +8,8 @@ named! {
     pub enum Embedding: "embedding" {
         /// None of it: TCP, then TLS, over our TCP. The control of every comparison.
         None = "none",
-        /// As the document has it: ClientHello in the SYN, the server's flight in the SYN+ACK, the
-        /// client's in the ACK, each in an envelope of at least 1024 bytes (document §4.2). Meant
+        /// As the SSLmTCP paper has it: ClientHello in the SYN, the server's flight in the SYN+ACK, the
+        /// client's in the ACK, each in an envelope of at least 1024 bytes (SSLmTCP paper §4.2). Meant
         /// for TLS 1.2 with RSA key exchange, which only OpenSSL has.
         Paper = "paper",
         /// The first bytes of an ordinary TLS stream ride in the SYN, and the server's answer in the

@@ -102,7 +102,7 @@ pub struct SslmTcpListener {
 }
 
 /// Whether a SYN's data are what a handshake begins with: TLS handshake records, or an envelope in a
-/// segment of the length that the document asks for (document §4.2).
+/// segment of the length that the SSLmTCP paper asks for (SSLmTCP paper §4.2).
 fn admit(syn: &SynWithData<'_>) -> bool {
     match syn.payload {
         // RFC 8446 §5.1: handshake, and 0x03 of its version.

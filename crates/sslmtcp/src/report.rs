@@ -37,7 +37,7 @@ pub struct Timeline {
     pub connected: Option<Time>,
     /// A client: the ClientHello was given to TCP; with an embedding the SYN has it.
     pub hello_sent: Option<Time>,
-    /// Application data may be sent: the document's handshake time ends. With early data, just
+    /// Application data may be sent: the SSLmTCP paper's handshake time ends. With early data, just
     /// before the SYN.
     pub ready: Option<Time>,
     /// The first application data were given to TCP, early data included.

@@ -54,7 +54,7 @@ impl SslmTcpStream {
     }
 
     /// Connects to `remote` with the TLS handshake in TCP's, as far as server and path let it, and
-    /// after it otherwise: the document's connect_ssl(). Resolves when application data may be
+    /// after it otherwise: the SSLmTCP paper's connect_ssl(). Resolves when application data may be
     /// sent; with early data, as soon as the SYN is out.
     ///
     /// # Errors

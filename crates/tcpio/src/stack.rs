@@ -32,7 +32,7 @@ pub struct StackInfo {
     pub addresses: Vec<InterfaceAddress>,
     /// Streams that are open, or were dropped and are still ending.
     pub streams: usize,
-    /// Listeners.
+    /// How many listeners there are.
     pub listeners: usize,
     /// What the stack has seen and dropped below TCP.
     pub counters: StackCounters,

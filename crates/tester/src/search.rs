@@ -35,7 +35,8 @@ pub struct Found {
     pub stopped: bool,
 }
 
-/// How late the last frame of a trial may be sent, as a share of the trial, for its load to count as offered.
+/// How much longer than a trial its sending may take, as a share of the trial, for its load to count as offered. A tester
+/// that is held up and catches up has offered it: the frames between went as a burst, which asks more of the path.
 const LATE: f64 = 0.01;
 
 /// The throughput (RFC 2544 §26.1): the highest load, in trials like `trial`, at which every frame comes. A load
@@ -70,13 +71,10 @@ pub fn throughput(
     Ok(found)
 }
 
-/// Whether the tester sent what was due, and in time.
+/// Whether the tester sent what was due, in the time that there was.
 fn is_offered(outcome: &Outcome, duration: Duration) -> bool {
-    outcome.unsent() == 0
-        && outcome
-            .flows
-            .iter()
-            .all(|flow| flow.latest.as_secs_f64() <= duration.as_secs_f64() * LATE)
+    let most = duration.mul_f64(1.0 + LATE);
+    outcome.unsent() == 0 && outcome.flows.iter().all(|flow| flow.sending <= most)
 }
 
 /// The longest burst without a gap of which every frame comes (RFC 2544 §26.4), up to `trial.frames`; in frames.

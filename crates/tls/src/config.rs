@@ -6,7 +6,10 @@ use std::sync::Arc;
 use rustls_pki_types::CertificateDer;
 
 use crate::error::{config, no_group_for};
-use crate::{CallerError, Error, Group, Identity, KeyExchange, KeyType, Library, Version};
+use crate::stand_in::unsupported;
+use crate::{
+    CallerError, Compression, Error, Group, Identity, KeyExchange, KeyType, Library, Version,
+};
 
 /// Where lines in the SSLKEYLOGFILE format go (draft-ietf-tls-keylogfile). They are secrets: whoever
 /// reads them reads the connection.
@@ -40,6 +43,9 @@ pub enum Trust {
     /// Dangerous: any certificate is accepted, for any name. Only to measure a server whose certificate
     /// is known to be wrong; nothing secret may be sent.
     Insecure,
+    /// Dangerous: as `Insecure`, and the server need not even hold the certificate's key. Only to measure a
+    /// chain whose key is not there ([`Identity::stand_in`]). rustls only.
+    Unchecked,
 }
 
 /// What a client offers. [`ClientConfig::new`] has the defaults.
@@ -67,12 +73,14 @@ pub struct ClientConfig {
     /// Whether early data may be sent with a ticket that allows it (RFC 8446 §4.2.10). rustls then offers
     /// it in every such ClientHello, OpenSSL only when [`crate::Session::send_early`] was called.
     pub early_data: bool,
+    /// How the server may compress its certificates, preferred first (RFC 8879 §3); rustls only.
+    pub compression: Vec<Compression>,
     /// Where the secrets go, if anywhere.
     pub key_log: Option<KeyLog>,
 }
 
 impl ClientConfig {
-    /// TLS 1.3 only, X25519 before P-256, one key share, no ALPN, no early data, no key log.
+    /// TLS 1.3 only, X25519 before P-256, one key share, no ALPN, no early data, no compression, no key log.
     pub fn new(library: Library, server_name: &str, trust: Trust) -> Self {
         Self {
             library,
@@ -84,6 +92,7 @@ impl ClientConfig {
             server_name: server_name.to_owned(),
             trust,
             early_data: false,
+            compression: Vec::new(),
             key_log: None,
         }
     }
@@ -112,12 +121,14 @@ pub struct ServerConfig {
     /// Against replay the server then remembers its sessions and takes each once (RFC 8446 §8.1); without
     /// early data its tickets are stateless.
     pub max_early_data: u32,
+    /// How certificates are compressed for clients that offer it, preferred first; rustls only.
+    pub compression: Vec<Compression>,
     /// Where the secrets go, if anywhere.
     pub key_log: Option<KeyLog>,
 }
 
 impl ServerConfig {
-    /// TLS 1.3 only, X25519 before P-256, tickets, no ALPN, no early data, no key log.
+    /// TLS 1.3 only, X25519 before P-256, tickets, no ALPN, no early data, no compression, no key log.
     pub fn new(library: Library, identity: Arc<Identity>) -> Self {
         Self {
             library,
@@ -128,6 +139,7 @@ impl ServerConfig {
             alpn: Vec::new(),
             tickets: true,
             max_early_data: 0,
+            compression: Vec::new(),
             key_log: None,
         }
     }
@@ -139,6 +151,10 @@ impl ClientConfig {
         if !(1..=self.groups.len()).contains(&self.key_shares) {
             let (shares, groups) = (self.key_shares, self.groups.len());
             return Err(config(format!("key_shares is {shares}, and it can be 1 to {groups}")));
+        }
+        check_rustls(self.library, &self.compression)?;
+        if self.library == Library::OpenSsl && matches!(self.trust, Trust::Unchecked) {
+            return Err(unsupported("a handshake whose signature is not checked"));
         }
         if let Trust::Roots(roots) = &self.trust
             && roots.is_empty()
@@ -158,12 +174,12 @@ impl ServerConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_common(&self.versions, self.key_exchange, &self.groups, &self.alpn)?;
         let tls12 = self.versions.contains(&Version::Tls12);
-        if tls12 && self.key_exchange == KeyExchange::Rsa && !self.identity.key_type().is_rsa() {
+        if tls12 && self.key_exchange == KeyExchange::Rsa && !self.has_rsa_key() {
             return Err(config("RSA key exchange needs an RSA key"));
         }
         if tls12
             && self.library == Library::OpenSsl
-            && self.identity.key_type() == KeyType::EcdsaP256
+            && self.identity.key_type() == Some(KeyType::EcdsaP256)
             && !self.groups.contains(&Group::Secp256r1)
         {
             return Err(config(
@@ -171,11 +187,27 @@ impl ServerConfig {
                  add it as the last, on the client too (RFC 8422 §5.1)",
             ));
         }
+        check_rustls(self.library, &self.compression)?;
+        if self.library == Library::OpenSsl && self.identity.standing_in().is_some() {
+            return Err(unsupported("a chain without its key"));
+        }
         if self.max_early_data > 0 && !(self.tickets && self.versions.contains(&Version::Tls13)) {
             return Err(config("early data needs tickets and TLS 1.3"));
         }
         Ok(())
     }
+
+    fn has_rsa_key(&self) -> bool {
+        self.identity.key_type().is_some_and(KeyType::is_rsa)
+    }
+}
+
+/// The linked OpenSSL is built without RFC 8879's algorithms.
+fn check_rustls(library: Library, compression: &[Compression]) -> Result<(), Error> {
+    if library == Library::OpenSsl && !compression.is_empty() {
+        return Err(unsupported("certificate compression (RFC 8879)"));
+    }
+    Ok(())
 }
 
 /// The system's roots, the same for both libraries: the linked OpenSSL has no directory of its own on the

@@ -13,7 +13,7 @@ use rcgen::{
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::error::config;
-use crate::{Error, KeyType, Library};
+use crate::{Error, KeyType, Library, StandIn};
 
 /// Longest chain that is made.
 pub const MAX_CHAIN: usize = 10;
@@ -21,10 +21,18 @@ pub const MAX_CHAIN: usize = 10;
 /// A server's private key and certificate chain, with the root that signs it if it was made here.
 /// `Debug` hides the key.
 pub struct Identity {
-    key_type: KeyType,
-    key: Vec<u8>,
+    key_type: Option<KeyType>,
+    key: Key,
     chain: Vec<Vec<u8>>,
     root: Option<Vec<u8>>,
+}
+
+/// What signs.
+enum Key {
+    /// A private key in PKCS #8 DER.
+    Private(Vec<u8>),
+    /// Nothing that could: bytes of the right number.
+    StandIn(StandIn),
 }
 
 /// When a certificate is valid.
@@ -86,16 +94,38 @@ impl Identity {
         // RFC 8446 §4.4.2: the end entity first, each next certifies the one before.
         let mut chain = vec![leaf.der().to_vec()];
         chain.extend(intermediates.into_iter().rev());
-        Ok(Self { key_type, key: key.serialize_der(), chain, root: Some(root_der) })
+        let (key, root) = (Key::Private(key.serialize_der()), Some(root_der));
+        Ok(Self { key_type: Some(key_type), key, chain, root })
     }
 
-    /// A key in PKCS #8 DER and a chain, leaf first, that came from elsewhere.
-    pub(crate) fn from_parts(key_type: KeyType, key: Vec<u8>, chain: Vec<Vec<u8>>) -> Self {
-        Self { key_type, key, chain, root: None }
+    /// A key in PKCS #8 DER and a chain, leaf first, that came from elsewhere; its root, if it is known.
+    pub(crate) fn from_parts(
+        key_type: Option<KeyType>,
+        key: Vec<u8>,
+        chain: Vec<Vec<u8>>,
+        root: Option<Vec<u8>>,
+    ) -> Self {
+        Self { key_type, key: Key::Private(key), chain, root }
     }
 
-    /// The type of all its keys.
-    pub fn key_type(&self) -> KeyType {
+    /// A stranger's chain, leaf first, shown without its key: every message has the length that the
+    /// stranger's own would have, and the signature verifies for nobody but [`crate::Trust::Unchecked`].
+    /// rustls only. To measure what a chain costs on a path, and for nothing else.
+    #[must_use]
+    pub fn stand_in(chain: Vec<Vec<u8>>, key: StandIn) -> Self {
+        Self { key_type: None, key: Key::StandIn(key), chain, root: None }
+    }
+
+    /// What stands in for its key, if it has none.
+    pub(crate) fn standing_in(&self) -> Option<StandIn> {
+        match self.key {
+            Key::StandIn(key) => Some(key),
+            Key::Private(_) => None,
+        }
+    }
+
+    /// The type of its key, if it is one of those that are made here.
+    pub fn key_type(&self) -> Option<KeyType> {
         self.key_type
     }
 
@@ -123,9 +153,13 @@ impl Identity {
         pin(self.chain.first().map_or(&[], Vec::as_slice)).map_err(pem_failed)
     }
 
-    /// The private key in PKCS #8 DER, for a program of another process. A secret.
+    /// The private key in PKCS #8 DER, for a program of another process; empty where something stands in
+    /// for it. A secret.
     pub fn private_key_der(&self) -> &[u8] {
-        &self.key
+        match &self.key {
+            Key::Private(key) => key,
+            Key::StandIn(_) => &[],
+        }
     }
 
     /// The certificates that are sent in PEM, leaf first, for another program's configuration.
@@ -153,7 +187,7 @@ impl Identity {
     /// # Errors
     /// [`Error::Library`] when memory is short.
     pub fn private_key_pem(&self) -> Result<String, Error> {
-        let key = PKey::private_key_from_pkcs8(&self.key).map_err(pem_failed)?;
+        let key = PKey::private_key_from_pkcs8(self.private_key_der()).map_err(pem_failed)?;
         text(key.private_key_to_pem_pkcs8())
     }
 
@@ -162,7 +196,7 @@ impl Identity {
     }
 
     pub(crate) fn rustls_key(&self) -> PrivateKeyDer<'static> {
-        PrivatePkcs8KeyDer::from(self.key.clone()).into()
+        PrivatePkcs8KeyDer::from(self.private_key_der().to_vec()).into()
     }
 }
 

@@ -34,7 +34,7 @@ impl Identity {
         let chain = chain.iter().map(|one| one.to_der()).collect::<Result<_, _>>();
         let chain = chain.map_err(|_| no_certificate())?;
         let key = key.private_key_to_pkcs8().map_err(|_| no_key())?;
-        Ok(Self::from_parts(key_type, key, chain))
+        Ok(Self::from_parts(Some(key_type), key, chain, None))
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         let (chain, key) = (made.chain_pem().unwrap(), made.private_key_pem().unwrap());
         let read = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
         assert_eq!(read.chain_der(), made.chain_der());
-        assert_eq!(read.key_type(), KeyType::EcdsaP256);
+        assert_eq!(read.key_type(), Some(KeyType::EcdsaP256));
         assert!(read.roots().is_empty() && read.root_pem().is_err());
         for &library in Library::ALL {
             let trust = Trust::Roots(made.roots());

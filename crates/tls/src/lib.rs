@@ -32,23 +32,28 @@
 //! What is pinned, so that a measurement says what it measured: AES-128-GCM with SHA-256 in every
 //! version, the groups in the order given, one ticket a connection.
 
+pub mod chain;
 mod client;
+mod compression;
 mod config;
 pub mod direct;
 mod error;
 mod hello;
 mod identity;
 mod identity_pem;
+mod identity_quantum;
 mod kinds;
 mod openssl_engine;
 pub mod quic;
 mod rustls_engine;
 mod server;
 mod session;
+mod stand_in;
 mod ticket;
 mod versions;
 
 pub use client::Client;
+pub use compression::Compression;
 pub use config::{ClientConfig, KeyLog, ServerConfig, Trust};
 pub use error::{CallerError, CertificateError, CertificateFault, Error, PeerError};
 pub use identity::{Identity, MAX_CHAIN, Validity};
@@ -56,5 +61,6 @@ pub use kinds::{CipherSuite, Group, KeyExchange, KeyType, Library, Version};
 pub use rustls_engine::AcceptAnyCertificate;
 pub use server::Server;
 pub use session::{EarlyData, Facts, MAX_BUFFERED, Session};
+pub use stand_in::{SignatureKind, StandIn};
 pub use ticket::Ticket;
 pub use versions::library_versions;

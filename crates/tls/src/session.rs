@@ -28,7 +28,7 @@ pub trait Session: Send {
     /// The library's own failures.
     fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<usize, Error>;
 
-    /// Whether application data may go out under the handshake's own keys: what the documents call "may
+    /// Whether application data may go out under the handshake's own keys: what the papers call "may
     /// send its first request byte". A client: when it has read the server's Finished, so that its own
     /// goes out with or before the data (no False Start, RFC 7918). A server: when it has read the
     /// client's Finished, or has accepted early data (RFC 8446 §4.4.4, data after the server's Finished).

@@ -2,7 +2,9 @@
 
 mod beliefs;
 mod certificates;
+mod chains;
 mod common;
+mod ech;
 mod handshakes;
 mod hostile;
 mod key_log;

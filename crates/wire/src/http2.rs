@@ -180,7 +180,7 @@ pub enum Frame<'a> {
     },
     /// Ends a stream abnormally (§6.4).
     RstStream {
-        /// Why.
+        /// The error code that says why.
         error: u32,
     },
     /// Settings (§6.5).
@@ -194,7 +194,7 @@ pub enum Frame<'a> {
     GoAway {
         /// The last stream of the receiver that the sender took.
         last: u32,
-        /// Why.
+        /// The error code that says why.
         error: u32,
     },
     /// Widens the window of the header's stream, or of the connection (§6.9).

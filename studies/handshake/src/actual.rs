@@ -33,7 +33,7 @@ pub(crate) fn actual_mode(intended: Mode, wire: &WireView) -> Option<Mode> {
         (_, true, false) => Transport::TcpFastOpenNoCookie,
     };
     let mode = Mode::new(transport, actual_security(wire)?)?;
-    // The document's profile, and no other, has envelopes.
+    // The SSLmTCP paper's profile, and no other, has envelopes.
     let paper = transport == Transport::SslmTcp && mode.security == Security::Tls12Rsa;
     (paper == wire.enveloped).then_some(mode)
 }

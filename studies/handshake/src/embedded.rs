@@ -34,7 +34,7 @@ pub struct Saved {
     pub embedded_ms: f64,
     /// What is saved until the client may send, in milliseconds; negative if it costs.
     pub ready_ms: Estimate,
-    /// What is saved until the first response byte, in milliseconds: the document's response waiting
+    /// What is saved until the first response byte, in milliseconds: the SSLmTCP paper's response waiting
     /// time (its Figure 11).
     pub response_ms: Estimate,
     /// The time until the client may send, as a share less of the control's: 0.25 is a quarter less.
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(Model::fit(3.0, &[(50.0, -0.1)]), None);
     }
 
-    /// The document's own figures: 3.2 % at 0.4 ms needs 11 ms, 27.7 % at 85.5 ms 52 ms.
+    /// The SSLmTCP paper's own figures: 3.2 % at 0.4 ms needs 11 ms, 27.7 % at 85.5 ms 52 ms.
     #[test]
     fn a_reduction_needs_its_c() {
         assert_eq!(Model::c_for(3.0, 0.4, 0.032).round(), 11.0);

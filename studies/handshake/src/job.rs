@@ -14,10 +14,10 @@ use lab::LabOptions;
 use linkmodel::Path;
 use serde::{Deserialize, Serialize};
 use study::Clock;
-use testbed::{Error, Testbed, Way};
+use testbed::{Download, Error, Testbed, Way};
 use units::Delay;
 
-use crate::point::{AXES, Point, Visit};
+use crate::point::{AXES, Point, Queueing, Visit};
 use crate::sample::{Seen, sample};
 use crate::variant::{CLIENT, Variant};
 
@@ -161,13 +161,26 @@ impl Run<'_, '_> {
         if !self.prepare()? {
             return Ok(());
         }
+        let beside = self.begin_download()?;
         for (point, repeats) in self.batches {
             if self.outlet.stopped() {
                 break;
             }
             self.measure(point, repeats)?;
         }
-        Ok(())
+        Ok(beside.map_or(Ok(()), Download::end)?)
+    }
+
+    /// Where a full queue is asked for, a download that keeps it full.
+    fn begin_download(&mut self) -> Result<Option<Download>, Problem> {
+        if self.batches.iter().all(|(point, _)| point.queue == Queueing::None) {
+            return Ok(None);
+        }
+        let download = self.bed.download(CLIENT)?;
+        if !download.is_steady() {
+            self.outlet.event("the download beside did not fill the queue".to_owned())?;
+        }
+        Ok(Some(download))
     }
 
     /// Each point once, in the order of their first batches.

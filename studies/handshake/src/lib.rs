@@ -19,6 +19,7 @@ mod point;
 mod present;
 mod sample;
 mod savings;
+mod so_far;
 mod spec;
 mod summary;
 mod variant;

@@ -1,5 +1,5 @@
-//! The measuring itself: cells in turn, each a job for who has the lab; every sample is recorded as it
-//! comes.
+//! The measuring itself: cells in turn, in guests side by side, each a job for who has the lab; every sample is
+//! recorded as it comes.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
@@ -9,12 +9,14 @@ use host::{Host, Launch, Place, Registry};
 use lab::LabOptions;
 use linkmodel::Middlebox;
 use record::Sample;
-use study::{Clock, End, Expected, Session, StudyJob, stranger};
+use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 use testbed::{Error, Way};
 
 use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
 use crate::plan::{Cell, Plan};
-use crate::point::{Point, Visit};
+use crate::point::{Point, Queueing, Visit};
+use crate::so_far::SoFar;
+use crate::summary::value;
 use crate::variant::CLIENT;
 
 /// How long connections that are under way may take to end where the user wants to stop: what they give
@@ -98,33 +100,58 @@ impl Bench {
             session.watcher().warning("captures stay in the guest, and are not kept", None);
         }
         let mut ahead = Ahead::of(&cells, session);
-        let mut end = End::Complete;
-        for (number, cell) in cells.iter().enumerate() {
-            if missing(cell, session) == 0 {
-                continue;
+        let wanted = cells.iter().enumerate().filter(|(_, cell)| missing(cell, session) > 0);
+        let jobs: Vec<(&Cell, String, Job)> = wanted
+            .map(|(number, cell)| {
+                let file = captures.as_deref().map(|folder| capture_file(folder, number));
+                (cell, step(cell, "cell"), self.job(plan, cell, batches(cell, session), file))
+            })
+            .collect();
+        let asked: Vec<StudyJob<'_, Cells>> = jobs
+            .iter()
+            .map(|(_, what, job)| StudyJob {
+                host: &self.host,
+                what,
+                job,
+                limit: limit(job),
+                remedy: Some("give the machine less to do beside"),
+            })
+            .collect();
+        let first_sweep = plan.sweeps.first().map_or("", |sweep| sweep.name.as_str());
+        let mut so_far: Vec<SoFar> =
+            jobs.iter().map(|(cell, ..)| SoFar::of(cell, first_sweep)).collect();
+        session.progress("preparing", &ahead.time);
+        let lanes = plan.clock().lanes();
+        let end = side_by_side(lanes, &asked, session, |session, at, mut sample, _| {
+            let Some((cell, ..)) = jobs.get(at) else { return Err(stranger(&sample)) };
+            let mode = record(cell, &mut sample, session, &mut ahead)?.mode;
+            let response = sample.values.get(value::RESPONSE).copied();
+            if let Some(told) = so_far.get_mut(at).and_then(|own| own.take(mode, response)) {
+                session.watcher().note(&told);
             }
-            let file = captures.as_deref().map(|folder| capture_file(folder, number));
-            let job = Job {
-                lab: self.options,
-                path: plan.path(cell),
-                batches: batches(cell, session),
-                timeout: plan.timeout,
-                seed: plan.seed,
-                options: plan.options(),
-                capture: file,
-                fault: self.fault,
-            };
-            end = CellRun { cell, job, session, ahead: &mut ahead }.run(&self.host)?;
-            if end != End::Complete {
-                break;
-            }
-        }
+            session.progress(&step(cell, &mode.to_string()), &ahead.time);
+            Ok(())
+        })?;
         if end == End::OutOfTime {
             let left = ahead.connections;
             let what = format!("out of time: {left} connections of the plan are left out");
             session.watcher().warning(&what, Some("measure them by --resume with this folder"));
         }
         Ok(end)
+    }
+
+    /// What is to be done for a cell.
+    fn job(&self, plan: &Plan, cell: &Cell, batches: Vec<Batch>, capture: Option<PathBuf>) -> Job {
+        Job {
+            lab: self.options,
+            path: plan.path(cell),
+            batches,
+            timeout: plan.timeout,
+            seed: plan.seed,
+            options: plan.options(),
+            capture,
+            fault: self.fault,
+        }
     }
 }
 
@@ -141,7 +168,7 @@ impl Ahead {
             for point in &cell.points {
                 let count = missing_of(point, cell, session);
                 connections += count;
-                time += expected_of_one(cell, point) * count as u32;
+                time += expected_share(cell, point) * count as u32;
             }
         }
         Ahead { connections, time: Expected::of(time) }
@@ -150,7 +177,7 @@ impl Ahead {
     /// A connection at `point` is measured.
     fn passed(&mut self, cell: &Cell, point: &Point) {
         self.connections = self.connections.saturating_sub(1);
-        self.time.done += expected_of_one(cell, point);
+        self.time.done += expected_share(cell, point);
     }
 }
 
@@ -191,9 +218,19 @@ impl Plan {
         let points = || cells.iter().flat_map(|cell| cell.points.iter().map(move |p| (cell, p)));
         let time = points().map(|(cell, point)| expected_of_one(cell, point) * cell.repeat);
         let guests = if self.clock() == Clock::Virtual { cells.len() as u32 } else { 0 };
-        let time = time.sum::<Duration>() + BOOT * guests;
+        let time = (time.sum::<Duration>() + BOOT * guests) / lanes(self.clock());
         (points().map(|(cell, _)| u64::from(cell.repeat)).sum(), time)
     }
+}
+
+/// Cells that are measured side by side.
+fn lanes(clock: Clock) -> u32 {
+    u32::try_from(clock.lanes()).unwrap_or(1)
+}
+
+/// What a connection adds to the time of the whole, from round trips alone.
+fn expected_share(cell: &Cell, point: &Point) -> Duration {
+    expected_of_one(cell, point) / lanes(point.clock)
 }
 
 /// Expected time of one connection, from round trips alone.
@@ -234,52 +271,19 @@ fn batches(cell: &Cell, session: &Session<'_>) -> Vec<Batch> {
     batches
 }
 
-/// One cell being measured.
-struct CellRun<'a, 's> {
+/// Records a sample that a job gave; the point that it is of.
+fn record<'a>(
     cell: &'a Cell,
-    job: Job,
-    session: &'a mut Session<'s>,
-    ahead: &'a mut Ahead,
-}
-
-impl CellRun<'_, '_> {
-    fn run(self, host: &Host) -> Result<End, Problem> {
-        let CellRun { cell, job, session, ahead } = self;
-        let mut steps = job.batches.iter().flat_map(|batch| {
-            let mode = batch.point.get("mode").map_or("", String::as_str);
-            batch.repeats.iter().map(move |_| mode)
-        });
-        session.progress(&step(cell, "preparing"), &ahead.time);
-        steps.next();
-        let job = StudyJob::<Cells> {
-            host,
-            what: &step(cell, "cell"),
-            job: &job,
-            limit: limit(&job),
-            remedy: Some("give the machine less to do beside"),
-        };
-        job.run(session, |session, mut sample, _| {
-            record(cell, &mut sample, session, ahead)?;
-            let next = steps.next().unwrap_or("done");
-            session.progress(&step(cell, next), &ahead.time);
-            Ok(())
-        })
-    }
-}
-
-/// Records a sample that a job gave.
-fn record(
-    cell: &Cell,
     sample: &mut Sample,
     session: &mut Session<'_>,
     ahead: &mut Ahead,
-) -> Result<(), Problem> {
+) -> Result<&'a Point, Problem> {
     let point = cell.points.iter().find(|point| point.fields() == sample.point);
     let point = point.ok_or_else(|| stranger(sample))?;
     point.clock.stamp(sample);
     session.record(sample)?;
     ahead.passed(cell, point);
-    Ok(())
+    Ok(point)
 }
 
 /// The most that a job takes: every connection waits for as long as it may.
@@ -300,5 +304,9 @@ fn step(cell: &Cell, what: &str) -> String {
         Middlebox::None => String::new(),
         middlebox => format!(", {middlebox}"),
     };
-    format!("RTT {}{loss}{middlebox}: {what}", cell.rtt)
+    let queue = match cell.queue {
+        Queueing::None => String::new(),
+        queue => format!(", {queue}"),
+    };
+    format!("RTT {}{loss}{middlebox}{queue}: {what}", cell.rtt)
 }

@@ -89,7 +89,7 @@ impl Explain for UnknownMode {
 const TCP_TRANSPORTS: [Transport; 3] =
     [Transport::Tcp, Transport::TcpFastOpen, Transport::TcpFastOpenNoCookie];
 
-/// The document's handshake, and those beyond it: of SSLmTCP and of its control.
+/// The SSLmTCP paper's handshake, and those beyond it: of SSLmTCP and of its control.
 const SSLMTCP_SECURITIES: [Security; 3] =
     [Security::Tls12Rsa, Security::Tls13, Security::Tls13EarlyData];
 
@@ -152,6 +152,12 @@ impl Mode {
     pub fn control(self) -> Option<Mode> {
         (self.transport == Transport::SslmTcp)
             .then_some(Mode { transport: Transport::UserTcp, ..self })
+    }
+
+    /// Whether it is the SSLmTCP paper's handshake, embedded or in sequence.
+    #[must_use]
+    pub fn is_the_papers(self) -> bool {
+        self.transport.is_user_space() && self.security == Security::Tls12Rsa
     }
 
     /// Whether a session from an earlier connection is resumed.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
-use linkmodel::{Middlebox, Path, Profile, RateSource, Trace};
+use linkmodel::{Codel, LinkConfig, Middlebox, Path, Profile, Queue, RateSource, Trace};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use study::{CLOCK, Clock, Number, Options, PlanError, Scale, Sweep, quoted};
-use units::{Delay, Probability, Rate};
+use units::{CountedBytes, Delay, Probability, Rate};
 
-use crate::point::{AXES, Point, words};
+use crate::point::{AXES, Point, Queueing, words};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
@@ -48,6 +48,8 @@ pub struct Cell {
     pub loss: Probability,
     /// The middlebox on the way.
     pub middlebox: Middlebox,
+    /// What waits on the way to the client.
+    pub queue: Queueing,
     /// Connections per point.
     pub repeat: u32,
     /// Connections under way at once.
@@ -263,12 +265,22 @@ impl Plan {
                     continue;
                 }
                 let (rtt, loss, middlebox) = (point.rtt, point.loss, point.middlebox);
-                let path = |c: &Cell| (c.rtt, c.loss, c.middlebox) == (rtt, loss, middlebox);
+                let queue = point.queue;
+                let wanted = (rtt, loss, middlebox, queue);
+                let path = |c: &Cell| (c.rtt, c.loss, c.middlebox, c.queue) == wanted;
                 match cells[first..].iter().position(path) {
                     Some(at) => cells[first + at].points.push(point),
                     None => {
                         let points = vec![point];
-                        cells.push(Cell { rtt, loss, middlebox, repeat, concurrent, points });
+                        cells.push(Cell {
+                            rtt,
+                            loss,
+                            middlebox,
+                            queue,
+                            repeat,
+                            concurrent,
+                            points,
+                        });
                     }
                 }
             }
@@ -294,7 +306,25 @@ impl Plan {
                 direction.rate = Some(RateSource::Fixed(rate));
             }
         }
+        queued(&mut path.backward, cell.queue);
         path
+    }
+}
+
+/// Packets of a drop-tail queue that a download keeps full: 60 ms of the bottleneck.
+const QUEUED_PACKETS: u32 = 100;
+/// Bits per second of that bottleneck, unless the plan has a rate.
+const BOTTLENECK: u64 = 20_000_000;
+
+/// Gives the way to the client a bottleneck and a queue, if a download is to fill one.
+fn queued(way: &mut LinkConfig, queue: Queueing) {
+    way.queue = match queue {
+        Queueing::None => return,
+        Queueing::DropTail => Queue::Packets(QUEUED_PACKETS),
+        Queueing::Codel => Queue::Codel(Codel::default()),
+    };
+    if way.rate.is_none() {
+        way.rate = Rate::new(BOTTLENECK, CountedBytes::default()).map(RateSource::Fixed);
     }
 }
 

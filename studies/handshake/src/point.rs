@@ -34,6 +34,20 @@ named! {
     }
 }
 
+named! {
+    /// What waits before the handshake's frames on their way to the client.
+    #[derive(Default)]
+    pub enum Queueing: "queue" {
+        /// Nothing: the link has no limit, unless the plan gives it one.
+        #[default]
+        None = "none",
+        /// A download that keeps a drop-tail queue of 100 packets full.
+        DropTail = "droptail",
+        /// The same download where CoDel manages the queue (RFC 8289).
+        Codel = "codel",
+    }
+}
+
 /// Most certificates that a server sends.
 const MOST_CERTIFICATES: usize = 9;
 const LONGEST_RTT: Duration = Duration::from_secs(10);
@@ -60,6 +74,8 @@ pub struct Point {
     pub chain: usize,
     /// The middlebox on the way.
     pub middlebox: Middlebox,
+    /// What waits on the way to the client.
+    pub queue: Queueing,
     /// What the server is.
     pub peer: Peer,
     /// Whether the client has met the path before.
@@ -68,7 +84,7 @@ pub struct Point {
     pub clock: Clock,
 }
 
-/// The study's axes, a line each. A path (RTT, loss, middlebox) changes slowest, then the mode, so that
+/// The study's axes, a line each. A path (RTT, loss, middlebox, queue) changes slowest, then the mode, so that
 /// the modes take turns on a path.
 pub(crate) const AXES: Axes<Point> = Axes {
     axes: &[
@@ -81,6 +97,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%"),
         axis!("middlebox", middlebox, "none", "KINDS", "Middleboxes on the way: none, drop-syn-data, strip-syn-data", unnamed "none"),
+        axis!("queue", queue, "none", "KINDS", "Full queues before the client, by a download beside: none, droptail, codel", unnamed "none"),
         axis!("mode", mode, "all", "MODES", "Modes, or `all`"),
         axis!(
             "key",
@@ -125,6 +142,7 @@ impl Point {
             library: Library::OpenSsl,
             chain: 1,
             middlebox: Middlebox::None,
+            queue: Queueing::None,
             peer: Peer::Same,
             visit: Visit::First,
             clock: Clock::Wall,

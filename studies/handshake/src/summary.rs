@@ -134,6 +134,8 @@ pub struct RowKey {
     pub chain: String,
     /// The middlebox on the way.
     pub middlebox: String,
+    /// What waits on the way to the client.
+    pub queue: String,
     /// What the server is.
     pub peer: String,
     /// Whether the client has met the path before.
@@ -141,16 +143,17 @@ pub struct RowKey {
 }
 
 impl RowKey {
-    /// Whether nothing hinders what is tried: no middlebox on the way, and a server of its kind.
+    /// Whether nothing hinders what is tried: no middlebox and no full queue on the way, and a server of
+    /// its kind.
     #[must_use]
     pub fn is_unhindered(&self) -> bool {
-        let Self { middlebox, peer, visit, .. } = self;
-        [middlebox, peer, visit].into_iter().zip(UNHINDERED).all(|(is, usual)| is == usual)
+        let Self { middlebox, queue, peer, visit, .. } = self;
+        [middlebox, queue, peer, visit].into_iter().zip(UNHINDERED).all(|(is, usual)| is == usual)
     }
 }
 
-/// Middlebox, peer and visit of a sample that does not name them.
-const UNHINDERED: [&str; 3] = ["none", "same", "first"];
+/// Middlebox, queue, peer and visit of a sample that does not name them.
+const UNHINDERED: [&str; 4] = ["none", "none", "same", "first"];
 
 /// One mode at one path.
 #[derive(Debug, Clone, Serialize)]
@@ -354,7 +357,7 @@ impl Gathered {
         let actual = actual.unwrap_or(intended);
         let text = |name: &str| axis(name).unwrap_or_default().to_owned();
         let or_usual = |name, usual: &str| axis(name).unwrap_or(usual).to_owned();
-        let [middlebox, peer, visit] = UNHINDERED;
+        let [middlebox, queue, peer, visit] = UNHINDERED;
         let mut key = RowKey {
             sweep: text("sweep"),
             mode: intended,
@@ -363,6 +366,7 @@ impl Gathered {
             library: text("library"),
             chain: text("chain"),
             middlebox: or_usual("middlebox", middlebox),
+            queue: or_usual("queue", queue),
             peer: or_usual("peer", peer),
             visit: or_usual("visit", visit),
         };

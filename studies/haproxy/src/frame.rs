@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use fault::{Fault, Problem, WhileDoing};
 use haproxy::Release;
-use record::{Better, Clock, Manifest, Sample, ValueKind, Warning};
+use record::{Better, Clock, Manifest, Sample, Touches, ValueKind, Warning};
 use serde_json::Value;
 use study::{End, Number, Options, Session, Sweep, Watcher};
 use tls_drivers::{Catalog, Folders};
@@ -293,7 +293,8 @@ impl study::Plan for Ready {
         }
         for (name, reason) in self.builds().failed() {
             let remedy = "leave it out by --library, or make it build";
-            manifest.warn(Warning::new(format!("{name} was not measured: {reason}"), remedy));
+            let warning = Warning::new(format!("{name} was not measured: {reason}"), remedy);
+            manifest.warn(warning.touching(Touches::Missing));
         }
     }
 

@@ -67,7 +67,7 @@ pub struct Plan {
 /// One run at a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Where.
+    /// The point of the plan that was measured.
     pub point: Point,
     /// Which, from 0.
     pub repeat: u32,

@@ -9,14 +9,14 @@ use study::{Counterpart, Figure};
 use crate::point::Scenario;
 use crate::summary::{Row, Summary};
 
-/// The document's figures.
+/// HAProxy 2025's figures.
 pub(crate) const FIGURES: &str = include_str!("../published.csv");
 
-/// The document's threads at which it states most figures.
+/// HAProxy 2025's threads at which it states most figures.
 const THREADS: usize = 64;
 const REFERENCE: &str = "OpenSSL 1.1.1w";
 
-/// A figure of the document, taken apart.
+/// A figure of HAProxy 2025, taken apart.
 struct Published {
     figure: Figure,
     scenario: Scenario,
@@ -42,7 +42,7 @@ fn read(figure: Figure) -> Option<Published> {
     Some(Published { scenario, library, locks, threads, figure })
 }
 
-/// Which of the document's libraries a driver's stands for: the same version, or its series.
+/// Which of HAProxy 2025's libraries a driver's stands for: the same version, or its series.
 const STANDS_FOR: &[(&str, &[&str])] = &[
     ("openssl-1.1.1", &[REFERENCE]),
     ("openssl-3.0.2", &["OpenSSL 3.0.2"]),
@@ -83,8 +83,8 @@ fn reference(scenario: Scenario, threads: usize) -> Option<f64> {
     PUBLISHED.iter().find(same)?.figure.value
 }
 
-/// The document's library that a driver's stands for, and its ratio to OpenSSL 1.1.1w with the C library's
-/// locks, at 64 threads. None where the document has no such library.
+/// HAProxy 2025's library that a driver's stands for, and its ratio to OpenSSL 1.1.1w with the C library's
+/// locks, at 64 threads. None where HAProxy 2025 has no such library.
 #[must_use]
 pub(crate) fn ratio(scenario: Scenario, driver: &str, locks: Locks) -> Option<(&'static str, f64)> {
     let names = names(driver);
@@ -96,9 +96,9 @@ pub(crate) fn ratio(scenario: Scenario, driver: &str, locks: Locks) -> Option<(&
     Some((&found.library, found.figure.value? / reference(scenario, THREADS)?))
 }
 
-/// A figure of the document.
+/// A figure of HAProxy 2025.
 pub(crate) struct Bar<'a> {
-    /// The scenario, as the document's figures name it.
+    /// The scenario, as its figures name it.
     pub(crate) item: &'a str,
     pub(crate) scenario: Scenario,
     pub(crate) library: &'a str,
@@ -111,7 +111,7 @@ pub(crate) struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// Whether a row is of the library that stands for the document's, in the same scenario with the same
+    /// Whether a row is of the library that stands for the published one, in the same scenario with the same
     /// locks.
     pub(crate) fn is_of(&self, row: &Row) -> bool {
         (row.cell.scenario, row.cell.locks) == (self.scenario, self.locks)
@@ -119,7 +119,7 @@ impl Bar<'_> {
     }
 }
 
-/// All figures of the document, in its order.
+/// All figures of HAProxy 2025, in its order.
 pub(crate) fn bars() -> Vec<Bar<'static>> {
     let bar = |one: &'static Published| {
         let base = reference(one.scenario, one.threads);
@@ -137,7 +137,7 @@ pub(crate) fn bars() -> Vec<Bar<'static>> {
     PUBLISHED.iter().map(bar).collect()
 }
 
-/// What stands beside each figure of the document.
+/// What stands beside each figure of HAProxy 2025.
 pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
     PUBLISHED.iter().map(|one| (one.figure.key(), counterpart(summary, one))).collect()
 }

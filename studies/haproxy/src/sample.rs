@@ -13,7 +13,7 @@ pub const STUDY: &str = "haproxy";
 
 /// Names of the values of a sample.
 pub mod value {
-    /// Connections a second, end to end.
+    /// Connections per second, end to end.
     pub const PER_SECOND: &str = "connections_per_second";
     /// CPU time of HAProxy (of the process under test alone) a connection, the kernel's with it.
     pub const SERVER_CPU: &str = "server_cpu_us";

@@ -80,24 +80,24 @@ impl Cell {
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The cell of the plan.
     #[serde(flatten)]
     pub cell: Cell,
     /// Runs that showed what they should.
     pub runs: usize,
     /// Runs that failed, and why the first did. They are in no figure.
     pub failed: usize,
-    /// Why.
+    /// Why the first that failed did, if any did.
     pub failure: Option<String>,
-    /// Connections a second, end to end.
+    /// Connections per second, end to end.
     pub per_second: Option<Estimate>,
-    /// HAProxy's CPU time a connection, in microseconds, the kernel's with it.
+    /// HAProxy's CPU time per connection, in microseconds, the kernel's with it.
     pub server_cpu_us: Option<Estimate>,
     /// The kernel's share of it, 0 to 1.
     pub kernel_share: Option<f64>,
     /// Processors that HAProxy kept busy.
     pub server_processors: Option<f64>,
-    /// The load generator's CPU time a connection, in microseconds.
+    /// The load generator's CPU time per connection, in microseconds.
     pub client_cpu_us: Option<f64>,
     /// The least share of handshakes that were resumed, by the generator's count.
     pub client_resumed: Option<f64>,
@@ -109,22 +109,22 @@ pub struct Row {
     pub p50_ms: Option<f64>,
     /// 99 % of connections took no longer, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// Connections a second as a ratio to OpenSSL 1.1.1w's with the C library's locks, pair by pair.
+    /// Connections per second as a ratio to OpenSSL 1.1.1w's with the C library's locks, pair by pair.
     pub ratio: Option<Estimate>,
-    /// The same ratio of HAProxy's CPU time a connection.
+    /// The same ratio of HAProxy's CPU time per connection.
     pub cpu_ratio: Option<Estimate>,
-    /// The document's ratio at 64 threads, and the library that it is of.
+    /// HAProxy 2025's ratio at 64 threads, and the library that it is of.
     pub published: Option<PublishedRatio>,
     /// The command that measures the cell again.
     pub command: String,
 }
 
-/// A ratio of the document.
+/// A ratio of HAProxy 2025.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedRatio {
-    /// The library as the document names it.
+    /// The library as HAProxy 2025 names it.
     pub library: String,
-    /// To OpenSSL 1.1.1w's connections a second.
+    /// To OpenSSL 1.1.1w's connections per second.
     pub ratio: f64,
 }
 

@@ -12,6 +12,7 @@
 mod advice;
 mod between;
 mod job;
+mod means;
 mod measure;
 mod plan;
 mod point;

@@ -137,7 +137,7 @@ impl FromStr for Protocol {
 /// What is offered: a load, or a search for what the path bears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// Frames a second: `1000pps`.
+    /// Frames per second: `1000pps`.
     Frames(u64),
     /// A rate: `100mbit`.
     Rate(Rate),

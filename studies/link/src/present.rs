@@ -2,14 +2,15 @@
 
 use fault::{Fault, OrProblem, Problem};
 use report::{
-    Axis, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
-    Uncertainty,
+    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series,
+    Table, Uncertainty,
 };
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Counterpart, Subject};
 
 use crate::advice;
+use crate::means;
 use crate::point::{Backend, Offered, Point};
 use crate::summary::{Row, Summary, is_usual};
 
@@ -78,7 +79,10 @@ impl Findings {
                 }
                 _ => String::new(),
             };
-            parts.push(format!("{} without loss{share}", bits(ours)));
+            parts.push(match ours > 0.0 {
+                true => format!("{} without loss{share}", bits(ours)),
+                false => "no rate without loss".to_owned(),
+            });
         }
         // At a low load it is mostly the engine's looking for frames.
         let cpu = own().filter(|row| row.throughput_mbps.is_some()).find_map(|row| row.cpu_ns);
@@ -119,6 +123,13 @@ impl Findings {
                 Some((name, bits_)) => format!(", {name} {}", bits(-bits_)),
                 None => String::new(),
             };
+            // A busy machine takes the processor from the tester or the engine in the middle of a trial.
+            if *most >= 0.0 {
+                return Some(format!(
+                    "No rate of frames of {frame} bytes passed without loss under any protocol: each trial lost \
+                     some, as it does where other programs take the processor; measure again on an idle machine."
+                ));
+            }
             let what = format!(
                 "Of frames of {frame} bytes {best} carries most without loss: {}",
                 bits(-most)
@@ -152,7 +163,7 @@ fn signed(value: f64, decimals: usize) -> String {
 }
 
 /// Mbit/s, or Gbit/s above a thousand.
-fn bits(mbps: f64) -> String {
+pub(crate) fn bits(mbps: f64) -> String {
     if mbps >= 1000.0 {
         format!("{:.2} Gbit/s", mbps / 1000.0)
     } else {
@@ -190,11 +201,14 @@ impl study::Findings for Findings {
         for protocol in self.compared() {
             let own = || rows.iter().filter(|row| row.point.protocol.to_string() == protocol);
             if let Some(found) = own().find_map(|row| row.throughput_mbps) {
+                let mut with = own().filter(|row| row.throughput_mbps.is_some());
+                let plain = with.find_map(|row| self.summary.plain_of(row));
                 figures.push(KeyFigure {
                     value: format!("{:.0}", found.value),
                     unit: "Mbit/s".to_owned(),
                     label: format!("{protocol}, the most without loss"),
                     detail: interval(found),
+                    means: means::throughput(plain, found),
                 });
             }
         }
@@ -202,7 +216,7 @@ impl study::Findings for Findings {
         figures
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         let rows = &self.summary.rows;
         let mut notes = Vec::new();
         let real = || rows.iter().filter(|row| row.point.backend != Backend::Guest);
@@ -210,22 +224,27 @@ impl study::Findings for Findings {
         if fewest < FEW {
             let text = format!("As few as {fewest} trials per point: no interval of 95 %.");
             let remedy = format!("measure with --repeat {FEW} or more");
-            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+            let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+            notes
+                .push(note.answer_may_change("protocols close to each other could change places."));
         }
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
             let text = format!("{failed} trials are in no figure; the first: {why}.");
-            notes.push(Note::info(Inline::new().text(text)));
+            notes.push(Note::info(text).answer_covers_less("the other trials' figures stand."));
         }
         if real().any(|row| row.tester_limits) {
             let text = "Where the highest load tried got through, the tester could send no more: the path may bear it.";
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect =
+                "the order stands; the throughput of the fastest may be more than what is shown.";
+            notes.push(Note::info(text).answer_covers_less(effect));
         }
         if rows.iter().any(|row| row.point.backend == Backend::Guest) {
             let text = "A guest machine's time counts instructions, one a nanosecond: it knows no cache and no \
                         pipeline, and says nothing of a processor's own speed.";
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect = "bytes and frames stand; on a processor protocols close to each other could change places.";
+            notes.push(Note::info(text).answer_may_change(effect));
         }
         if let Some(wrong) = rows.iter().find(|row| !agrees(row)) {
             let text = format!(
@@ -233,7 +252,9 @@ impl study::Findings for Findings {
                 wrong.point.protocol,
                 sizes_text(wrong)
             );
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect =
+                "delay and throughput are of the frames as they were; for bytes trust the wire.";
+            notes.push(Note::info(text).answer_may_change(effect));
         }
         notes
     }
@@ -514,7 +535,7 @@ impl Findings {
             );
         }
         Some(format!(
-            "Protected on every hop, {} takes {:.1} µs a hop; plain takes {:.1}. End to end only two operations remain.",
+            "Protected on every hop, {} takes {:.1} µs per hop; plain takes {:.1}. End to end only two operations remain.",
             every.protocol, every.slope_us.value, plain.slope_us.value
         ))
     }
@@ -533,7 +554,7 @@ impl Findings {
         let above: Vec<String> = above.collect();
         (!above.is_empty()).then(|| {
             format!(
-                "Debian's kernel takes more instructions a frame than for plain ones: {}.",
+                "Debian's kernel takes more instructions per frame than for plain ones: {}.",
                 above.join(", ")
             )
         })
@@ -594,7 +615,8 @@ impl Findings {
         }
         let alt = "The median delay of each protocol by the load that is offered.";
         let x = Axis::new("offered", "Mbit/s").from_zero();
-        plot("Delay under load", alt, x, lines).map(Some)
+        let means = means::under_load(&lines);
+        plot("Delay under load", alt, means, x, lines).map(Some)
     }
 
     /// Delay by hops, a line a protocol.
@@ -603,6 +625,7 @@ impl Findings {
         let own = self.summary.per_hop.iter().filter(|one| {
             (&one.backend, &one.load, one.frame) == (&first.backend, &first.load, first.frame)
         });
+        let means = means::per_hop(own.clone());
         let points = own.flat_map(|one| {
             let name = format!("{}, {}", one.protocol, one.reach);
             let exact = |value: f64| Estimate { value, low: value, high: value, confidence: 0.0 };
@@ -610,15 +633,15 @@ impl Findings {
         });
         let alt = "The median delay grows by the same time with each hop, by protocol.";
         let x = Axis::new("hops", "").from_zero();
-        plot("Delay by hops", alt, x, lines(points)).map(Some)
+        plot("Delay by hops", alt, means, x, lines(points)).map(Some)
     }
 }
 
-/// Points by the name of their line.
-type Lines = Vec<(String, Vec<report::Point>)>;
+/// A line's name and its points.
+pub(crate) type Line = (String, Vec<report::Point>);
 
-fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Lines {
-    let mut lines: Lines = Vec::new();
+fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
     for (name, x, y) in points {
         let point = report::Point::new(x, Mark::new(y.value).interval(y.low, y.high));
         match lines.iter_mut().find(|(known, _)| *known == name) {
@@ -629,11 +652,11 @@ fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Lines {
     lines
 }
 
-fn plot(title: &str, alt: &str, x: Axis, lines: Lines) -> Result<Plot, Problem> {
+fn plot(title: &str, alt: &str, means: String, x: Axis, lines: Vec<Line>) -> Result<Plot, Problem> {
     let series = lines.into_iter().map(|(name, points)| Series::measured(name, points)).collect();
     let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
     let y = Axis::new("delay one way", "µs").from_zero();
-    Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)
+    Plot::new(title, alt, means, x, y, chart).blame(Fault::Measurement)
 }
 
 fn name(row: &Row) -> String {
@@ -667,7 +690,7 @@ mod tests {
         assert!(lines[0].contains("macsec carries most without loss: 2.00 Gbit/s"), "{lines:?}");
         assert!(lines[1].starts_with("macsec: +32 bytes per frame, +2.0 µs of delay"), "{lines:?}");
         assert!(lines[2].contains("25 % of plain"), "{lines:?}");
-        assert!(lines.iter().any(|line| line.contains("4.0 µs a hop")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("4.0 µs per hop")), "{lines:?}");
     }
 
     #[test]

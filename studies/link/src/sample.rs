@@ -38,11 +38,11 @@ pub mod value {
     pub const REORDERED: &str = "reordered";
     /// Frames that came more than once.
     pub const DUPLICATES: &str = "duplicates";
-    /// What came, in bits a second of the tester's frames.
+    /// What came, in bits per second of the tester's frames.
     pub const DELIVERED: &str = "delivered_mbps";
-    /// The highest load without loss (RFC 2544 §26.1), in bits a second of the tester's frames.
+    /// The highest load without loss (RFC 2544 §26.1), in bits per second of the tester's frames.
     pub const THROUGHPUT: &str = "throughput_mbps";
-    /// The same in frames a second.
+    /// The same in frames per second.
     pub const FRAMES: &str = "throughput_pps";
     /// The longest burst without loss (§26.4), in frames.
     pub const BURST: &str = "burst_frames";
@@ -222,7 +222,7 @@ fn put_counts(values: &mut BTreeMap<String, f64>, point: &Point, measured: &Meas
     }
 }
 
-/// Bits a second that came, by the time in which they were sent: of both ways together.
+/// Bits per second that came, by the time in which they were sent: of both ways together.
 fn delivered(flows: &[Flow], point: &Point) -> Option<f64> {
     let of = |flow: &Flow| {
         let sending = flow.sending.as_secs_f64();

@@ -14,14 +14,14 @@ use crate::sample::{STUDY, value};
 /// A point and what its trials came to. Times of a guest machine are virtual.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Where.
+    /// The point of the plan that was measured.
     #[serde(serialize_with = "as_fields")]
     pub point: Point,
     /// Trials that came to something.
     pub trials: usize,
     /// Trials that did not, and why the first did not.
     pub failed: usize,
-    /// Why.
+    /// Why the first that failed did, if any did.
     pub failure: Option<String>,
     /// Median delay one way, in microseconds.
     pub median_us: Option<Estimate>,
@@ -33,13 +33,13 @@ pub struct Row {
     pub delivered_mbps: Option<Estimate>,
     /// The most without loss, in Mbit/s of the tester's frames.
     pub throughput_mbps: Option<Estimate>,
-    /// The same in frames a second.
+    /// The same in frames per second.
     pub throughput_pps: Option<Estimate>,
     /// Whether it was the tester that could send no more, in any trial.
     pub tester_limits: bool,
     /// The longest burst without loss, in frames.
     pub burst: Option<Estimate>,
-    /// Nanoseconds a frame of it: instructions, in a guest machine.
+    /// Nanoseconds per frame of it: instructions, in a guest machine.
     pub per_frame_ns: Option<Estimate>,
     /// CPU time of the data plane per frame, in nanoseconds.
     pub cpu_ns: Option<Estimate>,
@@ -64,13 +64,13 @@ pub struct PerHop {
     pub backend: String,
     /// What protects them.
     pub protocol: String,
-    /// Where.
+    /// Between which nodes frames are protected.
     pub reach: Reach,
     /// Frame sizes.
     pub frame: Sizes,
     /// The load.
     pub load: String,
-    /// Microseconds a hop.
+    /// Microseconds per hop.
     pub slope_us: Estimate,
     /// Microseconds without a hop.
     pub intercept_us: Estimate,

@@ -9,9 +9,36 @@ use wire::tls::Version;
 
 use crate::change::{Change, changes};
 use crate::difference::{Difference, Handshake, compare};
-use crate::digest::{Cell, Digest, Frames, Kind, Offers, Spread, Tally, Top};
+use crate::digest::{Cell, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top};
 use crate::modes::{Modes, modes};
 use crate::reasons::meaning;
+
+/// Clients that tried again with less.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FallbackRow {
+    /// What the second hello had less of.
+    pub less: Less,
+    /// What became of the first.
+    pub fate: Fate,
+    /// How often, at most.
+    pub count: u64,
+    /// From the first hello to the second at the median, in ms.
+    pub lost_ms: Option<f64>,
+    /// The same at the 95 % quantile.
+    pub lost_p95_ms: Option<f64>,
+}
+
+fn fallbacks(digest: &Digest) -> Vec<FallbackRow> {
+    let found = digest.fallbacks.found.iter();
+    let row = |((less, fate), own): (&(Less, Fate), &Fallback)| FallbackRow {
+        less: *less,
+        fate: *fate,
+        count: own.count,
+        lost_ms: own.lost.quantile(0.5),
+        lost_p95_ms: own.lost.quantile(0.95),
+    };
+    found.map(row).collect()
+}
 
 /// What the records say.
 #[derive(Debug, Clone, Serialize)]
@@ -26,7 +53,7 @@ pub struct Findings {
     pub handshakes: u64,
     /// Width of a bin, in ms.
     pub bin_ms: f64,
-    /// The document's picture: a curve a version.
+    /// GREE 2018's picture: a curve a version.
     pub curves: Vec<Curve>,
     /// Each version's classes.
     pub classes: Vec<ClassRow>,
@@ -56,6 +83,8 @@ pub struct Findings {
     pub alerts: Names,
     /// Why handshakes failed.
     pub failures: Names,
+    /// Clients that tried again with less, as something on their way may have forced them to.
+    pub fallbacks: Vec<FallbackRow>,
     /// By the name that the client asked for; empty if it asked for none.
     pub server_names: Groups,
     /// By the client's network.
@@ -93,7 +122,7 @@ pub struct PopulationRows {
 pub struct Curve {
     /// Transport and version.
     pub kind: Kind,
-    /// From the ClientHello to the client's first application data: the document's.
+    /// From the ClientHello to the client's first application data: GREE 2018's.
     pub to_data: Binned,
     /// From the ClientHello to the client's Finished.
     pub handshake: Binned,
@@ -119,9 +148,9 @@ pub struct Binned {
 pub struct ClassRow {
     /// Transport and version.
     pub kind: Kind,
-    /// Class.
+    /// What the handshakes were: full, resumed and so on.
     pub class: Class,
-    /// Handshakes.
+    /// How many handshakes.
     pub count: u64,
     /// Share of the version's, in percent.
     pub percent: f64,
@@ -279,6 +308,7 @@ pub fn findings(digest: &Digest) -> Findings {
         alpn: names(&digest.alpn, String::clone),
         alerts: Names { total, others, names: alerts.collect() },
         failures: names(&digest.failures, String::clone),
+        fallbacks: fallbacks(digest),
         server_names: groups(&digest.server_names),
         networks: groups(&digest.networks),
         over_time: digest
@@ -367,7 +397,7 @@ fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
         whole.collect()
     };
     let (from, to) = (Kind::TLS12, Kind::TLS13);
-    // A draft takes as many round trips as what became of it; the document's own traffic was one.
+    // A draft takes as many round trips as what became of it; GREE 2018's own traffic was one.
     let (before, after) =
         (of(&|version| version == Version::TLS12), of(&|version| version.is_tls13()));
     let (all, by_mode, round_trip_modes) = compare(&before, &after, seed);

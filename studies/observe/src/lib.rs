@@ -3,13 +3,14 @@
 //!
 //! [`Digest`] takes the records of `observe` one at a time, in bounded memory; [`findings()`] says what
 //! they say together, [`Findings::report`] and [`Findings::text`] put it before people.
-//! [`Lab`] is the study: it makes connections in the lab of which all is known, and compares.
+//! [`Lab`] is the study: it makes connections in the lab with known ground truth, and compares.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod before_after;
 mod change;
 pub mod difference;
 mod digest;
@@ -21,12 +22,13 @@ pub mod reading;
 mod reasons;
 #[cfg(test)]
 mod replay;
+pub mod tickets;
 pub mod truth;
 
 pub use change::Change;
-pub use digest::{Digest, Frames, Kind, Offers, Options, OptionsError};
+pub use digest::{Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError};
 pub use findings::{
-    Binned, ClassRow, Count, Curve, Findings, Group, Groups, ModesOf, Names, Reason, Reported,
-    Stretch, findings,
+    Binned, ClassRow, Count, Curve, FallbackRow, Findings, Group, Groups, ModesOf, Names, Reason,
+    Reported, Stretch, findings,
 };
 pub use truth::Lab;

@@ -1,4 +1,4 @@
-//! The document's figures, and ours beside them.
+//! GREE 2018's figures, and ours beside them.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use study::{Counterpart, Figure, PublishedError};
 use crate::digest::Kind;
 use crate::findings::Findings;
 
-/// What the document states.
+/// What GREE 2018 states.
 pub(crate) const PUBLISHED: &str = include_str!("../published.csv");
 
-/// The document.
+/// GREE 2018.
 pub(crate) const SOURCE: &str = "GREE, 2018";
 
-/// The key of the share that the document states, and the bin that it is of, in ms.
+/// The key of the share that GREE 2018 states, and the bin that it is of, in ms.
 const SHARE: (&str, Range<f64>) = ("TLS 1.3/share of handshakes in the 20 ms bin", 20.0..30.0);
 
 /// What measures all of these.
@@ -24,7 +24,7 @@ pub(crate) fn figures() -> Result<Vec<Figure>, PublishedError> {
     study::figures(PUBLISHED)
 }
 
-/// The share that the document states, in percent, and where its bin begins, in ms.
+/// The share that GREE 2018 states, in percent, and where its bin begins, in ms.
 pub(crate) fn share() -> Option<(f64, f64)> {
     let (key, bin) = SHARE;
     let figure = figures().ok()?.into_iter().find(|figure| figure.key() == key)?;

@@ -11,6 +11,7 @@ mod costs;
 mod flow;
 mod job;
 mod link;
+mod means;
 mod measure;
 mod moving;
 mod pages;

@@ -9,7 +9,7 @@ use browser::CrossTraffic;
 use fault::Problem;
 use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
-use study::{Clock, End, Expected, Session, StudyJob, stranger};
+use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 
 use crate::job::{Batch, HAR, Job, Loads, Planned};
 use crate::pages::PageName;
@@ -32,8 +32,8 @@ const CROSSING: Duration = Duration::from_secs(40);
 const ROUND_TRIPS: u32 = 10;
 /// What Chromium takes to start, and once more to lay a page out.
 const STARTING: Duration = Duration::from_millis(1500);
-/// What of a page a repeated visit fetches, about.
-const REPEATED: f64 = 0.4;
+/// What of a first visit's bytes a repeated one takes the time of, about: most of the page is in the cache.
+const REPEATED: f64 = 0.2;
 
 impl Plan {
     /// How many loads it comes to, and how long they take, about.
@@ -52,7 +52,7 @@ impl Plan {
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
             loads += cell.points.iter().map(|point| u64::from(cell.loads_of(point))).sum::<u64>();
         }
-        (loads, time)
+        (loads, time / u32::try_from(self.clock().lanes()).unwrap_or(1))
     }
 
     /// The bytes of the cells' pages: each is made once for it.
@@ -98,53 +98,49 @@ impl Plan {
             session.watcher().warning("captures stay in the guest, and are not kept", None);
         }
         let mut ahead = Ahead::of(self, &cells, session);
-        let mut end = End::Complete;
+        let mut jobs = Vec::with_capacity(cells.len());
         for cell in &cells {
             let batches = batches(cell, session);
-            if batches.is_empty() {
-                continue;
-            }
-            let job = Job {
-                lab,
-                lanes: cell.lanes,
-                path: self.path(cell),
-                cross: cell.cross.name().to_owned(),
-                page: self.pages.page(&cell.page, self.seed)?.to_toml(),
-                batches,
-                timeout: self.timeout,
-                seed: self.seed,
-                chromium: chromium.clone(),
-                captures: captures.clone(),
-                options: self.page_options.clone(),
-            };
-            end = measure_cell(cell, &job, &host, session, &mut ahead)?;
-            if end != End::Complete {
-                break;
+            if !batches.is_empty() {
+                let job = Job {
+                    lab,
+                    lanes: cell.lanes,
+                    path: self.path(cell),
+                    cross: cell.cross.name().to_owned(),
+                    page: self.pages.page(&cell.page, self.seed)?.to_toml(),
+                    batches,
+                    timeout: self.timeout,
+                    seed: self.seed,
+                    chromium: chromium.clone(),
+                    captures: captures.clone(),
+                    options: self.page_options.clone(),
+                };
+                jobs.push((cell, step(cell), job));
             }
         }
+        let asked: Vec<StudyJob<'_, Loads>> = jobs
+            .iter()
+            .map(|(_, what, job)| StudyJob {
+                host: &host,
+                what,
+                job,
+                limit: limit(job),
+                remedy: None,
+            })
+            .collect();
+        session.progress(asked.first().map_or("", |job| job.what), &ahead.time);
+        let end = side_by_side(clock.lanes(), &asked, session, |session, at, sample, files| {
+            let Some((cell, what, _)) = jobs.get(at) else { return Err(stranger(&sample)) };
+            record(cell, sample, files, session, &mut ahead)?;
+            session.progress(what, &ahead.time);
+            Ok(())
+        })?;
         if end == End::OutOfTime {
             let what = format!("out of time: {} loads of the plan are left out", ahead.loads);
             session.watcher().warning(&what, Some("measure them by --resume with this folder"));
         }
         Ok(end)
     }
-}
-
-fn measure_cell(
-    cell: &Cell,
-    job: &Job,
-    host: &Host,
-    session: &mut Session<'_>,
-    ahead: &mut Ahead,
-) -> Result<End, Problem> {
-    let step = step(cell);
-    session.progress(&step, &ahead.time);
-    let job = StudyJob::<Loads> { host, what: &step, job, limit: limit(job), remedy: None };
-    job.run(session, |session, sample, files| {
-        record(cell, sample, files, session, ahead)?;
-        session.progress(&step, &ahead.time);
-        Ok(())
-    })
 }
 
 /// The bytes of pages.
@@ -203,7 +199,8 @@ impl Ahead {
 
     /// About what a load adds to the time of the whole.
     fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
-        load_time(cell, point.visit, size_of(sizes, cell)) / u32::try_from(cell.lanes).unwrap_or(1)
+        let lanes = cell.lanes * point.clock.lanes();
+        load_time(cell, point.visit, size_of(sizes, cell)) / u32::try_from(lanes).unwrap_or(1)
     }
 
     fn passed(&mut self, cell: &Cell, point: &Point) {

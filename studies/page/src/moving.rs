@@ -3,6 +3,7 @@
 use fault::{Fault, OrProblem, Problem};
 use report::{Axis, Chart, Distribution, Plot, Section, Series};
 
+use crate::means;
 use crate::present::is_plain;
 use crate::summary::Group;
 
@@ -35,7 +36,8 @@ fn plot(group: &Group) -> Result<Plot, Problem> {
         longest.fold(0.0, f64::max) / 1e3
     );
     let (x, y) = (Axis::new("page load time", "s").from_zero(), Axis::new("share of loads", ""));
-    let plot = Plot::new(group.title(), alt, x, y, chart).blame(Fault::Measurement)?;
+    let means = means::moving(group);
+    let plot = Plot::new(group.title(), alt, means, x, y, chart).blame(Fault::Measurement)?;
     Ok(plot.caption(
         "Loads of one turn begin at the same moment of the link's changes, so that protocols meet the same \
          outages. The SPDY paper's Figure 2 is of this, without printed values: 63 loads with SPDY and 93 with \

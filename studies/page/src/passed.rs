@@ -9,7 +9,7 @@ use crate::sample::{STUDY, value};
 /// asked for, are in neither sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Passed {
-    /// Loads.
+    /// How many loads.
     pub loads: usize,
     /// What they take one after the other, in seconds: the sum of their page load times.
     pub serial_s: f64,

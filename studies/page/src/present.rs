@@ -2,7 +2,7 @@
 
 use fault::{Fault, OrProblem, Problem};
 use report::{
-    Axis, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
+    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
 };
 use serde_json::{Value, json};
 use study::{Clock, Counterpart, Subject};
@@ -10,6 +10,7 @@ use units::Bytes;
 use web::Protocol;
 
 use crate::beside::{AIM, Beside, Verdict};
+use crate::means;
 use crate::point::{Loader, Tls, Visit};
 use crate::sample::{STUDY, value};
 use crate::summary::{Group, Row, Summary};
@@ -47,7 +48,7 @@ impl Findings {
     }
 }
 
-fn seconds(ms: f64) -> String {
+pub(crate) fn seconds(ms: f64) -> String {
     let s = ms / 1e3;
     if s < 1.0 { format!("{s:.2} s") } else { format!("{s:.1} s") }
 }
@@ -64,21 +65,33 @@ fn answer(group: &Group) -> Option<Inline> {
     let best = group.fastest()?;
     let plain = is_plain(group);
     let load = best.load_ms?.value;
-    let ties: Vec<String> = group.ties().iter().map(|row| row.label(plain)).collect();
-    let names = std::iter::once(best.label(plain)).chain(ties.iter().cloned());
-    let names = names.collect::<Vec<_>>().join(", ");
+    let ties = group.ties();
+    let names = std::iter::once(best).chain(ties.iter().copied()).map(|row| row.label(plain));
     let fastest = match ties.len() {
-        0 => format!("{names} is fastest"),
-        _ => format!("{names} cannot be told apart as the fastest"),
+        0 => format!("{} is fastest with {}", best.label(plain), seconds(load)),
+        _ => format!("{} tie as the fastest, {}", and(&names.collect::<Vec<_>>()), seconds(load)),
     };
-    let ratio = best.ratio.filter(|_| best.protocol != Protocol::Http1);
+    let is_first = |row: &&Row| row.protocol == Protocol::Http1;
+    let ratio = best.ratio.filter(|_| !is_first(&best));
     let saved = ratio.map_or(String::new(), |ratio| {
         let percent = (1.0 - ratio.value) * 100.0;
         let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
-        format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1")
+        match ties.iter().any(is_first) {
+            true => " (what lies between them may be chance)".to_owned(),
+            false => format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1"),
+        }
     });
-    let text = format!("{}: {fastest}, {}{saved}.", group.title(), seconds(load));
+    let text = format!("{}: {fastest}{saved}.", group.title());
     Some(Inline::new().text(text))
+}
+
+/// `a, b and c`.
+fn and(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// What the handshake that saves most of a group's loads saves, where one certainly does: more of it goes at once.
@@ -172,39 +185,47 @@ impl study::Findings for Findings {
                     load.high / 1e3,
                     best.loads
                 ),
+                means: means::fastest(group),
             })
         });
         figures.take(ANSWERED).collect()
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         let rows = || self.summary.groups.iter().flat_map(|group| &group.rows);
         let mut notes = Vec::new();
-        notes.extend(self.clock.caution().map(|text| Note::info(Inline::new().text(text))));
+        notes.extend(self.clock.caution());
         let fewest = rows().map(|row| row.loads).min().unwrap_or_default();
         if fewest < FEW {
             let text = format!("As few as {fewest} loads per point: no interval of 95 %.");
             let remedy = format!("measure with --repeat {FEW} or more");
-            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+            let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+            notes
+                .push(note.answer_may_change("protocols close to each other could change places."));
         }
         let failed: usize = rows().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows().find_map(|row| row.failure.clone()).unwrap_or_default();
             let text = format!("{failed} loads are not whole and in no figure; the first: {why}.");
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect = "the median of a protocol that fails more than others could be longer.";
+            notes.push(Note::info(text).answer_may_change(effect));
         }
         if let Some(text) = self.summary.passed.sentence() {
-            notes.push(Note::info(Inline::new().text(text)));
+            notes.push(Note::info(text).answer_stands("it says how long measuring took."));
         }
         if self.groups().any(|group| group.loader == Loader::Ours) {
             let text = "Pages are fetched, not rendered: no layout, no scripts that run. Computation in \
                         the browser is what the page's graph says.";
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect =
+                "on a slow processor or with heavy scripts protocols differ less than here.";
+            notes.push(Note::info(text).answer_may_change(effect));
         }
         if self.groups().any(|group| group.loader == Loader::Chromium) {
             let text = "Chromium takes 100 ms of processor time per load or more: on fast links that hides \
                         what protocols differ in.";
-            notes.push(Note::info(Inline::new().text(text)));
+            let effect =
+                "on fast links read the loads of our own browser, which has no such floor.";
+            notes.push(Note::info(text).answer_covers_less(effect));
         }
         notes
     }
@@ -461,6 +482,7 @@ fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
     });
     let title = format!("{}, {}", group.title(), row.label(is_plain(group)));
     let end = bars.iter().map(|(wanted, phases)| wanted + phases.iter().sum::<f64>());
+    let means = means::waterfall(shown.clone().map(|(_, phases)| *phases));
     let alt = format!(
         "{} objects, the last is there after {}.",
         bars.len(),
@@ -468,7 +490,7 @@ fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
     );
     let chart = Chart::Stacks { categories, series: series.collect() };
     let (x, y) = (Axis::new("since the load began", "ms").from_zero(), Axis::new("object", ""));
-    let plot = Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)?;
+    let plot = Plot::new(title, alt, means, x, y, chart).blame(Fault::Measurement)?;
     let more = bars.len().saturating_sub(MOST_BARS);
     let rest = if more > 0 { format!(" {more} more are in its HAR file.") } else { String::new() };
     Ok(Some(
@@ -494,12 +516,12 @@ mod tests {
     fn the_answer_names_the_fastest_or_those_that_cannot_be_told_apart() {
         let found = findings(&samples());
         let answer = found.answer()[0].to_plain();
-        assert!(answer.contains("h2, h3 cannot be told apart as the fastest"), "{answer}");
+        assert!(answer.contains("h2 and h3 tie as the fastest, 8.0 s"), "{answer}");
         assert!(answer.contains("20 % [20, 20] less than http/1.1"), "{answer}");
         let only: Vec<_> =
             samples().into_iter().filter(|sample| sample.point["protocol"] != "h3").collect();
         let answer = findings(&only).answer()[0].to_plain();
-        assert!(answer.contains("h2 is fastest, 8.0 s"), "{answer}");
+        assert!(answer.contains("h2 is fastest with 8.0 s"), "{answer}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub struct Row {
     pub loads: usize,
     /// Loads that are not, and why the first is not.
     pub failed: usize,
-    /// Why.
+    /// Why the first that failed did, if any did.
     pub failure: Option<String>,
     /// Page load time in milliseconds.
     pub load_ms: Option<Estimate>,

@@ -46,7 +46,7 @@ pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
     lines.extend(summary.changes.iter().filter(|one| is_harm(one)).take(MOST_CHANGES).map(harm));
     lines.extend(no_use(&summary.changes));
     if lines.is_empty() {
-        lines.push("No handoff came to anything that could be told.".to_owned());
+        lines.push("No run of any handoff gave a figure.".to_owned());
     }
     lines
 }
@@ -186,7 +186,7 @@ fn no_use(changes: &[Changed]) -> Option<String> {
             names.push(name);
         }
     }
-    (!names.is_empty()).then(|| format!("No saving can be told of: {}.", names.join(", ")))
+    (!names.is_empty()).then(|| format!("No certain saving by: {}.", names.join(", ")))
 }
 
 /// A time in ms, with a digit after the point where it is short.
@@ -224,7 +224,7 @@ mod tests {
         summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| 0.0);
         summary.changes[0].told_apart = false;
         let all = sentences(&summary).join("\n");
-        assert!(all.contains("No saving can be told of: scan-list in macsec-same-ssid."), "{all}");
+        assert!(all.contains("No certain saving by: scan-list in macsec-same-ssid."), "{all}");
         summary.changes[0].saved_ms = summary.changes[0].saved_ms.map(|_| -50.0);
         summary.changes[0].told_apart = true;
         let all = sentences(&summary).join("\n");

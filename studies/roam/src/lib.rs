@@ -12,6 +12,7 @@
 mod advice;
 mod files;
 mod job;
+mod means;
 mod measure;
 mod pictures;
 mod plan;

@@ -10,7 +10,7 @@ use record::{AttachmentKind, Sample};
 use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 
 use crate::job::{Asked, Handoffs, Job, TIMELINE};
-use crate::plan::{Plan, Round, lanes, together};
+use crate::plan::{Plan, Round, together};
 use crate::point::{AXES, Point};
 
 /// What a job may take beside its runs: a machine that starts, a bed that stands, on a busy machine.
@@ -49,13 +49,14 @@ impl Plan {
             })
             .collect();
         session.progress(jobs.first().map_or("", |job| job.what), &ahead.time);
-        let end = side_by_side(lanes(), &jobs, session, |session, at, sample, files| {
-            let Some(round) = rounds.get(at) else { return Err(stranger(&sample)) };
-            let what = record(round, sample, files, session)?;
-            ahead.passed(round);
-            session.progress(&what, &ahead.time);
-            Ok(())
-        })?;
+        let end =
+            side_by_side(Clock::Virtual.lanes(), &jobs, session, |session, at, sample, files| {
+                let Some(round) = rounds.get(at) else { return Err(stranger(&sample)) };
+                let what = record(round, sample, files, session)?;
+                ahead.passed(round);
+                session.progress(&what, &ahead.time);
+                Ok(())
+            })?;
         if end == End::OutOfTime {
             let what = format!("out of time: {} handoffs of the plan are left out", ahead.runs);
             session.watcher().warning(&what, Some("measure them by --resume with this folder"));

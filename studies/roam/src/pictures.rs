@@ -5,6 +5,7 @@ use handoff::{Direction, Phase};
 use report::{Axis, Chart, Mark, Plot, Point, Section, Series, Uncertainty};
 
 use crate::advice::{ms, usual};
+use crate::means;
 use crate::point::PAPER;
 use crate::published::FIGURES;
 use crate::sample::Bar;
@@ -59,7 +60,8 @@ fn by_rate(summary: &Summary) -> Result<Option<Plot>, Problem> {
     let x = Axis::new("packets per second each way", "1/s").from_zero();
     let y = Axis::new("outage", "ms").from_zero();
     let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
-    let plot = Plot::new("Outages by rate (the paper's Figure 8)", alt, x, y, chart);
+    let means = means::by_rate(summary);
+    let plot = Plot::new("Outages by rate (the paper's Figure 8)", alt, means, x, y, chart);
     plot.blame(Fault::Measurement).map(Some)
 }
 
@@ -100,6 +102,10 @@ fn by_phase(summary: &Summary) -> Result<Option<Plot>, Problem> {
     });
     let series: Vec<_> = series.collect();
     let longest = ways.iter().max_by(|a, b| gap(a.1, a.2).total_cmp(&gap(b.1, b.2)));
+    let means = longest.map_or_else(
+        || "Nothing was cut off.".to_owned(),
+        |(name, row, direction)| means::phases(name, row, *direction),
+    );
     let longest = longest.map(|(name, row, direction)| {
         format!("The longest gap is that of {name}: {}.", ms(gap(row, *direction)))
     });
@@ -107,7 +113,7 @@ fn by_phase(summary: &Summary) -> Result<Option<Plot>, Problem> {
     let categories = ways.iter().map(|(name, ..)| name.clone()).collect();
     let (x, y) = (Axis::new("time", "ms").from_zero(), Axis::new("case", ""));
     let chart = Chart::Stacks { categories, series };
-    let plot = Plot::new("Phases of the gap", alt, x, y, chart).blame(Fault::Measurement)?;
+    let plot = Plot::new("Phases of the gap", alt, means, x, y, chart).blame(Fault::Measurement)?;
     Ok(Some(plot.caption("Medians of each phase; their sum need not be the median of the gap.")))
 }
 
@@ -139,7 +145,8 @@ fn gantt(row: &Row) -> Result<Option<Plot>, Problem> {
     let alt = format!("Frames come again {} after the trigger.", ms(last.2));
     let chart = Chart::Stacks { categories: categories(&bars), series };
     let (x, y) = (Axis::new("since the trigger", "ms").from_zero(), Axis::new("phase", ""));
-    let plot = Plot::new(title, alt, x, y, chart).blame(Fault::Measurement)?;
+    let means = means::outage(last.2);
+    let plot = Plot::new(title, alt, means, x, y, chart).blame(Fault::Measurement)?;
     Ok(Some(plot.caption("The run with the median gap; every run's events are in its attachment.")))
 }
 

@@ -8,7 +8,7 @@ use handoff::Scenario;
 use mobility::Bed;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use study::{Number, Options, PlanError, Scale, Sweep};
+use study::{Clock, Number, Options, PlanError, Scale, Sweep};
 use units::Delay;
 
 use crate::files::Files;
@@ -255,8 +255,6 @@ const STANDING: Duration = Duration::from_secs(4);
 /// What a second of traffic takes at 1000 frames per second each way, and what each further 1000 add.
 const SECOND: Duration = Duration::from_millis(300);
 const PER_THOUSAND: Duration = Duration::from_millis(250);
-/// Most guests at once: each takes half a gigabyte of memory.
-const MOST_GUESTS: usize = 4;
 /// What attaching the host takes before a run.
 const ATTACHING: Duration = Duration::from_millis(800);
 
@@ -289,15 +287,10 @@ impl Plan {
 
 /// About how long rounds take on as many guests as are up at once: no less than the longest of them.
 pub(crate) fn together(rounds: &[Round]) -> Duration {
-    let guests = lanes().min(rounds.len()).max(1);
+    let guests = Clock::Virtual.lanes().min(rounds.len()).max(1);
     let sum: Duration = rounds.iter().map(Round::expected).sum();
     let longest = rounds.iter().map(Round::expected).max().unwrap_or_default();
     (sum / u32::try_from(guests).unwrap_or(1)).max(longest)
-}
-
-/// Guests at once: each keeps a processor busy, and what else goes on changes nothing in virtual time.
-pub(crate) fn lanes() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_GUESTS)
 }
 
 /// One sweep over what is given on the command line.

@@ -56,7 +56,7 @@ pub enum Chosen<T> {
     /// As the scenario has it.
     #[default]
     Own,
-    /// This.
+    /// This instead.
     Is(T),
 }
 

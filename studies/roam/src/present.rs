@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use fault::{Fault, OrProblem, Problem};
-use report::{Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use study::{Clock, Counterpart, Subject};
 
 use crate::advice::{self, usual};
 use crate::summary::{Row, Summary};
-use crate::{pictures, tables};
+use crate::{means, pictures, tables};
 
 /// So few runs have no interval of 95 %.
 const FEW: usize = 6;
@@ -50,25 +50,27 @@ impl study::Findings for Findings {
                 unit: "ms".to_owned(),
                 label: format!("cut off: {}", row.point.title()),
                 detail: format!("[{:.0}, {:.0}], {}", outage.low, outage.high, row.point.rate),
+                means: means::outage(outage.value),
             })
         };
         usual(&self.summary).into_iter().filter_map(figure).take(4).collect()
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         let rows = &self.summary.rows;
         let mut notes = Vec::new();
         let fewest = rows.iter().map(|row| row.runs).min().unwrap_or(FEW);
         if fewest < FEW {
             let text = format!("As few as {fewest} runs per point: no interval of 95 %.");
             let remedy = format!("measure with --repeat {FEW} or more");
-            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+            let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+            notes.push(note.answer_may_change("cases close to each other could change places."));
         }
-        let info = |text: String| Note::info(Inline::new().text(text));
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
-            notes.push(info(format!("{failed} runs are in no figure; the first: {why}.")));
+            let text = format!("{failed} runs are in no figure; the first: {why}.");
+            notes.push(Note::info(text).answer_covers_less("the other runs' figures stand."));
         }
         let not_back: usize = rows.iter().map(|row| row.not_back).sum();
         if not_back > 0 {
@@ -77,23 +79,27 @@ impl study::Findings for Findings {
                  what is shown."
             );
             let remedy = "measure with a longer --trial".to_owned();
-            notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+            let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+            notes.push(note.answer_may_change("the outages of these cases could be much longer."));
         }
         if let Some(row) =
             rows.iter().find(|row| row.up.late > Some(0.0) || row.down.late > Some(0.0))
         {
-            notes.push(info(format!(
+            let text = format!(
                 "Frames that somebody kept and delivered late count as delivered, as in {}: there the gap is longer \
                  than the frames lost say.",
                 row.point.title()
-            )));
+            );
+            let effect =
+                "the outage is by frames lost; by the gap, which is shown beside it, it is longer.";
+            notes.push(Note::info(text).answer_may_change(effect));
         }
-        notes.extend(Clock::Virtual.caution().map(|text| info(text.to_owned())));
-        notes.push(info(
-            "Radios are simulated by the kernel (mac80211_hwsim): the Wi-Fi stack is Linux's own, the air is not: no \
-             contention, no rate control, no interference."
-                .to_owned(),
-        ));
+        notes.extend(Clock::Virtual.caution());
+        let text = "Radios are simulated by the kernel (mac80211_hwsim): the Wi-Fi stack is Linux's own, the air is \
+                    not: no contention, no rate control, no interference.";
+        let effect = "phases that wait for an answer by radio (discovery, attachment) take longer on real air; what \
+                      passes between the edges stands.";
+        notes.push(Note::info(text).answer_may_change(effect));
         notes
     }
 

@@ -44,7 +44,7 @@ impl Way {
 /// A point and what its runs came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Where.
+    /// The point of the plan that was measured.
     #[serde(serialize_with = "as_fields")]
     pub point: Point,
     /// Runs that came to something.

@@ -91,7 +91,7 @@ fn changes(summary: &Summary) -> Table {
         Column::new("without").unit("ms"),
         Column::new("with").unit("ms"),
         Column::new("saved").unit("ms"),
-        Column::new("can be told"),
+        Column::new("certain"),
     ];
     let caption = "What to change: each change beside the scenario without it; saved: run by run";
     let mut table = Table::new(caption, columns);

@@ -38,7 +38,7 @@ pub struct Change {
     pub from: String,
     /// What is run instead: a library, or what is switched on.
     pub to: String,
-    /// CPU time of the server today, in microseconds a connection, or connections a second.
+    /// CPU time of the server today, in microseconds per connection, or connections per second.
     pub today: Estimate,
     /// What it is after the change.
     pub after: Estimate,

@@ -5,7 +5,7 @@
 //! to another here, as if all of a handshake's acquisitions were of one lock and each came from another core
 //! than the last. Neither holds in general. A library may spread its locks, or lock what belongs to one
 //! connection; and a core that takes a lock several times in a row finds it in its own cache, so that even
-//! with one lock there is less than one hand-over for each acquisition. The rates that the document measured
+//! with one lock there is less than one hand-over for each acquisition. The rates that HAProxy 2025 measured
 //! with OpenSSL 3.0 and 3.1 to 3.4 are above the estimate. With more cores a hand-over takes longer, and
 //! between two machines it differs four times: the estimate is of this machine. Pure.
 
@@ -39,9 +39,9 @@ impl Counts {
 pub struct Contention {
     /// Time that the locks of one handshake then take one after another, in microseconds.
     pub locks_us: f64,
-    /// Handshakes a second at that pace; `None` without locks. A library can be faster and slower.
+    /// Handshakes per second at that pace; `None` without locks. A library can be faster and slower.
     pub locks_per_s: Option<f64>,
-    /// Handshakes a second if all atomic operations are on one word.
+    /// Handshakes per second if all atomic operations are on one word.
     pub atomics_per_s: Option<f64>,
     /// Cores at which the locks would take as long as the rest.
     pub cores: Option<f64>,

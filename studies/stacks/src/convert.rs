@@ -8,7 +8,7 @@ use crate::sample::{label, put, value};
 /// Call sites that are kept of one measurement.
 const SITES: usize = 8;
 
-/// Locks a connection.
+/// Locks per connection.
 pub(crate) fn locks(sample: &mut Sample, outcome: &Outcome) {
     let done = outcome.done as f64;
     let each = |count: u64| (outcome.done > 0).then(|| count as f64 / done);

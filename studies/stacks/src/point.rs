@@ -36,7 +36,7 @@ pub struct Point {
     pub wire: Wire,
     /// What is pinned.
     pub suite: Suite,
-    /// Threads.
+    /// How many threads work at once.
     pub threads: usize,
     /// Tickets that the server issues in a handshake of TLS 1.3.
     pub tickets: u32,

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use study::Figure;
 
-/// The document's figures: the haproxy study's, read here as well.
+/// HAProxy 2025's figures: the haproxy study's, read here as well.
 const DOCUMENT: &str = include_str!("../../haproxy/published.csv");
 /// What a trial counted.
 const TRIAL: &str = include_str!("../trial.csv");
@@ -16,12 +16,12 @@ static ALL: LazyLock<String> = LazyLock::new(|| {
     format!("{DOCUMENT}{}\n", trial.join("\n"))
 });
 
-/// The document's figures and the trial's, in the form of all studies.
+/// HAProxy 2025's figures and the trial's, in the form of all studies.
 pub(crate) fn figures() -> &'static str {
     &ALL
 }
 
-/// The document's figures.
+/// HAProxy 2025's figures.
 pub(crate) fn document() -> Vec<Figure> {
     study::figures(DOCUMENT).unwrap_or_default()
 }

@@ -154,7 +154,7 @@ impl Explain for UnknownLibrary {
 /// All libraries that there are, in the order to show them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Roster {
-    /// Them.
+    /// The libraries, in that order.
     pub libraries: Vec<Library>,
 }
 

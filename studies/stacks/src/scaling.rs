@@ -84,7 +84,7 @@ pub struct Rates {
 /// A point that was left out and predicted from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Cores.
+    /// The number of cores of that point.
     pub cores: u32,
     /// What was measured.
     pub measured: f64,

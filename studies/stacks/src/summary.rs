@@ -15,7 +15,7 @@ use crate::sample::{STUDY, current, label, value};
 /// Everything measured at one point.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
-    /// Where.
+    /// The point of the plan that was measured.
     #[serde(serialize_with = "as_fields")]
     pub point: Point,
     /// Values of measurements that are good, by name and repeat.
@@ -165,9 +165,9 @@ pub struct Want<'a> {
     pub key: Option<Key>,
     /// The group.
     pub group: Option<Group>,
-    /// Threads.
+    /// How many threads work at once.
     pub threads: Option<usize>,
-    /// Tickets a handshake.
+    /// Tickets per handshake.
     pub tickets: u32,
     /// Who uses a context.
     pub contexts: Contexts,

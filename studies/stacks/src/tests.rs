@@ -324,7 +324,7 @@ fn text_of(findings: &Findings) -> String {
     let mut report = report::Report::new("t");
     report.answer = findings.answer();
     report.key_figures = findings.key_figures();
-    report.notes = findings.cautions();
+    report.cautions = findings.cautions();
     report.sections = findings.sections().unwrap();
     let html = report::render(&report);
     assert!(html.len() > 1000);
@@ -502,7 +502,8 @@ fn what_a_library_cannot_do_is_no_failure_and_is_tried_once() {
     let counts = summary.cells.iter().filter_map(|cell| cell.failed.get("unsupported"));
     assert!(counts.clone().count() > 0 && counts.clone().all(|(count, _)| *count == 1));
     let findings = Findings::new(summary.clone(), 1e5, 1);
-    assert!(findings.cautions().iter().all(|note| !note.text.to_plain().contains("unsupported")));
+    let cautions = findings.cautions();
+    assert!(cautions.iter().all(|one| !one.note.text.to_plain().contains("unsupported")));
     assert!(text_of(&findings).contains("no [t]"), "the table by function shows it");
 }
 

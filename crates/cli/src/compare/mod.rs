@@ -3,6 +3,7 @@
 mod args;
 mod cells;
 mod comparable;
+mod records;
 mod table;
 
 use fault::{Fault, OrProblem, Problem};
@@ -17,10 +18,13 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::output::{say, terminal_width};
 
-/// Compares two folders of results. The status is 1 if something got worse or fails more often.
+/// Compares two folders of results, or two sets of records. The status is 1 if something got worse or fails more often.
 pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
+    if records::are_meant(args) {
+        return records::compare(args, diagnostics);
+    }
     let before = Run::open(&args.before)?;
-    let after = Run::open(&args.after)?;
+    let after = Run::open(args.after.as_ref().unwrap_or(&args.before))?;
     let what = compared(&before, &after, args.value.as_deref())?;
     let mut found = Found::default();
     for one in what {

@@ -25,7 +25,7 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax drivers build all
 
 Each library is built by itself into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it); what was built
-stays when a later one fails or you stop it, and what you stopped half way is resumed. The sources
+stays when a later one fails or you stop it, and an interrupted build resumes. The sources
 come from the package registries.", &MEANINGS))]
 pub struct DriversArgs {
     /// What to do.

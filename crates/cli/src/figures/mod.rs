@@ -3,16 +3,17 @@
 mod args;
 mod conditions;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
-use study::Options;
+use study::{Counterpart, Options};
 
 pub use self::args::FiguresArgs;
 use self::conditions::conditions;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::studies::{Questions, Results};
+use crate::studies::{Found, Questions, Results};
 
 const END: &str = "<!-- /figures -->";
 
@@ -53,8 +54,8 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What the results say, by the names of the marks: each study's tables, and its first sentence as
-/// `STUDY-headline`.
+/// What the results say, by the names of the marks: each study's tables, its first sentence as
+/// `STUDY-headline`, and what stands beside the published figures as `STUDY-published`.
 fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
     let mut texts = Vec::new();
     for found in &results.found {
@@ -64,8 +65,38 @@ fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
         let headline = found.findings.answer().first().map(report::Inline::to_plain);
         texts
             .extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
+        texts.push((format!("{}-published", found.study.name()), published(found, results)?));
     }
     Ok(texts)
+}
+
+/// The published figures of a study with ours beside, and where ours come from.
+fn published(found: &Found, results: &Results) -> Result<String, Problem> {
+    let counterparts = found.findings.counterparts();
+    let mut elsewhere = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for (key, counterpart) in &counterparts {
+        if let Counterpart::NotMeasured { command } = counterpart {
+            elsewhere.entry(command).or_default().insert(key);
+        }
+    }
+    let is_here = |key: &str| !elsewhere.values().any(|keys| keys.contains(key));
+    let mut figures = study::figures(found.study.published())?;
+    figures.retain(|figure| is_here(&figure.key()));
+    let mut text = format!("{}.\n", study::provenance(&results.manifest));
+    for table in study::beside(&figures, &counterparts) {
+        text += &format!("\n{}", table.to_markdown());
+    }
+    for (command, keys) in &elsewhere {
+        let items: BTreeSet<&str> =
+            keys.iter().filter_map(|key| Some(key.split_once('/')?.0)).collect();
+        let items: Vec<&str> = items.into_iter().collect();
+        text += &format!(
+            "\n{} figures of {} are not in these results: `{command}` measures them.\n",
+            keys.len(),
+            items.join(", ")
+        );
+    }
+    Ok(format!("{text}\n{}", conditions(&results.manifest)))
 }
 
 /// The text with what is between the marks of these names replaced. A page has marks of some of them, of one

@@ -8,6 +8,7 @@ use sslmtcp::Embedding;
 use tcpio::InterfaceAddress;
 use units::Delay;
 
+pub use super::survey_args::SurveyArgs;
 use crate::exit::Exit;
 use crate::value::{Refused, value};
 /// What the exit status of a gateway means.
@@ -35,7 +36,8 @@ fn epilogue(text: &str) -> String {
   wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
       --certificate chain.pem --key key.pem --redirect
   wiretax gateway connect --listen 127.0.0.1:8080 --to example.org:443 --redirect
-  curl http://127.0.0.1:8080/"
+  curl http://127.0.0.1:8080/
+  wiretax gateway survey 192.0.2.10 --redirect"
     )
 )]
 pub struct GatewayArgs {
@@ -65,6 +67,8 @@ pub enum Side {
   curl http://127.0.0.1:8080/"
     ))]
     Connect(Box<ConnectArgs>),
+    /// Find out whether data in SYN and SYN+ACK survive a path of yours
+    Survey(Box<SurveyArgs>),
 }
 
 /// `wiretax gateway serve`.
@@ -189,13 +193,13 @@ pub struct CommonArgs {
     pub json: bool,
 }
 
-fn address(text: &str) -> Result<SocketAddr, Refused> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, Refused> {
     let remedy = "write 192.0.2.10:443 or [2001:db8::1]:443";
     text.parse().map_err(|_| Refused::new("not an address and a port", remedy))
 }
 
 /// An address with a port that peers can know.
-fn listening(text: &str) -> Result<SocketAddr, Refused> {
+pub(super) fn listening(text: &str) -> Result<SocketAddr, Refused> {
     let address = address(text)?;
     if address.port() == 0 {
         return Err(Refused::new(

@@ -2,6 +2,8 @@
 
 mod args;
 mod service;
+mod survey;
+mod survey_args;
 
 use std::cell::Cell;
 use std::fs::File;
@@ -36,6 +38,7 @@ pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool) -> Outcome {
     let common = match &args.side {
         Side::Serve(args) => &args.common,
         Side::Connect(args) => &args.common,
+        Side::Survey(args) => return survey::survey(args, verbose, quiet),
     };
     let form = if common.json { LogForm::Json } else { LogForm::Text };
     service::log_to_stderr(verbose, quiet, form);
@@ -46,6 +49,8 @@ pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool) -> Outcome {
         Side::Connect(args) => connect_options(args).and_then(|options| {
             run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
         }),
+        // See above.
+        Side::Survey(_) => Ok(Exit::Done),
     };
     match ended {
         Err(failed) if common.json => {

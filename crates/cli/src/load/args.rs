@@ -27,7 +27,7 @@ const MEANINGS: [(Exit, &str); 6] = [
 #[command(after_help = epilogue("Examples:
   wiretax load https://localhost:8443/                       32 connections at once, 10 seconds
   wiretax load https://localhost:8443/ --rate 500 --ramp 5s --duration 30s
-                                                             500 starts a second, come what may
+                                                             500 starts per second, come what may
   wiretax load https://localhost:8443/ --resume 80% --ca ca.pem
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
@@ -57,7 +57,7 @@ pub struct PaceArgs {
     /// Connections at once [default: 32; with --rate at most 1000]
     #[arg(short, long, value_name = "N")]
     pub connections: Option<usize>,
-    /// Open loop: start this many connections a second, whether or not the server keeps up
+    /// Open loop: start this many connections per second, whether or not the server keeps up
     #[arg(short, long, value_name = "N")]
     pub rate: Option<f64>,
     /// Worker threads [default: one for each core]
@@ -136,7 +136,7 @@ pub struct TlsArgs {
     pub insecure: bool,
 }
 
-/// Addresses.
+/// Where connections go, and from where.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Addresses")]
 pub struct RouteArgs {

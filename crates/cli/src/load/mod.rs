@@ -160,7 +160,7 @@ fn describe(report: &Report) -> String {
     line("requests", format!("{} answered", report.requests));
     line("bytes", format!("{} in, {} out", report.bytes_in, report.bytes_out));
     let each = match report.cpu.us_per_connection {
-        Some(each) => format!("{each:.1} us a connection"),
+        Some(each) => format!("{each:.1} us per connection"),
         None => "no connection".to_owned(),
     };
     line(

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use export::Addresses;
+use export::{Addresses, TimeRange};
 use units::Delay;
 
 use crate::exit::{Exit, epilogue};
@@ -32,7 +32,7 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax observe trace.pcap --json | jq 'select(.class == \"failed\")'
   sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
   wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
-  wiretax observe trace.pcap --parquet records && wiretax observe query records versions
+  wiretax observe trace.pcap --parquet records && wiretax observe query records names
   wiretax observe lab                           captures with known answers, and what is made of them
 
 Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
@@ -62,6 +62,8 @@ pub struct ObserveArgs {
 pub enum ObserveCommand {
     /// Ask the records of --parquet a question in SQL
     Query(QueryArgs),
+    /// How long session tickets should live, by the records of clients that came back
+    Tickets(TicketArgs),
 }
 
 /// A live capture.
@@ -77,9 +79,32 @@ pub struct LiveArgs {
     /// Take frames that are for other hosts too
     #[arg(long, requires = "interface")]
     pub promiscuous: bool,
+    /// Memory for frames that wait, of each interface and thread, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024), requires = "interface")]
+    pub ring: u32,
     /// End after this time [default: at Ctrl-C]
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface")]
     pub duration: Option<Delay>,
+}
+
+/// `wiretax observe tickets`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  wiretax observe tickets records               what --parquet wrote
+  wiretax observe tickets monday.json tuesday.json
+  wiretax observe tickets records --time 2026-11-16..2026-11-23 --json
+
+Simulated is when each returning client's ticket would have been accepted, by lifetime and by rotation
+of the keys. Behind one address there may be many clients: the hits are the most that there can be.")]
+pub struct TicketArgs {
+    /// Records: folders of --parquet, or files of --json, in order of time
+    #[arg(value_name = "RECORDS", required = true, value_hint = ValueHint::AnyPath)]
+    pub records: Vec<PathBuf>,
+    /// Only those of this time; either end may be left out
+    #[arg(long, value_parser = value::<TimeRange>, value_name = "A..B")]
+    pub time: Option<TimeRange>,
+    #[command(flatten)]
+    pub json: JsonArg,
 }
 
 /// How frames become records.
@@ -89,6 +114,10 @@ pub struct ReadingArgs {
     /// Keys of the sessions, as programs write them to SSLKEYLOGFILE: checks the rule
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_log: Option<PathBuf>,
+    /// Threads: files give the same records on any number [default: one a processor], interfaces share
+    /// their flows out by PACKET_FANOUT [default: 1]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
     /// Connections followed at once; beyond it the oldest is dropped and counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = connections)]
     pub max_connections: usize,
@@ -104,6 +133,9 @@ pub struct PictureArgs {
     /// Client networks: prefix lengths for IPv4 and IPv6
     #[arg(long, value_name = "V4,V6", default_value = "24,48", value_parser = prefixes)]
     pub prefix: (u8, u8),
+    /// Also say how long session tickets should live, by clients that came back
+    #[arg(long, conflicts_with = "json")]
+    pub tickets: bool,
     /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -146,9 +178,9 @@ pub struct ResultArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   wiretax observe query records                 the standard questions
-  wiretax observe query records versions
+  wiretax observe query records names
   wiretax observe query records \"select sni, count(*) from connections group by sni\"
-  wiretax observe query records versions --json")]
+  wiretax observe query records names --json")]
 pub struct QueryArgs {
     /// The folder that --parquet wrote
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -163,6 +195,14 @@ pub struct QueryArgs {
 fn connections(text: &str) -> Result<usize, Refused> {
     let wrong = || Refused::new("expected an integer of at least 1", "try 1000000");
     text.parse().ok().filter(|count| *count >= 1).ok_or_else(wrong)
+}
+
+/// More would only share the frames out ever more finely.
+const MAX_THREADS: usize = 64;
+
+fn threads(text: &str) -> Result<usize, Refused> {
+    let wrong = || Refused::new("expected an integer from 1 to 64", "try 2");
+    text.parse().ok().filter(|count| (1..=MAX_THREADS).contains(count)).ok_or_else(wrong)
 }
 
 fn prefixes(text: &str) -> Result<(u8, u8), Refused> {
@@ -184,5 +224,6 @@ mod tests {
             assert!(prefixes(wrong).is_err(), "{wrong}");
         }
         assert!(connections("0").is_err() && connections("-1").is_err());
+        assert!(threads("0").is_err() && threads("65").is_err() && threads("2").is_ok());
     }
 }

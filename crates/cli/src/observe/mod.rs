@@ -3,6 +3,7 @@
 mod args;
 mod query;
 mod results;
+mod tickets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::interrupt::Interrupt;
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     match &args.command {
         Some(ObserveCommand::Query(args)) => self::query::query(args, diagnostics),
+        Some(ObserveCommand::Tickets(args)) => self::tickets::tickets(args),
         None if args.live.interface.is_empty() => files(args, diagnostics),
         None => live(args, diagnostics),
     }
@@ -44,8 +46,13 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
         hidden: hidden(args)?,
         json: args.json.json.then(|| Box::new(std::io::stdout()) as _),
         parquet: args.results.parquet.clone(),
+        tickets: args.picture.tickets,
     };
-    let mut reading = Reading::open(options, args.reading.max_connections)?;
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let live = !args.live.interface.is_empty();
+    let threads =
+        if live { listeners(args) } else { args.reading.threads.unwrap_or_else(processors) };
+    let mut reading = Reading::open(options, args.reading.max_connections, threads)?;
     if let Some(file) = &args.reading.key_log
         && reading.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0
     {
@@ -150,11 +157,18 @@ fn serve_metrics(
     Ok(())
 }
 
+/// Threads of a live capture: one unless more are asked for, since tunnels over UDP may have one address
+/// and two hashes.
+fn listeners(args: &ObserveArgs) -> usize {
+    args.reading.threads.unwrap_or(1)
+}
+
 fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let mut options = LiveOptions::default();
     options.filter = Filter { ports: args.live.port.clone(), ..Filter::default() };
     options.promiscuous = args.live.promiscuous;
-    let mut source = Live::open(&args.live.interface, &options)?;
+    options.ring.blocks = args.live.ring;
+    let mut sources = Live::open_several(&args.live.interface, &options, listeners(args))?;
     // All that needs rights is opened before they are given up, and threads begin after.
     let late = Files::claim(args, true)?;
     let is_new = args.results.parquet.as_ref().is_some_and(|folder| !folder.exists());
@@ -171,13 +185,13 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     }
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, diagnostics)?;
-    let names: Vec<_> = source.names().map(str::to_owned).collect();
-    diagnostics.note(format!("capturing on {}; Ctrl-C ends it", names.join(", ")));
+    let names = args.live.interface.join(", ");
+    diagnostics.note(format!("capturing on {names}; Ctrl-C ends it"));
     let view = Some(diagnostics.view());
     let mut following =
         Following { diagnostics, interrupt: &interrupt, progress: diagnostics.progress(), view };
     let duration = args.live.duration.map(|duration| duration.duration());
-    let captured = reading.live(&mut source, duration, &mut following);
+    let captured = reading.live(&mut sources, duration, &mut following);
     following.finish();
     let left = reading.finish()?;
     note_unread_quic(args, &left, diagnostics);

@@ -4,7 +4,7 @@ use crate::diagnostics::Diagnostics;
 use crate::exit::Outcome;
 use crate::observe::args::QueryArgs;
 
-/// Answers.
+/// Answers a question in SQL.
 #[cfg(feature = "query")]
 pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
     use crate::exit::Exit;
@@ -35,8 +35,7 @@ pub fn query(args: &QueryArgs, _diagnostics: &Diagnostics) -> Outcome {
     use fault::{Fault, Problem};
 
     let remedy = format!(
-        "build it with `cargo build --release -p cli --features query`, or ask {} with any engine that \
-         reads Parquet",
+        "build it with `make query` in a checkout, or ask {} with any engine that reads Parquet",
         args.records.display()
     );
     Err(Problem::new(Fault::Machine, "this program was built without its SQL engine")

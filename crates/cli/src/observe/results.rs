@@ -38,6 +38,9 @@ pub fn publish(
         let width = terminal_width();
         let mut text = sinks.table().map(|table| table.to_text(width) + "\n").unwrap_or_default();
         text += &findings.text(width);
+        if let Some(tickets) = &sinks.tickets {
+            text += &format!("\n{}", tickets.answer().text(width));
+        }
         say(&text)?;
     }
     if sinks.has_more() && !args.json.json {

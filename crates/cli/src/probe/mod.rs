@@ -122,7 +122,7 @@ fn failed(error: ProbeError) -> Problem {
 }
 
 /// `HOST`, `HOST:PORT`, `ADDRESS`, `[IPV6]:PORT`.
-fn parse_target(text: &str) -> Result<Target, Problem> {
+pub fn parse_target(text: &str) -> Result<Target, Problem> {
     let wrong = |problem: &str| {
         Problem::new(Fault::Caller, format!("`{text}` names no server: {problem}"))
             .with_remedy("write example.org, example.org:8443, 192.0.2.1 or [2001:db8::1]:443")

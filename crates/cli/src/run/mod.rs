@@ -25,7 +25,7 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
             for study in STUDIES.iter().filter(|study| study.in_run()) {
                 let matches =
                     at_scale(*study, &args.scale, seed.unwrap_or(1)).blame(Fault::Caller)?;
-                say_sources(&matches, diagnostics)?;
+                say_sources(*study, &matches, diagnostics)?;
                 let plan = study.plan(&Options::new(&matches))?;
                 recorded.insert(study.name().to_owned(), plan.value());
                 parts.push(Part { study: *study, plan });

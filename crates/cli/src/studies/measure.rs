@@ -20,6 +20,9 @@ use crate::interrupt::Interrupt;
 use crate::options::{JsonArg, LabArgs, OutArgs};
 use crate::output::say;
 
+/// The option that names the folder of the drivers' sources.
+const DRIVERS: &str = "drivers";
+
 /// A study that is to be measured, and by which plan.
 pub struct Part {
     pub study: &'static dyn Study,
@@ -49,7 +52,7 @@ pub fn one_study(
     diagnostics: &Diagnostics,
 ) -> Outcome {
     let options = Options::new(matches);
-    say_sources(matches, diagnostics)?;
+    say_sources(study, matches, diagnostics)?;
     let out = OutArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let shaped = command::plan_options(study).iter().any(|name| options.given(name));
     // The options of the first session may be given again; the recorder holds them against its plan.
@@ -84,12 +87,20 @@ pub fn one_study(
     measure(measurement, diagnostics)
 }
 
-/// Says which drivers' sources are used, where a study has an option for them.
-pub fn say_sources(matches: &ArgMatches, diagnostics: &Diagnostics) -> Result<(), Problem> {
-    match matches.try_get_one::<PathBuf>("drivers") {
-        Ok(given) => crate::drivers::say_sources(given.map(PathBuf::as_path), diagnostics),
-        Err(_) => Ok(()),
+/// Says which drivers' sources are used, where a study has an option for them: once, and not again by the process that
+/// has entered the lab.
+pub fn say_sources(
+    study: &dyn Study,
+    matches: &ArgMatches,
+    diagnostics: &Diagnostics,
+) -> Result<(), Problem> {
+    // clap itself says only in debug builds that there is no such option.
+    let has_drivers = command::plan_options(study).iter().any(|name| name == DRIVERS);
+    if !has_drivers || lab::inside() {
+        return Ok(());
     }
+    let given = matches.try_get_one::<PathBuf>(DRIVERS).ok().flatten();
+    crate::drivers::say_sources(given.map(PathBuf::as_path), diagnostics)
 }
 
 /// The plan by which the results in a folder were measured.
@@ -305,11 +316,11 @@ impl Watcher for Following<'_> {
     }
 
     fn warning(&mut self, what: &str, remedy: Option<&str>) {
-        self.diagnostics.warning_with_remedy(what, remedy);
+        self.progress.aside(|| self.diagnostics.warning_with_remedy(what, remedy));
     }
 
     fn note(&mut self, what: &str) {
-        self.diagnostics.note(what);
+        self.progress.aside(|| self.diagnostics.note(what));
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem};
-use record::{Manifest, Run, Sample};
-use report::{Block, Card, Cell, Column, Inline, Note, Report, Row, Section, Table};
+use record::{Manifest, Run, Sample, Touches, Warning};
+use report::{Block, Card, Caution, Cell, Column, Inline, Note, Report, Row, Section, Table};
 use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
 
@@ -192,20 +192,17 @@ impl Results {
                 report.answer.extend(found.findings.answer());
                 report.key_figures.extend(found.findings.key_figures());
             }
-            report.notes.extend(found.findings.cautions());
+            report.cautions.extend(found.findings.cautions());
             report.sections.extend(found.findings.sections()?);
             report.sections.extend(found.published()?);
         }
-        let unread = self
-            .unread
-            .iter()
-            .map(|what| Note::warning(Inline::new().text(what), Inline::new().text(OTHER_VERSION)));
-        report.notes.extend(unread);
+        let unread = self.unread.iter().map(|what| {
+            Note::warning(Inline::new().text(what), Inline::new().text(OTHER_VERSION))
+                .answer_covers_less("what cannot be read is in no figure.")
+        });
+        report.cautions.extend(unread);
         let manifest = &self.manifest;
-        report.notes.extend(manifest.warnings.iter().map(|warning| {
-            let line = |text: &str| Inline::new().text(text);
-            Note::warning(line(&warning.what), line(&warning.remedy))
-        }));
+        report.cautions.extend(manifest.warnings.iter().map(caution));
         report.calibration = calibration::facts(manifest);
         report.manifest = serde_json::to_value(manifest).blame(Fault::Results)?;
         let started = manifest.started();
@@ -236,6 +233,23 @@ impl Results {
     }
 }
 
+/// A warning of the manifest, and whether answers would change.
+pub fn caution(warning: &Warning) -> Caution {
+    let line = |text: &str| Inline::new().text(text);
+    let note = Note::warning(line(&warning.what), line(&warning.remedy));
+    match warning.touches {
+        Touches::Times => note.answer_may_change(
+            "counts (round trips, bytes, frames) stand; times may be off by more than their intervals say.",
+        ),
+        Touches::All => {
+            note.answer_may_change("any figure could be another, counts included.")
+        }
+        Touches::Missing => note.answer_covers_less(
+            "what was measured stands; what is missing could be better or worse.",
+        ),
+    }
+}
+
 impl Found {
     /// Its card in a report of several studies, and the section that the card leads to: the whole answer.
     fn card(&self) -> (Card, Section) {
@@ -247,13 +261,14 @@ impl Found {
         let question = Inline::new().text(&subject.question);
         section = section.with(question).with(Block::List(answer.clone()));
         if !figures.is_empty() {
-            let columns = ["Figure", "value", "how sure"].map(Column::new);
+            let columns = ["Figure", "value", "what it means", "how sure"].map(Column::new);
             let mut table = Table::new("Key figures", columns.into());
             for figure in &figures {
                 let value = format!("{} {}", figure.value, figure.unit);
                 table.push(Row::new(vec![
                     Cell::text(&figure.label),
                     Cell::text(value.trim()),
+                    Cell::text(&figure.means),
                     Cell::text(&figure.detail),
                 ]));
             }

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use report::{Inline, NoteKind};
+use report::{Caution, Effect, Inline, NoteKind};
 use study::quoted;
 
-use super::results::Results;
+use super::results::{Results, caution};
 use super::words;
 
 /// Columns of the screen.
@@ -64,14 +64,25 @@ fn answer(sentences: &[Inline], width: usize) -> Vec<String> {
     lines
 }
 
-/// What makes the answers worth less, in one line.
+/// What makes the answers worth less, in one line; what may change an answer stands first.
 fn cautions(results: &Results) -> Option<String> {
-    let notes = results.found.iter().flat_map(|found| found.findings.cautions());
-    let notes = notes.filter(|note| note.kind == NoteKind::Warning);
-    let notes = notes.map(|note| note.text.to_plain().trim_end_matches('.').to_owned());
-    let warnings = results.manifest.warnings.iter().map(|warning| warning.what.clone());
-    let all: Vec<String> = warnings.chain(notes).collect();
-    (!all.is_empty()).then(|| format!("{}: {}", all.len(), all.join("; ")))
+    let warnings = results.manifest.warnings.iter().map(caution);
+    let found = results.found.iter().flat_map(|found| found.findings.cautions());
+    let all = warnings.chain(found).filter(|one| one.note.kind == NoteKind::Warning);
+    line(&all.collect::<Vec<_>>())
+}
+
+fn line(cautions: &[Caution]) -> Option<String> {
+    let changes = |one: &&Caution| matches!(one.effect, Effect::MayChange(_));
+    let (first, rest): (Vec<&Caution>, Vec<&Caution>) = cautions.iter().partition(changes);
+    let text = |one: &&Caution| one.note.text.to_plain().trim_end_matches('.').to_owned();
+    let texts: Vec<String> = first.iter().chain(&rest).map(text).collect();
+    let count = match (cautions.len(), first.len()) {
+        (0, _) => return None,
+        (all, 0) => format!("{all}, no answer would change"),
+        (all, some) => format!("{all}, {some} may change an answer"),
+    };
+    Some(format!("{count}: {}", texts.join("; ")))
 }
 
 /// A text of so many columns at most; `…` stands for what is cut.
@@ -98,6 +109,18 @@ mod tests {
         assert!(long[2].ends_with('…'), "{long:?}");
         // A sentence that does not fit is left out whole.
         assert_eq!(answer(&[sentence(2), sentence(40)], 40), ["word word."]);
+    }
+
+    #[test]
+    fn cautions_that_may_change_an_answer_stand_first() {
+        let note = |text: &str| report::Note::warning(text, "Do this.");
+        assert_eq!(line(&[]), None);
+        let stands = note("It is old.").answer_stands("it is the same.");
+        let told = line(std::slice::from_ref(&stands)).unwrap();
+        assert_eq!(told, "1, no answer would change: It is old");
+        let changes = note("It is slow.").answer_may_change("times could be less.");
+        let told = line(&[stands, changes]).unwrap();
+        assert_eq!(told, "2, 1 may change an answer: It is slow; It is old");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod redirect;
 mod refusals;
 mod rounds;
 mod silent;
+mod survey;
 mod world;
 
 use lab_test::Test;
@@ -19,6 +20,7 @@ pub fn tests() -> Vec<Test> {
         redirect::tests(),
         silent::tests(),
         ending::tests(),
+        survey::tests(),
     ]
     .concat()
 }

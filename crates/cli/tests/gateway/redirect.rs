@@ -32,7 +32,7 @@ fn world() -> TestResult<World> {
 }
 
 /// The world, unless the machine has no redirects.
-fn skips(world: World) -> TestResult<World> {
+pub fn skips(world: World) -> TestResult<World> {
     if program("nft").is_none() {
         return skip(Need::Nft, "nft is not on this machine (Debian: apt-get install nftables)");
     }

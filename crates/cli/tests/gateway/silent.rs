@@ -98,7 +98,7 @@ fn silent() -> TestResult {
         let rate = (opened.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
         println!(
             "{kind}: {served} of {CLIENTS} clients served, median {:.3} s, longest {:.3} s, beside \
-             {rate:.0} silent connections a second from one host",
+             {rate:.0} silent connections per second from one host",
             took.get(served / 2).unwrap_or(&f64::NAN),
             took.last().unwrap_or(&f64::NAN)
         );

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::{Backend, Lab, LabOptions, LinkOptions, Node};
+use lab::{Backend, Lab, LabOptions, Link, LinkOptions, Node};
 use tempfile::TempDir;
 use tls::{Identity, KeyType};
 
@@ -36,6 +36,8 @@ pub struct World {
     pub folder: Arc<TempDir>,
     pub client: Node,
     pub server: Node,
+    /// Where there is nothing between.
+    link: Option<Link>,
     /// Last: the nodes' processes go with it.
     _lab: Lab,
 }
@@ -64,13 +66,16 @@ impl World {
         let client = lab.add_node("client")?;
         let server = lab.add_node("server")?;
         let path = linkmodel::Path::symmetric(rtt.parse()?);
-        match between {
-            None => drop(lab.connect(&client, &server, &path)?),
-            Some(mtu) => route(&mut lab, &client, &server, &path, mtu)?,
-        }
+        let link = match between {
+            None => Some(lab.connect(&client, &server, &path)?),
+            Some(mtu) => {
+                route(&mut lab, &client, &server, &path, mtu)?;
+                None
+            }
+        };
         let folder = Arc::new(tempfile::tempdir()?);
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755))?;
-        let world = World { folder, client, server, _lab: lab };
+        let world = World { folder, client, server, link, _lab: lab };
         // The lab's links have no ARP; ours is to find the kernel, and the kernel us. Behind routers
         // gateways have no address of their own.
         for node in [&world.client, &world.server].into_iter().filter(|_| between.is_none()) {
@@ -79,6 +84,12 @@ impl World {
         world.write_identity(key)?;
         world.write_pages()?;
         Ok(world)
+    }
+
+    /// Changes what the link is like.
+    pub fn set_path(&self, path: &linkmodel::Path) -> TestResult<()> {
+        let link = self.link.as_ref().ok_or("there is more than one link")?;
+        Ok(link.set_path(path)?)
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 const NANOS_OF_HOUR: u64 = 3_600_000_000_000;
 
 /// An hour: how many full ones had passed since the Unix epoch when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Hour(u64);
+pub(crate) struct Hour(u64);
 
 impl Hour {
     /// The hour of a time in nanoseconds since the epoch.
@@ -23,6 +24,24 @@ impl Hour {
         let second = i64::try_from(self.0 * 3_600).unwrap_or_default();
         let date = Timestamp::from_second(second).unwrap_or_default().to_zoned(TimeZone::UTC);
         table.join(format!("date={}", date.date())).join(format!("hour={:02}", date.hour()))
+    }
+
+    /// The hour of a file by the folders that it lies in; `None` if they do not say.
+    pub(crate) fn of_file(file: &Path) -> Option<Hour> {
+        let folder = file.parent()?;
+        let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let (hour, date) = (name(folder)?, name(folder.parent()?)?);
+        let date: Date = date.strip_prefix("date=")?.parse().ok()?;
+        let hour: i8 = hour.strip_prefix("hour=")?.parse().ok()?;
+        let begins = date.at(0, 0, 0, 0).with().hour(hour).build().ok()?;
+        let second = begins.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
+        u64::try_from(second).ok().map(|second| Hour(second / 3_600))
+    }
+
+    /// When it begins and when it ends, nanoseconds since the epoch.
+    pub(crate) const fn nanos(self) -> (u64, u64) {
+        let begins = self.0.saturating_mul(NANOS_OF_HOUR);
+        (begins, begins.saturating_add(NANOS_OF_HOUR))
     }
 }
 
@@ -44,6 +63,8 @@ mod tests {
             (u64::MAX, "t/date=2554-07-21/hour=23"),
         ] {
             assert_eq!(Hour::of(nanos).folder(Path::new("t")), Path::new(folder));
+            let back = Hour::of_file(&Path::new(folder).join("part-0000.parquet"));
+            assert_eq!(back, Some(Hour::of(nanos)), "{folder}");
         }
     }
 }

@@ -2,9 +2,9 @@
 
 /// What the kernel starts.
 pub(crate) const INIT: &str = "init";
-/// Programs.
+/// Where programs lie.
 pub(crate) const PROGRAMS: &str = "usr/bin";
-/// Libraries.
+/// Where shared libraries lie.
 pub(crate) const LIBRARIES: &str = "usr/lib";
 /// The list of modules. Where it is, this is a guest of ours.
 pub(crate) const LIST: &str = "usr/lib/guest-modules/list";

@@ -17,7 +17,7 @@ pub struct Part {
     pub object: String,
     /// The function, or nothing for a whole object.
     pub symbol: String,
-    /// Instructions a handshake.
+    /// Instructions per handshake.
     pub instructions: f64,
     /// Atomic read-modify-writes a handshake; none where they cannot be told.
     pub atomic_rmw: Option<f64>,
@@ -28,7 +28,7 @@ pub struct Part {
 pub struct PerHandshake {
     /// Handshakes that the counts are averages over.
     pub handshakes: u64,
-    /// Instructions.
+    /// How many instructions were executed.
     pub instructions: f64,
     /// Atomic read-modify-writes. `None` where an object with code in the handshake is not for
     /// x86-64: on other processors they cannot be counted by their instructions.

@@ -1,4 +1,4 @@
-//! Instructions and atomic ones a handshake, counted under valgrind.
+//! Instructions and atomic ones per handshake, counted under valgrind.
 //!
 //! A program is run twice under `valgrind --tool=callgrind`, with few and with many handshakes; what
 //! it executes inside one function is counted by instruction, and the difference divided by the

@@ -32,7 +32,7 @@ impl Explain for ParseError {
 pub struct Executed {
     /// An index into [`Profile::functions`].
     pub function: u32,
-    /// Times.
+    /// How often.
     pub times: u64,
 }
 

@@ -19,7 +19,7 @@ pub enum NotInstalled {
     /// Where it was said to be.
     #[error("there is no program {}", .0.display())]
     Given(PathBuf),
-    /// Anywhere.
+    /// No place that was looked at has one.
     #[error("no headless Chromium is installed")]
     Anywhere,
 }

@@ -42,7 +42,7 @@ impl Timeline {
         step?.checked_since(self.started?)
     }
 
-    /// The documents' handshake time: from the start to when the first request byte may go.
+    /// The handshake time of the SSLmTCP paper and of GREE 2018: from the start to when the first request byte may go.
     #[must_use]
     pub fn time_to_ready(&self) -> Option<Duration> {
         self.since_start(self.ready)

@@ -1,6 +1,7 @@
 //! From a [`Place`] to a stack.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tcpio::{DeviceOptions, InterfaceAddress, Stack, StackOptions};
@@ -120,7 +121,7 @@ fn by_redirect(common: &Common, name: Option<&str>, purpose: Purpose<'_>) -> Res
         Purpose::Listen { at, .. } => Some(reserve(at)?),
         Purpose::Connect(_) => None,
     };
-    let tun = format!("wiretax{}", std::process::id() % 1_000_000);
+    let tun = tun_name();
     let device = DeviceOptions::Tun {
         name: tun.clone(),
         vnet_header: true,
@@ -145,6 +146,16 @@ fn by_redirect(common: &Common, name: Option<&str>, purpose: Purpose<'_>) -> Res
     let described = format!("{own} by way of {interface} and {tun}");
     let redirect = Redirect::start(&interface, &tun, index_of(&tun)?, &packets)?;
     Ok(Device { stack, described, mtu, _redirect: Some(redirect), _reserved: reserved })
+}
+
+/// A name for a TUN device that no other has: of this process, and of several in it.
+fn tun_name() -> String {
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let process = std::process::id() % 1_000_000;
+    match OPENED.fetch_add(1, Ordering::Relaxed) % 10 {
+        0 => format!("wiretax{process}"),
+        more => format!("wiretax{process}-{more}"),
+    }
 }
 
 /// The machine's own address, and which packets of it are ours.

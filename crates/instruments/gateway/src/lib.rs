@@ -5,6 +5,8 @@
 //! - [`connect()`] accepts ordinary TCP from unmodified programs and carries each connection to the
 //!   other gateway, its TLS handshake inside TCP's.
 //!
+//! Whether data in SYN and SYN+ACK survive a path at all, [`survey`] finds out.
+//!
 //! Both keep a bounded number of connections, count what they do ([`metrics`]), and end in stages
 //! ([`ending()`]): no new connections, then a bounded time for the open ones.
 //!
@@ -26,6 +28,7 @@ mod redirect;
 mod relay;
 mod serve;
 mod shutdown;
+pub mod survey;
 mod tickets;
 
 pub use connect::connect;

@@ -46,6 +46,8 @@ pub struct Common {
     pub handshake: Duration,
     /// A connection ends when nothing moves for this long, twice this at most.
     pub idle: Duration,
+    /// Whether paths that dropped data on a SYN are remembered, so that the next SYN goes without.
+    pub remembers: bool,
 }
 
 impl Common {
@@ -62,6 +64,7 @@ impl Common {
             drain: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(600),
+            remembers: true,
         }
     }
 
@@ -70,9 +73,14 @@ impl Common {
         // of both kinds, are not yet connections.
         let handshakes = sslmtcp::ListenOptions::default().max_handshakes;
         let spare = self.max_connections / 8 + 64 + 2 * handshakes;
+        let usual = tcp::Config::default();
         tcp::Config {
             max_connections: self.max_connections.saturating_add(spare),
-            ..tcp::Config::default()
+            black_hole_memory: match self.remembers {
+                true => usual.black_hole_memory,
+                false => Duration::ZERO,
+            },
+            ..usual
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Config<'a> {
     pub folder: &'a Path,
     /// What it does.
     pub role: Role,
-    /// Threads.
+    /// How many threads work at once.
     pub threads: usize,
     /// The one TLS version.
     pub version: Version,

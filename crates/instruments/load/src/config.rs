@@ -27,7 +27,7 @@ impl<'a> Template<'a> {
         let name = ServerName::try_from(options.server_name.clone())
             .map_err(|_| Error::ServerName(options.server_name.clone()))?;
         let roots = match &options.trust {
-            Trust::Insecure => None,
+            Trust::Insecure | Trust::Unchecked => None,
             Trust::System => Some(system_roots()?),
             Trust::Roots(roots) => Some(given_roots(roots)?),
         };

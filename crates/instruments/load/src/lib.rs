@@ -16,7 +16,7 @@
 //! options.resume = 0.8;
 //! let control = Control::default(); // its clones stop the run from elsewhere
 //! let report = load::run(&options, &control)?;
-//! println!("{:.0} connections a second", report.connections_per_second);
+//! println!("{:.0} connections per second", report.connections_per_second);
 //! # Ok(())
 //! # }
 //! ```

@@ -13,10 +13,10 @@ use crate::suite::Suite;
 pub enum Pace {
     /// Closed loop: each connection is followed by the next one as soon as it ends.
     Closed,
-    /// Open loop: this many starts a second, whether or not the server keeps up. Latency counts from
+    /// Open loop: this many starts per second, whether or not the server keeps up. Latency counts from
     /// when a start was due.
     Open {
-        /// Starts a second.
+        /// Starts per second.
         rate: f64,
     },
 }
@@ -41,9 +41,9 @@ pub mod limits {
 
     /// Connections at once.
     pub const CONNECTIONS: usize = 100_000;
-    /// Threads.
+    /// Threads that work at once.
     pub const THREADS: usize = 1024;
-    /// Starts a second.
+    /// Starts per second.
     pub const RATE: f64 = 10_000_000.0;
     /// The longest run.
     pub const DURATION: Duration = Duration::from_secs(7 * 24 * 3600);

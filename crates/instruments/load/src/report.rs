@@ -17,7 +17,7 @@ pub struct Report {
     pub rate: Option<f64>,
     /// Connections at once.
     pub connections: usize,
-    /// Threads.
+    /// How many threads work at once.
     pub threads: usize,
     /// From the first start to the last end.
     pub elapsed_seconds: f64,
@@ -37,7 +37,7 @@ pub struct Report {
     pub in_ramp: u64,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
-    /// Completed connections a second, over the time measured.
+    /// Completed connections per second, over the time measured.
     pub connections_per_second: f64,
     /// Requests answered.
     pub requests: u64,

@@ -60,7 +60,7 @@ pub struct Counts {
     pub read: u64,
     /// Reader-writer locks taken to write.
     pub write: u64,
-    /// Mutexes.
+    /// How often a mutex was taken.
     pub mutex: u64,
     /// Spin locks.
     pub spin: u64,

@@ -48,7 +48,7 @@ pub enum Error {
     /// The environment's: the toolchain is not on the machine.
     #[error("{runtime} is not here: {why}")]
     NotHere {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// What was looked for.
         why: String,
@@ -58,7 +58,7 @@ pub enum Error {
     /// The toolchain's: it did not compile our program.
     #[error("{runtime}: its program was not built: {output}")]
     Build {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// The compiler's last words.
         output: String,
@@ -66,7 +66,7 @@ pub enum Error {
     /// The runtime cannot do what was asked for.
     #[error("{runtime} cannot do this: {why}")]
     Unsupported {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// In its own words.
         why: String,
@@ -74,7 +74,7 @@ pub enum Error {
     /// The program gave up, and said why.
     #[error("{runtime} failed: {why}")]
     Failed {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// In its own words.
         why: String,
@@ -82,7 +82,7 @@ pub enum Error {
     /// The program ended before its time.
     #[error("{runtime} ended before its time ({status}): {stderr}")]
     Crashed {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// How it ended.
         status: String,
@@ -92,7 +92,7 @@ pub enum Error {
     /// The program said nothing for too long, and was killed.
     #[error("{runtime} said nothing for {} s and was killed", after.as_secs_f64())]
     Hung {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// How long it was waited for.
         after: Duration,
@@ -100,7 +100,7 @@ pub enum Error {
     /// The program said something that it must not.
     #[error("{runtime} said what it must not: {line}")]
     Rubbish {
-        /// Which.
+        /// The runtime that it is about.
         runtime: Runtime,
         /// The line, cut.
         line: String,

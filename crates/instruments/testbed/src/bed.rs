@@ -120,6 +120,23 @@ impl<V: Copy + Ord + Display> Testbed<V> {
         Ok(())
     }
 
+    /// Sets how many segments TCP may send at first on a client's link, at both ends; the kernel's own with
+    /// `None`.
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn set_initial_window(&self, client: usize, segments: Option<u32>) -> Result<(), Error> {
+        Ok(self.at(client)?.link.set_initial_window(segments)?)
+    }
+
+    /// The server's address on a client's link.
+    ///
+    /// # Errors
+    /// The lab's own.
+    pub fn server_address(&self, client: usize) -> Result<Ipv4Addr, Error> {
+        self.at(client)?.server_address()
+    }
+
     /// Waits until each link has been silent for a moment: what priming connections have still to say
     /// when they close is not to meet the next path, where it would take the fate of another frame.
     ///

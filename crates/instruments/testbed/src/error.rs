@@ -34,6 +34,20 @@ pub enum Error {
         /// What went wrong.
         failure: conn::Failure,
     },
+    /// The download beside what is measured broke.
+    #[error("the download beside what is measured broke: {source}")]
+    Beside {
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// A handshake that shows a chain failed.
+    #[error("{showing}: the handshake failed: {failure}")]
+    Shown {
+        /// What was shown, and how.
+        showing: String,
+        /// What went wrong.
+        failure: Box<conn::Failure>,
+    },
 }
 
 impl Explain for Error {

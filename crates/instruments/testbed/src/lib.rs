@@ -9,18 +9,22 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod beside;
 mod capture;
 mod endpoints;
 mod error;
 mod prime;
+mod shown;
 mod views;
 mod way;
 mod wire_view;
 
 pub use bed::Testbed;
+pub use beside::Download;
 pub use capture::Capture;
 pub use endpoints::Endpoints;
 pub use error::Error;
+pub use shown::{Carrier, Counted, ShowOptions, Showing, Shown, count};
 pub use views::Views;
 pub use way::Way;
 pub use wire_view::WireView;

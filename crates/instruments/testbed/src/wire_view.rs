@@ -29,7 +29,7 @@ pub struct WireView {
     pub syn_data: u64,
     /// Bytes of data on the SYN+ACK.
     pub syn_ack_data: u64,
-    /// TLS records on SYN, SYN+ACK and ACK were in the document's envelopes.
+    /// TLS records on SYN, SYN+ACK and ACK were in the SSLmTCP paper's envelopes.
     pub enveloped: bool,
     /// Negotiated version, its code point; `None` without TLS.
     pub version: Option<u16>,

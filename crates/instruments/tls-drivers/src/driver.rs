@@ -436,7 +436,7 @@ impl<T: Transport> Conn<T> {
         self.step(status, "the handshake")
     }
 
-    /// Reads.
+    /// Reads what the peer has sent into `bytes`; how much.
     ///
     /// # Errors
     /// Why it failed; an end without close_notify is a failure.

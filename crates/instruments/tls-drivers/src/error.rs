@@ -13,7 +13,7 @@ pub enum DriverError {
     NotADriver {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         what: String,
     },
     /// The library cannot do what was asked for.

@@ -48,7 +48,7 @@ pub enum Workload {
     /// The same, each resumed by a ticket.
     Resume,
     /// This many proxies in one process, each with TLS on both sides, resumed on both; a connection
-    /// counts when it has gone through all (the document's second scenario).
+    /// counts when it has gone through all (HAProxy 2025's second scenario).
     Chain {
         /// Proxies in a row.
         proxies: usize,
@@ -60,7 +60,7 @@ pub enum Workload {
     },
     /// This many connections at once, held: their memory.
     Footprint {
-        /// Connections.
+        /// How many connections are held.
         connections: usize,
     },
 }

@@ -28,7 +28,7 @@ impl Explain for UnknownWorkload {
     }
 }
 
-/// Proxies of a chain, as the document has them, and at most.
+/// Proxies of a chain, as HAProxy 2025 has them, and at most.
 const PROXIES: usize = 10;
 const MOST_PROXIES: usize = 64;
 /// Bytes of a full record (RFC 8446 §5.1).

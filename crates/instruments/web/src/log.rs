@@ -60,7 +60,7 @@ pub struct ConnectionRecord {
 /// A reading at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sample<T> {
-    /// When.
+    /// The time of it, by the clock of who saw it.
     pub at: Time,
     /// What was read.
     pub value: T,

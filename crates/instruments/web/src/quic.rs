@@ -16,8 +16,8 @@ pub struct QuicSettings {
     pub datagram: u16,
     /// Whether larger datagrams are tried (RFC 9000 §14.3).
     pub discover_mtu: bool,
-    /// Whether the kernel cuts datagrams (UDP_SEGMENT). Not on emulated links, which would carry one
-    /// large frame instead of many.
+    /// Whether the kernel cuts what is given to it at once into datagrams (UDP_SEGMENT): fewer system calls, the same
+    /// frames on the link.
     pub segmentation_offload: bool,
     /// Bytes that may be sent and not yet acknowledged, over all streams: the send buffer.
     pub send_window: u64,
@@ -30,16 +30,32 @@ pub struct QuicSettings {
 }
 
 impl Default for QuicSettings {
-    /// Datagrams of 1200 bytes, no discovery, no offload, 10 MB unacknowledged, CUBIC.
+    /// Datagrams of 1200 bytes, no discovery, cut by the kernel where it can on any device, 10 MB unacknowledged, CUBIC.
     fn default() -> Self {
         QuicSettings {
             datagram: 1200,
             discover_mtu: false,
-            segmentation_offload: false,
+            segmentation_offload: cuts_on_any_device(),
             send_window: 10_000_000,
             initial_window: None,
             congestion: Congestion::Cubic,
         }
+    }
+}
+
+/// Whether the kernel cuts datagrams itself for a device that does no checksums, as emulated links' do: since Linux 6.11;
+/// before, such a send fails.
+fn cuts_on_any_device() -> bool {
+    let uname = rustix::system::uname();
+    uname.release().to_str().is_ok_and(is_at_least_6_11)
+}
+
+/// Of a kernel's release, as `6.12.9-amd64`.
+fn is_at_least_6_11(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 11),
+        _ => false,
     }
 }
 
@@ -95,6 +111,21 @@ impl QuicRecord {
             stream_updates: stats.frame_rx.max_stream_data,
             bytes_sent: stats.udp_tx.bytes,
             bytes_received: stats.udp_rx.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_s_release_says_whether_it_cuts() {
+        for release in ["6.11.0", "6.18.44-fc-v657", "7.0", "6.12.9-amd64"] {
+            assert!(is_at_least_6_11(release), "{release}");
+        }
+        for release in ["6.1.0-44-cloud-amd64", "5.15", "6.10.99", "", "6", "x.y"] {
+            assert!(!is_at_least_6_11(release), "{release}");
         }
     }
 }

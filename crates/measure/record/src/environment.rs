@@ -41,13 +41,43 @@ pub struct Warning {
     pub what: String,
     /// What to do about it.
     pub remedy: String,
+    /// Which figures it is about.
+    #[serde(default, skip_serializing_if = "Touches::is_times")]
+    pub touches: Touches,
+}
+
+/// Which figures of a result a warning is about: it tells whether an answer could change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Touches {
+    /// Times. Counts stand: round trips, bytes, frames.
+    #[default]
+    Times,
+    /// All, counts included.
+    All,
+    /// None: something was not measured.
+    Missing,
+}
+
+impl Touches {
+    // By reference, as serde asks.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_times(&self) -> bool {
+        *self == Self::Times
+    }
 }
 
 impl Warning {
-    /// A warning.
+    /// A warning about times.
     #[must_use]
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into() }
+        Self { what: what.into(), remedy: remedy.into(), touches: Touches::Times }
+    }
+
+    /// The same about other figures.
+    #[must_use]
+    pub fn touching(self, touches: Touches) -> Self {
+        Self { touches, ..self }
     }
 }
 

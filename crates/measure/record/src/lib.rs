@@ -40,7 +40,7 @@ mod source;
 mod value;
 
 pub use attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT};
-pub use environment::{Environment, Warning};
+pub use environment::{Environment, Touches, Warning};
 pub use error::{Error, LineProblem, Problem};
 pub use export::export_csv;
 pub use finished::Finished;

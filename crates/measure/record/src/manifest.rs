@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::line::without_place;
-use crate::{Environment, Problem, ValueKind, Warning, plan_hash, short_commit};
+use crate::{Environment, Problem, Touches, ValueKind, Warning, plan_hash, short_commit};
 
 /// The version of the files' schema, written `1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,7 +211,7 @@ impl Manifest {
             change("processor", text(&was.cpu_model), text(&is.cpu_model));
             change("set of processors", text(&was.cpus_online), text(&is.cpus_online));
             for what in changes {
-                self.warn(Warning::new(what, remedy));
+                self.warn(Warning::new(what, remedy).touching(Touches::All));
             }
         }
         self.sessions.push(session);

@@ -42,7 +42,7 @@ pub enum Outcome {
     Completed,
     /// It failed; what was measured until then stands in the values.
     Failed {
-        /// Why.
+        /// The reason, in a few words.
         reason: String,
     },
     /// It had not ended when it was given up: its time is longer than this (a censored sample).

@@ -6,18 +6,22 @@
 //!
 //! - Nothing is fetched: style, script and the plotting library (plotly.js, out of the `plotly`
 //!   crate) are in the file, and a content security policy in it forbids the browser every load.
-//! - Every [`Plot`] has a sentence that says what it shows and a table of its values. Both are
-//!   derived or demanded when the plot is made, so a screen reader is never left with a picture.
+//! - Every [`Plot`] has a sentence that says what it shows, one that says what that means for the reader, and a
+//!   table of its values. All are derived or demanded when the plot is made, so a screen reader is never left
+//!   with a picture, and nobody with figures alone. A [`KeyFigure`] says what it means, too, and a [`Caution`]
+//!   whether the answer would change.
 //! - The same input gives the same bytes: there is no clock, no random identifier and no hash order.
 //! - Every text is data: it is escaped for HTML, for the plotting library's markup and for the
 //!   terminal, since server names and host names come from strangers.
 #![forbid(unsafe_code)]
 
+mod caution;
 mod clean;
 mod flame;
 mod html;
 mod ids;
 mod inline;
+mod markdown;
 mod model;
 mod number;
 mod plot;
@@ -25,6 +29,7 @@ mod table;
 mod text;
 mod write;
 
+pub use caution::{Caution, Effect};
 pub use flame::{Flame, FlameFrame};
 pub use html::render;
 pub use inline::{Inline, Span};

@@ -1,6 +1,6 @@
 //! What a report holds.
 
-use crate::{Flame, Inline, Plot, Table};
+use crate::{Caution, Flame, Inline, Plot, Table};
 
 /// A report. [`crate::render`] makes HTML of it.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct Report {
     /// sections are folded then.
     pub cards: Vec<Card>,
     /// What a reader must know before believing the answer; printed beneath the figures.
-    pub notes: Vec<Note>,
+    pub cautions: Vec<Caution>,
     /// The evidence.
     pub sections: Vec<Section>,
     /// How far the lab can be trusted, as it measured itself.
@@ -66,6 +66,8 @@ pub struct KeyFigure {
     pub label: String,
     /// Interval, place, sample size: what a reader needs to believe it.
     pub detail: String,
+    /// What it means for the reader, in one sentence made of measured values.
+    pub means: String,
 }
 
 /// A part of the report with its own entry in the contents.

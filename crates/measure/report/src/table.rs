@@ -141,7 +141,7 @@ pub enum Cell {
     /// Nothing was measured, or nothing applies.
     #[default]
     Empty,
-    /// Text.
+    /// Text, as it is.
     Text(String),
     /// Text that a program reads.
     Code(String),

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{Block, Cell, Column, Inline, Note, NoteKind, Report, Table, clean};
+use crate::{Block, Caution, Cell, Column, Inline, Note, NoteKind, Report, Table, clean};
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -269,6 +269,9 @@ impl Report {
                 detail => format!(" ({detail})"),
             };
             wrap(&mut out, "* ", &clean::one_line(&format!("{text}{detail}")), width);
+            if !figure.means.is_empty() {
+                wrap(&mut out, "  ", &clean::one_line(&figure.means), width);
+            }
         }
         for card in &self.cards {
             out.push('\n');
@@ -276,8 +279,8 @@ impl Report {
             wrap(&mut out, "", &clean::one_line(&card.question), width);
             wrap(&mut out, "", &card.answer.to_plain(), width);
         }
-        for note in &self.notes {
-            note_text(&mut out, note, width);
+        for caution in &self.cautions {
+            caution_text(&mut out, caution, width);
         }
         for section in &self.sections {
             out.push('\n');
@@ -306,6 +309,7 @@ fn block_text(out: &mut String, block: &Block, width: usize) {
         Block::List(items) => list_text(out, items, width),
         Block::Plot(plot) => {
             wrap(out, "", &clean::one_line(plot.title()), width);
+            wrap(out, "  ", &clean::one_line(plot.means()), width);
             wrap(out, "  ", &clean::one_line(plot.alt()), width);
         }
         Block::Flame(flame) => {
@@ -341,6 +345,11 @@ fn note_text(out: &mut String, note: &Note, width: usize) {
     if let Some(remedy) = &note.remedy {
         wrap(out, "hint: ", &remedy.to_plain(), width);
     }
+}
+
+fn caution_text(out: &mut String, caution: &Caution, width: usize) {
+    note_text(out, &caution.note, width);
+    wrap(out, "", &caution.effect_text(), width);
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(2)><a href='javascript:alert(3)'>&lt;";
 
 fn plot(chart: Chart, text: &str) -> Plot {
-    Plot::new(text, text, Axis::new(text, text), Axis::new(text, text), chart)
+    Plot::new(text, text, text, Axis::new(text, text), Axis::new(text, text), chart)
         .expect("a plot")
         .caption(text)
 }
@@ -94,9 +94,15 @@ fn everything(text: &str) -> Report {
         unit: text.into(),
         label: text.into(),
         detail: text.into(),
+        means: text.into(),
     };
     report.key_figures = vec![figure];
-    report.notes = vec![Note::warning(text, text)];
+    let caution = || Note::warning(text, text);
+    report.cautions = vec![
+        caution().answer_stands(text),
+        caution().answer_covers_less(text),
+        caution().answer_may_change(text),
+    ];
     report.sections = vec![section, Section::new(text, text)];
     report.calibration = vec![Fact::new(text, text, text)];
     report.manifest = serde_json::json!({ text: { text: [text, 1] } });
@@ -175,6 +181,7 @@ fn every_plot_has_its_sentence_and_its_table() {
         for (inside, number) in [
             ("[role=img][aria-label='Words']", 1),
             ("figcaption", 1),
+            ("figcaption p.means", 1),
             ("details table caption", 1),
             ("script[type='application/json']", 1),
             ("noscript", 1),
@@ -287,7 +294,7 @@ fn what_cannot_be_drawn_honestly_is_refused() {
     let bins = Chart::Histogram { series: vec![Series::measured("s", overlapping)] };
     for (title, alt, x, chart, words) in [
         ("", "a", axis(), bars(), "needs a title"),
-        ("t", " ", axis(), bars(), "needs a sentence"),
+        ("t", " ", axis(), bars(), "needs a sentence that says what it shows"),
         ("t", "a", axis(), Chart::Ecdf { series: Vec::new() }, "nothing to draw"),
         ("t", "a", axis(), lines(Mark::new(f64::NAN)), "not finite"),
         ("t", "a", axis(), lines(Mark::new(1.0).interval(2.0, 1.0)), "down to"),
@@ -295,11 +302,14 @@ fn what_cannot_be_drawn_honestly_is_refused() {
         ("t", "a", axis(), short, "1 bars for 2 categories"),
         ("t", "a", axis(), bins, "out of order"),
     ] {
-        let error = Plot::new(title, alt, x, axis(), chart).expect_err(words);
+        let error = Plot::new(title, alt, "m", x, axis(), chart).expect_err(words);
         assert!(error.to_string().contains(words), "{error}");
     }
-    let error = Plot::new("t", "a", axis(), axis().log(), lines(Mark::new(0.0))).expect_err("log");
+    let zero = lines(Mark::new(0.0));
+    let error = Plot::new("t", "a", "m", axis(), axis().log(), zero).expect_err("log");
     assert!(error.to_string().contains("only positive"), "{error}");
+    let error = Plot::new("t", "a", " ", axis(), axis(), bars()).expect_err("no meaning");
+    assert!(error.to_string().contains("what it means for the reader"), "{error}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub fn compare_cells(
     let p_values: Vec<f64> = cells.iter().map(|cell| cell.p_value).collect();
     for (cell, q_value) in cells.iter_mut().zip(benjamini_hochberg(&p_values)) {
         cell.q_value = q_value;
-        cell.verdict = judge(cell, options);
+        cell.verdict = verdict(cell.shift, cell.relative, q_value, options);
     }
     Ok(Comparison { cells, only_a: missing(a, b), only_b: missing(b, a) })
 }
@@ -161,13 +161,22 @@ fn measure(
     })
 }
 
-fn judge(cell: &CellVerdict, options: CompareOptions) -> Verdict {
-    let threshold = if cell.relative.is_some() { options.threshold } else { 0.0 };
-    let change = cell.relative.unwrap_or(cell.shift);
+/// What became of one cell: its shift, the shift as a fraction where it has one, and the least false
+/// discovery rate at which it counts as changed, all cells considered ([`benjamini_hochberg`]). Where
+/// there is no fraction, any shift reaches the threshold.
+#[must_use]
+pub fn verdict(
+    shift: Estimate,
+    relative: Option<Estimate>,
+    q_value: f64,
+    options: CompareOptions,
+) -> Verdict {
+    let threshold = if relative.is_some() { options.threshold } else { 0.0 };
+    let change = relative.unwrap_or(shift);
     let inside = change.low >= -threshold
         && change.high <= threshold
         && change.confidence >= options.confidence.level();
-    let shown = cell.q_value <= options.confidence.alpha();
+    let shown = q_value <= options.confidence.alpha();
     let worse = if options.more_is_better { -change.value } else { change.value };
     match worse {
         value if shown && value >= threshold && value > 0.0 => Verdict::Slower,

@@ -12,6 +12,7 @@
 //! | A or B, measured A B A B? | [`compare_paired`] | median difference, ratio, Wilcoxon signed-rank |
 //! | yesterday's run or today's? | [`compare_cells`] | Mann-Whitney, Hodges-Lehmann shift, Benjamini-Hochberg over the cells |
 //! | do more attempts fail? | [`fisher_exact`] | Fisher's exact test |
+//! | is this share another one now? | [`compare_shares`] | Newcombe's interval, Fisher's exact test |
 //! | what does it mean for my users? | [`Distribution`], [`ClientRtts`] | expectation over their RTTs; the file of `--rtt-out` |
 //! | how is it drawn? | [`ecdf`], [`histogram`] | bounded numbers of points |
 //!
@@ -43,12 +44,13 @@ mod paired;
 mod plot;
 mod ranks;
 mod sample;
+mod shares;
 mod survival;
 mod unpaired;
 
 pub use bootstrap::{Bootstrap, bootstrap_medians};
 pub use cells::{
-    CellVerdict, CompareOptions, Comparison, Verdict, benjamini_hochberg, compare_cells,
+    CellVerdict, CompareOptions, Comparison, Verdict, benjamini_hochberg, compare_cells, verdict,
 };
 pub use client_rtts::{ClientRtts, RttError, RttPoint, RttQuantile};
 pub use distribution::{Distribution, DistributionError};
@@ -59,5 +61,6 @@ pub use fit::{Cell, Line, LineFit, Residual, fit_line, fit_medians};
 pub use paired::{PairedComparison, compare_paired, wilcoxon_signed_rank};
 pub use plot::{Bin, EcdfPoint, ecdf, histogram};
 pub use sample::Sample;
+pub use shares::{ShareShift, compare_shares};
 pub use survival::{Observation, Survival};
 pub use unpaired::{Shift, hodges_lehmann, mann_whitney};

@@ -8,6 +8,7 @@ use guest::Guest;
 use host::{Host, Place};
 use lab::LabOptions;
 use record::{Manifest, Sample};
+use report::{Caution, Note};
 use units::named;
 
 use crate::options::Options;
@@ -64,7 +65,22 @@ pub fn guest_host(lab: &LabOptions, seed: u64) -> Result<(Host, LabOptions), Pro
     Ok((Host::new(Place::Process(launch)), LabOptions { node_cpu: None, pump, ..*lab }))
 }
 
+/// Most guests at once: each takes half a gigabyte of memory.
+const MOST_GUESTS: usize = 4;
+
 impl Clock {
+    /// Jobs that may be done side by side: one by the machine's own time, for they would disturb each other; in guests
+    /// one per processor, which each keeps busy, since what else goes on changes nothing in virtual time.
+    #[must_use]
+    pub fn lanes(self) -> usize {
+        match self {
+            Clock::Wall => 1,
+            Clock::Virtual => {
+                std::thread::available_parallelism().map_or(1, usize::from).min(MOST_GUESTS)
+            }
+        }
+    }
+
     /// Sees whether this machine can measure by it.
     ///
     /// # Errors
@@ -103,11 +119,13 @@ impl Clock {
 
     /// What a reader of a report must know of virtual times.
     #[must_use]
-    pub fn caution(self) -> Option<&'static str> {
+    pub fn caution(self) -> Option<Caution> {
         let text = "Times are virtual: every instruction took a nanosecond, and waiting none of the machine's \
                     time. They tell how much work something is and how often it waits, and not how fast a \
                     processor with caches does it.";
-        (self == Clock::Virtual).then_some(text)
+        let effect = "round trips, bytes, losses and waiting are exact; what computes much could weigh more or less \
+                      on a processor with caches.";
+        (self == Clock::Virtual).then(|| Note::info(text).answer_may_change(effect))
     }
 }
 

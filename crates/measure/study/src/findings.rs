@@ -1,7 +1,7 @@
 //! What a study's samples say.
 
 use fault::Problem;
-use report::{Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Inline, KeyFigure, Section, Table};
 use serde_json::Value;
 
 use crate::published::Counterpart;
@@ -26,8 +26,8 @@ pub trait Findings {
     /// The few figures that carry the answer.
     fn key_figures(&self) -> Vec<KeyFigure>;
 
-    /// What a reader must know before believing the answer.
-    fn cautions(&self) -> Vec<Note>;
+    /// What a reader must know before believing the answer, and whether the answer would change.
+    fn cautions(&self) -> Vec<Caution>;
 
     /// The evidence, less the published figures.
     ///

@@ -84,7 +84,7 @@ pub struct Event {
     pub at: Time,
     /// Who saw it.
     pub source: Source,
-    /// What.
+    /// What happened.
     pub what: What,
     /// In the words of who saw it.
     #[serde(default)]

@@ -7,7 +7,7 @@ use crate::frame::DropCause;
 /// A number of frames and their bytes (Ethernet frames, without frame check sequence).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Frames.
+    /// How many frames.
     pub frames: u64,
     /// Bytes of these frames.
     pub bytes: u64,

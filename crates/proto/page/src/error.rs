@@ -89,7 +89,7 @@ pub enum PageError {
     SeveralRoots {
         /// One of them.
         first: usize,
-        /// Another.
+        /// Another of them.
         second: usize,
     },
     /// An object is found by one that there is not.

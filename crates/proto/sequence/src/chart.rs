@@ -61,12 +61,12 @@ pub struct Connection {
 /// A direction ends here for us.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// When.
+    /// The time from which nothing could be read.
     #[serde(rename = "at_ns")]
     pub at: Time,
     /// Whether it is the client's.
     pub from_client: bool,
-    /// Why.
+    /// The reason, in a few words.
     pub why: String,
 }
 
@@ -79,7 +79,7 @@ pub struct Unread {
     pub server: SocketAddr,
     /// The name that the client asked for.
     pub server_name: Option<String>,
-    /// Why.
+    /// The reason, in a few words.
     pub why: String,
 }
 

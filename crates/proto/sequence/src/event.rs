@@ -63,7 +63,7 @@ pub enum Kind {
         /// The protocol's code.
         code: u32,
     },
-    /// Settings.
+    /// Says how the sender wants to be talked to.
     Settings {
         /// HTTP/2: the peer's were taken.
         ack: bool,

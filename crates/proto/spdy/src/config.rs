@@ -87,7 +87,7 @@ impl FlowControl {
 /// How a session behaves. Values beyond their bounds are taken as the bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Windows.
+    /// How much each side may send before it is told to go on.
     pub flow: FlowControl,
     /// Most payload of a DATA frame that is sent, in bytes; 1 to 2^24 - 1.
     pub max_frame: usize,

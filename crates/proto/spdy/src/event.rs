@@ -54,7 +54,7 @@ pub enum Event {
     Reset {
         /// The stream.
         stream: StreamId,
-        /// Why.
+        /// Which side ended it, and the reason given.
         reason: ResetReason,
     },
     /// A stream whose queue was full has room for at least half of it again.
@@ -81,7 +81,7 @@ pub enum Event {
     GoAway {
         /// The last stream of this side that the peer took.
         last_good: StreamId,
-        /// Why.
+        /// The status that says why it ends.
         status: GoAwayStatus,
     },
     /// The session is over by an error of the peer: what is left to write is its GOAWAY. All
@@ -139,7 +139,7 @@ pub enum Change {
     ReceiveWindow {
         /// The stream; none for the session.
         stream: Option<StreamId>,
-        /// Bytes.
+        /// The window in bytes; negative after it was made smaller.
         size: i64,
     },
 }

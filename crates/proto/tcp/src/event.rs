@@ -22,7 +22,7 @@ pub struct ListenerId(pub(crate) u32);
 pub struct Event {
     /// To which.
     pub connection: ConnectionId,
-    /// What.
+    /// What happened to it.
     pub kind: EventKind,
 }
 

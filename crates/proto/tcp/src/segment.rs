@@ -23,7 +23,7 @@ pub(crate) struct Segment<'a> {
     pub window: u16,
     pub options: OptionList<'a>,
     pub payload: &'a [u8],
-    /// TCP header and payload: the document's segment length (§4.2).
+    /// TCP header and payload: the SSLmTCP paper's segment length (§4.2).
     pub segment_len: usize,
     /// The whole IP packet.
     pub packet_len: usize,

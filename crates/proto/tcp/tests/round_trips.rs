@@ -130,6 +130,27 @@ fn what_the_engine_takes_is_added_and_nothing_else() {
     assert_eq!(bare, None, "{transcript:#?}");
 }
 
+/// A server's flight longer than the initial window, as the pure model has it: chains of `wiretax chain`.
+#[test]
+fn flights_beyond_the_initial_window_take_the_round_trips_of_slow_start() {
+    const UNIT: usize = 1_000;
+    fn server(salt: u8) -> Script {
+        Script::new(&[(300, usize::from(salt) * UNIT), (380, 1)]).closing_after(380)
+    }
+    for thousands in [5u8, 14, 15, 20, 35, 55] {
+        let size = usize::from(thousands) * UNIT;
+        let mut plan = Plan::new(Script::new(&[(0, 300), (size, 80)]).closing_after(size + 1));
+        plan.salt = thousands;
+        let mut world = World::new(1, &rtt(RTT_MS), Host::client(plan), Host::server(server));
+        world.run(600);
+        let client = &world.client().players[0];
+        assert!(client.is_complete(), "{client:#?}");
+        // TCP's handshake, and the flight behind the hello.
+        let flight = flight::TcpWindow::default().round_trips(size) as u64;
+        assert_eq!(client.got(size).map(round_trips), Some(1 + flight), "{size}");
+    }
+}
+
 /// Flights of one to three certificates, beside a SYN of 1200 bytes and one of a full segment.
 #[test]
 fn flights_as_the_amplification_limit_lets_them() {

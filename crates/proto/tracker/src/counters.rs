@@ -44,6 +44,38 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds what another has counted.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters {
+            frames,
+            other: neither,
+            fragments,
+            reassembled,
+            fragments_waiting,
+            fragments_dropped,
+            dtls,
+            dtls_handshakes,
+            quic_unread,
+            stray,
+            followed,
+            connections,
+            dropped,
+        } = *other;
+        self.frames += frames;
+        self.other += neither;
+        self.fragments += fragments;
+        self.reassembled += reassembled;
+        self.fragments_waiting += fragments_waiting;
+        self.fragments_dropped.add(&fragments_dropped);
+        self.dtls += dtls;
+        self.dtls_handshakes += dtls_handshakes;
+        self.quic_unread += quic_unread;
+        self.stray += stray;
+        self.followed += followed;
+        self.connections += connections;
+        self.dropped += dropped;
+    }
+
     /// Whether every frame is explained.
     #[must_use]
     pub const fn add_up(&self) -> bool {

@@ -51,6 +51,15 @@ pub struct FragmentDrops {
 }
 
 impl FragmentDrops {
+    pub(crate) fn add(&mut self, other: &FragmentDrops) {
+        self.overlapping += other.overlapping;
+        self.duplicate += other.duplicate;
+        self.malformed += other.malformed;
+        self.cut += other.cut;
+        self.timed_out += other.timed_out;
+        self.no_room += other.no_room;
+    }
+
     /// All together.
     #[must_use]
     pub const fn total(&self) -> u64 {

@@ -63,6 +63,10 @@
 //! connection and the one of the index; [`Tracker::handle_packets`] asks for those of several
 //! packets at once. `benches/established.rs` measures it.
 //!
+//! # Several threads
+//! [`Sharder`] shares frames out among trackers so that all of them together give the records that one
+//! would.
+//!
 //! # Bounds
 //! Connections are bounded by [`Limits::connections`]; each takes less than 4 KiB until its record is
 //! out, beside what counts for [`Limits::held_bytes`]: what came out of order (at most
@@ -87,6 +91,7 @@ mod label;
 mod quic;
 mod reassembly;
 mod record;
+mod shard;
 mod side;
 mod streams;
 mod syn_data;
@@ -103,6 +108,7 @@ pub use record::{
     AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
     Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,
 };
+pub use shard::{Datagram, Place, Routed, Sharder};
 pub use streams::{StreamCounters, StreamEvent, StreamFact, StreamLimits, Streams, Unreadable};
 pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{HandOut, Limits, Packet, Tracker};

@@ -56,6 +56,20 @@ impl Key {
         [SocketAddr::new(address(&self.low), low), SocketAddr::new(address(&self.high), high)]
     }
 
+    /// Each end as one number: addresses and ports that are the same give the same.
+    pub(crate) fn folded(&self) -> [u64; 2] {
+        let [low, high] = self.ports;
+        let end = |octets: &[u8; 16], port| Key::folded_end(u128::from_le_bytes(*octets), port);
+        [end(&self.low, low), end(&self.high, high)]
+    }
+
+    /// One end as a number: an address as the key has it, and a port.
+    #[inline]
+    pub(crate) fn folded_end(address: u128, port: u16) -> u64 {
+        let (low, high) = (address as u64, (address >> 64) as u64);
+        (low ^ high.rotate_left(23)) ^ (u64::from(port) << 40)
+    }
+
     /// The ports of the low end and of the high one.
     pub(crate) const fn ports(&self) -> [u16; 2] {
         self.ports

@@ -1,5 +1,7 @@
 //! Frames in, connections out.
 
+mod outer;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -100,7 +102,7 @@ struct Read<'a> {
 const UNREAD_VERSIONS: usize = 16;
 
 /// How often connections are looked through for silent ones, in the capture's time.
-const EXPIRY_PERIOD: Duration = Duration::from_millis(1);
+pub(crate) const EXPIRY_PERIOD: Duration = Duration::from_millis(1);
 
 /// The longest that a connection keeps its place in the order of activity while it is active.
 const MAX_LAZINESS: Duration = Duration::from_secs(1);
@@ -129,6 +131,9 @@ pub struct Tracker {
     key_log: KeyLog,
     /// First datagrams of QUIC versions that are not read.
     unread_quic: BTreeMap<u32, u64>,
+    /// Another clock says when connections fall silent; then also where in the frames taken each
+    /// connection began.
+    outer_clock: Option<Vec<u64>>,
 }
 
 impl std::fmt::Debug for Tracker {
@@ -157,6 +162,7 @@ impl Tracker {
             scratch: Vec::new(),
             key_log: KeyLog::new(limits.connections),
             unread_quic: BTreeMap::new(),
+            outer_clock: None,
             limits,
         }
     }
@@ -223,7 +229,9 @@ impl Tracker {
         self.now = self.now.max(packet.at);
         let frames = Traffic { frames: 1, bytes: packet.original_len as u64 };
         self.handle_content(packet.at, read, frames);
-        self.expire();
+        if self.outer_clock.is_none() {
+            self.expire();
+        }
     }
 
     /// What is to be given out: records, and with [`HandOut::AfterHandshake`] endings too. The
@@ -459,6 +467,9 @@ impl Tracker {
                 || self.drop_one(&[Activity::Reported, Activity::Open]))
         {}
         self.counters.connections += 1;
+        if let Some(begun) = &mut self.outer_clock {
+            begun.push(self.counters.frames);
+        }
         self.table.insert(flow, self.now)
     }
 
@@ -492,6 +503,10 @@ impl Tracker {
             return;
         }
         self.next_expiry = self.now + EXPIRY_PERIOD;
+        self.expire_now();
+    }
+
+    fn expire_now(&mut self) {
         let Limits { linger, idle, .. } = self.limits;
         for (list, silence) in
             [(Activity::Closed, linger), (Activity::Reported, idle), (Activity::Open, idle)]

@@ -18,6 +18,8 @@ pub struct Search {
     high: f64,
     /// The share of the result to which it is known in the end.
     precision: f64,
+    /// Where a load this low loses, so does every one.
+    least: f64,
     /// Whether the highest load is still to be tried: it may get through.
     is_first: bool,
     trials: u32,
@@ -25,6 +27,9 @@ pub struct Search {
 
 /// Trials at most, whatever the precision.
 const MOST_TRIALS: u32 = 64;
+/// The least load that is tried, as a share of the highest: a path that loses frames of it loses some of any load, and
+/// would take trial upon trial to say so.
+const LEAST: f64 = 1.0 / 4096.0;
 
 impl Search {
     /// Up to `highest`, to a share of the result as 0.005. `None`: one of them is not above 0, or not a number.
@@ -35,6 +40,7 @@ impl Search {
             low: 0.0,
             high: highest,
             precision,
+            least: highest * LEAST,
             is_first: true,
             trials: 0,
         })
@@ -46,7 +52,7 @@ impl Search {
         if self.is_first {
             return Some(self.high);
         }
-        let is_known = self.high - self.low <= self.precision * self.low;
+        let is_known = self.high - self.low <= self.precision * self.low || self.high <= self.least;
         (!is_known && self.trials < MOST_TRIALS && self.low < self.high)
             .then_some(self.low.midpoint(self.high))
     }
@@ -109,7 +115,8 @@ mod tests {
     fn a_path_that_loses_all_ends_the_search() {
         let search = found(0.0, 1000.0, 0.005);
         assert_eq!(search.result(), 0.0);
-        assert!(search.trials() <= MOST_TRIALS);
+        // The highest, and twelve halves of it.
+        assert_eq!(search.trials(), 13);
         assert!(Search::new(0.0, 0.1).is_none() && Search::new(f64::NAN, 0.1).is_none());
     }
 }

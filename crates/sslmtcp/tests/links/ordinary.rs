@@ -109,7 +109,7 @@ fn s_client13() -> TestResult {
     s_client(Version::Tls13, KeyExchange::Ecdhe, &["-tls1_3"])
 }
 
-// With RSA key exchange, as the document has it.
+// With RSA key exchange, as the SSLmTCP paper has it.
 fn s_client12() -> TestResult {
     s_client(Version::Tls12, KeyExchange::Rsa, &["-tls1_2", "-cipher", "AES128-GCM-SHA256"])
 }

@@ -102,7 +102,7 @@ pub struct Keys {
     pub server: tls::Server,
 }
 
-/// TLS 1.3 with ECDSA P-256 by rustls, or TLS 1.2 with RSA key exchange by OpenSSL, the document's.
+/// TLS 1.3 with ECDSA P-256 by rustls, or TLS 1.2 with RSA key exchange by OpenSSL, the SSLmTCP paper's.
 pub fn keys(version: Version, log: Option<KeyLog>) -> TestResult<Keys> {
     let (library, key_type, key_exchange) = match version {
         Version::Tls13 => (Library::Rustls, KeyType::EcdsaP256, KeyExchange::Ecdhe),

@@ -17,7 +17,7 @@ const NO_APPLICATION_PROTOCOL: i32 = 235;
 /// signature algorithms, version too low.
 const INCOMPATIBLE: &[i32] = &[101, 118, 191, 193, 258, 266, 295, 376, 396, 410];
 
-pub(super) fn library(cause: impl core::fmt::Display) -> Error {
+pub(crate) fn library(cause: impl core::fmt::Display) -> Error {
     Error::Library { library: Library::OpenSsl, detail: cause.to_string() }
 }
 

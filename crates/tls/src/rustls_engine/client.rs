@@ -11,9 +11,11 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::flow::Flow;
 use super::{KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider};
+use crate::compression::decompressors;
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::hello::Watch;
+use crate::stand_in::AcceptAnything;
 use crate::ticket::Origin;
 use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
@@ -38,6 +40,7 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
         .with_no_client_auth();
     tls.alpn_protocols.clone_from(&config.alpn);
     tls.enable_early_data = config.early_data;
+    tls.cert_decompressors = decompressors(&config.compression);
     tls.resumption = Resumption::disabled();
     if let Some(key_log) = &config.key_log {
         tls.key_log = Arc::new(KeyLogLines(key_log.clone()));
@@ -212,6 +215,7 @@ fn verifier(
             store.add_parsable_certificates(system_roots()?);
         }
         Trust::Insecure => return Ok(Arc::new(AcceptAnyCertificate(Arc::clone(provider)))),
+        Trust::Unchecked => return Ok(Arc::new(AcceptAnything(Arc::clone(provider)))),
     }
     WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
         .build()

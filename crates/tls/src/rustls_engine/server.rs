@@ -9,9 +9,11 @@ use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 
 use super::flow::Flow;
 use super::{KeyLogLines, common_facts, error, protocol_versions, provider};
+use crate::compression::compressors;
 use crate::config::ServerConfig;
 use crate::error::config as config_error;
 use crate::hello::Watch;
+use crate::stand_in::Always;
 use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
 /// Sessions that a server which accepts early data remembers.
@@ -24,12 +26,18 @@ pub(crate) struct Server(Arc<rustls::ServerConfig>);
 /// The rustls configuration that a [`ServerConfig`] means.
 pub(crate) fn tls_config(config: &ServerConfig) -> Result<rustls::ServerConfig, Error> {
     let provider = provider(&config.versions, config.key_exchange, &config.groups, 1)?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+    let builder = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&protocol_versions(&config.versions))
         .map_err(|cause| config_error(cause.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(config.identity.rustls_chain(), config.identity.rustls_key())
-        .map_err(error)?;
+        .with_no_client_auth();
+    let identity = &config.identity;
+    let mut tls = match identity.standing_in() {
+        Some(key) => builder.with_cert_resolver(Arc::new(Always::new(identity, key))),
+        None => builder
+            .with_single_cert(identity.rustls_chain(), identity.rustls_key())
+            .map_err(error)?,
+    };
+    tls.cert_compressors = compressors(&config.compression);
     tls.alpn_protocols.clone_from(&config.alpn);
     tls.session_storage = Arc::new(NoServerSessionStorage {});
     tls.send_tls13_tickets = usize::from(config.tickets);

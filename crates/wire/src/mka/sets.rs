@@ -30,7 +30,7 @@ pub(super) const fn padding(len: usize) -> usize {
 /// A member that was heard, and the number of its last packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Who.
+    /// The member's identifier.
     pub member: MemberIdentifier,
     /// The number of the last packet heard of it.
     pub message_number: u32,
@@ -62,7 +62,7 @@ pub struct KeyIdentifier {
 /// A key in use, the latest or the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SakUseKey {
-    /// Which.
+    /// The key's identifier.
     pub key: KeyIdentifier,
     /// Its association number, below 4.
     pub association: u8,

@@ -47,7 +47,7 @@ pub enum Frame<'a> {
     RstStream {
         /// The stream.
         stream: StreamId,
-        /// Why.
+        /// The status that says why it ends.
         status: RstStatus,
     },
     /// Settings (§2.6.4).
@@ -66,7 +66,7 @@ pub enum Frame<'a> {
     GoAway {
         /// The last stream of the receiver that the sender accepted.
         last_good: StreamId,
-        /// Why.
+        /// The status that says why it ends.
         status: GoAwayStatus,
     },
     /// More headers (§2.6.7).

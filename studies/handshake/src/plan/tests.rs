@@ -42,6 +42,27 @@ fn wrong_plans_say_what_is_wrong() {
 }
 
 #[test]
+fn a_full_queue_has_a_bottleneck_before_the_client() {
+    let text = quick(
+        "name = 'a', mode = ['tcp'], rtt = ['20ms'], queue = ['none', 'droptail', 'codel'], repeat = 1",
+    );
+    let plan = Plan::parse(&text, "quick").unwrap();
+    let (cells, _) = plan.cells().unwrap();
+    let [none, drop_tail, codel] = cells.as_slice() else { panic!("{cells:?}") };
+    assert_eq!(plan.path(none).backward.rate, None);
+    assert_eq!(plan.path(drop_tail).backward.queue, Queue::Packets(QUEUED_PACKETS));
+    assert_eq!(plan.path(codel).backward.queue, Queue::Codel(Codel::default()));
+    for cell in [drop_tail, codel] {
+        let path = plan.path(cell);
+        assert!(path.backward.rate.is_some() && path.forward.rate.is_none());
+        assert_eq!(path.round_trip(), cell.rtt);
+    }
+    let slower = Plan { rate: "5mbit".parse().ok(), ..plan };
+    let five = slower.rate.map(RateSource::Fixed);
+    assert_eq!(slower.path(codel).backward.rate, five);
+}
+
+#[test]
 fn impossible_points_are_left_out_with_a_reason() {
     let text = quick(
         "name = 'a', mode = ['tcp+tls12-rsa', 'tcp+tls13'], rtt = ['1ms'], \

@@ -173,6 +173,11 @@ fn today(findings: &Findings) -> Option<KeyFigure> {
             round_trips.unwrap_or_default(),
             cell.completed()
         ),
+        means: format!(
+            "Each new connection of your users at {} waits {:.0} ms for its first response byte.",
+            rtt_text(rtt),
+            median.value
+        ),
     })
 }
 
@@ -189,6 +194,11 @@ fn saved_figure(findings: &Findings, change: &Change) -> Option<KeyFigure> {
             saving.saved_ms.low,
             saving.saved_ms.high,
             Need::of(change.to).text(change.to)
+        ),
+        means: format!(
+            "They wait {:.0} ms then, instead of {:.0}.",
+            saving.today_ms - saving.saved_ms.value,
+            saving.today_ms
         ),
     })
 }

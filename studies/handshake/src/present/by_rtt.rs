@@ -69,6 +69,7 @@ fn plot(name: &str, rows: &[&Row]) -> Result<Option<Plot>, PlotError> {
     let plot = Plot::new(
         format!("{name}, with QUIC and with TCP alone as the floor"),
         alt,
+        means(rows),
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Time to the first response byte", "ms").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },
@@ -77,6 +78,30 @@ fn plot(name: &str, rows: &[&Row]) -> Result<Option<Plot>, PlotError> {
                    fitted number of round trips. Point at a mark for the command that measures it \
                    again.";
     Ok(Some(plot.caption(caption)))
+}
+
+/// What users far away wait.
+fn means(rows: &[&Row]) -> String {
+    let farthest = rtts(rows.iter().copied()).last().copied().unwrap_or_default();
+    let median = |row: &&Row| {
+        let median = row.at_rtt(farthest)?.median(value::RESPONSE)?;
+        Some((median.value, row.key.mode))
+    };
+    let secured = rows.iter().filter(|row| row.key.mode.security != Security::Plain);
+    let mut medians: Vec<_> = secured.filter_map(median).collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match medians.as_slice() {
+        [(least, soonest), .., (most, latest)] => format!(
+            "A new connection of users at {} waits {most:.0} ms by {} and {least:.0} ms by {}: the \
+             farther your users are, the more each round trip that is saved brings.",
+            rtt_text(farthest),
+            latest.description(),
+            soonest.description()
+        ),
+        _ => {
+            "The farther your users are, the more each round trip that is saved brings.".to_owned()
+        }
+    }
 }
 
 fn line(row: &Row) -> Series<Vec<Point>> {

@@ -10,7 +10,7 @@ use crate::summary::{Row, value};
 pub(super) fn lab_words(findings: &Findings) -> String {
     match findings.lab_delay.map(|lab| lab.over(1)) {
         Some(Estimate { value, low, high, .. }) => format!(
-            "the lab's own delay is taken off: {value:.2} ms a round trip ({low:.2} to {high:.2}, by \
+            "the lab's own delay is taken off: {value:.2} ms per round trip ({low:.2} to {high:.2}, by \
              its calibration)"
         ),
         None => "the lab's own delay is part of it, and not known: the lab was not calibrated"

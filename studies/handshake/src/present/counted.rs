@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Inline, Note, Row as TableRow, Section, Table};
+use report::{Caution, Cell, Column, Inline, Note, Row as TableRow, Section, Table};
 use stats::Holds;
 
 use super::lineup::listed;
 use super::{Findings, fits};
 
-/// Fewer connections a point make an interval that means little.
+/// Fewer connections per point make an interval that means little.
 const FEW: usize = 10;
 
 /// What a reader must know, by the samples themselves.
-pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
+pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let rows = findings.main_rows();
     let mut notes = Vec::new();
-    notes.extend(findings.clock.caution().map(|text| Note::info(Inline::new().text(text))));
+    notes.extend(findings.clock.caution());
     let cells = rows.iter().flat_map(|row| &row.cells);
     let fewest = cells.map(crate::summary::Cell::completed).min();
     if let Some(fewest) = fewest.filter(|fewest| *fewest < FEW) {
@@ -24,19 +24,28 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
             if fewest == 1 { "" } else { "s" }
         );
         let remedy = "measure more with `--repeat 20`, or `--scale full`";
-        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+        notes.push(note.answer_may_change(
+            "modes less than a round trip apart could change places; a whole round trip stands.",
+        ));
     }
     if let Some(missed) = fits::modes_that(findings, Holds::No) {
         let text = format!("The round trips of {missed} are not what the specifications give.");
         let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
-        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+        notes.push(note.answer_may_change(
+            "what these modes cost may come from something else than the mode.",
+        ));
     }
     if let Some(open) = fits::modes_that(findings, Holds::CannotTell) {
         let text = format!(
             "Whether the round trips of {open} are what the specifications give cannot be told."
         );
         let remedy = "measure more with `--repeat`, or at RTTs farther apart";
-        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+        notes.push(note.answer_covers_less(
+            "the medians stand; for these modes do not carry them to other RTTs.",
+        ));
     }
     notes.extend(unfinished(findings));
     let unread = findings.summary.unread;
@@ -44,14 +53,18 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         let text =
             format!("{unread} samples are left out: their mode, RTT or loss cannot be read.");
         let remedy = "read them with the version of wiretax that the manifest names";
-        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+        notes.push(note.answer_covers_less("these samples are in no figure."));
     }
     let missing = findings.planned.unwrap_or(0).saturating_sub(findings.summary.samples);
     if missing > 0 {
         let planned = findings.planned.unwrap_or(0);
         let text = format!("{missing} of the plan's {planned} connections are not measured.");
         let remedy = "measure them by `--resume` with the folder of these results";
-        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+        notes.push(
+            note.answer_covers_less("what is measured stands; the rest may add modes and RTTs."),
+        );
     }
     let left_out: u64 = findings.summary.contradictions.values().sum();
     if left_out > 0 {
@@ -62,14 +75,17 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
         );
         let remedy =
             "see \u{201C}What was counted\u{201D}; under loss what is left out may be the slowest";
-        notes.push(Note::warning(Inline::new().text(text), Inline::new().text(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
+        notes.push(
+            note.answer_may_change("medians could be longer or shorter by what is left out."),
+        );
     }
     notes
 }
 
 /// Connections without a response on paths without loss, where none should be; under loss the tables
 /// have them. `None` if there are none.
-fn unfinished(findings: &Findings) -> Option<Note> {
+fn unfinished(findings: &Findings) -> Option<Caution> {
     let cells = findings.summary.rows.iter().flat_map(|row| &row.cells);
     let (mut given_up, mut failed) = (0, BTreeMap::<&str, u64>::new());
     for cell in cells {
@@ -94,7 +110,8 @@ fn unfinished(findings: &Findings) -> Option<Note> {
     }
     let text = format!("Connections without a response on paths without loss: {}.", listed(&parts));
     let remedy = "look at them in `samples.jsonl`: the label `failure` says what happened";
-    Some(Note::warning(Inline::new().text(text), Inline::marked(remedy)))
+    let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+    Some(note.answer_may_change("if what has no time was slow, medians would be longer."))
 }
 
 /// What was counted as what, and what was left out.

@@ -18,7 +18,8 @@ struct Hindered<'a> {
 
 /// Every row with a middlebox or an ordinary server, at each RTT.
 fn hindered<'a>(findings: &'a Findings) -> Vec<Hindered<'a>> {
-    let rows = findings.summary.rows.iter().filter(|row| !row.key.is_unhindered());
+    let rows = findings.summary.rows.iter();
+    let rows = rows.filter(|row| !row.key.is_unhindered() && row.key.queue == "none");
     let mut all: Vec<Hindered<'_>> = rows
         .flat_map(|row| {
             row.cells.iter().map(move |cell| {

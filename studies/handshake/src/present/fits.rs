@@ -152,7 +152,7 @@ struct Doubt {
     holds: Holds,
 }
 
-/// More connections a point than this are no advice.
+/// More connections per point than this are no advice.
 const MOST_REPEATS: f64 = 10_000.0;
 
 impl Doubt {
@@ -184,7 +184,7 @@ impl Doubt {
                  RTT."
             ),
             _ => format!(
-                ": {value}; with {connections} connections a point at these RTTs it cannot be told \
+                ": {value}; with {connections} connections per point at these RTTs it cannot be told \
                  whether it is {spec} ± {N_TOLERANCE}. {}",
                 self.remedy()
             ),

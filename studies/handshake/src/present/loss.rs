@@ -178,14 +178,16 @@ fn curves(
         return Ok(None);
     }
     let percent = percent(loss);
-    let within: Vec<String> = cells
+    let nines: Vec<(f64, String)> = cells
         .iter()
         .filter_map(|(row, cell)| {
             let survival = survival(cell)?;
             let nine = survival.quantile(0.9, Confidence::C95).ok()?.value?;
-            Some(format!("{nine:.0} ms by {}", row.key.mode))
+            Some((nine, row.key.mode.to_string()))
         })
         .collect();
+    let within: Vec<String> =
+        nines.iter().map(|(nine, mode)| format!("{nine:.0} ms by {mode}")).collect();
     let alt = match within.as_slice() {
         [] => format!("Times until the first response byte at a loss of {percent} each way."),
         within => format!(
@@ -199,11 +201,27 @@ fn curves(
             rtt_text(rtt_ms)
         ),
         alt,
+        means(&nines),
         Axis::new("Time to the first response byte", "ms").log(),
         Axis::new("Share of connections", ""),
         Chart::Ecdf { series },
     )?;
     Ok(Some(plot.caption("A curve that ends below 100 % has attempts that were given up.")))
+}
+
+/// What the unlucky wait.
+fn means(nines: &[(f64, String)]) -> String {
+    let by_time = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
+    match (nines.iter().min_by(by_time), nines.iter().max_by(by_time)) {
+        (Some((least, soonest)), Some((most, latest))) if soonest != latest => format!(
+            "One new connection in ten waits longer than {most:.0} ms by {latest}, and longer than {least:.0} ms by \
+             {soonest}: what your unluckiest users see."
+        ),
+        (Some((nine, mode)), _) => {
+            format!("One new connection in ten waits longer than {nine:.0} ms by {mode}.")
+        }
+        _ => "More than one new connection in ten was given up.".to_owned(),
+    }
 }
 
 /// Under loss the connections that fall back are the unlucky ones: without them a mode would look

@@ -4,13 +4,17 @@ mod advice;
 mod by_rtt;
 mod compute;
 mod counted;
+mod document;
+mod early;
 mod fallback;
 mod fits;
+mod functions;
 mod lineup;
 mod loss;
 mod markdown;
 mod picture;
 mod published;
+mod queue;
 mod sslmtcp;
 mod variations;
 mod wire;
@@ -20,7 +24,7 @@ mod tests;
 
 use fault::{Fault, OrProblem, Problem};
 use record::Manifest;
-use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Cell, Inline, KeyFigure, Section, Table};
 use serde_json::{Value, json};
 use stats::{Distribution, Estimate};
 use study::{Clock, Counterpart, Subject};
@@ -119,7 +123,7 @@ impl study::Findings for Findings {
 
     /// By the samples themselves: too few connections, modes that miss their specification,
     /// connections left out.
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         counted::cautions(self)
     }
 
@@ -134,9 +138,12 @@ impl study::Findings for Findings {
                 sslmtcp::section(self)?,
                 fallback::section(self),
                 loss::section(self)?,
+                queue::section(self),
                 variations::section(self),
                 wire::section(self),
                 published::section(self)?,
+                document::section(self),
+                early::section(self),
                 advice::configuration(self),
                 counted::section(self),
             ])
@@ -146,7 +153,8 @@ impl study::Findings for Findings {
     }
 
     /// For a terminal of 120 columns: medians where there is no line, n and c, what SSLmTCP saves, what
-    /// falling back costs, the tail under loss, what other keys and groups change, what to change.
+    /// falling back costs, the tail under loss, what other keys and groups change, the SSLmTCP paper's figures
+    /// and counts, what to change.
     fn tables(&self) -> Vec<Table> {
         let tables = [
             by_rtt::summary(self),
@@ -154,8 +162,10 @@ impl study::Findings for Findings {
             sslmtcp::summary(self),
             fallback::summary(self),
             loss::summary(self),
+            queue::table(self),
         ];
         let tables = tables.into_iter().flatten().chain(variations::tables(self));
+        let tables = tables.chain(document::tables(self)).chain(early::table(self));
         tables.chain(advice::summary(self)).collect()
     }
 

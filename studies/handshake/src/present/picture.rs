@@ -4,7 +4,7 @@ use report::{Axis, Bar, Chart, Inline, Mark, Plot, PlotError, Section, Series};
 
 use super::lineup::typical_rtt;
 use super::{Findings, rtt_text, rtts};
-use crate::mode::Transport;
+use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
 
 const PARTS: [&str; 4] =
@@ -44,6 +44,28 @@ fn bar(row: &Row, rtt_ms: f64) -> Option<([Bar; 4], f64)> {
     Some((bar, share))
 }
 
+/// What users wait today, and at least where something protects them.
+fn means(findings: &Findings, rows: &[&Row], rtt_ms: f64) -> String {
+    let wait = |row: &&Row| {
+        let median = row.at_rtt(rtt_ms)?.median(value::RESPONSE)?;
+        Some((median.value, row.key.mode))
+    };
+    let mut waits: Vec<(f64, Mode)> = rows.iter().filter_map(wait).collect();
+    waits.retain(|(_, mode)| mode.security != Security::Plain);
+    waits.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let today = waits.iter().find(|(_, mode)| *mode == findings.from).or(waits.last());
+    match (waits.first(), today) {
+        (Some((least, soonest)), Some((ms, today))) => format!(
+            "Each new connection of your users at {} waits {ms:.0} ms by {}, and {least:.0} ms by {}, the least of all \
+             that protect it.",
+            rtt_text(rtt_ms),
+            today.description(),
+            soonest.description()
+        ),
+        _ => "Nothing that protects a connection was measured at this RTT.".to_owned(),
+    }
+}
+
 /// Where the time goes, mode by mode. Fast Open without cookies takes what Fast Open takes, and is
 /// left to the tables.
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
@@ -72,12 +94,14 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
          an RTT of {}.",
         rtt_text(rtt)
     );
+    let means = means(findings, &rows, rtt);
     let axis = Axis::new("Time until the first response byte", "ms").from_zero();
     let names = Axis::new("", "");
     let chart = Chart::Stacks { categories, series: series.collect() };
     let plot = Plot::new(
         format!("Where the time goes at an RTT of {}", rtt_text(rtt)),
         alt,
+        means,
         axis,
         names,
         chart,

@@ -1,4 +1,4 @@
-//! The document's figures beside ours.
+//! The SSLmTCP paper's figures beside ours.
 
 use report::{
     Axis, Cell, Chart, Column, Inline, Mark, Plot, PlotError, Point, Row as TableRow, Section,
@@ -7,8 +7,8 @@ use report::{
 use stats::LineFit;
 use study::{Counterpart, Figure};
 
-use super::Findings;
 use super::lineup::listed;
+use super::{Findings, document};
 use crate::embedded::{Embedded, Model};
 use crate::mode::{Mode, Security, Transport};
 use crate::summary::{Row, value};
@@ -18,7 +18,7 @@ pub(crate) const PUBLISHED: &str = include_str!("../../published.csv");
 const SOURCE: &str = "SSLmTCP, 2017";
 /// Round trips of TCP then TLS 1.2 until the client may send.
 const ROUND_TRIPS: f64 = 3.0;
-/// The document's key.
+/// The SSLmTCP paper's key.
 const PUBLISHED_KEY: &str = "rsa-4096";
 
 /// The rows of the file, of each place.
@@ -27,7 +27,7 @@ const SEQUENTIAL: &str = "in sequence";
 const EMBEDDED: &str = "embedded";
 const LESS: &str = "less";
 
-/// One place of the document.
+/// One place of the SSLmTCP paper.
 #[derive(Default)]
 struct Place {
     name: String,
@@ -64,19 +64,21 @@ fn places() -> Vec<Place> {
             _ => place.reduction_percent = value,
         }
     }
+    // The other items are counts and compute times: see `document`.
+    places.retain(|place| place.ping_ms > 0.0);
     places
 }
 
-/// What is held against the document: TCP then TLS 1.2 with RSA key exchange, over our TCP where
+/// What is held against the SSLmTCP paper: TCP then TLS 1.2 with RSA key exchange, over our TCP where
 /// SSLmTCP was measured beside it, and over the kernel's where not.
-struct Ours<'a> {
-    row: &'a Row,
+pub(super) struct Ours<'a> {
+    pub(super) row: &'a Row,
     fit: &'a LineFit,
-    paper: Option<&'a Embedded>,
+    pub(super) paper: Option<&'a Embedded>,
 }
 
 impl<'a> Ours<'a> {
-    fn find(findings: &'a Findings) -> Option<Ours<'a>> {
+    pub(super) fn find(findings: &'a Findings) -> Option<Ours<'a>> {
         let rows = findings.summary.rows.iter().filter(|row| row.key.is_unhindered());
         let of = |transport| Mode { transport, security: Security::Tls12Rsa };
         let wanted = rows.filter(|row| {
@@ -89,7 +91,7 @@ impl<'a> Ours<'a> {
                 embedded.control == row.key.mode && embedded.key == beside
             })
         };
-        // The document's key before others, then what has SSLmTCP beside it, then most paths.
+        // The SSLmTCP paper's key before others, then what has SSLmTCP beside it, then most paths.
         let row = wanted.max_by_key(|row| {
             (paper(row).is_some(), row.key.key == PUBLISHED_KEY, row.cells.len())
         })?;
@@ -124,7 +126,7 @@ impl<'a> Ours<'a> {
     }
 }
 
-/// The command that measures what the document did, and SSLmTCP beside it.
+/// The command that measures what the SSLmTCP paper did, and SSLmTCP beside it.
 const COMMAND: &str = "wiretax handshake --mode usertcp+tls12-rsa,sslmtcp-paper --key rsa-4096 \
                        --rtt 0.4ms,11.6ms,85.5ms --repeat 20";
 
@@ -146,10 +148,11 @@ pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
         });
         each.collect::<Vec<_>>()
     };
-    places().into_iter().flat_map(of_place).collect()
+    let counted = document::counterparts(findings, COMMAND);
+    places().into_iter().flat_map(of_place).chain(counted).collect()
 }
 
-/// The document's handshake measured here, and what SSLmTCP saves of it, there and here.
+/// The SSLmTCP paper's handshake measured here, and what SSLmTCP saves of it, there and here.
 pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError> {
     let Some(ours) = Ours::find(findings) else { return Ok(None) };
     let title = "The SSLmTCP paper's model, and how far it fits";
@@ -279,6 +282,17 @@ fn reduction_plot(ours: &Ours<'_>, paper: &Embedded) -> Result<Plot, PlotError> 
     }
     let model =
         paper.model.map(|model| format!(", as RTT / (3 RTT + {:.1} ms) has it", model.c_ms));
+    let farthest =
+        paper.saved.iter().rev().find_map(|saved| Some((saved.rtt_ms, saved.reduction?)));
+    let means = farthest.map_or_else(
+        || "No distance saves more than a third.".to_owned(),
+        |(rtt_ms, less)| {
+            format!(
+                "At {rtt_ms} ms a handshake takes {:.0} % less; users farther away gain more, up to a third.",
+                100.0 * less.value
+            )
+        },
+    );
     Plot::new(
         "Handshake time that SSLmTCP saves, as a share",
         format!(
@@ -287,6 +301,7 @@ fn reduction_plot(ours: &Ours<'_>, paper: &Embedded) -> Result<Plot, PlotError> 
             model.unwrap_or_default(),
             ours.fit.intercept.value
         ),
+        means,
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Less than in sequence", "%").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },
@@ -334,6 +349,18 @@ fn plot(ours: &Ours<'_>) -> Result<Plot, PlotError> {
         let theirs = published(|place| place.embedded_ms);
         series.push(Series::published("SSLmTCP, RSA-4096", SOURCE, theirs));
     }
+    let farthest =
+        ours.row.cells.iter().filter_map(|cell| Some((cell, cell.median(value::READY)?)));
+    let farthest = farthest.max_by(|a, b| a.0.rtt_ms.total_cmp(&b.0.rtt_ms));
+    let means = farthest.map_or_else(
+        || "Each round trip makes users wait as long again.".to_owned(),
+        |(cell, ready)| {
+            format!(
+                "Users at {} ms wait {:.0} ms here before the client may send, by the paper's handshake in sequence.",
+                cell.rtt_ms, ready.value
+            )
+        },
+    );
     Plot::new(
         "Handshake time with RSA key exchange: in sequence, and embedded",
         format!(
@@ -341,6 +368,7 @@ fn plot(ours: &Ours<'_>) -> Result<Plot, PlotError> {
             ours.fit.slope.value,
             listed(&differences)
         ),
+        means,
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Time until the client may send", "ms").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },

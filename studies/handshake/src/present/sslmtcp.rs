@@ -11,7 +11,8 @@ use super::lineup::{few_rtts, listed};
 use super::{Findings, decimals_at, estimate, fits, rtt_text};
 use crate::embedded::Embedded;
 use crate::lab_delay::LabDelay;
-use crate::summary::{N_TOLERANCE, Row, value};
+use crate::mode::{Mode, Transport};
+use crate::summary::{N_TOLERANCE, Row, RowKey, value};
 
 /// How far c may lie above the TLS libraries' own time and the lab's own delay, in milliseconds.
 const C_TOLERANCE_MS: f64 = 0.150;
@@ -97,6 +98,39 @@ impl Compute {
     }
 }
 
+/// How much of c until the response is more than that of the kernel's TCP with the same security, keys and
+/// library, in milliseconds, the lab's own delay taken off both; `None` where that was not measured.
+fn beyond_kernel(findings: &Findings, row: &Row) -> Option<f64> {
+    let mode = Mode { transport: Transport::Tcp, ..row.key.mode };
+    let key = RowKey { mode, ..row.key.clone() };
+    let kernel = findings.summary.rows.iter().find(|other| other.key == key)?;
+    let own = |row: &Row| {
+        let c = row.response.as_ref()?.intercept.value;
+        let lab = findings
+            .lab_delay
+            .map_or(0.0, |lab| lab.over(row.spec.map_or(0, |s| s.response)).value);
+        Some(c - lab)
+    };
+    Some(own(row)? - own(kernel)?)
+}
+
+/// How much above the kernel's own c that of SSLmTCP may be, in milliseconds.
+const KERNEL_TOLERANCE_MS: f64 = 0.100;
+
+/// How many are near the kernel's own c.
+fn near_kernel(findings: &Findings, rows: &[&&Row]) -> String {
+    let beyond: Vec<f64> = rows.iter().filter_map(|row| beyond_kernel(findings, row)).collect();
+    if beyond.is_empty() {
+        return String::new();
+    }
+    let near = beyond.iter().filter(|ms| **ms <= KERNEL_TOLERANCE_MS).count();
+    format!(
+        " In {near} of {} it is no more than {:.0} us above that of the kernel's TCP with the same TLS.",
+        beyond.len(),
+        KERNEL_TOLERANCE_MS * 1e3
+    )
+}
+
 fn verdict(findings: &Findings, rows: &[&Row]) -> Option<Inline> {
     let ours: Vec<&&Row> = rows.iter().filter(|row| row.key.mode.control().is_some()).collect();
     if ours.is_empty() {
@@ -113,10 +147,11 @@ fn verdict(findings: &Findings, rows: &[&Row]) -> Option<Inline> {
     Some(Inline::new().text(format!(
         "{held} of {} SSLmTCP rows take the round trips of their specification within {N_TOLERANCE}; \
          in {within} of {} c until the response is no more than {:.0} us above the time in the TLS \
-         libraries and {calibrated}.",
+         libraries and {calibrated}.{}",
         ours.len(),
         computes.len(),
-        C_TOLERANCE_MS * 1e3
+        C_TOLERANCE_MS * 1e3,
+        near_kernel(findings, &ours)
     )))
 }
 
@@ -135,6 +170,7 @@ fn computes(findings: &Findings, rows: &[&Row]) -> Table {
         Column::new("TLS libraries").unit("ms"),
         Column::new("lab's delay").unit("ms"),
         Column::new("beyond").unit("ms"),
+        Column::new("over the kernel's c").unit("ms"),
         Column::new("holds"),
     ];
     let caption = "median = n × RTT + c over our TCP; c beside what makes it up until the response: \
@@ -169,6 +205,7 @@ fn computes(findings: &Findings, rows: &[&Row]) -> Table {
             number(&|compute| Some(compute.crypto)),
             number(&|compute| compute.lab),
             number(&|compute| Some(compute.beyond())),
+            beyond_kernel(findings, row).map_or(Cell::Empty, |ms| Cell::difference(ms, 3)),
             fits::answer(holds),
         ];
         let line = TableRow::new(cells);
@@ -248,6 +285,18 @@ fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
     if series.is_empty() {
         return Ok(None);
     }
+    let saved = drawn.clone().filter_map(|embedded| embedded.saved.last());
+    let most = saved.max_by(|a, b| a.response_ms.value.total_cmp(&b.response_ms.value));
+    let means = most.map_or_else(
+        || "Nothing was saved.".to_owned(),
+        |most| {
+            format!(
+                "With a gateway at both ends, users at {} have each new connection's answer {:.0} ms sooner.",
+                rtt_text(most.rtt_ms),
+                most.response_ms.value
+            )
+        },
+    );
     let at_longest: Vec<String> = drawn
         .filter_map(|embedded| {
             let last = embedded.saved.last()?;
@@ -261,6 +310,7 @@ fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
             "An HTTPS request's waiting time falls by about one round trip: {}.",
             listed(&at_longest)
         ),
+        means,
         Axis::new("Round-trip time", "ms").from_zero(),
         Axis::new("Saved until the first response byte", "ms").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },

@@ -44,6 +44,11 @@ fn samples(sweeps: &str, compute_ms: f64) -> Vec<Sample> {
                     values: BTreeMap::from([
                         (value::READY.to_owned(), after(spec.ready)),
                         (value::RESPONSE.to_owned(), after(spec.response)),
+                        (value::CONNECT.to_owned(), after(spec.response.min(1))),
+                        (value::UP_BYTES.to_owned(), 900.0),
+                        (value::DOWN_BYTES.to_owned(), 1_600.0),
+                        (value::UP_FRAMES.to_owned(), 7.0),
+                        (value::DOWN_FRAMES.to_owned(), 7.0),
                         (value::SPEC_READY.to_owned(), f64::from(spec.ready)),
                         (value::SPEC_RESPONSE.to_owned(), f64::from(spec.response)),
                         (value::HELLO_BYTES.to_owned(), sizes.first_flight as f64),
@@ -211,7 +216,7 @@ fn few_connections_are_warned_of() {
     with_findings(MODES, "tcp+tls12", |findings| {
         let cautions = findings.cautions();
         assert_eq!(cautions.len(), 1, "{cautions:?}");
-        assert!(cautions[0].text.to_plain().contains("5 connections"), "{cautions:?}");
+        assert!(cautions[0].note.text.to_plain().contains("5 connections"), "{cautions:?}");
     });
 }
 
@@ -228,7 +233,7 @@ fn a_run_under_loss_alone_answers_with_its_tail_and_claims_no_saving() {
     assert!(lines[1].contains("is not known"), "{lines:?}");
 }
 
-/// The document's places, and its key.
+/// The SSLmTCP paper's places, and its key.
 const DOCUMENT: &str = "{ name = 'document', mode = ['usertcp+tls12-rsa', 'sslmtcp-paper'], \
                         rtt = ['0.4ms', '11.6ms', '85.5ms'], key = ['rsa-4096'], repeat = 5 }";
 

@@ -146,7 +146,7 @@ pub fn textbook(mode: &str) -> (u64, u64) {
     let over_tcp = match (transport, security) {
         ("quic", _) => return (1, 2),
         ("quic-0rtt", _) => return (0, 1),
-        // The document: the client may send after the server's Finished, at the end of the second
+        // The SSLmTCP paper: the client may send after the server's Finished, at the end of the second
         // round trip; with TLS 1.3 it comes on the SYN+ACK.
         ("sslmtcp-paper", _) => return (2, 3),
         ("sslmtcp-tls13" | "sslmtcp-resumed", _) => return (1, 2),

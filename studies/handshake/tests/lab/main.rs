@@ -7,6 +7,7 @@ mod fallbacks;
 mod hindered;
 mod loss;
 mod openssl;
+mod queue;
 mod resume;
 mod round_trips;
 mod views;
@@ -22,6 +23,7 @@ fn main() -> std::process::ExitCode {
         fallbacks::tests(),
         hindered::tests(),
         loss::tests(),
+        queue::tests(),
         resume::tests(),
         wireshark::tests(),
         openssl::tests(),

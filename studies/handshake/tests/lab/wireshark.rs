@@ -170,7 +170,7 @@ fn judge_syn(sample: &Sample, frames: &Frames) {
     assert_eq!(answered > 0, embedded, "{name}");
 }
 
-/// tshark knows no envelope, so that the handshake inside is opaque to it; sizes are as the document
+/// tshark knows no envelope, so that the handshake inside is opaque to it; sizes are as the SSLmTCP paper
 /// has them (§4.2), and nothing comes out as another handshake.
 fn judge_paper(sample: &Sample, frames: &Frames) {
     let name = name(sample);

@@ -2,6 +2,7 @@
 
 mod cell;
 mod client_rtts;
+mod fallbacks;
 mod kept;
 mod messages;
 mod names;
@@ -20,23 +21,32 @@ use tracker::{Class, Connection, EarlyData, Resumption, TlsFacts};
 use units::Time;
 use wire::tls::Version;
 
+pub use fallbacks::{Fate, Less};
 pub use names::Kind;
 pub use options::{Options, OptionsError};
 pub use tallies::{Frames, Offers};
 
 pub(crate) use cell::{Cell, Measured};
+pub(crate) use fallbacks::Fallback;
 pub(crate) use messages::Messages;
+pub(crate) use names::bounded;
 pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
-pub(crate) use top::{Entry, Top};
+pub(crate) use top::{Add, Entry, Top};
 
-use names::{bounded, network, offers_tls13, resumption_in_vain, set};
+use fallbacks::Fallbacks;
+use names::{network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
 use spread::Mould;
-use top::Add;
 
 /// Reasons that leave QUIC's times standing.
 const OF_QUIC: [&str; 2] = ["quic_data", "quic_early_data"];
+
+/// Whether reasons leave the times of a record in doubt. Of QUIC's own they do not: what cannot be seen
+/// there is whether a packet holds application data.
+pub(crate) fn is_doubtful<'a>(mut reasons: impl Iterator<Item = &'a str>) -> bool {
+    reasons.any(|reason| !OF_QUIC.contains(&reason))
+}
 
 /// What is taken of a handshake whose class is known.
 pub(crate) struct Taken<'a> {
@@ -87,6 +97,7 @@ pub struct Digest {
     pub(crate) networks: Top<String, Tally>,
     pub(crate) over_time: OverTime<Tally>,
     pub(crate) changes: Changes,
+    pub(crate) fallbacks: Fallbacks,
 }
 
 /// What could be changed, and whom it would help.
@@ -189,6 +200,7 @@ impl Digest {
             networks: Top::new(names),
             over_time: OverTime::new(options.bucket, options.buckets),
             changes: Changes::new(&mould),
+            fallbacks: Fallbacks::new(options.seed),
             mould,
             options,
         })
@@ -244,6 +256,7 @@ impl Digest {
         };
         let kind = Kind::of(connection, tls);
         self.count_messages(&Messages::of(connection, tls, class));
+        self.fallbacks.take(connection, tls, &self.mould);
         let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
@@ -328,6 +341,7 @@ impl Digest {
         self.networks.merge(other.networks);
         self.over_time.merge(other.over_time);
         self.changes.merge(other.changes, &self.mould);
+        self.fallbacks.merge(other.fallbacks);
         Ok(())
     }
 
@@ -349,7 +363,7 @@ impl Digest {
         for reason in reasons {
             *self.uncertain.entry(reason.clone()).or_default() += 1;
         }
-        let doubtful = !reasons.iter().all(|reason| OF_QUIC.contains(&reason.as_str()));
+        let doubtful = is_doubtful(reasons.iter().map(String::as_str));
         self.doubtful_records += u64::from(doubtful);
         doubtful
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Width of a bin of the distributions. The document has 10 ms.
+    /// Width of a bin of the distributions. GREE 2018 has 10 ms.
     pub bin: Duration,
     /// Number of bins from zero; what is longer is counted apart.
     pub bins: usize,

@@ -260,7 +260,7 @@ fn the_text_answers_first_and_has_no_gaps() {
     }
 }
 
-/// The document's own traffic was draft 23.
+/// GREE 2018's own traffic was draft 23.
 #[test]
 fn drafts_of_tls_1_3_are_compared_with_tls_1_2() {
     let (tls12, tls13) = (full(Version::Tls12), full(Version::Tls13));

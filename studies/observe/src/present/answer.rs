@@ -1,11 +1,14 @@
 //! The answer, its figures, and what may be wrong with them.
 
-use report::{Inline, KeyFigure, Note};
+use report::{Caution, Inline, KeyFigure, Note};
 use tracker::Class;
 
 use crate::change::Change;
 use crate::difference::{Compared, FEWEST, Found, ModeCompared};
 use crate::findings::{ClassRow, Curve, Findings, PopulationRows, percent};
+
+/// Percent of records in doubt below which medians hardly move.
+const FEW_IN_DOUBT: f64 = 1.0;
 
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     if findings.handshakes == 0 {
@@ -131,6 +134,10 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
             unit: "RTT".to_owned(),
             label: format!("sooner by {}", findings.difference.to),
             detail: format!("95 % interval {:.2} to {:.2} round trips", saved.low, saved.high),
+            means: format!(
+                "A client that comes by the newer version saves its own RTT {:.1} times on each full handshake.",
+                saved.value
+            ),
         });
     }
     if let Some(modes) = &findings.round_trip_modes {
@@ -141,6 +148,10 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
             unit: "ms".to_owned(),
             label: "modes of the clients' round-trip times".to_owned(),
             detail: format!("{} handshakes; {} modes", modes.values, modes.modes.len()),
+            means: format!(
+                "Your clients are at {} distances: a round trip that you save brings each group so much.",
+                modes.modes.len()
+            ),
         });
     }
     figures
@@ -152,6 +163,7 @@ fn median_figure(curve: &Curve) -> Option<KeyFigure> {
         unit: "ms".to_owned(),
         label: format!("{}: ClientHello to first data", curve.kind),
         detail: format!("median of {} handshakes, all classes", curve.to_data.count),
+        means: format!("Half of the clients that use {} need longer.", curve.kind),
     })
 }
 
@@ -164,44 +176,59 @@ fn population_figures(population: &PopulationRows) -> Vec<KeyFigure> {
             unit: "ms".to_owned(),
             label: format!("{}, {}: ClientHello to first data", population.name, row.kind),
             detail: format!("median of {} full handshakes", row.count),
+            means: format!(
+                "Half of the {} clients that use {} need longer.",
+                population.name, row.kind
+            ),
         })
     };
     population.classes.iter().filter(full).filter_map(figure).collect()
 }
 
-pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
+pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let mut notes = Vec::new();
     let all = findings.handshakes + findings.untold;
     let doubtful = percent(findings.doubtful_records, all);
     if findings.doubtful_records > 0 {
-        notes.push(Note::warning(
+        let note = Note::warning(
             format!(
                 "{} records ({doubtful:.1} %) are in doubt; their times are left out.",
                 findings.doubtful_records
             ),
             "See the section on doubt for each reason; a key log (SSLKEYLOGFILE) settles most.",
-        ));
+        );
+        notes.push(if doubtful < FEW_IN_DOUBT {
+            note.answer_stands(format!("so few ({doubtful:.1} %) hardly move a median."))
+        } else {
+            note.answer_may_change(
+                "medians could move if what is in doubt is slower or faster than the rest.",
+            )
+        });
     }
     if findings.frames.lost > 0 {
-        notes.push(Note::warning(
+        let note = Note::warning(
             format!("The capture lost {} frames.", findings.frames.lost),
             "Give it a larger ring, or capture the handshake's port alone.",
+        );
+        notes.push(note.answer_may_change(
+            "busy moments, when frames are lost, may be the slow ones: medians could be longer.",
         ));
     }
     if findings.frames.dropped_connections > 0 {
-        notes.push(Note::warning(
+        let note = Note::warning(
             format!(
                 "{} connections were dropped since there were too many at once.",
                 findings.frames.dropped_connections
             ),
             "Raise the number of connections that are followed.",
-        ));
+        );
+        notes.push(note.answer_covers_less("these connections are in no figure."));
     }
     let unconfirmed = findings.modes.iter().filter_map(|of| of.to_data.as_ref());
     if unconfirmed.chain(&findings.round_trip_modes).any(|modes| !modes.confirmed) {
-        notes.push(Note::info(
-            "Where mixture and kernel density do not find the same modes, the table of modes says so.",
-        ));
+        let text = "Mixture and kernel density do not find the same modes everywhere; the table of modes says where.";
+        let effect = "what lies between the versions does not rest on modes.";
+        notes.push(Note::info(text).answer_stands(effect));
     }
     notes
 }

@@ -6,7 +6,7 @@ mod picture;
 mod tables;
 mod truth;
 
-use report::{Inline, KeyFigure, Note, PlotError, Report, Section, Table};
+use report::{Caution, Inline, KeyFigure, PlotError, Report, Section, Table};
 
 use crate::findings::Findings;
 
@@ -28,7 +28,7 @@ impl Findings {
 
     /// What a reader must know before believing the answer.
     #[must_use]
-    pub fn cautions(&self) -> Vec<Note> {
+    pub fn cautions(&self) -> Vec<Caution> {
         answer::cautions(self)
     }
 
@@ -77,7 +77,7 @@ impl Findings {
                 .to_owned();
         report.answer = self.answer();
         report.key_figures = self.key_figures();
-        report.notes = self.cautions();
+        report.cautions = self.cautions();
         report.sections = self.sections()?;
         let counterparts = crate::published::counterparts(self);
         let beside = study::beside(&crate::published::figures().unwrap_or_default(), &counterparts);
@@ -98,6 +98,7 @@ impl Findings {
             tables::groups("By server name", "server name", &self.server_names, 8),
             tables::groups("By client network", "network", &self.networks, 8),
             tables::names("Why handshakes failed", "why", &self.failures, 8),
+            tables::fallbacks(self),
             tables::doubt(self),
             tables::frames(self),
         ];
@@ -112,8 +113,9 @@ impl Findings {
             text.push_str(&line.to_plain());
             text.push('\n');
         }
-        for note in self.cautions() {
-            text.push_str(&format!("note: {}\n", note.text.to_plain()));
+        for caution in self.cautions() {
+            let effect = caution.effect_text();
+            text.push_str(&format!("note: {}\n  {effect}\n", caution.note.text.to_plain()));
         }
         for table in self.tables() {
             text.push('\n');

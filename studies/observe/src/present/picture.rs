@@ -1,4 +1,4 @@
-//! The document's picture: the share of handshakes in bins, a curve a version.
+//! The picture of GREE 2018: the share of handshakes in bins, a curve a version.
 
 use report::{
     Axis, Chart, Inline, Mark, Note, Plot, PlotError, Point, Section, Series, Uncertainty,
@@ -55,7 +55,7 @@ fn plot(
             medians.push(format!("{} {median:.1} ms", curve.kind));
         }
     }
-    // The document has a share for bins of 10 ms alone.
+    // GREE 2018 has a share for bins of 10 ms alone.
     if with_published && findings.bin_ms == 10.0 {
         let share = share().into_iter();
         let points = share.map(|(from, percent)| Point::new(from, Mark::new(percent))).collect();
@@ -64,11 +64,30 @@ fn plot(
     Plot::new(
         title,
         format!("The medians are: {}.", medians.join(", ")),
+        means(&drawn, of),
         Axis::new("Time", "ms").from_zero(),
         Axis::new("Share of the version's handshakes", "%").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },
     )
     .map(Some)
+}
+
+/// What lies between the kinds for the client in the middle.
+fn means(drawn: &[&Curve], of: impl Fn(&Curve) -> &Binned) -> String {
+    let medians = drawn.iter().filter_map(|curve| Some((of(curve).median_ms?, curve.kind)));
+    let mut medians: Vec<_> = medians.collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match medians.as_slice() {
+        [(least, soonest), .., (most, latest)] => format!(
+            "The client in the middle waits {least:.0} ms with {soonest} and {most:.0} ms with {latest}; a hump \
+             farther right is a group of clients who are farther away."
+        ),
+        [(only, kind)] => format!(
+            "Half of your clients wait longer than {only:.0} ms with {kind}; a hump farther right is a group of \
+             clients who are farther away."
+        ),
+        [] => "A hump farther right is a group of clients who are farther away.".to_owned(),
+    }
 }
 
 fn points(binned: &Binned, bin_ms: f64) -> Vec<Point> {

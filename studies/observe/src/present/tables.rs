@@ -352,12 +352,33 @@ pub(super) fn failures_section(findings: &Findings) -> Section {
     if findings.failures.total == 0 && findings.alerts.total == 0 {
         return section.with(Inline::new().text("No handshake failed, and no alert was seen."));
     }
-    section.with(names("Why handshakes failed", "why", &findings.failures, ROWS)).with(names(
-        "Alerts until both sides had sent data",
-        "alert",
-        &findings.alerts,
-        ROWS,
-    ))
+    let section = section
+        .with(names("Why handshakes failed", "why", &findings.failures, ROWS))
+        .with(names("Alerts until both sides had sent data", "alert", &findings.alerts, ROWS));
+    if findings.fallbacks.is_empty() {
+        return section;
+    }
+    let text = "A client whose hello got no answer, and within a minute a connection of the same address to \
+                the same server name that offers less: something on the way may not bear TLS 1.3 or long \
+                hellos. They are the most that there were, for another client may have the address.";
+    section.with(Inline::new().text(text)).with(fallbacks(findings))
+}
+
+pub(super) fn fallbacks(findings: &Findings) -> Table {
+    let heads =
+        [("Tried again", ""), ("first hello", ""), ("at most", ""), ("lost", "ms"), ("95 %", "ms")];
+    let caption = "Clients that tried again with less, and the time from hello to hello";
+    let mut table = Table::new(caption, columns(&heads));
+    for row in &findings.fallbacks {
+        table.push(Row::new(vec![
+            Cell::text(row.less.to_string()),
+            Cell::text(row.fate.to_string()),
+            Cell::count(row.count),
+            number(row.lost_ms, 0),
+            number(row.lost_p95_ms, 0),
+        ]));
+    }
+    table
 }
 
 pub(super) fn doubt(findings: &Findings) -> Table {

@@ -6,7 +6,7 @@ use crate::truth::Agreement;
 
 pub(crate) fn section(agreement: &Agreement) -> Section {
     let text = format!(
-        "Connections were made in the lab of which all is known: {} in all, captured at the server. {} have \
+        "Connections with known ground truth were made in the lab: {} in all, captured at the server. {} have \
          a record, {} of these the class that was made.",
         agreement.made, agreement.recorded, agreement.classified
     );

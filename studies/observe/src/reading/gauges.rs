@@ -135,4 +135,55 @@ mod tests {
         assert!(page.contains("\nwiretax_connections 3\n"), "{page}");
         assert!(page.contains("\nwiretax_frames_lost_total 4\n"), "{page}");
     }
+
+    /// The names of a text's metrics: `wiretax_` and what follows.
+    fn names(text: &str) -> Vec<&str> {
+        let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+        let found = text.match_indices("wiretax_").map(|(at, _)| &text[at..]);
+        found.map(|rest| &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())]).collect()
+    }
+
+    #[test]
+    fn the_alarms_ask_for_metrics_that_there_are() {
+        let rules = include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
+        let page = Gauges::default().page();
+        let mut known = Vec::new();
+        for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let (name, kind) = line.split_once(' ').unwrap();
+            let suffixes: &[&str] =
+                if kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            known.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+        }
+        let asked = names(rules);
+        assert!(asked.len() > 10, "{asked:?}");
+        for name in asked {
+            assert!(known.iter().any(|known| known == name), "{name} is none of {known:?}");
+        }
+        // Classes and labels, too.
+        let classes = rules.split("class").skip(1).filter_map(|rest| rest.split('"').nth(1));
+        for class in classes.flat_map(|classes| classes.split('|')) {
+            assert!(Class::ALL.iter().any(|known| known.name() == class), "{class}");
+        }
+        let own = labels(("tcp", "TLS 1.3", Class::Full)).map(|(label, _)| label);
+        for list in rules.split("sum by (").skip(1) {
+            let list = list.split(')').next().unwrap();
+            for label in list.split(", ") {
+                assert!(label == "le" || own.contains(&label), "{label}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_alarm_records_is_what_others_ask_for() {
+        let rules = include_str!("../../../../packaging/prometheus/wiretax-observe.rules.yml");
+        let recorded: Vec<&str> =
+            rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ")).collect();
+        assert_eq!(recorded.len(), 4);
+        let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        for (at, _) in rules.match_indices("wiretax:") {
+            let rest = &rules[at..];
+            let name = &rest[..rest.find(|c| !part(c)).unwrap_or(rest.len())];
+            assert!(recorded.contains(&name), "{name}");
+        }
+    }
 }

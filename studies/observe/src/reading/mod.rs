@@ -2,17 +2,19 @@
 
 mod gauges;
 mod late;
+mod listen;
 mod now;
 mod sinks;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use capture::{Batch, Frame, Live, Merge};
+use capture::{Batch, Frame, Live, Merge, Progress};
 use fault::Problem;
 use study::Watcher;
-use tracker::{Counters, HandOut, Limits, LinkType, Packet, Tracker};
+use tracker::{Counters, HandOut, Limits, LinkType, Output, Packet, Tracker};
 use units::Time;
 use wire::quic::Version;
 
@@ -45,6 +47,10 @@ pub trait View: Watcher {
 /// What turns frames into records, and where these go.
 pub struct Reading {
     tracker: Tracker,
+    /// Those of files that are read on several threads.
+    trackers: Vec<Tracker>,
+    /// What came of them.
+    left: Option<threads::Left>,
     sinks: Sinks,
     /// Frames of link types that are not read, by number.
     unread_links: BTreeMap<u32, u64>,
@@ -65,15 +71,28 @@ pub struct Read {
 }
 
 impl Reading {
-    /// A reading that follows at most so many connections at once.
+    /// A reading that follows at most so many connections at once, files on so many threads.
     ///
     /// # Errors
     /// The options make no sense, or a place for records cannot be written.
-    pub fn open(options: SinkOptions, connections: usize) -> Result<Reading, Problem> {
+    pub fn open(
+        options: SinkOptions,
+        connections: usize,
+        threads: usize,
+    ) -> Result<Reading, Problem> {
         let seed = seed_of_run();
         let limits =
             Limits { connections, seed, hand_out: HandOut::AfterHandshake, ..Limits::default() };
+        // Each has its share of the bounds.
+        let part = Limits {
+            connections: connections.div_ceil(threads.max(1)),
+            held_bytes: limits.held_bytes / threads.max(1),
+            ..limits.clone()
+        };
+        let several = if threads > 1 { threads } else { 0 };
         Ok(Reading {
+            trackers: (0..several).map(|_| Tracker::new(part.clone())).collect(),
+            left: None,
             tracker: Tracker::new(limits),
             sinks: Sinks::open(options, &format!("{:016x}", seed_of_run()))?,
             unread_links: BTreeMap::new(),
@@ -83,6 +102,7 @@ impl Reading {
 
     /// Adds keys as programs write them to SSLKEYLOGFILE. Connections whose keys are known.
     pub fn add_keys(&mut self, text: &[u8]) -> usize {
+        self.trackers.iter_mut().for_each(|tracker| tracker.add_keys(text));
         self.tracker.add_keys(text);
         self.tracker.key_log().connections()
     }
@@ -105,6 +125,9 @@ impl Reading {
     /// A capture cannot be read on, or records cannot be written; what was read is kept.
     pub fn files(&mut self, source: &mut Merge, watcher: &mut dyn Watcher) -> Result<(), Problem> {
         let began = Instant::now();
+        if !self.trackers.is_empty() {
+            return self.on_threads(source, watcher, began);
+        }
         let mut since_look = 0;
         loop {
             since_look += match source.next_batch()? {
@@ -123,16 +146,26 @@ impl Reading {
                 }
                 self.sinks.flush()?;
                 self.show_metrics();
-                self.show_progress(source, began.elapsed(), watcher);
+                let connections = self.tracker.counters().connections;
+                show_progress(source.progress(), connections, began.elapsed(), watcher);
             }
         }
     }
 
-    fn show_progress(&self, source: &Merge, took: Duration, watcher: &mut dyn Watcher) {
-        let at = source.progress();
-        let share = at.of.map_or(0.0, |of| at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
-        let text = format!("reading: {} connections", self.tracker.counters().connections);
-        watcher.progress(&text, took, took.div_f64(share).min(Duration::from_secs(1 << 30)));
+    fn on_threads(
+        &mut self,
+        source: &mut Merge,
+        watcher: &mut dyn Watcher,
+        began: Instant,
+    ) -> Result<(), Problem> {
+        let trackers = std::mem::take(&mut self.trackers);
+        let mut taker = OnThreads { sinks: &mut self.sinks, watcher, began };
+        let (left, result) = threads::read(source, trackers, seed_of_run(), &mut taker);
+        for (link, frames) in &left.unread_links {
+            *self.unread_links.entry(*link).or_default() += frames;
+        }
+        self.left = Some(left);
+        result
     }
 
     /// Reads what passes interfaces: for `duration`, until nobody reads the records any more, or until
@@ -142,12 +175,16 @@ impl Reading {
     /// An interface fails, or records cannot be written; what was read is kept.
     pub fn live(
         &mut self,
-        source: &mut Live,
+        sources: &mut [Live],
         duration: Option<Duration>,
         view: &mut dyn View,
     ) -> Result<(), Problem> {
         self.sinks.now = Some(Now::default());
         let began = Instant::now();
+        let source = match sources {
+            [source] => source,
+            several => return self.listen(several, duration, view),
+        };
         let end = duration.map(|duration| began + duration);
         let (mut viewed, mut saved) = (began, began);
         while !view.interrupted()
@@ -190,27 +227,8 @@ impl Reading {
 
     /// Takes frames, several at once. How many there were.
     fn frames<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Result<usize, Problem> {
-        let mut group = [NOTHING; GROUP];
-        let (mut filled, mut taken) = (0, 0);
-        for Frame { at, link, bytes, original_len, .. } in frames {
-            taken += 1;
-            let Some(link_type) = LinkType::from_number(link) else {
-                *self.unread_links.entry(link).or_default() += 1;
-                continue;
-            };
-            if let Some(place) = group.get_mut(filled) {
-                *place = Packet { at, link_type, bytes, original_len };
-                filled += 1;
-            }
-            if filled == GROUP {
-                self.tracker.handle_packets(&group);
-                self.hand_out()?;
-                filled = 0;
-            }
-        }
-        self.tracker.handle_packets(group.get(..filled).unwrap_or_default());
-        self.hand_out()?;
-        Ok(taken)
+        let Reading { tracker, sinks, unread_links, .. } = self;
+        take_frames(tracker, unread_links, frames, &mut |output| sinks.take(output))
     }
 
     fn hand_out(&mut self) -> Result<(), Problem> {
@@ -233,9 +251,11 @@ impl Reading {
     pub fn finish(mut self) -> Result<Read, Problem> {
         self.tracker.close();
         self.hand_out()?;
-        let counters = *self.tracker.counters();
+        let (counters, unread_quic) = match &self.left {
+            Some(left) => (left.counters, unread_quic(&left.unread_quic)),
+            None => (*self.tracker.counters(), unread_quic(self.tracker.unread_quic())),
+        };
         self.sinks.digest.count_frames(&counters);
-        let unread_quic = unread_quic(&self.tracker);
         self.sinks.digest.name_unread_quic(&unread_quic);
         self.sinks.digest.count_lost(self.lost);
         self.sinks.finish()?;
@@ -243,13 +263,80 @@ impl Reading {
     }
 }
 
+/// Gives frames to a tracker, several at once, and hands on what it gives out. How many there were.
+fn take_frames<'a>(
+    tracker: &mut Tracker,
+    unread_links: &mut BTreeMap<u32, u64>,
+    frames: impl Iterator<Item = Frame<'a>>,
+    take: &mut dyn FnMut(Output) -> Result<(), Problem>,
+) -> Result<usize, Problem> {
+    let mut group = [NOTHING; GROUP];
+    let (mut filled, mut taken) = (0, 0);
+    for Frame { at, link, bytes, original_len, .. } in frames {
+        taken += 1;
+        let Some(link_type) = LinkType::from_number(link) else {
+            *unread_links.entry(link).or_default() += 1;
+            continue;
+        };
+        if let Some(place) = group.get_mut(filled) {
+            *place = Packet { at, link_type, bytes, original_len };
+            filled += 1;
+        }
+        if filled == GROUP {
+            tracker.handle_packets(&group);
+            while let Some(output) = tracker.poll_output() {
+                take(output)?;
+            }
+            filled = 0;
+        }
+    }
+    tracker.handle_packets(group.get(..filled).unwrap_or_default());
+    while let Some(output) = tracker.poll_output() {
+        take(output)?;
+    }
+    Ok(taken)
+}
+
+/// Takes what threads give out, and shows how far they are.
+struct OnThreads<'a> {
+    sinks: &'a mut Sinks,
+    watcher: &'a mut dyn Watcher,
+    began: Instant,
+}
+
+impl threads::Taker for OnThreads<'_> {
+    fn take(&mut self, output: Output) -> Result<(), Problem> {
+        self.sinks.take(output)
+    }
+
+    fn goes_on(&mut self, standing: &threads::Standing) -> Result<bool, Problem> {
+        self.sinks.flush()?;
+        if let Some(gauges) = &self.sinks.gauges {
+            gauges.set(standing.counters, standing.active, 0);
+        }
+        let connections = standing.counters.connections;
+        show_progress(standing.progress, connections, self.began.elapsed(), self.watcher);
+        Ok(!self.sinks.unread && !self.watcher.interrupted())
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.watcher.interrupted()
+    }
+}
+
+fn show_progress(at: Progress, connections: u64, took: Duration, watcher: &mut dyn Watcher) {
+    let share = at.of.map_or(0.0, |of| at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
+    let text = format!("reading: {connections} connections");
+    watcher.progress(&text, took, took.div_f64(share).min(Duration::from_secs(1 << 30)));
+}
+
 /// The QUIC versions that were not read by name, and how many first datagrams each had.
-fn unread_quic(tracker: &Tracker) -> Vec<(String, u64)> {
+fn unread_quic(versions: &BTreeMap<u32, u64>) -> Vec<(String, u64)> {
     let name = |version: u32| match version {
         0 => "other versions".to_owned(),
         version => Version(version).to_string(),
     };
-    tracker.unread_quic().iter().map(|(version, count)| (name(*version), *count)).collect()
+    versions.iter().map(|(version, count)| (name(*version), *count)).collect()
 }
 
 /// Differs from run to run: keys hash tables, names the run in rows.

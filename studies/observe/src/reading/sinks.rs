@@ -15,6 +15,7 @@ use super::gauges::Gauges;
 use super::now::Now;
 use crate::digest::{Digest, Options};
 use crate::present;
+use crate::tickets::{self, Tickets, Visit};
 
 /// Connections that the table lists at most; of more only the digest is shown.
 pub const LISTED: usize = 50;
@@ -52,6 +53,8 @@ pub struct SinkOptions {
     pub json: Option<Box<dyn Write>>,
     /// The folder for Parquet.
     pub parquet: Option<PathBuf>,
+    /// Whether returning clients are looked at.
+    pub tickets: bool,
 }
 
 /// All that takes records.
@@ -60,6 +63,8 @@ pub struct Sinks {
     flattener: Flattener,
     /// What all of them say.
     pub digest: Digest,
+    /// What clients that come back would find, if that was asked for.
+    pub tickets: Option<Tickets>,
     json: Option<JsonLines<Box<dyn Write>>>,
     parquet: Option<DataSet>,
     pub(super) gauges: Option<Arc<Gauges>>,
@@ -80,6 +85,10 @@ impl Sinks {
         Ok(Sinks {
             flattener: Flattener::new(run, anonymiser.networks()),
             anonymiser,
+            tickets: options.tickets.then(|| {
+                let seed = options.digest.seed;
+                Tickets::new(tickets::Bounds { seed, ..tickets::Bounds::default() })
+            }),
             digest: Digest::new(options.digest)?,
             json: options.json.map(JsonLines::new),
             parquet: parquet.transpose()?,
@@ -114,6 +123,12 @@ impl Sinks {
 
     fn connection(&mut self, connection: &Connection) -> Result<(), Problem> {
         self.digest.take(connection);
+        if let Some(tickets) = &mut self.tickets {
+            let client = connection.client.ip().to_string();
+            if let Some(visit) = Visit::of_connection(connection, &client) {
+                tickets.take(&visit);
+            }
+        }
         if let Some(gauges) = &self.gauges {
             gauges.take(connection);
         }

@@ -51,7 +51,7 @@ pub struct Misclassified {
 /// A step of the handshake in records and logs. The log's time is later: a thread has to wake up first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TimeAgreement {
-    /// Which.
+    /// The step of a connection.
     pub step: &'static str,
     /// Connections with both.
     pub count: usize,

@@ -7,7 +7,7 @@ use fault::Problem;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use record::Warning;
+use record::{Touches, Warning};
 use study::{End, Expected, Session};
 
 use super::batch::{Batch, Made};
@@ -101,7 +101,8 @@ pub(super) fn measure(
         let what = format!("the capture of known clients lost {lost} frames");
         let remedy = "give the machine less to do beside, and measure again";
         session.watcher().warning(&what, Some(remedy));
-        session.update_manifest(|manifest| manifest.warn(Warning::new(what, remedy)))?;
+        let warning = Warning::new(what, remedy).touching(Touches::All);
+        session.update_manifest(|manifest| manifest.warn(warning))?;
     }
     Ok(end)
 }

@@ -1,4 +1,4 @@
-//! The generator of truth: connections in the lab of which all is known beforehand, captured at the
+//! The generator of truth: connections in the lab with known ground truth, captured at the
 //! server, and every record beside the logs of both ends.
 
 mod agreement;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::Delay;
 
 units::named! {
-    /// Clients that share a way to the server: the document's two.
+    /// Clients that share a way to the server: GREE 2018's two.
     #[derive(Default)]
     pub enum Population: "population" {
         /// At about 25 ms.

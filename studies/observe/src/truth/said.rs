@@ -2,7 +2,7 @@
 
 use fault::{Fault, OrProblem, Problem};
 use record::{Manifest, Sample};
-use report::{Block, Inline, KeyFigure, Note, Section, Table};
+use report::{Block, Caution, Inline, KeyFigure, Section, Table};
 use serde_json::{Value, json};
 use study::{Counterpart, Subject};
 
@@ -12,7 +12,7 @@ use crate::findings::{ClassRow, Findings};
 use crate::published;
 
 /// Findings of which samples have nothing.
-const NOT_IN_SAMPLES: [&str; 2] = ["unread_quic", "without_tls"];
+const NOT_IN_SAMPLES: [&str; 3] = ["unread_quic", "without_tls", "fallbacks"];
 /// Findings of which those recorded before 2026-11-22 have nothing either.
 const NOT_IN_OLDER_SAMPLES: [&str; 10] = [
     "offers",
@@ -89,7 +89,7 @@ impl study::Findings for Said {
         self.findings.key_figures()
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         self.findings.cautions()
     }
 

@@ -159,6 +159,10 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
             unit: "CPU-s per million".to_owned(),
             label: format!("full handshakes, server, {}", findings.summary.title(best)),
             detail: "measured, in memory, one thread".to_owned(),
+            means: format!(
+                "1000 new connections per second keep {:.0} % of a core busy with handshakes.",
+                least / 10.0
+            ),
         });
         if best != worst {
             figures.push(KeyFigure {
@@ -168,6 +172,12 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
                 detail: format!(
                     "{} and {}",
                     findings.summary.title(worst),
+                    findings.summary.title(best)
+                ),
+                means: format!(
+                    "A server on {} needs {:.1} times the processors of one on {} for the same handshakes.",
+                    findings.summary.title(worst),
+                    most / least,
                     findings.summary.title(best)
                 ),
             });
@@ -183,6 +193,9 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
             unit: "locks".to_owned(),
             label: format!("a full handshake, server, {}", findings.summary.title(name)),
             detail: "counted; does not depend on the machine".to_owned(),
+            means: format!(
+                "Each new connection takes {count:.0} locks, at which threads of one process may wait for each other."
+            ),
         });
     }
     figures

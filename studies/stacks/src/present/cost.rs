@@ -212,7 +212,7 @@ fn harness(findings: &Findings, suite: Suite) -> Option<Note> {
     let (fastest, cost) = costs.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let share = 100.0 * null.value / cost;
     let text = format!(
-        "The harness itself costs {:.2} µs a connection (a driver without cryptography), {share:.1} % of \
+        "The harness itself costs {:.2} µs per connection (a driver without cryptography), {share:.1} % of \
          the fastest library's {cost:.1} µs ({}).",
         null.value,
         findings.summary.title(fastest)
@@ -254,6 +254,13 @@ fn plot(findings: &Findings, suite: Suite) -> Result<Option<Plot>, PlotError> {
         findings.summary.title(best),
         findings.summary.title(worst)
     );
+    let means = format!(
+        "1000 new connections per second keep {:.0} % of a core busy with {}, and {:.0} % with {}.",
+        least / 10.0,
+        findings.summary.title(best),
+        most / 10.0,
+        findings.summary.title(worst)
+    );
     let mut series = vec![Series::measured("full", full)];
     if resumed.iter().any(Option::is_some) {
         series.push(Series::measured("resumed", resumed));
@@ -262,6 +269,7 @@ fn plot(findings: &Findings, suite: Suite) -> Result<Option<Plot>, PlotError> {
     let plot = Plot::new(
         format!("Server's CPU time per connection: {}", suite_text(suite)),
         alt,
+        means,
         Axis::new("CPU time", "µs").from_zero(),
         Axis::new("", ""),
         Chart::Bars { categories, series },

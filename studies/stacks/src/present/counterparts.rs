@@ -1,4 +1,4 @@
-//! What stands beside the document's figures and the trial's.
+//! What stands beside HAProxy 2025's figures and the trial's.
 
 use study::{Counterpart, Figure};
 use tls_drivers::{Contexts, Locks, Suite, Wire, Workload};
@@ -9,7 +9,7 @@ use crate::published::{AT_MOST, TLS13_ECDSA, document, trials};
 use crate::sample::value;
 use crate::summary::Cell as Measured;
 
-/// The driver that stands for a library of the document: what could be fetched of the same version, or
+/// The driver that stands for a library of HAProxy 2025: what could be fetched of the same version, or
 /// its nearest. OpenSSL 3.0.14 can be had nowhere any more: 3.0.20 stands in its place.
 const STANDS_FOR: [(&str, &str); 9] = [
     ("AWS-LC (after 1.32.0)", "awslc-1.32.0-c11"),
@@ -23,7 +23,7 @@ const STANDS_FOR: [(&str, &str); 9] = [
     ("WolfSSL 5.7.0", "wolfssl-5.7.2"),
 ];
 
-/// A figure of the document, taken apart.
+/// A figure of HAProxy 2025, taken apart.
 struct Line<'a> {
     figure: &'a Figure,
     library: &'static str,
@@ -46,7 +46,7 @@ pub(super) fn all(findings: &Findings) -> Vec<(String, Counterpart)> {
     rates.chain(counts).collect()
 }
 
-/// What the document measured of the version that a driver stands for: full handshakes in HAProxy with 64
+/// What HAProxy 2025 measured of the version that a driver stands for: full handshakes in HAProxy with 64
 /// threads on 64 cores, with the C library's locks.
 pub(super) fn published_full(library: &str) -> Option<f64> {
     let document = document();
@@ -58,7 +58,7 @@ pub(super) fn published_full(library: &str) -> Option<f64> {
     lines.find(same)?.figure.value
 }
 
-/// Our measurement of what a line of the document is about: the same workload and locks, at the
+/// Our measurement of what a line of HAProxy 2025 is about: the same workload and locks, at the
 /// most threads of the group that the charts show.
 fn ours<'a>(
     findings: &'a Findings,

@@ -1,4 +1,4 @@
-//! Locks a handshake: a figure that does not depend on the machine.
+//! Locks per handshake: a figure that does not depend on the machine.
 
 use report::{Cell, Column, Inline, Row, Section, Status, Table};
 use tls_drivers::{Key, Locks, Suite, Version, Workload};

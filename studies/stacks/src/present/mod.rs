@@ -19,7 +19,7 @@ mod scale;
 mod slices;
 
 use fault::{Fault, OrProblem, Problem};
-use report::{Cell, Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Cell, Inline, KeyFigure, Section, Table};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stats::Estimate;
@@ -32,7 +32,7 @@ use crate::machines::Need;
 use crate::sample::value;
 use crate::summary::{Summary, Want};
 
-/// The document's yardstick.
+/// HAProxy 2025's yardstick.
 const YARDSTICK: &str = "openssl-1.1.1w";
 
 /// What the samples say, and what it means for a load.
@@ -59,7 +59,7 @@ pub struct LibraryContention {
     pub counts: Counts,
     /// The estimate of contention on this machine: no bound.
     pub estimate: Contention,
-    /// Connections a second that the document measured of its nearest version in HAProxy, with 64 threads
+    /// Connections per second that HAProxy 2025 measured of its nearest version in HAProxy, with 64 threads
     /// and full handshakes.
     pub published_per_s: Option<f64>,
 }
@@ -68,7 +68,7 @@ fn machines_of(cpu_us: f64, load: f64, cores: u32) -> Need {
     crate::machines::need(cpu_us, load, cores, None)
 }
 
-/// The load that machines are reckoned for by default: the document's 64-core server.
+/// The load that machines are reckoned for by default: HAProxy 2025's 64-core server.
 pub const LOAD: f64 = 100_000.0;
 
 impl study::Findings for Findings {
@@ -90,7 +90,7 @@ impl study::Findings for Findings {
         advice::key_figures(self)
     }
 
-    fn cautions(&self) -> Vec<Note> {
+    fn cautions(&self) -> Vec<Caution> {
         notes::cautions(self)
     }
 
@@ -211,7 +211,7 @@ impl Findings {
         self.summary.measured().into_iter().filter_map(of).collect()
     }
 
-    /// The library that ratios are to: the document's yardstick where it was measured.
+    /// The library that ratios are to: HAProxy 2025's yardstick where it was measured.
     fn yardstick(&self) -> Option<&str> {
         let names = self.summary.measured();
         names.iter().find(|name| **name == YARDSTICK).or(names.first()).copied()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use report::{Cell, Column, Inline, Note, Row, Section, Table};
+use report::{Caution, Cell, Column, Inline, Note, Row, Section, Table};
 
 use super::Findings;
 use crate::measure::FAILURES;
@@ -34,7 +34,7 @@ fn widest(findings: &Findings) -> Option<Note> {
 }
 
 /// What a reader must know first.
-pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
+pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let mut notes = Vec::new();
     for ((library, reason), (count, why, at)) in failures(findings) {
         if reason == "unsupported" {
@@ -51,16 +51,26 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
             "Its figures leave these out, the first at {at}; `wiretax stacks --libraries {library}` \
              measures it alone."
         );
-        notes.push(Note::warning(Inline::new().text(text), Inline::marked(&remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::marked(&remedy));
+        notes.push(
+            note.answer_covers_less("what failed is in no figure; the other libraries' stand."),
+        );
     }
-    notes.extend(super::slices::flagged(findings));
-    notes.extend(widest(findings));
+    let taken =
+        "times may be longer than on an idle machine, by what the intervals say; counts stand.";
+    notes.extend(super::slices::flagged(findings).map(|note| note.answer_may_change(taken)));
+    let close =
+        "libraries whose intervals overlap could change places; those farther apart do not.";
+    notes.extend(widest(findings).map(|note| note.answer_may_change(close)));
     if let Some(why) = findings.summary.machine.as_ref().and_then(|one| one.not_contended.as_ref())
     {
         let text = format!("What a lock costs between two cores is not known: {why}.");
         let remedy = "Locks are counted all the same; `wiretax stacks` on an idle machine of two cores or more \
                       measures their cost.";
-        notes.push(Note::warning(Inline::new().text(text), Inline::marked(remedy)));
+        let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+        notes.push(note.answer_covers_less(
+            "costs and counts stand; how far a library scales is not estimated.",
+        ));
     }
     let absent: Vec<String> = findings
         .summary
@@ -72,10 +82,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     if !absent.is_empty() {
         let text = format!("Not built, and so not measured: {}.", absent.join(", "));
         let remedy = "`make drivers` builds the default set, `wiretax drivers build NAME` one.";
-        notes.push(Note {
-            remedy: Some(Inline::marked(remedy)),
-            ..Note::info(Inline::new().text(text))
-        });
+        let note =
+            Note { remedy: Some(Inline::marked(remedy)), ..Note::info(Inline::new().text(text)) };
+        notes.push(note.answer_covers_less("one of these may be cheaper than the cheapest here."));
     }
     let few = findings.summary.cells.iter().any(|cell| {
         let rates = cell.samples(crate::sample::value::RATE).len();
@@ -83,9 +92,10 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Note> {
     });
     if few {
         let text = "Some points have fewer than three slices: no interval says how sure they are.";
-        notes.push(Note::warning(
-            Inline::new().text(text),
-            Inline::marked("`wiretax stacks` measures longer than the quick scale."),
+        let remedy = "`wiretax stacks` measures longer than the quick scale.";
+        let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
+        notes.push(note.answer_may_change(
+            "libraries close to each other could change places when more is measured.",
         ));
     }
     notes

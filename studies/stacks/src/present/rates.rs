@@ -1,4 +1,4 @@
-//! The document's two charts: connections per second by threads and library.
+//! HAProxy 2025's two charts: connections per second by threads and library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,6 +155,7 @@ fn plot(findings: &Findings, group: &Group<'_>) -> Result<Plot, PlotError> {
     Plot::new(
         heading(group),
         alt(findings, group),
+        means(findings, group),
         Axis::new("Threads", ""),
         Axis::new("Connections", "1/s").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },
@@ -162,16 +163,42 @@ fn plot(findings: &Findings, group: &Group<'_>) -> Result<Plot, PlotError> {
     .map(|plot| plot.caption("Medians with 95 % intervals; libraries took turns."))
 }
 
+/// The rates at the most threads, the fastest first.
+fn ranked<'a>(group: &Group<'a>) -> Vec<(&'a str, f64)> {
+    let Some(most) = group.threads.last() else { return Vec::new() };
+    let rate = |(name, cells): &(&'a str, BTreeMap<usize, &'a Measured>)| {
+        Some((*name, cells.get(most)?.median(value::RATE)?.value))
+    };
+    let mut rates: Vec<(&str, f64)> = group.libraries.iter().filter_map(rate).collect();
+    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
+    rates
+}
+
+/// What they mean for who sizes a server.
+fn means(findings: &Findings, group: &Group<'_>) -> String {
+    match ranked(group).as_slice() {
+        [(best, most), .., (worst, least)] if *least > 0.0 => format!(
+            "If its processors are what limits a server, one on {} serves {:.1} times the new connections of one \
+             on {}.",
+            findings.summary.title(best),
+            most / least,
+            findings.summary.title(worst)
+        ),
+        [(only, rate), ..] => format!(
+            "A server of so many threads that does nothing else makes at most {} new connections per second with \
+             {}.",
+            rate_text(*rate),
+            findings.summary.title(only)
+        ),
+        [] => "No rate was measured at the most threads, so that nothing follows for a server."
+            .to_owned(),
+    }
+}
+
 /// The fastest and the slowest at the most threads.
 fn alt(findings: &Findings, group: &Group<'_>) -> String {
     let Some(most) = group.threads.last() else { return "Nothing was measured.".to_owned() };
-    let rates = group
-        .libraries
-        .iter()
-        .filter_map(|(name, cells)| Some((*name, cells.get(most)?.median(value::RATE)?.value)));
-    let mut rates: Vec<(&str, f64)> = rates.collect();
-    rates.sort_by(|a, b| b.1.total_cmp(&a.1));
-    match rates.as_slice() {
+    match ranked(group).as_slice() {
         [(best, most_rate), .., (worst, least)] => format!(
             "With {most} threads {} makes {} connections per second, {} makes {}.",
             findings.summary.title(best),

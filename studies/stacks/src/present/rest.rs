@@ -10,7 +10,7 @@ use crate::point::Tool;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Want};
 
-/// Instructions and atomic operations a handshake, under callgrind.
+/// Instructions and atomic operations per handshake, under callgrind.
 pub(super) fn instructions(findings: &Findings) -> Option<Section> {
     let columns = vec![
         Column::new("Library"),
@@ -46,7 +46,7 @@ pub(super) fn instructions(findings: &Findings) -> Option<Section> {
                 Libraries choose code by the processor that they see, and callgrind shows them one \
                 without the newest instructions, so counts of cryptography are upper ends.";
     (!table.rows.is_empty()).then(|| {
-        Section::new("stacks-instructions", "Instructions a handshake")
+        Section::new("stacks-instructions", "Instructions per handshake")
             .with(Inline::new().text(text))
             .with(table)
     })

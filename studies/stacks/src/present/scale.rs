@@ -235,9 +235,19 @@ fn plot(
         series.push(Series::measured(format!("{title}, fitted"), curve.collect()).muted());
     }
     let most = fits.iter().map(|(_, fit)| fit.cores).max().unwrap_or(0);
+    let gains = fits.iter().map(|(name, fit)| {
+        let title = findings.summary.title(name);
+        match fit.law.peak() {
+            Some(peak) => format!("{title} gains nothing beyond {peak:.0}"),
+            None => format!("{title} gains by each"),
+        }
+    });
+    let means =
+        format!("Of more cores, by these curves, {}.", gains.collect::<Vec<_>>().join(", "));
     Plot::new(
         format!("Scaling of {}, fitted to {most} cores", workload_text(group.workload)),
         format!("Curves of the law through rates measured up to {most} cores, and as far again."),
+        means,
         Axis::new("Threads, each with a core", ""),
         Axis::new("Connections", "1/s").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Band },

@@ -95,7 +95,7 @@ fn what_fails_again_and_again_is_left_alone_and_that_is_reported() {
     let said = "3 slices in a row failed; the other 6 are left out";
     assert!(audience.warnings.iter().any(|text| text.ends_with(said)), "{:?}", audience.warnings);
     let cautions = Findings::new(summary, 1e5, 1).cautions();
-    let cautions: Vec<String> = cautions.iter().map(|note| note.text.to_plain()).collect();
+    let cautions: Vec<String> = cautions.iter().map(|one| one.note.text.to_plain()).collect();
     assert!(cautions.iter().any(|text| text.contains("; 6 more were left out")), "{cautions:?}");
 }
 
@@ -121,7 +121,7 @@ fn a_runtimes_client_is_named_in_the_readme() {
         |name: &str| text.lines().find(|line| line.starts_with(&format!("| {name}"))).unwrap();
     assert!(line("go").contains(" us (`wiretax load`) |"), "{text}");
     assert!(!line("boringssl").contains("wiretax load"), "{text}");
-    // 744 locks; and the document's 21,000 a second beside them.
+    // 744 locks; and HAProxy 2025's 21,000 a second beside them.
     assert!(line("openssl 3.0.2").contains("| 744 |"), "{text}");
     assert!(line("openssl 3.0.2").ends_with("| 13 thousand/s | 21 thousand/s |"), "{text}");
     assert!(line("openssl 3.0.2").contains("2.33 [2.3"), "{text}");

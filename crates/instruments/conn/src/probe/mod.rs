@@ -152,6 +152,33 @@ impl Explain for ProbeError {
     }
 }
 
+/// The certificates that a server sends, in DER, the leaf first: one connection that only looks, and trusts
+/// nothing. Must be called within a tokio runtime.
+///
+/// # Errors
+/// [`ProbeError`] if the host has no address or none of them completes a handshake.
+pub async fn chain(target: &Target, timeout: Duration) -> Result<Vec<Vec<u8>>, ProbeError> {
+    let (_, addresses) = resolve::resolve(target, timeout).await?;
+    let name = target.server_name.as_deref().unwrap_or(&target.host);
+    let name = resolve::bare(name);
+    let mut first_failure = None;
+    for address in addresses {
+        match tokio::time::timeout(timeout, look::look(address, name)).await {
+            Ok(Ok((_, chain))) => return Ok(chain),
+            Ok(Err(failure)) => {
+                first_failure.get_or_insert(failure);
+            }
+            Err(_) => {
+                let timeline = Box::default();
+                first_failure.get_or_insert(Failure::TimedOut { after: timeout, timeline });
+            }
+        }
+    }
+    let (host, port) = (target.host.clone(), target.port);
+    let failure = first_failure.unwrap_or(Failure::Protocol("has no address"));
+    Err(ProbeError::NoConnection { host, port, failure })
+}
+
 /// Probes `target`. Must be called within a tokio runtime; a current-thread one keeps CPU times apart.
 ///
 /// # Errors

@@ -247,7 +247,7 @@ pub struct OfferReport {
 /// The chain that the server sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CertificateReport {
-    /// Certificates.
+    /// How many certificates were sent.
     pub count: usize,
     /// Bytes of each, the leaf first.
     pub bytes: Vec<usize>,

@@ -54,7 +54,8 @@ impl Redirect {
         device: u32,
         packets: &Packets,
     ) -> Result<Redirect, Error> {
-        let table = format!("wiretax_{}", std::process::id());
+        // As the device is called, which no other is.
+        let table = tun.replace("wiretax", "wiretax_").replace('-', "_");
         let committed = batch(&table, interface, tun, device, packets).commit();
         let socket = committed.map_err(|source| Error::Redirect { source })?;
         Ok(Redirect { _socket: socket })

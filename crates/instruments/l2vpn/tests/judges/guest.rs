@@ -19,7 +19,7 @@ pub struct Judge;
 
 impl Worker for Judge {
     const KIND: &'static str = "judge";
-    /// Names.
+    /// The names of what is to be judged.
     type Job = Vec<String>;
     /// Of each, what was wrong.
     type Answer = Vec<Option<String>>;

@@ -1,5 +1,5 @@
 //! Handshakes over TCP on loopback: server threads with epoll, client threads with epoll, and between
-//! them the kernel. With proxies in the server threads it is the document's chain.
+//! them the kernel. With proxies in the server threads it is HAProxy 2025's chain.
 
 use std::collections::VecDeque;
 use std::io;

@@ -90,7 +90,7 @@ pub fn workers() -> Registry {
     Registry::new().with(Describe).with(Measure::default())
 }
 
-/// Measures.
+/// Does one job in this process.
 ///
 /// # Errors
 /// If the libraries cannot be loaded or will not do what was asked for.

@@ -3,7 +3,7 @@
 use crate::driver::{Conn, Context, Session, Step, Transport};
 use crate::{DriverError, Negotiated};
 
-/// The request: small, as in the document's first scenario.
+/// The request: small, as in HAProxy 2025's first scenario.
 pub(crate) const REQUEST: &[u8] =
     b"GET / HTTP/1.1\r\nHost: server.test\r\nConnection: close\r\n\r\n";
 /// The response: a status, and few bytes.

@@ -117,7 +117,7 @@ fn locks_of(supervisor: &Supervisor, name: &str, object: &Path, other: &Path) {
         let Some(locks) = &outcome.server.locks else { continue };
         let each = |count: u64| count as f64 / outcome.done as f64;
         println!(
-            "{name:>20} {version} {key}: {:.1} read, {:.1} write, {:.1} mutexes a handshake",
+            "{name:>20} {version} {key}: {:.1} read, {:.1} write, {:.1} mutexes per handshake",
             each(locks.read),
             each(locks.write),
             each(locks.mutex)

@@ -23,9 +23,9 @@ const WAITING_EVENTS: usize = 16;
 /// What happened, and when by CLOCK_MONOTONIC.
 #[derive(Debug)]
 pub struct Event {
-    /// When.
+    /// The time of it, by the clock of who saw it.
     pub at: Time,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Page, flame, plot, table};
 use crate::clean::html as esc;
-use crate::{Block, Code, Note, NoteKind};
+use crate::{Block, Caution, Code, Note, NoteKind};
 
 pub(super) fn block(page: &mut Page, out: &mut String, block: &Block) {
     match block {
@@ -38,6 +38,18 @@ fn code(page: &mut Page, out: &mut String, code: &Code) {
 }
 
 pub(super) fn note(out: &mut String, note: &Note) {
+    begin_note(out, note);
+    out.push_str("</div>\n");
+}
+
+/// A note, and what it means for the answer.
+pub(super) fn caution(out: &mut String, caution: &Caution) {
+    begin_note(out, &caution.note);
+    let (lead, why) = (caution.effect.lead(), caution.effect.why().to_html());
+    out.push_str(&format!("<p class=\"effect\"><strong>{lead}:</strong> {why}</p>\n</div>\n"));
+}
+
+fn begin_note(out: &mut String, note: &Note) {
     let (class, word) = match note.kind {
         NoteKind::Info => ("info", "Note"),
         NoteKind::Warning => ("warning", "Warning"),
@@ -52,5 +64,4 @@ pub(super) fn note(out: &mut String, note: &Note) {
             remedy.to_html()
         ));
     }
-    out.push_str("</div>\n");
 }

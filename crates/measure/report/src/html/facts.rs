@@ -23,8 +23,12 @@ pub(super) fn key_figures(figures: &[KeyFigure]) -> String {
             "" => String::new(),
             detail => format!("<dd class=\"detail\">{}</dd>", esc(detail)),
         };
+        let means = match figure.means.as_str() {
+            "" => String::new(),
+            means => format!("<dd class=\"means\">{}</dd>", esc(means)),
+        };
         out.push_str(&format!(
-            "<div><dt>{}</dt><dd class=\"value\">{}{unit}</dd>{detail}</div>\n",
+            "<div><dt>{}</dt><dd class=\"value\">{}{unit}</dd>{means}{detail}</div>\n",
             esc(&figure.label),
             esc(&figure.value)
         ));

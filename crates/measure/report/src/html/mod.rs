@@ -121,7 +121,7 @@ fn header(out: &mut String, report: &Report, sections: &[(String, &Section)]) {
     }
     out.push_str(&facts::key_figures(&report.key_figures));
     if report.cards.is_empty() {
-        report.notes.iter().for_each(|note| blocks::note(out, note));
+        report.cautions.iter().for_each(|one| blocks::caution(out, one));
     } else {
         cards(out, report, sections);
         cautions(out, report);
@@ -151,15 +151,15 @@ fn cards(out: &mut String, report: &Report, sections: &[(String, &Section)]) {
     out.push_str("</div>\n");
 }
 
-/// The notes of a report with cards: folded, since they are of all studies.
+/// The cautions of a report with cards: folded, since they are of all studies.
 fn cautions(out: &mut String, report: &Report) {
-    let count = match report.notes.len() {
+    let count = match report.cautions.len() {
         0 => return,
         1 => "1 caution".to_owned(),
         count => format!("{count} cautions"),
     };
     out.push_str(&format!("<details class=\"cautions\">\n<summary>{count}</summary>\n"));
-    report.notes.iter().for_each(|note| blocks::note(out, note));
+    report.cautions.iter().for_each(|one| blocks::caution(out, one));
     out.push_str("</details>\n");
 }
 

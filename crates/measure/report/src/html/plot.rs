@@ -79,7 +79,11 @@ pub(super) fn figure(page: &mut Page, out: &mut String, plot: &Plot) {
         esc(plot.alt()),
         drawing.height
     ));
-    out.push_str(&format!("<figcaption><p>{}</p>", esc(plot.alt())));
+    out.push_str(&format!(
+        "<figcaption><p class=\"means\">{}</p><p>{}</p>",
+        esc(plot.means()),
+        esc(plot.alt())
+    ));
     for text in [Some(plot.caption_text()), drawing.thinned.as_deref()].into_iter().flatten() {
         if !text.is_empty() {
             out.push_str(&format!("<p class=\"caption\">{}</p>", esc(text)));

@@ -19,6 +19,12 @@ pub enum PlotError {
         /// The plot.
         title: String,
     },
+    /// There is no sentence for the reader.
+    #[error("the plot `{title}` needs a sentence that says what it means for the reader")]
+    NoMeaning {
+        /// The plot.
+        title: String,
+    },
     /// There is nothing to draw.
     #[error("the plot `{title}` has nothing to draw")]
     Empty {
@@ -104,6 +110,9 @@ pub(super) fn check(plot: &Plot) -> Result<(), PlotError> {
     }
     if plot.alt.trim().is_empty() {
         return Err(PlotError::NoAlt { title: title() });
+    }
+    if plot.means.trim().is_empty() {
+        return Err(PlotError::NoMeaning { title: title() });
     }
     let log_x = plot.x.scale == Scale::Log;
     let log_y = plot.y.scale == Scale::Log;

@@ -189,7 +189,7 @@ mod tests {
             Series::published("b", "somewhere", vec![Point::new(1.0, Mark::new(3.0))]),
         ];
         let chart = Chart::Lines { series, uncertainty };
-        Plot::new("t", "a", Axis::new("RTT", "ms"), Axis::new("Time", "ms").log(), chart)
+        Plot::new("t", "a", "m", Axis::new("RTT", "ms"), Axis::new("Time", "ms").log(), chart)
             .expect("a plot")
     }
 
@@ -229,7 +229,7 @@ mod tests {
         ];
         let chart = Chart::Stacks { categories: vec!["one".into(), "two".into()], series };
         let axis = || Axis::new("v", "ms");
-        let plot = Plot::new("t", "a", axis(), axis(), chart).expect("a plot");
+        let plot = Plot::new("t", "a", "m", axis(), axis(), chart).expect("a plot");
         let json = parsed(&plot);
         assert_eq!(json["layout"]["barmode"], "stack");
         assert_eq!(json["data"][2]["x"], json!([3.5, 0.0]));
@@ -252,7 +252,8 @@ mod tests {
     fn a_curve_with_failures_ends_below_one() {
         let series = vec![Series::measured("a", Distribution::new(vec![1.0, 2.0], 2))];
         let axis = || Axis::new("v", "ms");
-        let plot = Plot::new("t", "a", axis(), axis(), Chart::Ecdf { series }).expect("a plot");
+        let plot =
+            Plot::new("t", "a", "m", axis(), axis(), Chart::Ecdf { series }).expect("a plot");
         let json = parsed(&plot);
         assert_eq!(json["data"][0]["x"], json!([1.0, 1.0, 2.0]));
         assert_eq!(json["data"][0]["y"], json!([0.0, 0.25, 0.5]));

@@ -20,6 +20,7 @@ use crate::Table;
 pub struct Plot {
     title: String,
     alt: String,
+    means: String,
     x: Axis,
     y: Axis,
     chart: Chart,
@@ -28,21 +29,23 @@ pub struct Plot {
 
 impl Plot {
     /// A plot of `chart`. `alt` is one sentence that says what the plot shows to who cannot see
-    /// it: the finding, not the drawing.
+    /// it: the finding, not the drawing. `means` is one sentence on what that means for the reader, made of the
+    /// measured values: "each new connection of users at 50 ms waits 204 ms; TLS 1.3 makes it 154".
     ///
     /// # Errors
-    /// The caller's fault, see [`PlotError`]: no title or sentence, nothing to draw, a number that
+    /// The caller's fault, see [`PlotError`]: no title or a sentence missing, nothing to draw, a number that
     /// is not finite, an interval upside down, a logarithm of what is not
     /// positive, bars on a logarithmic axis.
     pub fn new(
         title: impl Into<String>,
         alt: impl Into<String>,
+        means: impl Into<String>,
         x: Axis,
         y: Axis,
         chart: Chart,
     ) -> Result<Self, PlotError> {
-        let plot =
-            Self { title: title.into(), alt: alt.into(), x, y, chart, caption: String::new() };
+        let (title, alt, means) = (title.into(), alt.into(), means.into());
+        let plot = Self { title, alt, means, x, y, chart, caption: String::new() };
         check::check(&plot)?;
         Ok(plot)
     }
@@ -64,6 +67,12 @@ impl Plot {
     #[must_use]
     pub fn alt(&self) -> &str {
         &self.alt
+    }
+
+    /// What the plot means for the reader.
+    #[must_use]
+    pub fn means(&self) -> &str {
+        &self.means
     }
 
     /// The values drawn, as a table. Distributions are given by their quantiles.
@@ -145,7 +154,7 @@ pub enum Origin {
     Measured,
     /// Taken from a publication: drawn hollow and dotted, and named in legend and table.
     Published {
-        /// Which.
+        /// The publication, by authors and year.
         source: String,
     },
 }
@@ -251,9 +260,9 @@ impl Mark {
 /// A mark at a place on the x axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// Where.
+    /// The place on the x axis.
     pub x: f64,
-    /// What.
+    /// The value there.
     pub y: Mark,
 }
 

@@ -82,7 +82,10 @@ fn a_report_prints_its_answer_and_its_tables() {
         unit: "ms".into(),
         label: "saved".into(),
         detail: "invented".into(),
+        means: "Users wait 3 ms less.".into(),
     }];
+    let note = Note::info("It is old.");
+    report.cautions = vec![note.answer_stands("times did not change.")];
     report.sections = vec![
         Section::new("one", "First")
             .with(Inline::from("Words that are longer than a line."))
@@ -96,6 +99,12 @@ What does it cost?
 Switch it on.
 * 3 ms saved
   (invented)
+  Users wait 3 ms
+  less.
+note: It is old.
+the answer stands:
+times did not
+change.
 
 First
 -----

@@ -93,7 +93,7 @@ pub struct Body {
 /// A page's bodies and URLs, in the order of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Bodies.
+    /// The bodies, as a server sends them.
     pub bodies: Vec<Body>,
     /// URLs, as a browser writes them.
     pub urls: Vec<String>,

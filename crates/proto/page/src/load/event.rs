@@ -15,7 +15,7 @@ use crate::page::{HostId, ObjectId, Urgency};
 pub enum Event {
     /// A name's addresses came.
     Resolved {
-        /// Whose.
+        /// The host whose name it is.
         host: HostId,
         /// The addresses; those of other hosts with the same may share a connection.
         addresses: Vec<IpAddr>,
@@ -24,19 +24,19 @@ pub enum Event {
     },
     /// A name has no address, or the resolver failed.
     NotResolved {
-        /// Whose.
+        /// The host whose name it is.
         host: HostId,
     },
     /// A connection can carry requests.
     Ready {
-        /// Which.
+        /// The connection that it is about.
         connection: ConnectionId,
         /// What is known of it now.
         ready: Ready,
     },
     /// A ticket for resumption came from a host.
     Ticket {
-        /// Which.
+        /// The host that it is about.
         host: HostId,
     },
     /// The server allows another number of requests at once (`SETTINGS_MAX_CONCURRENT_STREAMS`,
@@ -49,12 +49,12 @@ pub enum Event {
     },
     /// The server wants no further requests on a connection (`GOAWAY`); what is under way ends.
     GoAway {
-        /// Which.
+        /// The connection that it is about.
         connection: ConnectionId,
     },
     /// A connection could not be opened, or is gone, and with it the requests on it.
     Closed {
-        /// Which.
+        /// The connection that it is about.
         connection: ConnectionId,
     },
     /// A request has been sent, with its body.
@@ -176,19 +176,19 @@ pub enum Action {
     },
     /// Take a push: what comes of it is told as events of this object, as if it had been asked for.
     Take {
-        /// Which.
+        /// The push that it is about.
         push: PushId,
         /// The object that it is.
         object: ObjectId,
     },
     /// Cancel a push that is of no use. No event answers it.
     Refuse {
-        /// Which.
+        /// The push that it is about.
         push: PushId,
     },
     /// Close a connection. No event answers it, and none of it is looked at any more.
     Close {
-        /// Which.
+        /// The connection that it is about.
         connection: ConnectionId,
     },
 }

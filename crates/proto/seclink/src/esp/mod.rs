@@ -20,7 +20,7 @@ use crate::Secret;
 pub struct Parameters {
     /// The security parameters index, which the receiver chose; not 0.
     pub spi: u32,
-    /// Ciphers.
+    /// Which ciphers protect the packets.
     pub suite: Suite,
     /// Key material: cipher key, then salt or authentication key ([`Suite::key_material`]).
     pub key: Secret,

@@ -8,7 +8,7 @@ use crate::{KeyError, SealError, Slot};
 /// What was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OutboundCounters {
-    /// Packets.
+    /// How many packets.
     pub packets: u64,
     /// Bytes of what they protect.
     pub octets: u64,

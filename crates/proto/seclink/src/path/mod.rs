@@ -155,7 +155,7 @@ pub struct Topology {
     pub protection: Protection,
     /// With what.
     pub cipher: Cipher,
-    /// Where.
+    /// Between which nodes frames are protected.
     pub reach: Reach,
     /// Links between the first and the last node: 1 to [`MOST_HOPS`].
     pub hops: u8,

@@ -76,7 +76,7 @@ impl Connection {
         Some(self.client_data?.saturating_since(finished))
     }
 
-    /// From the ClientHello until the client's first application data: what the document measured
+    /// From the ClientHello until the client's first application data: what GREE 2018 measured
     /// (GREE 2018), handshake and think time together.
     #[must_use]
     pub fn hello_to_data(&self) -> Option<Duration> {

@@ -186,7 +186,7 @@ pub enum EarlyData {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AlertFacts {
-    /// When.
+    /// The time of it, by the clock of who saw it.
     pub at: Time,
     /// Whether the client sent it.
     pub from_client: bool,

@@ -131,7 +131,7 @@ pub enum StreamFact {
     Unreadable {
         /// Whether it is the client's.
         from_client: bool,
-        /// Why.
+        /// What makes it unreadable.
         why: Unreadable,
     },
     /// It is over, or the capture is.

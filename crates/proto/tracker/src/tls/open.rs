@@ -35,7 +35,7 @@ enum Early {
     None,
     /// Offered; the server has not said whether it takes it.
     Offered(Option<Keys>),
-    /// Taken.
+    /// The server takes it, under these keys.
     Accepted(Keys),
     /// Taken, and its secret is not known.
     Unknown,

@@ -1,0 +1,81 @@
+//! `wiretax chain`: what a server's certificates cost, in bytes and round trips.
+
+mod advice;
+mod args;
+mod cost;
+mod made;
+mod show;
+mod source;
+
+use ::lab::{EnterOptions, LabOptions};
+use fault::{Fault, OrProblem, Problem};
+use testbed::{Counted, ShowOptions};
+use tls::Group;
+
+pub use self::args::ChainArgs;
+use self::cost::Way;
+use self::source::Source;
+use crate::diagnostics::Diagnostics;
+use crate::exit::{Exit, Outcome};
+use crate::output::say;
+
+/// The schema of what `--json` prints.
+const SCHEMA: u32 = 1;
+
+/// Examines the chains, and prints what they cost.
+pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
+    if args.measure {
+        // What is wrong with the files is said before the lab is entered, where all begins anew.
+        if !::lab::inside() {
+            drop(source::sources(&ChainArgs { make: Vec::new(), ..args.clone() })?);
+        }
+        ::lab::enter(&EnterOptions::new())?;
+    }
+    let sources = source::sources(args)?;
+    let mut ways: Vec<Vec<Way>> = sources.iter().map(|one| cost::ways(one, args)).collect();
+    if args.measure {
+        let counted = measure(&sources, &ways, args)?;
+        for (number, (source, ways)) in sources.iter().zip(&mut ways).enumerate() {
+            cost::note(ways, number, source, &counted);
+        }
+    }
+    let advice: Vec<_> =
+        sources.iter().zip(&ways).map(|(one, ways)| advice::advice(one, ways, args)).collect();
+    if args.json.json {
+        let value = show::json(&sources, &ways, &advice, args);
+        say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
+    } else {
+        say(&show::text(&sources, &ways, args))?;
+    }
+    for (source, advice) in sources.iter().zip(&advice) {
+        for oddity in &source.oddities {
+            let what = format!("{}: {}", source.name, oddity.what);
+            diagnostics.warning_with_remedy(what, Some(oddity.remedy));
+        }
+        for line in advice {
+            diagnostics.advice(&format!("{}: {line}", source.name));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Counts in the lab what was computed.
+fn measure(
+    sources: &[Source],
+    ways: &[Vec<Way>],
+    args: &ChainArgs,
+) -> Result<Vec<Counted>, Problem> {
+    let each = sources.iter().zip(ways).enumerate();
+    let showings: Vec<_> = each
+        .flat_map(|(number, (source, ways))| {
+            ways.iter().map(move |way| cost::showing(number, source, way))
+        })
+        .collect();
+    let groups = match args.group {
+        Group::X25519MlKem768 => vec![Group::X25519MlKem768, Group::X25519],
+        other => vec![other],
+    };
+    let initial_window = Some(args.initial_window.into());
+    let options = ShowOptions { groups, initial_window, lab: LabOptions::default() };
+    testbed::count(&cost::shown(sources), &showings, &options).map_err(Problem::from)
+}

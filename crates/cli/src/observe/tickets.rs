@@ -1,0 +1,31 @@
+//! `wiretax observe tickets`: how long session tickets should live, by records that were written before.
+
+use export::Records;
+use fault::{Fault, OrProblem, Problem};
+use observe::tickets::{Bounds, Tickets, Visit};
+
+use crate::exit::{Exit, Outcome};
+use crate::observe::args::TicketArgs;
+use crate::output::{say, terminal_width};
+
+/// Answers.
+pub fn tickets(args: &TicketArgs) -> Outcome {
+    let mut tickets = Tickets::new(Bounds::default());
+    for record in Records::open(&args.records, args.time.unwrap_or_default())? {
+        if let Some(visit) = Visit::of_record(&record?) {
+            tickets.take(&visit);
+        }
+    }
+    let answer = tickets.answer();
+    if answer.handshakes == 0 {
+        let what = "the records have no handshake that completed";
+        let remedy = "give other records, or a longer time";
+        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+    }
+    say(&if args.json.json {
+        serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"
+    } else {
+        answer.text(terminal_width())
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,117 @@
+//! From PEM or DER to a chain.
+
+use openssl::nid::Nid;
+use openssl::pkey::{PKey, Public};
+use openssl::x509::{X509, X509NameRef};
+
+use super::{Certificate, Chain, kind_of};
+use crate::error::identity;
+use crate::identity::MAX_CHAIN;
+use crate::openssl_engine::key_name;
+use crate::{Error, StandIn};
+
+/// Most bytes of a file: ten certificates of the largest signatures are half of this.
+const LARGEST: usize = 1 << 20;
+
+impl Chain {
+    /// The certificates of a PEM file, in its order; what else it holds, as a private key, is passed over.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] that says what is wrong with the file and what to do: it is no PEM, holds no
+    /// certificate or more than [`MAX_CHAIN`], is larger than 1 MiB, or a certificate is broken.
+    pub fn from_pem(pem: &[u8]) -> Result<Chain, Error> {
+        if pem.len() > LARGEST {
+            let size = pem.len().div_ceil(1 << 20);
+            return Err(identity(
+                format!("it has {size} MiB; a chain has 1 at most"),
+                "give the server's chain, not a list of roots",
+            ));
+        }
+        let marked = pem.windows(BEGIN.len()).any(|bytes| bytes == BEGIN);
+        if !marked {
+            return Err(identity(
+                "there is no certificate in PEM in it",
+                "give a file with lines `-----BEGIN CERTIFICATE-----`; \
+                 `openssl x509 -inform DER -in FILE` makes one of DER",
+            ));
+        }
+        let certificates = X509::stack_from_pem(pem).map_err(|_| broken())?;
+        Chain::of(certificates)
+    }
+
+    /// Certificates in DER, as a server sent them.
+    ///
+    /// # Errors
+    /// As [`Chain::from_pem`].
+    pub fn from_der(der: &[Vec<u8>]) -> Result<Chain, Error> {
+        let read = |der: &Vec<u8>| X509::from_der(der).map_err(|_| broken());
+        Chain::of(der.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn of(certificates: Vec<X509>) -> Result<Chain, Error> {
+        if certificates.len() > MAX_CHAIN {
+            let more = certificates.len();
+            return Err(identity(
+                format!("there are {more} certificates in it, {MAX_CHAIN} at most make sense"),
+                "give the server's chain, not a list of roots",
+            ));
+        }
+        let leaf = certificates.first().ok_or_else(broken)?;
+        let key = leaf.public_key().map_err(|_| {
+            identity(
+                "the first certificate's key is of a kind that OpenSSL 3.5 does not know",
+                "put the server's own certificate first, or use a key of another kind",
+            )
+        })?;
+        let leaf_key =
+            StandIn { kind: kind_of(&key_name(&key).unwrap_or_default()), signature: key.size() };
+        let described = certificates.iter().map(describe).collect::<Option<_>>();
+        Ok(Chain { described: described.ok_or_else(broken)?, certificates, leaf_key })
+    }
+}
+
+/// How a certificate in PEM begins (RFC 7468 §5.1).
+const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
+fn broken() -> Error {
+    identity("a certificate in it cannot be read", "look at it with `openssl x509 -text -in FILE`")
+}
+
+fn describe(certificate: &X509) -> Option<Certificate> {
+    let (subject, issuer) = (certificate.subject_name(), certificate.issuer_name());
+    let same = subject.to_der().ok()? == issuer.to_der().ok()?;
+    let signed_by = certificate.signature_algorithm().object().nid();
+    Some(Certificate {
+        bytes: certificate.to_der().ok()?.len(),
+        subject: name_of(subject),
+        issuer: name_of(issuer),
+        key: certificate.public_key().map_or("unknown".to_owned(), |key| described(&key)),
+        signed_by: signed_by.long_name().unwrap_or("unknown").to_owned(),
+        not_after: certificate.not_after().to_string(),
+        self_signed: same,
+    })
+}
+
+/// The common name, or the organisation's.
+fn name_of(name: &X509NameRef) -> String {
+    let entry = |nid| {
+        let entry = name.entries_by_nid(nid).next()?;
+        Some(printable(&entry.data().to_string().ok()?))
+    };
+    let entries = [Nid::COMMONNAME, Nid::ORGANIZATIONNAME];
+    entries.into_iter().find_map(entry).unwrap_or_else(|| "without a name".to_owned())
+}
+
+/// A stranger's text, for a terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(60).collect()
+}
+
+fn described(key: &PKey<Public>) -> String {
+    let name = key_name(key).unwrap_or_else(|| "unknown".to_owned());
+    match name.as_str() {
+        "RSA" | "RSA-PSS" => format!("{name}-{}", key.bits()),
+        "EC" => format!("EC P-{}", key.bits()),
+        _ => name,
+    }
+}

@@ -1,0 +1,229 @@
+//! Files read on several threads, with the records that one thread would make.
+//!
+//! Each thread has a tracker and the frames of its own connections, by a hash of their two ends. One that
+//! has nothing to do reads on in the captures and shares the frames out, a batch to each thread at a time,
+//! without a copy: so no thread only reads, and none waits for one that does. There is a lock for reading
+//! and a queue for each thread, which cost something per batch and nothing per frame.
+//!
+//! What trackers give out carries the place of its frame in its batch: the thread that called puts it into
+//! that order again, gives connections the numbers that they would have had in one tracker, and is the only
+//! one that writes records.
+
+mod front;
+mod order;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use capture::{Merge, Progress};
+use fault::{Fault, Problem};
+use tracker::{Counters, Datagram, LinkType, Output, Tracker};
+use units::Time;
+
+use front::Front;
+use order::Order;
+use worker::Worker;
+
+/// Batches that wait for a thread at most.
+const QUEUE: usize = 4;
+/// Time between two looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What a thread's tracker is given. An index is the place of a frame in its batch.
+enum Item {
+    /// A frame, in one of the batch's buffers.
+    Frame {
+        at: Time,
+        buffer: u32,
+        start: u32,
+        captured: u32,
+        original_len: u32,
+        index: u32,
+        link: LinkType,
+    },
+    /// The next frame is late: so late it is already.
+    Now(Time),
+    /// So late it is for all trackers.
+    Pass(Time, u32),
+    /// A datagram that was in fragments.
+    Whole(Box<Datagram>, Time, u32),
+    /// Secrets.
+    Keys(Arc<[u8]>),
+}
+
+/// A batch of frames, as one thread gets it.
+struct Job {
+    batch: u64,
+    buffers: Arc<[Arc<[u8]>]>,
+    items: Vec<Item>,
+    /// Nothing comes after it.
+    last: bool,
+    progress: Progress,
+}
+
+/// What a thread made of a batch.
+struct Done {
+    worker: usize,
+    batch: u64,
+    /// Where connections began.
+    begun: Vec<u32>,
+    /// What was given out, and where.
+    outputs: Vec<(u32, Output)>,
+    counters: Counters,
+    active: usize,
+    progress: Progress,
+}
+
+/// How things stand.
+pub(super) struct Standing {
+    pub(super) counters: Counters,
+    /// Connections followed.
+    pub(super) active: usize,
+    pub(super) progress: Progress,
+}
+
+/// What is left when all is read.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) counters: Counters,
+    pub(super) unread_links: BTreeMap<u32, u64>,
+    pub(super) unread_quic: BTreeMap<u32, u64>,
+}
+
+/// What the calling thread does meanwhile.
+pub(super) trait Taker {
+    /// Takes what the trackers gave out, in order.
+    ///
+    /// # Errors
+    /// It cannot be written: reading ends.
+    fn take(&mut self, output: Output) -> Result<(), Problem>;
+
+    /// Looks how things stand; false to end here.
+    ///
+    /// # Errors
+    /// As [`Taker::take`].
+    fn goes_on(&mut self, standing: &Standing) -> Result<bool, Problem>;
+
+    /// Whether to end here, while nothing comes.
+    fn interrupted(&mut self) -> bool;
+}
+
+/// Reads captures to their end with as many threads as there are trackers, or until the taker wants to
+/// stop. What was read is in what is left, after an error too.
+pub(super) fn read(
+    source: &mut Merge,
+    trackers: Vec<Tracker>,
+    seed: u64,
+    taker: &mut dyn Taker,
+) -> (Left, Result<(), Problem>) {
+    let count = trackers.len();
+    let (queues, jobs): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| mpsc::sync_channel::<Job>(QUEUE)).unzip();
+    let stop = AtomicBool::new(false);
+    let front = Mutex::new(Front::new(source, queues, seed, &stop));
+    let mut left = Left::default();
+    let shared = &front;
+    let result = thread::scope(|scope| {
+        let (done, results) = mpsc::channel();
+        let mut threads: Vec<ScopedJoinHandle<'_, Tracker>> = Vec::with_capacity(count);
+        let mut result = Ok(());
+        for (number, (tracker, jobs)) in trackers.into_iter().zip(jobs).enumerate() {
+            let worker = Worker::new(number, tracker.with_outer_clock(), jobs, done.clone());
+            let thread = thread::Builder::new().name(format!("track {number}"));
+            match thread.spawn_scoped(scope, move || worker.run(shared)) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    result = Err(Problem::of(Fault::Machine, error)
+                        .while_doing("a thread cannot be started")
+                        .with_remedy("give fewer --threads"));
+                    break;
+                }
+            }
+        }
+        drop(done);
+        let collected = collect(&results, count, &stop, taker);
+        for thread in threads {
+            match thread.join() {
+                Ok(tracker) => left.add(&tracker),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        result.and(collected)
+    });
+    let front = front.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (of_front, failed) = front.finish();
+    left.counters.add(&of_front.counters);
+    left.unread_links = of_front.unread_links;
+    (left, result.and(failed))
+}
+
+/// Takes what the threads give out until they have ended.
+fn collect(
+    results: &mpsc::Receiver<Done>,
+    count: usize,
+    stop: &AtomicBool,
+    taker: &mut dyn Taker,
+) -> Result<(), Problem> {
+    let mut order = Order::new(count);
+    let mut result = Ok(());
+    loop {
+        match results.recv_timeout(LOOK) {
+            Ok(done) => order.add(done),
+            Err(RecvTimeoutError::Timeout) => {
+                if taker.interrupted() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return result,
+        }
+        while let Some(outputs) = order.next_batch() {
+            if result.is_ok() {
+                result = hand_on(outputs, &order.standing(), stop, taker);
+            }
+        }
+    }
+}
+
+fn hand_on(
+    outputs: Vec<Output>,
+    standing: &Standing,
+    stop: &AtomicBool,
+    taker: &mut dyn Taker,
+) -> Result<(), Problem> {
+    let taken = outputs.into_iter().try_for_each(|output| taker.take(output));
+    let goes_on = taken.and_then(|()| taker.goes_on(standing));
+    if !matches!(goes_on, Ok(true)) {
+        stop.store(true, Ordering::Relaxed);
+    }
+    goes_on.map(|_| ())
+}
+
+impl Left {
+    /// Adds what another thread left.
+    pub(super) fn merge(&mut self, other: Left) {
+        self.counters.add(&other.counters);
+        for (link, frames) in other.unread_links {
+            *self.unread_links.entry(link).or_default() += frames;
+        }
+        for (version, count) in other.unread_quic {
+            *self.unread_quic.entry(version).or_default() += count;
+        }
+    }
+
+    /// Adds what a tracker has seen.
+    pub(super) fn add(&mut self, tracker: &Tracker) {
+        self.counters.add(tracker.counters());
+        for (version, count) in tracker.unread_quic() {
+            *self.unread_quic.entry(*version).or_default() += count;
+        }
+    }
+}
