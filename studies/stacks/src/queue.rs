@@ -59,17 +59,20 @@ impl Queue {
     /// Handshakes per second of so many cores.
     #[must_use]
     pub fn at(&self, cores: u32) -> f64 {
-        let turn = self.serial * f64::from(cores.saturating_sub(1)) / f64::from(cores.max(1));
+        // Who finds nobody before him: another core had the lines last in so many cases.
+        let other = f64::from(cores.saturating_sub(1)) / f64::from(cores.max(1));
         // In units of one core's time for a handshake.
-        let (mut waiting, mut busy, mut rate) = (0.0, 0.0, 0.0);
+        let (mut present, mut busy, mut rate) = (0.0, 0.0, 0.0);
         for customers in 1..=cores {
-            let passing = turn * (1.0 + waiting - busy / 2.0);
+            // Who waits for others is handed the lines in any case.
+            let turn = self.serial * ((1.0 - busy) * other + busy);
+            let passing = turn + self.serial * (present - busy / 2.0);
             rate = f64::from(customers) / (1.0 + passing);
-            if turn > 0.0 {
-                rate = f64::min(rate, 1.0 / turn);
+            if cores > 1 && self.serial > 0.0 {
+                rate = f64::min(rate, 1.0 / self.serial);
             }
-            waiting = rate * passing;
-            busy = rate * turn;
+            present = rate * passing;
+            busy = f64::min(rate * turn, 1.0);
         }
         self.alone * rate
     }
@@ -124,8 +127,7 @@ mod tests {
         assert_eq!(queue.at(1), 2500.0);
         let limit = queue.limit().unwrap();
         assert_eq!(limit, 25_000.0);
-        // A turn is handed over in 63 of 64 cases.
-        assert!((queue.at(64) / limit - 64.0 / 63.0).abs() < 0.01, "{}", queue.at(64));
+        assert!((queue.at(64) / limit - 1.0).abs() < 0.01, "{}", queue.at(64));
         assert_eq!(queue.at(0), 0.0);
     }
 

@@ -89,7 +89,9 @@ mod tests {
     const HEAVY: Demand = Demand { work_ns: 500_000, acquisitions: 100, handed_ns: 300, locks: 1 };
 
     fn rate(demand: Demand, cores: u32) -> f64 {
-        simulate(demand, cores, SECOND / 10, 7).millihandshakes_per_s as f64 / 1e3
+        // Few cores lose little to each other: it takes more of their handshakes to see it.
+        let until = if cores <= 8 { SECOND / 4 } else { SECOND / 20 };
+        simulate(demand, cores, until, 7).millihandshakes_per_s as f64 / 1e3
     }
 
     fn curve(demand: Demand, counts: &[u32]) -> Vec<(u32, f64)> {
@@ -116,11 +118,11 @@ mod tests {
     #[test]
     fn a_curve_of_few_cores_predicts_many() {
         for (demand, most) in [
-            (HEAVY, 0.06),
+            (HEAVY, 0.08),
             // OpenSSL 3.0.2 as it was counted: 663 locks.
-            (Demand { work_ns: 390_000, acquisitions: 663, handed_ns: 50, locks: 1 }, 0.06),
+            (Demand { work_ns: 390_000, acquisitions: 663, handed_ns: 50, locks: 1 }, 0.08),
             // OpenSSL 3.5: 114.
-            (Demand { work_ns: 370_000, acquisitions: 114, handed_ns: 50, locks: 1 }, 0.06),
+            (Demand { work_ns: 370_000, acquisitions: 114, handed_ns: 50, locks: 1 }, 0.08),
         ] {
             let fit = Queue::fit(&curve(demand, &[1, 2, 3, 4, 6])).unwrap();
             for (cores, simulated) in curve(demand, &[8, 16, 24, 32, 64]) {
@@ -138,7 +140,7 @@ mod tests {
         let queue = Queue::of_counts(cpu_us, handed_us).unwrap();
         for (cores, simulated) in curve(HEAVY, &[1, 2, 4, 8, 16, 32, 64]) {
             let error = queue.at(cores) / simulated - 1.0;
-            assert!(error.abs() < 0.06, "{cores} cores: {error:+.3}");
+            assert!(error.abs() < 0.03, "{cores} cores: {error:+.3}");
         }
     }
 

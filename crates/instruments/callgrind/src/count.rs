@@ -132,27 +132,22 @@ fn count(before: &Profile, after: &Profile, handshakes: u64, top: usize) -> PerH
         unread: each(all.unread),
         by_object: ordered(by_object, usize::MAX),
         by_symbol: ordered(by_symbol, top),
-        graph: graph(before, after, &sums, handshakes),
+        graph: graph(before, after, handshakes),
     }
 }
 
 /// The functions of the difference with what they executed themselves and for whom.
-fn graph(
-    before: &Profile,
-    after: &Profile,
-    own: &BTreeMap<(&str, &str), Sum>,
-    handshakes: u64,
-) -> Graph {
+fn graph(before: &Profile, after: &Profile, handshakes: u64) -> Graph {
     let mut sums = Sums::default();
-    for (&(path, symbol), sum) in own {
-        sums.executed(path, symbol, sum.instructions);
-    }
     for (profile, sign) in [(before, -1), (after, 1)] {
         let named = |place: &Place| {
             let path = profile.objects.get(place.object as usize).map_or("", String::as_str);
             let symbol = profile.functions.get(place.function as usize).map_or("", String::as_str);
             (path, symbol)
         };
+        for (place, times) in &profile.own {
+            sums.executed(named(place), i128::from(*times) * sign);
+        }
         for ((caller, callee), cost) in &profile.calls {
             sums.called(named(caller), named(callee), i128::from(*cost) * sign);
         }
@@ -210,6 +205,17 @@ mod tests {
         assert_eq!(graph.calls.len(), 1);
         let call = &graph.calls[0];
         assert_eq!((call.caller, call.callee, call.instructions), (1, 0, 4.0));
+    }
+
+    /// The same code under one name in one run and under another in the next.
+    #[test]
+    fn a_graph_has_all_instructions_whoever_executes_them() {
+        let before = parsed("fn=(1) a\n0x10 30\nfn=(2) b\n0x10 10\n");
+        let after = parsed("fn=(2) b\n0x10 20\nfn=(1) a\n0x10 60\n");
+        let counts = count(&before, &after, 10, 5);
+        assert_eq!((counts.instructions, counts.graph.total()), (4.0, 4.0));
+        let own: Vec<f64> = counts.graph.functions.iter().map(|one| one.instructions).collect();
+        assert_eq!(own, [3.0, 1.0]);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) struct Sums<'a> {
 type Pair<'a> = ((&'a str, &'a str), (&'a str, &'a str));
 
 impl<'a> Sums<'a> {
-    pub(crate) fn executed(&mut self, path: &'a str, symbol: &'a str, times: i128) {
+    pub(crate) fn executed(&mut self, (path, symbol): (&'a str, &'a str), times: i128) {
         *self.own.entry((file_name(path), plain(symbol))).or_default() += times;
     }
 
@@ -349,8 +349,8 @@ mod tests {
     #[test]
     fn sums_of_a_recursion_are_its_own() {
         let mut sums = Sums::default();
-        sums.executed("/x/a.so", "walk", 30);
-        sums.executed("/x/a.so", "walk'2", 10);
+        sums.executed(("/x/a.so", "walk"), 30);
+        sums.executed(("/x/a.so", "walk'2"), 10);
         sums.called(("/x/a.so", "walk"), ("/x/a.so", "walk'2"), 10);
         sums.called(("/x/a.so", "main"), ("/x/a.so", "walk"), 40);
         sums.called(("/x/a.so", "start"), ("/x/a.so", "main"), -5);

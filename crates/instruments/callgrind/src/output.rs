@@ -54,6 +54,9 @@ pub struct Profile {
     pub functions: Vec<String>,
     /// By object (an index into `objects`) and address in it.
     pub instructions: HashMap<(u32, u64), Executed>,
+    /// What each function executed itself. An address may be of several: the tail of one that others jump
+    /// into.
+    pub own: HashMap<Place, u64>,
     /// By caller and called: instructions that the called executed for it, those of what it called in turn
     /// among them.
     pub calls: HashMap<(Place, Place), u64>,
@@ -235,6 +238,8 @@ impl Parser {
         let executed =
             self.profile.instructions.entry(place).or_insert(Executed { function, times: 0 });
         executed.times = executed.times.checked_add(times).ok_or("a sum is too large")?;
+        let own = self.profile.own.entry(Place { object, function }).or_insert(0);
+        *own = own.checked_add(times).ok_or("a sum is too large")?;
         Ok(())
     }
 
@@ -424,6 +429,7 @@ totals: 16
             }
             let profile = Profile::parse(text.as_bytes()).unwrap();
             prop_assert_eq!(profile.total(), costs.iter().map(|cost| cost.1).sum::<u64>());
+            prop_assert_eq!(profile.own.values().sum::<u64>(), profile.total());
             for &(address, _) in &costs {
                 let sum: u64 = costs.iter().filter(|cost| cost.0 == address).map(|cost| cost.1).sum();
                 prop_assert_eq!(times(&profile, "o", address), Some(("f", sum)));

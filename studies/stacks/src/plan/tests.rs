@@ -225,7 +225,10 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     );
     assert!(wrong(&twice).contains("two sweeps"));
     let huge = built_in("huge").unwrap_err();
-    assert_eq!(huge.remedy(), Some("there are: default, full, quick, smoke"));
+    assert_eq!(
+        huge.remedy(),
+        Some("there are: 64-cores, client, default, full, profile, quick, smoke")
+    );
     assert!(
         Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep")
     );

@@ -144,17 +144,26 @@ pub(super) fn published() -> Vec<Published> {
     lines.filter_map(read).collect()
 }
 
-/// What was counted of a driver in this kind of handshake: with RSA as the document, where there is that.
+/// What was counted of a driver in this kind of handshake, or else of one of its series: with RSA as the
+/// document, where there is that.
 pub(super) fn beside<'a, 'b>(
     counted: &'a [Counted<'b>],
     line: &Published,
 ) -> Option<&'a Counted<'b>> {
-    let same = |one: &&Counted<'_>| {
+    let same = |one: &Counted<'_>| {
         let point = &one.cell.point;
-        (one.name, point.workload, point.locks) == (line.driver, line.workload, line.locks)
+        (point.workload, point.locks) == (line.workload, line.locks)
     };
-    let rsa = |one: &&Counted<'_>| one.cell.point.suite.key == Key::Rsa2048;
-    counted.iter().filter(same).find(rsa).or_else(|| counted.iter().find(same))
+    // As far as the last point: `openssl-3.0.`.
+    let series = line.driver.rfind('.').and_then(|at| line.driver.get(..=at));
+    [false, true].into_iter().find_map(|any| {
+        let is = |name: &str| match series {
+            Some(series) if any => name.starts_with(series),
+            _ => name == line.driver,
+        };
+        let own = || counted.iter().filter(|one| is(one.name) && same(one));
+        own().find(|one| one.cell.point.suite.key == Key::Rsa2048).or_else(|| own().next())
+    })
 }
 
 fn lock_shares(findings: &Findings, counted: &[Counted<'_>]) -> Table {
