@@ -17,6 +17,8 @@ fn main() -> ExitCode {
         .warnings(true)
         .extra_warnings(true)
         .flag("-fPIC")
+        // Shared objects they are, in a static program, too.
+        .static_flag(false)
         .flag("-fvisibility=hidden")
         // They are there from the program's start: their thread-local words need no call.
         .flag("-ftls-model=initial-exec")

@@ -36,7 +36,8 @@ fn main() {
 }
 
 fn compiler(drivers: &Path) -> Command {
-    let compiler = cc::Build::new().get_compiler();
+    // Drivers are shared objects, beside a static program, too.
+    let compiler = cc::Build::new().static_flag(false).get_compiler();
     let mut command = compiler.to_command();
     command.args(["-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]);
     command.arg("-I").arg(drivers.join("include"));
