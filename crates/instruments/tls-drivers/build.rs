@@ -35,6 +35,8 @@ fn main() {
     println!("cargo:rustc-env=WIRETAX_BUILD_FLAGS={rustc}; {target}; opt-level={level}");
 }
 
+// `static_flag(false)` still keeps `-static` from the compiler, whatever its note says.
+#[allow(deprecated)]
 fn compiler(drivers: &Path) -> Command {
     // Drivers are shared objects, beside a static program, too.
     let compiler = cc::Build::new().static_flag(false).get_compiler();

@@ -120,7 +120,9 @@ impl Bench {
         let first_sweep = plan.sweeps.first().map_or("", |sweep| sweep.name.as_str());
         let mut so_far: Vec<SoFar> =
             jobs.iter().map(|(cell, ..)| SoFar::of(cell, first_sweep)).collect();
-        session.progress("preparing", &ahead.time);
+        if let Some((cell, ..)) = jobs.first() {
+            session.progress(&step(cell, "preparing"), &ahead.time);
+        }
         let lanes = plan.clock().lanes();
         let end = side_by_side(lanes, &asked, session, |session, at, mut sample, _| {
             let Some((cell, ..)) = jobs.get(at) else { return Err(stranger(&sample)) };

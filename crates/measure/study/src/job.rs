@@ -112,6 +112,10 @@ where
     })
 }
 
+/// Records a sample of the job with this number.
+type Taken<'a> =
+    dyn FnMut(&mut Session<'_>, usize, Sample, Vec<Attachment>) -> Result<(), Problem> + 'a;
+
 /// What a job of several says.
 enum Said {
     Message(Message),
@@ -124,7 +128,7 @@ fn listen<W: Worker>(
     session: &mut Session<'_>,
     said: &Receiver<(usize, Said)>,
     stop: &AtomicBool,
-    taken: &mut dyn FnMut(&mut Session<'_>, usize, Sample, Vec<Attachment>) -> Result<(), Problem>,
+    taken: &mut Taken<'_>,
 ) -> Result<End, Problem> {
     let mut beside: Vec<Vec<Attachment>> = jobs.iter().map(|_| Vec::new()).collect();
     let mut end = Ok(End::Complete);
