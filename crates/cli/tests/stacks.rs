@@ -49,7 +49,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--workload", "half"], &["half", "full, resume"]),
         (&["--threads", "many"], &["many", "powers"]),
         (&["--tool", "perf"], &["perf", "host, callgrind"]),
-        (&["--scale", "huge"], &["huge", "default, full, quick"]),
+        (&["--scale", "huge"], &["huge", "default, full, "]),
         (&["--client", "schannel"], &["schannel", "same, reference"]),
         (&["--load", "none"], &["none", "per second"]),
         (&["--ms", "1", "--workload", "full"], &["'1' for '--ms <N>'", "10..="]),
