@@ -11,7 +11,9 @@ server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$root"' EXIT
 
 cp "$program" "$root/wiretax"
-mkdir "$root/etc" "$root/tmp"
+mkdir "$root/etc" "$root/tmp" "$root/dev"
+: >"$root/dev/urandom"
+: >"$root/dev/random"
 echo '127.0.0.1 server.test' >"$root/etc/hosts"
 cp "$here/crates/proto/tracker/tests/data/tls1.2.pcap" "$root/trace.pcap"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=server.test -days 2 \
@@ -25,7 +27,12 @@ for _ in $(seq 50); do
     sleep 0.1
 done
 
-alone() { unshare --user --map-root-user --root="$root" /wiretax "$@"; }
+# Of devices it has the two that every machine has.
+alone() {
+    # shellcheck disable=SC2016
+    unshare --user --map-root-user --mount sh -c \
+        'mount --bind /dev/urandom "$0/dev/urandom" && mount --bind /dev/random "$0/dev/random" && exec chroot "$0" /wiretax "$@"' "$root" "$@"
+}
 failed=0
 try() { # NAME TEXT COMMAND...: what it says has the text
     local name=$1 text=$2 state=ok
