@@ -70,14 +70,7 @@ impl Identity {
         names: &[&str],
         validity: Validity,
     ) -> Result<Self, Error> {
-        if !(1..=MAX_CHAIN).contains(&chain_len) {
-            return Err(config(format!(
-                "a chain has 1 to {MAX_CHAIN} certificates, not {chain_len}"
-            )));
-        }
-        if names.is_empty() {
-            return Err(config("a certificate needs a name"));
-        }
+        can_be_made(chain_len, names)?;
         let root_key = generate_key(key_type)?;
         let mut issuer =
             CertifiedIssuer::self_signed(authority("root", &root_key), root_key).map_err(failed)?;
@@ -221,6 +214,17 @@ fn generate_key(key_type: KeyType) -> Result<KeyPair, Error> {
 
 /// A certificate authority, named by its role and its key, so that two identities' roots are told apart
 /// (RFC 5280 §4.1.2.4: a name is one authority's).
+/// Whether there is an identity with so many certificates and these names.
+pub(crate) fn can_be_made(chain_len: usize, names: &[&str]) -> Result<(), Error> {
+    if !(1..=MAX_CHAIN).contains(&chain_len) {
+        return Err(config(format!("a chain has 1 to {MAX_CHAIN} certificates, not {chain_len}")));
+    }
+    if names.is_empty() {
+        return Err(config("a certificate needs a name"));
+    }
+    Ok(())
+}
+
 fn authority(role: &str, key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mark: String =

@@ -15,8 +15,7 @@ use openssl::x509::{
     X509, X509Builder, X509Extension, X509Name, X509NameBuilder, X509NameRef, X509Ref,
 };
 
-use crate::error::config;
-use crate::identity::MAX_CHAIN;
+use crate::identity::can_be_made;
 use crate::openssl_engine::make_key;
 use crate::{Error, Identity, Library};
 
@@ -35,7 +34,7 @@ impl Identity {
     /// serves it; certificates of SLH-DSA take some seconds to sign.
     ///
     /// # Errors
-    /// [`Error::Caller`] when `chain_len` is not 1 to [`MAX_CHAIN`] or there is no name;
+    /// [`Error::Caller`] when `chain_len` is not 1 to [`crate::MAX_CHAIN`] or there is no name;
     /// [`Error::Library`] when OpenSSL makes no such key.
     pub fn post_quantum(
         leaf: PostQuantum,
@@ -43,14 +42,7 @@ impl Identity {
         chain_len: usize,
         names: &[&str],
     ) -> Result<Self, Error> {
-        if !(1..=MAX_CHAIN).contains(&chain_len) {
-            return Err(config(format!(
-                "a chain has 1 to {MAX_CHAIN} certificates, not {chain_len}"
-            )));
-        }
-        if names.is_empty() {
-            return Err(config("a certificate needs a name"));
-        }
+        can_be_made(chain_len, names)?;
         build(leaf, authority, chain_len, names).map_err(|cause| Error::Library {
             library: Library::OpenSsl,
             detail: format!("certificate: {cause}"),

@@ -220,19 +220,14 @@ impl Plan {
         let points = || cells.iter().flat_map(|cell| cell.points.iter().map(move |p| (cell, p)));
         let time = points().map(|(cell, point)| expected_of_one(cell, point) * cell.repeat);
         let guests = if self.clock() == Clock::Virtual { cells.len() as u32 } else { 0 };
-        let time = (time.sum::<Duration>() + BOOT * guests) / lanes(self.clock());
+        let time = self.clock().side_by_side(time.sum::<Duration>() + BOOT * guests);
         (points().map(|(cell, _)| u64::from(cell.repeat)).sum(), time)
     }
 }
 
-/// Cells that are measured side by side.
-fn lanes(clock: Clock) -> u32 {
-    u32::try_from(clock.lanes()).unwrap_or(1)
-}
-
 /// What a connection adds to the time of the whole, from round trips alone.
 fn expected_share(cell: &Cell, point: &Point) -> Duration {
-    expected_of_one(cell, point) / lanes(point.clock)
+    point.clock.side_by_side(expected_of_one(cell, point))
 }
 
 /// Expected time of one connection, from round trips alone.

@@ -52,7 +52,7 @@ impl Plan {
             time += each * cell.repeat / u32::try_from(lanes).unwrap_or(1);
             loads += cell.points.iter().map(|point| u64::from(cell.loads_of(point))).sum::<u64>();
         }
-        (loads, time / u32::try_from(self.clock().lanes()).unwrap_or(1))
+        (loads, self.clock().side_by_side(time))
     }
 
     /// The bytes of the cells' pages: each is made once for it.
@@ -199,8 +199,8 @@ impl Ahead {
 
     /// About what a load adds to the time of the whole.
     fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
-        let lanes = cell.lanes * point.clock.lanes();
-        load_time(cell, point.visit, size_of(sizes, cell)) / u32::try_from(lanes).unwrap_or(1)
+        let time = load_time(cell, point.visit, size_of(sizes, cell));
+        point.clock.side_by_side(time) / u32::try_from(cell.lanes).unwrap_or(1)
     }
 
     fn passed(&mut self, cell: &Cell, point: &Point) {

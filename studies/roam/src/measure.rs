@@ -116,8 +116,9 @@ impl Ahead {
     fn of(rounds: &[Round]) -> Ahead {
         let runs = rounds.iter().map(|round| round.asked.len()).sum();
         let sum: Duration = rounds.iter().map(Round::expected).sum();
-        let share = together(rounds).as_secs_f64() / sum.as_secs_f64().max(1e-9);
-        Ahead { runs, time: Expected::of(together(rounds)), share }
+        let whole = together(rounds);
+        let share = whole.as_secs_f64() / sum.as_secs_f64().max(1e-9);
+        Ahead { runs, time: Expected::of(whole), share }
     }
 
     /// One is measured; what a bed takes to stand is shared out between its runs.

@@ -1,6 +1,5 @@
 //! What to change, so that a chain costs fewer round trips.
 
-use flight::TcpWindow;
 use units::Delay;
 
 use super::ChainArgs;
@@ -27,7 +26,7 @@ fn of<'a>(ways: &'a [Way], carrier: &'a str) -> impl Iterator<Item = &'a Way> {
 fn over_tcp(ways: &[Way], args: &ChainArgs) -> Option<String> {
     let plain = of(ways, "tls1.3").find(|way| way.compression.is_none())?;
     let more = plain.round_trips.checked_sub(LEAST_TCP).filter(|more| *more > 0)?;
-    let window = TcpWindow { initial: args.initial_window.into(), segment: args.mss.into() };
+    let window = args.window();
     let need = window.window_for(plain.flight_bytes);
     let mut line = format!(
         "TLS 1.3 over TCP takes {} more, {}, since {} bytes are more than {} segments hold: an \

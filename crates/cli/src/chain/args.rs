@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use flight::TcpWindow;
 use tls::Group;
 use units::Delay;
 
@@ -77,4 +78,11 @@ pub struct ChainArgs {
     pub measure: bool,
     #[command(flatten)]
     pub json: JsonArg,
+}
+
+impl ChainArgs {
+    /// What the server's TCP may send at first.
+    pub fn window(&self) -> TcpWindow {
+        TcpWindow { initial: self.initial_window.into(), segment: self.mss.into() }
+    }
 }

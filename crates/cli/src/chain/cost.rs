@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flight::{Flight, Framing, Hello, QuicPath, TcpWindow};
+use flight::{Flight, Framing, Hello, QuicPath};
 use serde::Serialize;
 use testbed::{Carrier, Counted, Showing, Shown};
 use tls::{Compression, Group};
@@ -73,10 +73,6 @@ pub fn ways(source: &Source, args: &ChainArgs) -> Vec<Way> {
     ways
 }
 
-fn window(args: &ChainArgs) -> TcpWindow {
-    TcpWindow { initial: args.initial_window.into(), segment: args.mss.into() }
-}
-
 /// Bytes of the server's key share.
 fn key_share(group: Group) -> usize {
     match group {
@@ -98,19 +94,9 @@ fn over_tcp(
         Framing::PerMessage => 0,
     };
     let hello = Hello { key_share: key_share(args.group), extensions, ..Hello::default() };
-    let flight = Flight::tls13(chain, hello, framing);
-    let window = window(args);
-    Way {
-        carrier: "tls1.3",
-        compression,
-        certificate_bytes: flight.certificate,
-        flight_bytes: flight.bytes(),
-        limit_bytes: window.initial * window.segment,
-        // One round trip of TCP's, and those until the flight is there.
-        round_trips: 1 + window.round_trips(flight.bytes()),
-        measured: None,
-        showing: (Carrier::Tls13, compression),
-    }
+    // One round trip of TCP's, and those until the flight is there.
+    let way = ("tls1.3", 1, (Carrier::Tls13, compression));
+    of_window(&Flight::tls13(chain, hello, framing), way, args)
 }
 
 fn over_quic(chain: &flight::Chain, compression: Option<Compression>, args: &ChainArgs) -> Way {
@@ -135,18 +121,28 @@ fn over_quic(chain: &flight::Chain, compression: Option<Compression>, args: &Cha
 
 fn over_tls12(chain: &flight::Chain, args: &ChainArgs) -> Way {
     let hello = Hello { key_share: 32, session_id: 0, extensions: EXTENSIONS_1_2 };
-    let flight = Flight::tls12(chain, hello, Framing::Coalesced);
-    let window = window(args);
+    // And one more for the keys and both Finished.
+    let way = ("tls1.2", 2, (Carrier::Tls12, None));
+    of_window(&Flight::tls12(chain, hello, Framing::Coalesced), way, args)
+}
+
+/// A flight over TCP, by TCP's initial window: who carries it, the round trips beside the flight's own, and how it is
+/// shown.
+fn of_window(
+    flight: &Flight,
+    (carrier, beside, showing): (&'static str, usize, (Carrier, Option<Compression>)),
+    args: &ChainArgs,
+) -> Way {
+    let window = args.window();
     Way {
-        carrier: "tls1.2",
-        compression: None,
+        carrier,
+        compression: showing.1,
         certificate_bytes: flight.certificate,
         flight_bytes: flight.bytes(),
         limit_bytes: window.initial * window.segment,
-        // And one more for the keys and both Finished.
-        round_trips: 2 + window.round_trips(flight.bytes()),
+        round_trips: beside + window.round_trips(flight.bytes()),
         measured: None,
-        showing: (Carrier::Tls12, None),
+        showing,
     }
 }
 

@@ -35,25 +35,30 @@ const LARGEST: u64 = 1 << 20;
 
 /// Runs one side until it is asked to end.
 pub fn gateway(args: &GatewayArgs, verbose: u8, quiet: bool) -> Outcome {
-    let common = match &args.side {
-        Side::Serve(args) => &args.common,
-        Side::Connect(args) => &args.common,
+    let log = |common: &CommonArgs| {
+        let form = if common.json { LogForm::Json } else { LogForm::Text };
+        service::log_to_stderr(verbose, quiet, form);
+        common.json
+    };
+    let (json, ended) = match &args.side {
+        Side::Serve(args) => {
+            let json = log(&args.common);
+            let ended = serve_options(args).and_then(|options| {
+                run(|ended| gateway::serve(options, ended, || service::tell("READY=1")))
+            });
+            (json, ended)
+        }
+        Side::Connect(args) => {
+            let json = log(&args.common);
+            let ended = connect_options(args).and_then(|options| {
+                run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
+            });
+            (json, ended)
+        }
         Side::Survey(args) => return survey::survey(args, verbose, quiet),
     };
-    let form = if common.json { LogForm::Json } else { LogForm::Text };
-    service::log_to_stderr(verbose, quiet, form);
-    let ended = match &args.side {
-        Side::Serve(args) => serve_options(args).and_then(|options| {
-            run(|ended| gateway::serve(options, ended, || service::tell("READY=1")))
-        }),
-        Side::Connect(args) => connect_options(args).and_then(|options| {
-            run(|ended| gateway::connect(options, ended, || service::tell("READY=1")))
-        }),
-        // See above.
-        Side::Survey(_) => Ok(Exit::Done),
-    };
     match ended {
-        Err(failed) if common.json => {
+        Err(failed) if json => {
             tracing::error!(hint = failed.remedy().unwrap_or_default(), "{failed}");
             Ok(Exit::of(failed.fault()))
         }

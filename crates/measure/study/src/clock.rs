@@ -1,7 +1,7 @@
 //! By which time a study measures: the machine's, or that of a guest, in which an instruction takes a
 //! nanosecond and idle time is skipped.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fault::Problem;
 use guest::Guest;
@@ -79,6 +79,12 @@ impl Clock {
                 std::thread::available_parallelism().map_or(1, usize::from).min(MOST_GUESTS)
             }
         }
+    }
+
+    /// About how long jobs take by this clock that take `time` one after the other.
+    #[must_use]
+    pub fn side_by_side(self, time: Duration) -> Duration {
+        time / u32::try_from(self.lanes()).unwrap_or(1)
     }
 
     /// Sees whether this machine can measure by it.

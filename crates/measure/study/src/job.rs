@@ -192,14 +192,14 @@ pub fn stranger(sample: &Sample) -> Problem {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::collections::BTreeMap;
 
     use host::{Outlet, Place, Registry};
-    use record::{Finished, Manifest, Outcome, Recorder};
+    use record::{Finished, Manifest, Recorder};
     use serde_json::json;
 
     use super::*;
     use crate::session::Watcher;
+    use crate::session::tests::sample;
 
     /// Says as many samples as it is asked for, numbered; with none it fails.
     struct Counts;
@@ -218,21 +218,6 @@ mod tests {
                 outlet.sample(&sample(repeat))?;
             }
             Ok(())
-        }
-    }
-
-    fn sample(repeat: u32) -> Sample {
-        Sample {
-            study: "demo".to_owned(),
-            point: BTreeMap::new(),
-            repeat,
-            seed: 1,
-            at_unix_ms: 0,
-            outcome: Outcome::Completed,
-            values: BTreeMap::new(),
-            labels: BTreeMap::new(),
-            attachments: Vec::new(),
-            command: String::new(),
         }
     }
 

@@ -178,7 +178,7 @@ pub fn about(time: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use record::Outcome;
     use serde_json::json;
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(told, ["0 seconds", "50 seconds", "120 seconds", "2 minutes", "3 minutes"]);
     }
 
-    fn sample(repeat: u32) -> Sample {
+    pub(crate) fn sample(repeat: u32) -> Sample {
         Sample {
             study: "demo".to_owned(),
             point: [("mode".to_owned(), "a".to_owned())].into(),
