@@ -82,19 +82,20 @@ fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
 /// Every build in both scenarios, at the most threads that were measured.
 fn builds(summary: &Summary) -> String {
     let most = summary.rows.iter().map(|row| row.cell.threads).max().unwrap_or_default();
-    let mut builds: BTreeMap<(&str, Locks), [Option<&Row>; 2]> = BTreeMap::new();
+    let mut builds: BTreeMap<(&str, Locks), [Option<&Row>; 3]> = BTreeMap::new();
     for row in summary.rows.iter().filter(|row| row.cell.threads == most) {
         let of = builds.entry((row.cell.library.as_str(), row.cell.locks)).or_default();
-        let [full, chain] = of;
+        let [full, chain, quic] = of;
         match row.cell.scenario {
             Scenario::Full => *full = Some(row),
             Scenario::Chain => *chain = Some(row),
+            Scenario::Quic => *quic = Some(row),
         }
     }
     let mut text = format!(
-        "| library, {most} threads | locks | full, connections/s | CPU | × 1.1.1w | chain, connections/s | CPU | × 1.1.1w |\n"
+        "| library, {most} threads | locks | full, connections/s | CPU | × 1.1.1w | chain, connections/s | CPU | × 1.1.1w | quic, connections/s | CPU | × 1.1.1w |\n"
     );
-    text += &format!("|{}\n", "---|".repeat(8));
+    text += &format!("|{}\n", "---|".repeat(11));
     for ((library, locks), rows) in builds {
         let cells: Vec<String> = rows.into_iter().flat_map(cells).collect();
         text += &format!("| {library} | {locks} | {} |\n", cells.join(" | "));

@@ -21,7 +21,7 @@ pub use build::{Builder, Built};
 pub use config::{Config, Role};
 pub use counters::{Handshakes, MAX_ANSWER, Side, parse_handshakes, parse_info};
 pub use error::Error;
-pub use library::{Kind, Library};
+pub use library::{Kind, Library, Quic};
 pub use locks::Locks;
 pub use process::{Cpu, Process, in_folder};
 pub use release::{RELEASES, Release, SourceFile};
