@@ -13,7 +13,7 @@ use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
     Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Reply,
-    Supervisor, SupervisorOptions,
+    Supervisor, SupervisorOptions, Workload,
 };
 
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
@@ -107,7 +107,7 @@ impl Processes {
             &invocation(FEW + more)?,
             symbol,
             &options,
-            accept,
+            |answer| accept(job.workload, answer),
         )
         .map_err(|error| match error {
             callgrind::Error::NoValgrind { .. } => HostFailure::Missing {
@@ -119,9 +119,15 @@ impl Processes {
     }
 }
 
-/// Whether a host under callgrind did what it was asked.
-fn accept(answer: &[u8]) -> Result<(), String> {
+/// Whether a host under callgrind did what it was asked: what was to be resumed was.
+fn accept(workload: Workload, answer: &[u8]) -> Result<(), String> {
     match crate::reply(answer) {
+        Ok(Reply::Done(outcome))
+            if workload == Workload::Resume && outcome.resumed < outcome.done =>
+        {
+            let (resumed, done) = (outcome.resumed, outcome.done);
+            Err(format!("the wire shows {resumed} of {done} connections resumed"))
+        }
         Ok(Reply::Done(outcome)) if outcome.done > 0 && outcome.failed == 0 => Ok(()),
         Ok(Reply::Done(outcome)) => Err(outcome.failure.unwrap_or_else(|| "it failed".to_owned())),
         Ok(Reply::Unsupported(why) | Reply::Failed(why)) => Err(why),
