@@ -144,6 +144,7 @@ continues. docs/haproxy.md says what is built and how it is run."
             count(FRONT_RESUMED, Better::Neither),
             count(BACK_RESUMED, Better::Neither),
             count(HANDSHAKES, Better::Less),
+            count(ANSWERED, Better::Neither),
             count(COMPLETED, Better::Neither),
             count(FAILED, Better::Less),
         ]

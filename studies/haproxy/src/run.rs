@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fault::{Fault, Problem};
-use haproxy::{Built, Config, Handshakes, Process, Release, Role, Side, in_folder};
+use haproxy::{Built, Config, Counted, Process, Release, Role, Side, in_folder};
 use load::{Close, Control, Options, Report};
 use tls::{Identity, Trust, Version};
 
@@ -61,11 +61,11 @@ impl Bench<'_> {
             return Err(of_load(format!("no connection succeeded: {why}")));
         }
         let measured = long_enough(measured, warm_up.p50_us);
-        let (before, cpu_before) = (proxy.handshakes()?, proxy.cpu()?);
+        let (before, cpu_before) = (proxy.counted()?, proxy.cpu()?);
         let Some(loaded) = self.load(measured, interrupted)? else { return Ok(None) };
-        let (cpu, handshakes) = (proxy.cpu()?, proxy.handshakes()?);
+        let (cpu, counted) = (proxy.cpu()?, proxy.counted()?);
         proxy.alive()?;
-        Ok(Some(self.judge(&loaded, handshakes.since(before), cpu.since(cpu_before))))
+        Ok(Some(self.judge(&loaded, counted.since(before), cpu.since(cpu_before))))
     }
 
     fn start(&self, role: Role, port: u16) -> Result<Process, haproxy::Error> {
@@ -151,7 +151,7 @@ impl Bench<'_> {
     }
 
     /// The values of a sample, and what is wrong with them.
-    fn judge(&self, loaded: &Loaded, seen: Handshakes, cpu: (u64, Option<f64>)) -> Measured {
+    fn judge(&self, loaded: &Loaded, seen: Counted, cpu: (u64, Option<f64>)) -> Measured {
         let (cpu_ns, kernel) = cpu;
         let completed = loaded.completed;
         let each = |amount: f64| (completed > 0).then(|| amount / completed as f64);
@@ -161,6 +161,8 @@ impl Bench<'_> {
             Side { full: loaded.full.saturating_sub(first), resumed: loaded.resumed, failed: 0 };
         let front = Side { full: seen.front.full.saturating_sub(first), ..seen.front };
         let handshakes = seen.front.handshakes() + seen.back.handshakes();
+        // Its counters of TLS do not see QUIC.
+        let sees_tls = self.run.point.scenario != Scenario::Quic;
         let elapsed = loaded.elapsed_seconds;
         let values = [
             (value::PER_SECOND, Some(loaded.per_second)),
@@ -171,7 +173,8 @@ impl Bench<'_> {
             (value::CLIENT_RESUMED, by_generator.reuse()),
             (value::FRONT_RESUMED, front.reuse()),
             (value::BACK_RESUMED, seen.back.reuse()),
-            (value::HANDSHAKES, each(handshakes as f64)),
+            (value::HANDSHAKES, each(handshakes as f64).filter(|_| sees_tls)),
+            (value::ANSWERED, each(seen.answered as f64)),
             (value::P50, Some(loaded.p50_us / 1e3)),
             (value::P99, Some(loaded.p99_us / 1e3)),
             (value::COMPLETED, Some(completed as f64)),
@@ -182,7 +185,9 @@ impl Bench<'_> {
             .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|v| v.is_finite())?)))
             .collect();
         let counts = (completed, loaded.failed);
-        let problem = problem(self.run.point.scenario, counts, &loaded.first_failure, &values);
+        let Run { point, connections, .. } = self.run;
+        let problem = problem(point.scenario, counts, &loaded.first_failure, &values)
+            .or_else(|| counted_otherwise(completed, seen.answered, point.proxies, *connections));
         Measured { values, problem }
     }
 }
@@ -238,6 +243,24 @@ fn long_enough(planned: Duration, median_us: f64) -> Duration {
 
 fn first_failure(report: &Report) -> String {
     report.failures.first().map_or_else(|| "none was made".to_owned(), |one| format!("{one:?}"))
+}
+
+/// Whether HAProxy's own count of responses is another than the client's, but for those under way at the
+/// run's begin and end.
+fn counted_otherwise(
+    completed: u64,
+    answered: u64,
+    proxies: usize,
+    connections: usize,
+) -> Option<String> {
+    let (proxies, connections) = (proxies as u64, connections as u64);
+    let expected = completed.saturating_mul(proxies);
+    let spare = 2 * connections.saturating_mul(proxies);
+    (answered.abs_diff(expected) > spare).then(|| {
+        format!(
+            "HAProxy counted {answered} responses of {proxies} proxies, the load generator {completed}"
+        )
+    })
 }
 
 /// Why a run does not show what its scenario is about, by the connections that succeeded and failed.
@@ -314,6 +337,17 @@ mod tests {
         assert!(of((0, 0)).unwrap().contains("refused"));
         assert!(of((1000, 11)).unwrap().contains("11 connections failed: refused"));
         assert_eq!(of((1000, 10)), None);
+    }
+
+    #[test]
+    fn a_rate_that_haproxy_did_not_count_is_no_rate() {
+        assert_eq!(counted_otherwise(1000, 1064, 1, 32), None);
+        assert_eq!(counted_otherwise(1000, 940, 1, 32), None);
+        assert_eq!(counted_otherwise(100, 1000, 10, 32), None);
+        for (answered, proxies) in [(1065, 1), (935, 1), (0, 1), (1000, 10)] {
+            let why = counted_otherwise(1000, answered, proxies, 32).unwrap();
+            assert!(why.contains(&format!("counted {answered} responses")), "{why}");
+        }
     }
 
     #[test]
