@@ -38,6 +38,7 @@ mod tickets;
 mod verify;
 mod worker;
 
+pub use config::client_config;
 pub use error::Error;
 pub use failure::{FailureCount, Kind, Stage};
 pub use http::{MAX_HEAD, Malformed, Response};
