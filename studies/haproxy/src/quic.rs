@@ -38,6 +38,8 @@ pub(crate) struct Extent {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// Sockets, of which some are of connections that have ended (RFC 9000 §10.2).
+const SOCKETS: u64 = 16_384;
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: quinn::VarInt = quinn::VarInt::from_u32(0x100);
 
@@ -51,6 +53,8 @@ pub(crate) fn load(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Loaded, String> {
     let client = Client::of(target)?;
+    // With fewer, a connection that finds none fails and is counted.
+    load::raise_file_limit(SOCKETS);
     let stop = Arc::new(AtomicBool::new(false));
     let began = Instant::now();
     let until = began + extent.duration;
@@ -214,9 +218,9 @@ async fn connection(client: &Client) -> Result<bool, String> {
     let quic = connecting.map_err(text)?.await.map_err(text)?;
     let asked = ask(&quic, client.tls.server_name()).await;
     let resumed = quic_tap::facts(&quic).is_some_and(|facts| facts.resumed);
+    // What tells the server of the end is sent while the next connection begins; quinn keeps the socket until
+    // nothing more can come (RFC 9000 §10.2).
     quic.close(NO_ERROR, b"");
-    // What tells the server of the end is sent while the next connection begins.
-    tokio::spawn(async move { endpoint.wait_idle().await });
     asked.map(|()| resumed)
 }
 

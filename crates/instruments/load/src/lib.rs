@@ -45,5 +45,6 @@ pub use http::{MAX_HEAD, Malformed, Response};
 pub use options::{Close, Options, Pace, is_near, limits};
 pub use report::{Agreement, Cpu, Handshakes, Latencies, Report, Summary};
 pub use run::{Control, Progress, run, run_with};
+pub use socket::raise_file_limit;
 pub use suite::{Suite, UnknownSuite};
 pub use target::{Target, TargetError};
