@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(text.matches("not measured").count(), bars().len() - 5, "{text}");
         assert!(text.contains("needs 64 cores; 2 are here"));
         assert!(text.contains("1: 501, 2: 501, 4: 501"), "{text}");
-        assert!(text.contains("| locks | full, connections/s | CPU | × 1.1.1w | chain, "), "{text}");
+        assert!(
+            text.contains("| locks | full, connections/s | CPU | × 1.1.1w | chain, "),
+            "{text}"
+        );
         assert!(!text.contains("quic,"), "it was not measured: {text}");
         summary.cores = Some(64);
         assert!(!markdown(&summary, "").contains("needs"), "there are enough");

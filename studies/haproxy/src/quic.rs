@@ -57,20 +57,20 @@ pub(crate) fn load(
     load::raise_file_limit(SOCKETS);
     let stop = Arc::new(AtomicBool::new(false));
     let began = Instant::now();
-    let until = began + extent.duration;
+    let span = Span { began, until: began + extent.duration };
     let threads = extent.threads.clamp(1, extent.connections.max(1));
     let work = |thread: usize| {
         // The first ones have one more each, until all are given out.
         let own = extent.connections / threads + usize::from(thread < extent.connections % threads);
         let (client, stop) = (client.clone(), Arc::clone(&stop));
-        move || thread_of(&client, own, until, &stop)
+        move || thread_of(&client, own, span, &stop)
     };
     let tallies: Vec<Result<Tally, String>> = std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
         while !running.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             stop.fetch_or(interrupted(), Ordering::Relaxed);
             std::thread::sleep(
-                LOOK.min(until.saturating_duration_since(Instant::now()))
+                LOOK.min(span.until.saturating_duration_since(Instant::now()))
                     .max(Duration::from_millis(1)),
             );
         }
@@ -81,7 +81,14 @@ pub(crate) fn load(
     for tally in tallies {
         sum.add(tally?);
     }
-    Ok(sum.loaded(began.elapsed().min(extent.duration)))
+    Ok(sum.loaded(extent.duration))
+}
+
+/// When connections are begun.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    began: Instant,
+    until: Instant,
 }
 
 /// What every connection begins with.
@@ -111,6 +118,8 @@ struct Tally {
     failed: u64,
     first_failure: Option<String>,
     cpu: Duration,
+    /// From the begin to the last end of a connection.
+    last: Duration,
 }
 
 impl Tally {
@@ -120,6 +129,7 @@ impl Tally {
         self.failed += other.failed;
         self.first_failure = self.first_failure.take().or(other.first_failure);
         self.cpu += other.cpu;
+        self.last = self.last.max(other.last);
     }
 
     fn ended(&mut self, took: Duration, end: Result<bool, String>) {
@@ -135,7 +145,8 @@ impl Tally {
         }
     }
 
-    fn loaded(mut self, elapsed: Duration) -> Loaded {
+    /// What it comes to over `planned`, or longer where a first connection took that.
+    fn loaded(mut self, planned: Duration) -> Loaded {
         self.took.sort_unstable();
         let completed = self.took.len() as u64;
         let at = |share: f64| {
@@ -143,7 +154,7 @@ impl Tally {
             let index = (share * last as f64).round() as usize;
             self.took.get(index).map_or(0.0, |took| took.as_secs_f64() * 1e6)
         };
-        let seconds = elapsed.as_secs_f64();
+        let seconds = planned.max(self.last).as_secs_f64();
         Loaded {
             completed,
             failed: self.failed,
@@ -164,7 +175,7 @@ impl Tally {
 fn thread_of(
     client: &Client,
     connections: usize,
-    until: Instant,
+    span: Span,
     stop: &Arc<AtomicBool>,
 ) -> Result<Tally, String> {
     let cpu = conn::thread_cpu();
@@ -173,30 +184,38 @@ fn thread_of(
     let mut sum = runtime.block_on(async {
         let mut running = JoinSet::new();
         for _ in 0..connections {
-            running.spawn(one_after_another(client.clone(), until, Arc::clone(stop)));
+            running.spawn(one_after_another(client.clone(), span, Arc::clone(stop)));
         }
         let mut sum = Tally::default();
-        while let Some(ended) = running.join_next().await {
-            sum.add(ended.unwrap_or_default());
+        loop {
+            match tokio::time::timeout(LOOK, running.join_next()).await {
+                Ok(None) => break sum,
+                Ok(Some(ended)) => sum.add(ended.unwrap_or_default()),
+                Err(_) if stop.load(Ordering::Relaxed) => running.abort_all(),
+                Err(_) => {}
+            }
         }
-        sum
     });
     sum.cpu = conn::thread_cpu().saturating_sub(cpu);
     Ok(sum)
 }
 
-async fn one_after_another(client: Client, until: Instant, stop: Arc<AtomicBool>) -> Tally {
-    let mut tally = Tally::default();
-    while Instant::now() < until && !stop.load(Ordering::Relaxed) {
+/// The first is waited for however long it takes, so that a short run says how long one takes; of the others,
+/// one that is not over in time is in no rate.
+async fn one_after_another(client: Client, span: Span, stop: Arc<AtomicBool>) -> Tally {
+    let (mut tally, mut first) = (Tally::default(), true);
+    while first || (Instant::now() < span.until && !stop.load(Ordering::Relaxed)) {
         let began = Instant::now();
-        let left = until.saturating_duration_since(began);
-        let end = tokio::time::timeout(PATIENCE.min(left), connection(&client)).await;
-        let took = began.elapsed();
-        // One that is not over in time is in no rate.
-        if Instant::now() >= until {
+        let left = span.until.saturating_duration_since(began);
+        let patience = if first { PATIENCE } else { PATIENCE.min(left) };
+        let end = tokio::time::timeout(patience, connection(&client)).await;
+        let ended = Instant::now();
+        if !first && ended >= span.until {
             break;
         }
-        tally.ended(took, end.unwrap_or_else(|_| Err("it took too long".to_owned())));
+        first = false;
+        tally.last = ended - span.began;
+        tally.ended(ended - began, end.unwrap_or_else(|_| Err("it took too long".to_owned())));
     }
     tally
 }
@@ -270,6 +289,12 @@ mod tests {
         assert_eq!((loaded.per_second, loaded.cpu_us), (50.0, Some(500.0)));
         assert_eq!((loaded.p50_us, loaded.p99_us), (51_000.0, 99_000.0));
         assert_eq!(loaded.first_failure, "refused");
+        let late = Tally {
+            took: vec![Duration::from_secs(4)],
+            last: Duration::from_secs(4),
+            ..Tally::default()
+        };
+        assert_eq!(late.loaded(Duration::from_secs(2)).per_second, 0.25);
         let none = Tally::default().loaded(Duration::ZERO);
         assert_eq!((none.completed, none.cpu_us, none.per_second), (0, None, 0.0));
     }
@@ -285,7 +310,7 @@ mod tests {
             group: Group::X25519,
         };
         let extent = Extent { connections: 2, threads: 2, duration: Duration::from_millis(100) };
-        // It never answers; the time is over before anything is given up.
+        // It never answers, and the user stops before anything is given up.
         let loaded = load(&target, extent, &|| true).unwrap();
         assert_eq!(loaded.completed, 0);
     }

@@ -195,8 +195,10 @@ mod tests {
     fn calls_are_a_handshake_s_too() {
         let before =
             parsed(8, "fn=(1) step\n0x10 3\ncfn=(2) inner\ncalls=1 0x20\n* 5\nfn=(2)\n0x20 5\n");
-        let after =
-            parsed(58, "fn=(1) step\n0x10 13\ncfn=(2) inner\ncalls=9 0x20\n* 45\nfn=(2)\n0x20 45\n");
+        let after = parsed(
+            58,
+            "fn=(1) step\n0x10 13\ncfn=(2) inner\ncalls=9 0x20\n* 45\nfn=(2)\n0x20 45\n",
+        );
         let graph = count(&before, &after, 10, 5).graph;
         let names: Vec<_> = graph.functions.iter().map(|one| one.symbol.as_str()).collect();
         assert_eq!(names, ["inner", "step"]);

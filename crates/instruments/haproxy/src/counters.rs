@@ -166,8 +166,7 @@ mod tests {
 
     const INFO: &str = "Name: HAProxy\nVersion: 3.0.11-9e587df\nNbthread: 1\nUptime: 0d 0h00m02s\n\
                         SslFrontendSessionReuse_pct: 32\nBuild info: 3.0.11-9e587df\n\n";
-    const STAT: &str =
-        "# pxname,svname,hrsp_2xx,desc,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\n\
+    const STAT: &str = "# pxname,svname,hrsp_2xx,desc,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\n\
         hop1,FRONTEND,3,\"a \"\"quoted\"\", text\",3,0,1,\n\
         hop1,next,3,,1,2,0,\n\
         hop1,BACKEND,3,,1,2,0,\n\

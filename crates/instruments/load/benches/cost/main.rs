@@ -145,7 +145,9 @@ fn main() -> Result<()> {
             values.iter_mut().zip(measured).for_each(|(all, one)| all.push(one));
         }
     }
-    println!("{key}, {connections} connections a round, {CONCURRENT} at a time; bytes: {lengths:?}\n");
+    println!(
+        "{key}, {connections} connections a round, {CONCURRENT} at a time; bytes: {lengths:?}\n"
+    );
     println!("| CPU time per connection | median, us | each round |\n|---|---:|---|");
     let medians = values.clone().map(median);
     for ((name, median), each) in names.iter().zip(medians).zip(&values) {

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
-    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Outcome, Reply,
-    Supervisor, SupervisorOptions, Workload,
+    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Outcome,
+    Reply, Supervisor, SupervisorOptions, Workload,
 };
 
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
