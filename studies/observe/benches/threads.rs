@@ -11,23 +11,12 @@ use capture::Merge;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use observe::reading::{Reading, SinkOptions};
 use pcap_file::pcap::{PcapPacket, PcapWriter};
-use study::Watcher;
+use study::Nobody;
 
 /// Bytes of each file.
 const FILE: usize = 256 << 20;
 /// Connections among which the frames are spread.
 const FLOWS: u32 = 10_000;
-
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-    fn interrupted(&self) -> bool {
-        false
-    }
-    fn warning(&mut self, _: &str, _: Option<&str>) {}
-    fn note(&mut self, _: &str) {}
-}
 
 /// A TCP segment of a connection, `len` bytes on the link: a SYN, a byte from each side, then any.
 fn frame(number: u32, len: usize) -> Vec<u8> {
@@ -64,7 +53,7 @@ fn write(path: &Path, len: usize) -> u64 {
 
 fn read(path: &Path, threads: usize) -> u64 {
     let mut reading = Reading::open(SinkOptions::default(), 1_000_000, threads).unwrap();
-    reading.files(&mut Merge::open(&[path]).unwrap(), &mut Nobody).unwrap();
+    reading.files(&mut Merge::open(&[path]).unwrap(), &mut Nobody::default()).unwrap();
     reading.finish().unwrap().counters.frames
 }
 
