@@ -82,7 +82,8 @@ fn what_is_computed_is_what_the_lab_counts() {
     let folder = tempfile::tempdir().unwrap();
     written(folder.path(), &made(KeyType::Rsa2048, 3));
     // The last but one is as long as a window's edge over QUIC: there it depends on how the client acknowledges.
-    let made = "ecdsa-p256,ml-dsa-44,ml-dsa-87,ml-dsa-44/slh-dsa-sha2-128f,ml-dsa-44/slh-dsa-sha2-256s";
+    let made =
+        "ecdsa-p256,ml-dsa-44,ml-dsa-87,ml-dsa-44/slh-dsa-sha2-128f,ml-dsa-44/slh-dsa-sha2-256s";
     let arguments = ["chain.pem", "--ca", "root.pem", "--make", made, "--measure"];
     let value = json(folder.path(), &arguments);
     let (mut counted, mut disturbed, mut at_edge) = (0, 0, 0);

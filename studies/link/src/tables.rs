@@ -122,9 +122,7 @@ fn throughputs(summary: &Summary, in_guest: bool) -> Option<Table> {
         Column::new("trials"),
     ]);
     let caption = match in_guest {
-        true => {
-            "The most without loss in a guest machine's virtual time (RFC 2544 §26.1, §26.4)"
-        }
+        true => "The most without loss in a guest machine's virtual time (RFC 2544 §26.1, §26.4)",
         false => "The most without loss (RFC 2544 §26.1, §26.4)",
     };
     let mut table = Table::new(caption, columns);
@@ -185,8 +183,7 @@ fn sizes(summary: &Summary) -> Option<Table> {
         Column::new("of the core").unit("%"),
         Column::new("counted on the wire"),
     ];
-    let mut table =
-        Table::new("How long frames become, by the formats and on the wire", columns);
+    let mut table = Table::new("How long frames become, by the formats and on the wire", columns);
     let mut known = Vec::new();
     for row in &summary.rows {
         let Some(size) = row.computed else { continue };

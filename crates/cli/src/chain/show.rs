@@ -90,7 +90,9 @@ fn cells(source: &Source, way: &Way, args: &ChainArgs) -> Vec<Cell> {
         count(way.flight_bytes),
         count(way.limit_bytes),
         match way.least_round_trips {
-            least if least < way.round_trips => Cell::text(format!("{least} or {}", way.round_trips)),
+            least if least < way.round_trips => {
+                Cell::text(format!("{least} or {}", way.round_trips))
+            }
             _ => count(way.round_trips),
         },
     ];

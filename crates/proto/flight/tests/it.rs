@@ -111,10 +111,7 @@ fn quic_fills_datagrams_with_packets() {
     // A hybrid ServerHello begins in one datagram and ends in the next.
     let hybrid = Hello { key_share: 1_120, ..hello };
     let headers = 55 + 48 + 46 + 3 * 47;
-    assert_eq!(
-        of(&Chain::new(vec![1_700, 1_700], 512), hybrid),
-        (5, 1_178 + 4_060 + headers)
-    );
+    assert_eq!(of(&Chain::new(vec![1_700, 1_700], 512), hybrid), (5, 1_178 + 4_060 + headers));
 }
 
 /// Three datagrams, then nine of a window of ten, then twice as many; and by how many more, where acknowledgements of
@@ -123,7 +120,16 @@ fn quic_fills_datagrams_with_packets() {
 fn quics_window_is_full_one_datagram_early() {
     let of = |quic: QuicPath, datagrams: usize| {
         // Nothing of the Initial level: each Handshake packet has 1200 bytes, of which 46, 47 or 49 are not data.
-        let data = |number: usize| 1_200 - if number == 0 { 46 } else if number < 15 { 47 } else { 49 };
+        let data = |number: usize| {
+            1_200
+                - if number == 0 {
+                    46
+                } else if number < 15 {
+                    47
+                } else {
+                    49
+                }
+        };
         let bytes: usize = (0..datagrams).map(data).sum();
         let flight = Flight {
             server_hello: 0,

@@ -145,9 +145,7 @@ impl Contradiction {
             Contradiction::KeptAddress => "write address = \"dhcp\", or domain = \"one\"",
             Contradiction::NothingToReuse
             | Contradiction::NoKeys
-            | Contradiction::NothingToScan => {
-                "leave this measure out"
-            }
+            | Contradiction::NothingToScan => "leave this measure out",
             Contradiction::Stations => "take fewer stations",
             Contradiction::RadioLoss => "write radio-loss = \"5%\"",
             Contradiction::CoreDelay => "write core-delay = \"20ms\"",

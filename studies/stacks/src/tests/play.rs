@@ -290,7 +290,12 @@ pub(super) fn there() -> Roster {
 }
 
 /// Measures a scale of the built-in plan in a folder.
-pub(super) fn measured(folder: &Path, play: &Play, scale: &str, audience: &mut Audience) -> (Ended, Summary) {
+pub(super) fn measured(
+    folder: &Path,
+    play: &Play,
+    scale: &str,
+    audience: &mut Audience,
+) -> (Ended, Summary) {
     measured_by(&Plan::parse(BUILT_IN, scale).unwrap(), folder, play, audience)
 }
 
