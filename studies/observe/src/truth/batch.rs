@@ -9,11 +9,12 @@ use conn::ServerRecord;
 use record::Sample;
 use testbed::Error;
 use tracker::Connection;
+use units::Time;
 
 use super::dial::Dialled;
 use super::point::Point;
 use super::population::Population;
-use super::sample::{Maker, Seen};
+use super::sample::{Maker, Seen, note_pause};
 use super::scenario::Scenario;
 use super::site::Site;
 
@@ -45,6 +46,28 @@ pub(super) struct Made {
     pub point: Point,
     pub repeat: u32,
     pub dialled: Dialled,
+    /// Of a client that makes several, one after the other.
+    pub place: Option<Place>,
+}
+
+/// A connection among those of one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The client's number in its batch and population.
+    pub client: usize,
+    /// Which one it is, from 0.
+    pub at: usize,
+    /// The pause before it.
+    pub pause: Duration,
+    /// Whether a session of another name of the server would have spared its full handshake.
+    pub could_cross: bool,
+}
+
+/// When a connection of a client's series was on the wire, and where its sample is.
+struct OnWire {
+    first: Time,
+    last: Time,
+    sample: usize,
 }
 
 /// Connections of which samples are still to be made.
@@ -106,13 +129,18 @@ impl Batch {
 
     fn samples(&mut self, maker: &mut Maker) -> Vec<Sample> {
         let mut samples = Vec::new();
+        let mut series = BTreeMap::new();
         for (population, record) in std::mem::take(&mut self.records) {
             let ends = (record.client, record.server.port());
             let logged = self.logs.get(&ends).map(|logged| logged.scenario);
-            let own = logged
-                .and_then(|scenario| self.take_made(Point { population, scenario }, record.client));
+            let own = logged.and_then(|scenario| self.take_made(population, scenario, &record));
             match (own, self.logs.remove(&ends)) {
                 (Some(own), Some(logged)) => {
+                    if let Some(place) = own.place.filter(|_| can_be_timed(&own, &record)) {
+                        let (first, last) = (record.first_frame, record.last_frame);
+                        let seen = OnWire { first, last, sample: samples.len() };
+                        series.insert((population, place.client, place.at), seen);
+                    }
                     samples.push(maker.sample(&own, &Seen::Both(&record, &logged.record)));
                 }
                 _ if self.settled.contains(&ends) => {}
@@ -129,16 +157,31 @@ impl Batch {
         }
         // Logged, and neither captured nor known to the client by its address: it was counted as missing.
         self.settled.extend(std::mem::take(&mut self.logs).into_keys());
+        note_pauses(&mut samples, &series);
         samples
     }
 
     /// The connection of a client's address; of what failed the address is not known, and one of these
-    /// is like another.
-    fn take_made(&mut self, point: Point, client: SocketAddr) -> Option<Made> {
-        let of = |local: Option<SocketAddr>| {
-            self.made.iter().position(|own| own.point == point && own.dialled.local == local)
+    /// is like another to the same name.
+    fn take_made(
+        &mut self,
+        population: Population,
+        scenario: Scenario,
+        record: &Connection,
+    ) -> Option<Made> {
+        let name = record.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+        let of = |local: Option<SocketAddr>, is_it: &dyn Fn(&Point) -> bool| {
+            let alike = |own: &Made| {
+                own.point.population == population
+                    && own.point.scenario == scenario
+                    && own.dialled.local == local
+                    && is_it(&own.point)
+            };
+            self.made.iter().position(alike)
         };
-        let at = of(Some(client)).or_else(|| of(None))?;
+        let at = of(Some(record.client), &|_| true)
+            .or_else(|| of(None, &|point| Some(point.host.name()) == name))
+            .or_else(|| of(None, &|_| true))?;
         Some(self.made.swap_remove(at))
     }
 }
@@ -146,6 +189,24 @@ impl Batch {
 /// The ends of a connection, if its client knows them.
 fn ends(made: &Made) -> Option<Ends> {
     Some((made.dialled.local?, made.dialled.server.port()))
+}
+
+/// Whether the wire shows where a connection began and ended: over QUIC what ends it goes on behind its
+/// client's back, and what failed has another end.
+fn can_be_timed(made: &Made, record: &Connection) -> bool {
+    made.dialled.failure.is_none() && record.tcp.is_some()
+}
+
+/// Puts the time between a client's connections, as the capture has it, into the sample of the later one.
+fn note_pauses(samples: &mut [Sample], series: &BTreeMap<(Population, usize, usize), OnWire>) {
+    for ((population, client, at), later) in series {
+        let before = at.checked_sub(1).and_then(|at| series.get(&(*population, *client, at)));
+        let Some(before) = before else { continue };
+        let between = later.first.saturating_since(before.last);
+        if let Some(sample) = samples.get_mut(later.sample) {
+            note_pause(sample, between);
+        }
+    }
 }
 
 /// Ends that are in use again are those of a connection without a sample: clients over UDP draw their

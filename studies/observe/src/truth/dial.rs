@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Dial {
     pub scenario: Scenario,
     pub plan: ClientPlan,
-    /// How long to wait before it begins.
+    /// How long to wait before it begins: from the end of the one before it, if there is one.
     pub after: Duration,
 }
 
@@ -35,7 +35,16 @@ pub(super) struct Dialled {
 }
 
 impl Dial {
-    pub(super) async fn run(self) -> Dialled {
+    /// One client's connections, one after the other.
+    pub(super) async fn series(dials: Vec<Dial>) -> Vec<Dialled> {
+        let mut dialled = Vec::with_capacity(dials.len());
+        for dial in dials {
+            dialled.push(dial.run().await);
+        }
+        dialled
+    }
+
+    async fn run(self) -> Dialled {
         tokio::time::sleep(self.after).await;
         let (scenario, server) = (self.scenario, self.plan.server);
         let result = match &self.plan.transport {
