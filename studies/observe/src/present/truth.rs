@@ -27,7 +27,7 @@ pub(crate) fn section(agreement: &Agreement) -> Section {
     }
     if !agreement.crossed.is_empty() {
         let text = "A session that began at one name of a server and is resumed at another: the client must know \
-                    that the certificate has both (RFC 8446 §4.6.1), a server of TLS 1.2 must refuse (RFC 6066 §3). \
+                    that the certificate has both (RFC 8446 \u{a7}4.6.1), a server of TLS 1.2 must refuse (RFC 6066 \u{a7}3). \
                     Beside it the same clients' full handshakes.";
         section = section.with(Inline::new().text(text)).with(crossed(agreement));
     }

@@ -12,7 +12,7 @@ use crate::findings::{ClassRow, Findings};
 use crate::published;
 
 /// Findings of which samples have nothing.
-const NOT_IN_SAMPLES: [&str; 3] = ["unread_quic", "without_tls", "fallbacks"];
+const NOT_IN_SAMPLES: [&str; 4] = ["unread_quic", "without_tls", "fallbacks", "cross_names"];
 /// Findings of which those recorded before 2026-11-22 have nothing either.
 const NOT_IN_OLDER_SAMPLES: [&str; 10] = [
     "offers",
