@@ -52,8 +52,7 @@ fn clients_offer_a_session_at_another_name_and_the_server_decides() {
 fn a_refused_session_of_another_name_ends_in_a_full_handshake_with_the_certificate() {
     let (client, server) = ends(Library::Rustls, Library::Rustls, Version::Tls13);
     let ticket = exchange(&client, &server, None).ticket;
-    let crossed =
-        exchange(&client.with_name(NAMES[1]).unwrap(), &server, ticket.as_ref());
+    let crossed = exchange(&client.with_name(NAMES[1]).unwrap(), &server, ticket.as_ref());
     assert_eq!((crossed.client.resumed, crossed.client.certificates), (false, 1));
 }
 

@@ -9,7 +9,9 @@ use wire::tls::Version;
 
 use crate::change::{Change, changes};
 use crate::difference::{Difference, Handshake, compare};
-use crate::digest::{Cell, CrossNames, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top};
+use crate::digest::{
+    Cell, CrossNames, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top,
+};
 use crate::modes::{Modes, modes};
 use crate::reasons::meaning;
 

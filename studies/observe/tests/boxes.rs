@@ -133,7 +133,10 @@ fn clients(case: Case, identity: &tls::Identity) -> Result<[tls::Client; 2], tls
 }
 
 /// A client that comes, meets the box, and comes again with less.
-fn come_twice(address: (std::net::Ipv4Addr, u16), [first, second]: &[tls::Client; 2]) -> io::Result<()> {
+fn come_twice(
+    address: (std::net::Ipv4Addr, u16),
+    [first, second]: &[tls::Client; 2],
+) -> io::Result<()> {
     let mut hello = Vec::new();
     first.start(None).and_then(|mut own| own.write_tls(&mut hello)).map_err(failed)?;
     let mut stream = TcpStream::connect(address)?;

@@ -182,8 +182,14 @@ fn two_threads_share_an_interface() -> TestResult {
 
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
-        Test::inside("clients_that_fall_back_are_counted", boxes::clients_that_fall_back_are_counted),
-        Test::inside("names_are_counted_as_they_were_asked", names::names_are_counted_as_they_were_asked),
+        Test::inside(
+            "clients_that_fall_back_are_counted",
+            boxes::clients_that_fall_back_are_counted,
+        ),
+        Test::inside(
+            "names_are_counted_as_they_were_asked",
+            names::names_are_counted_as_they_were_asked,
+        ),
         Test::inside("sessions_of_another_name_are_seen", names::sessions_of_another_name_are_seen),
         Test::inside("two_threads_share_an_interface", two_threads_share_an_interface),
         Test::inside("records_agree_with_the_logs", records_agree_with_the_logs),

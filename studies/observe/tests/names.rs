@@ -139,8 +139,16 @@ pub fn sessions_of_another_name_are_seen() -> TestResult {
         answers.join().map_err(|_| "a server panicked")??;
     }
     let found = observe::findings(&read.sinks.digest);
-    let CrossNames { handshakes, first, same_name, resumed, refused, missed_tls13, missed_tls12, .. } =
-        found.cross_names;
+    let CrossNames {
+        handshakes,
+        first,
+        same_name,
+        resumed,
+        refused,
+        missed_tls13,
+        missed_tls12,
+        ..
+    } = found.cross_names;
     assert_eq!((handshakes, first, same_name), (7, 2, 1), "{:?}", found.cross_names);
     let others = (resumed, refused, missed_tls13, missed_tls12);
     assert_eq!(others, (1, 1, 1, 1), "{:?}", found.cross_names);

@@ -348,7 +348,11 @@ pub(super) fn who_section(findings: &Findings) -> Section {
 
 pub(super) fn cross_names(findings: &Findings) -> Table {
     let found = &findings.cross_names;
-    let heads = [("A name new to a client, of a server that it knows", ""), ("at most", ""), ("share", "%")];
+    let heads = [
+        ("A name new to a client, of a server that it knows", ""),
+        ("at most", ""),
+        ("share", "%"),
+    ];
     let mut table = Table::new("Sessions across server names", columns(&heads));
     if !found.any() {
         return table;

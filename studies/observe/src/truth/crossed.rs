@@ -92,7 +92,8 @@ pub(super) fn hosts(samples: &[&Sample]) -> Vec<HostRow> {
         *made += 1;
         *recorded += usize::from(text(sample, label::SERVER_NAME) == host(sample));
     }
-    let row = |(host, (made, recorded)): (&str, _)| HostRow { host: host.to_owned(), made, recorded };
+    let row =
+        |(host, (made, recorded)): (&str, _)| HostRow { host: host.to_owned(), made, recorded };
     rows.into_iter().map(row).collect()
 }
 

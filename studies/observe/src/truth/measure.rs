@@ -188,8 +188,11 @@ fn made(todo: Vec<Vec<Series>>, dialled: Vec<Vec<Vec<Dialled>>>) -> Vec<Made> {
         for (client, (series, dialled)) in series.into_iter().zip(dialled).enumerate() {
             let places = places(client, &series);
             let own = series.into_iter().zip(dialled).zip(places);
-            made.extend(own.map(|((one, dialled), place)| {
-                Made { point: one.point, repeat: one.repeat, dialled, place }
+            made.extend(own.map(|((one, dialled), place)| Made {
+                point: one.point,
+                repeat: one.repeat,
+                dialled,
+                place,
             }));
         }
     }

@@ -105,7 +105,8 @@ impl FromStr for Pause {
         }
         let no_time = || NoPause("it is no distribution with a time behind a colon".to_owned());
         let (law, typical) = text.split_once(':').ok_or_else(no_time)?;
-        let law: Law = law.trim().parse().map_err(|e: units::UnknownName| NoPause(e.to_string()))?;
+        let law: Law =
+            law.trim().parse().map_err(|e: units::UnknownName| NoPause(e.to_string()))?;
         let typical: Delay =
             typical.trim().parse().map_err(|e: units::ParseError| NoPause(e.to_string()))?;
         if !(Duration::from_millis(1)..=LONGEST).contains(&typical.duration()) {
