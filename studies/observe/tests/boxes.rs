@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capture::{Live, LiveOptions};
+use capture::{Live, LiveOptions, Merge};
 use lab_test::TestResult;
 use lab_test::net::sleeping;
 use observe::reading::{Reading, SinkOptions};
+use observe::truth::{Population, Said};
 use observe::{Fate, Less};
+use record::{Outcome, Run};
+use serde_json::json;
+use study::End;
 use tls::{Group, Library, Version};
 use wire::tls::ClientHello;
 
-use crate::common::{Until, failed, talk_tls};
+use crate::common::{Until, failed, measure, talk_tls};
 
 /// Payload of one segment at an MTU of 1500 bytes, with timestamps.
 const SEGMENT: usize = 1448;
@@ -147,6 +151,43 @@ fn come_twice(
     drop(stream);
     let session = second.start(None).map_err(failed)?;
     talk_tls(TcpStream::connect(address)?, session, &[], true)?;
+    Ok(())
+}
+
+/// The study's own boxes: what a fallback costs by the samples, and the same fallbacks found in the captures.
+pub fn the_studys_boxes_cost_what_the_captures_say() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let visits = ["VersionReset", "VersionDrop", "LengthReset", "LengthDrop"];
+    // A name each, by which the captures tell them apart.
+    let sweep = |visit: &str| {
+        let host = format!("{}.test", visit.to_lowercase());
+        json!({ "name": visit, "visit": visit, "host": host, "repeat": 2 })
+    };
+    let plan = json!({ "seed": 79, "sweeps": visits.map(sweep) });
+    assert_eq!(measure(&plan, &results, Some(folder.path().to_owned()), u32::MAX), End::Complete);
+    let run = Run::open(&results)?;
+    let said = Said::of(&run.samples, &run.manifest).unwrap().ok_or("no samples")?;
+    assert!(said.agreement.is_whole(), "{:?}", said.agreement);
+    assert!(run.samples.iter().all(|own| own.outcome == Outcome::Completed), "{:?}", run.samples);
+    let costs = &said.agreement.fallbacks;
+    println!("{}", serde_json::to_string_pretty(costs)?);
+    assert_eq!(costs.len(), visits.len() * Population::ALL.len());
+    for cost in costs {
+        assert_eq!(cost.count, 2, "{cost:?}");
+        // The answer of the box and TCP's handshake: no fewer than two of the link's round trips.
+        assert!(cost.round_trips >= 2.0, "{cost:?}");
+    }
+    let files = Population::ALL.iter().map(|own| folder.path().join(format!("{own}.pcapng")));
+    let mut source = Merge::open(&files.collect::<Vec<_>>())?;
+    let mut reading = Reading::open(SinkOptions::default(), 1000, 1).unwrap();
+    reading.files(&mut source, &mut Until(Arc::default())).unwrap();
+    let found = observe::findings(&reading.finish().unwrap().sinks.digest);
+    let fallbacks: Vec<_> =
+        found.fallbacks.iter().map(|row| (row.less, row.fate, row.count)).collect();
+    let each = [Less::Version, Less::Length]
+        .map(|less| [Fate::Reset, Fate::Silence].map(|f| (less, f, 4)));
+    assert_eq!(fallbacks, each.concat(), "{:?}", found.failures);
     Ok(())
 }
 

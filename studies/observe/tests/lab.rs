@@ -187,6 +187,10 @@ fn main() -> std::process::ExitCode {
             boxes::clients_that_fall_back_are_counted,
         ),
         Test::inside(
+            "the_studys_boxes_cost_what_the_captures_say",
+            boxes::the_studys_boxes_cost_what_the_captures_say,
+        ),
+        Test::inside(
             "names_are_counted_as_they_were_asked",
             names::names_are_counted_as_they_were_asked,
         ),

@@ -41,7 +41,10 @@ pub(crate) fn section(agreement: &Agreement) -> Section {
         );
         section = section.with(Inline::new().text(text));
     }
-    if agreement.pauses.is_empty() { section } else { section.with(pauses(agreement)) }
+    if !agreement.pauses.is_empty() {
+        section = section.with(pauses(agreement));
+    }
+    if agreement.fallbacks.is_empty() { section } else { section.with(fallbacks(agreement)) }
 }
 
 fn hosts(agreement: &Agreement) -> Table {
@@ -83,6 +86,29 @@ fn crossed(agreement: &Agreement) -> Table {
             number(row.full_flight_bytes, 0),
             number(row.to_data_ms, 1),
             number(row.full_to_data_ms, 1),
+        ]));
+    }
+    table
+}
+
+fn fallbacks(agreement: &Agreement) -> Table {
+    let columns = vec![
+        Column::new("Clients"),
+        Column::new("box"),
+        Column::new("connections"),
+        Column::new("lost").unit("ms"),
+        Column::new("lost").unit("RTT"),
+    ];
+    let caption =
+        "Boxes that do not bear a hello: time from the first hello to the second (medians)";
+    let mut table = Table::new(caption, columns);
+    for row in &agreement.fallbacks {
+        table.push(Row::new(vec![
+            Cell::text(row.population.clone()),
+            Cell::text(row.visit.clone()),
+            Cell::count(row.count as u64),
+            Cell::number(row.lost_ms, 0),
+            Cell::number(row.round_trips, 1),
         ]));
     }
     table

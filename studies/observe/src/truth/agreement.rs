@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use record::{Outcome, Sample};
 use serde::Serialize;
 
+use super::boxes::{self, FallbackCost};
 use super::crossed::{self, CrossedRow, HostRow, PauseRow, Series};
 use super::sample::{GAPS, VISIT, label, value};
 use crate::findings::Findings;
@@ -43,6 +44,8 @@ pub struct Agreement {
     pub series: Series,
     /// Think times between connections of one client.
     pub pauses: Vec<PauseRow>,
+    /// What boxes cost clients that do not bear a hello.
+    pub fallbacks: Vec<FallbackCost>,
 }
 
 /// A record with another class than the generator's.
@@ -125,6 +128,7 @@ impl Agreement {
             crossed: crossed::crossed(&own),
             series: crossed::series(&own),
             pauses: crossed::pauses(&own),
+            fallbacks: boxes::costs(&own),
         }
     }
 

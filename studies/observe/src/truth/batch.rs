@@ -11,6 +11,8 @@ use testbed::Error;
 use tracker::Connection;
 use units::Time;
 
+use super::agreement::outcome;
+use super::boxes;
 use super::dial::Dialled;
 use super::point::Point;
 use super::population::Population;
@@ -96,7 +98,8 @@ impl Batch {
         maker: &mut Maker,
     ) -> Result<Vec<Sample>, Error> {
         self.made = made;
-        reopen(&mut self.settled, self.made.iter().filter_map(ends));
+        let met = self.made.iter().filter_map(|own| own.dialled.first);
+        reopen(&mut self.settled, self.made.iter().filter_map(ends).chain(met));
         let until = Instant::now() + LOG_PATIENCE;
         loop {
             for logged in site.logs() {
@@ -130,6 +133,7 @@ impl Batch {
     fn samples(&mut self, maker: &mut Maker) -> Vec<Sample> {
         let mut samples = Vec::new();
         let mut series = BTreeMap::new();
+        let firsts = self.take_firsts();
         for (population, record) in std::mem::take(&mut self.records) {
             let ends = (record.client, record.server.port());
             let logged = self.logs.get(&ends).map(|logged| logged.scenario);
@@ -141,7 +145,14 @@ impl Batch {
                         let seen = OnWire { first, last, sample: samples.len() };
                         series.insert((population, place.client, place.at), seen);
                     }
-                    samples.push(maker.sample(&own, &Seen::Both(&record, &logged.record)));
+                    let mut sample = maker.sample(&own, &Seen::Both(&record, &logged.record));
+                    if let Some(first) = own.dialled.first {
+                        let wrong = boxes::note(&mut sample, firsts.get(&first), &record);
+                        if wrong.is_some() {
+                            sample.outcome = outcome(wrong);
+                        }
+                    }
+                    samples.push(sample);
                 }
                 _ if self.settled.contains(&ends) => {}
                 _ => samples.push(maker.stranger(population)),
@@ -159,6 +170,20 @@ impl Batch {
         self.settled.extend(std::mem::take(&mut self.logs).into_keys());
         note_pauses(&mut samples, &series);
         samples
+    }
+
+    /// The records of connections that met a box.
+    fn take_firsts(&mut self) -> BTreeMap<Ends, Connection> {
+        let met: BTreeSet<Ends> = self.made.iter().filter_map(|own| own.dialled.first).collect();
+        let ends = |record: &Connection| (record.client, record.server.port());
+        let all = std::mem::take(&mut self.records).into_iter();
+        let (of_boxes, others): (Vec<_>, Vec<_>) =
+            all.partition(|(_, record)| met.contains(&ends(record)));
+        self.records = others;
+        self.settled.extend(met);
+        // What came later of a connection is the rest of it.
+        let firsts = of_boxes.into_iter().rev().map(|(_, record)| (ends(&record), record));
+        firsts.collect()
     }
 
     /// The connection of a client's address; of what failed the address is not known, and one of these

@@ -11,6 +11,7 @@ use record::{Touches, Warning};
 use study::{End, Expected, Session};
 
 use super::batch::{Batch, Made, Place};
+use super::boxes;
 use super::dial::Dialled;
 use super::host::Host;
 use super::pause::Pause;
@@ -18,6 +19,7 @@ use super::point::{AXES, Point};
 use super::population::Population;
 use super::sample::{Maker, is_of, note_frames};
 use super::site::{Names, Site, Target};
+use crate::digest::Fate;
 
 /// Connections of each population that are under way together.
 const CONCURRENT: usize = 6;
@@ -46,7 +48,9 @@ type Series = Vec<Todo>;
 pub(super) fn expected(points: &BTreeMap<Point, u32>) -> Duration {
     let connections = points.values().fold(0u32, |sum, count| sum.saturating_add(*count));
     let pauses = points.iter().fold(Duration::ZERO, |sum, (point, count)| {
-        sum.saturating_add(point.pause.typical().saturating_mul(*count))
+        let silent = point.scenario.meets_box().filter(|met| met.fate == Fate::Silence);
+        let own = point.pause.typical() + silent.map_or(Duration::ZERO, |_| boxes::PATIENCE);
+        sum.saturating_add(own.saturating_mul(*count))
     });
     let populations: BTreeSet<Population> = points.keys().map(|point| point.population).collect();
     let clients = CONCURRENT * populations.len().max(1);

@@ -3,6 +3,7 @@
 
 mod agreement;
 mod batch;
+mod boxes;
 mod crossed;
 mod dial;
 mod host;
@@ -22,6 +23,7 @@ use crate::digest::{Digest, Options, OptionsError};
 use crate::findings::{Findings, PopulationRows, class_rows, findings};
 
 pub use agreement::{Agreement, Misclassified, RoundTripAgreement, TimeAgreement};
+pub use boxes::FallbackCost;
 pub use crossed::{CrossedRow, HostRow, PauseRow, Series};
 pub use host::{Host, NoHost};
 pub use pause::{Law, NoPause, Pause};

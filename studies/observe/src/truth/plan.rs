@@ -211,7 +211,10 @@ mod tests {
             let plan = LabPlan::built_in(scale, 7).unwrap();
             let visits = |point: &Point| (point.population, point.scenario);
             let visits: BTreeSet<_> = plan.points.keys().map(visits).collect();
-            assert_eq!(visits.len(), Population::ALL.len() * Scenario::ALL.len());
+            // Silent boxes take their time: the quick scale has none.
+            let boxes = Scenario::ALL.iter().filter(|own| own.meets_box().is_some()).count();
+            let boxes = if scale == "quick" { boxes } else { 0 };
+            assert_eq!(visits.len(), Population::ALL.len() * (Scenario::ALL.len() - boxes));
             assert_eq!(plan.budget.is_some(), scale == "quick");
             assert_eq!(LabPlan::recorded(&plan.value()).unwrap(), plan);
         }

@@ -220,6 +220,12 @@ fn name_lines(agreement: &Agreement) -> String {
             series.full, series.could_cross
         );
     }
+    for row in &agreement.fallbacks {
+        text += &format!(
+            "- {}, clients named {}: {:.0} ms from the first hello to the second, {:.1} round trips, {} times.\n",
+            row.visit, row.population, row.lost_ms, row.round_trips, row.count
+        );
+    }
     for row in &agreement.pauses {
         text += &format!(
             "- Think time {}: {:.1} ms put in at the median, {:.1} ms found.\n",

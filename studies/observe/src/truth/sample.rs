@@ -37,6 +37,8 @@ pub(super) mod value {
     /// Think time before it, since the same client's last connection: put in, and found.
     pub const PAUSE: &str = "pause_ms";
     pub const PAUSED: &str = "paused_ms";
+    /// From the hello that a box took to the one that was answered.
+    pub const FALLBACK: &str = "fallback_ms";
 }
 
 /// Names of labels, and what STATE can be.
@@ -83,6 +85,7 @@ pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
         (value::SERVER_FLIGHT, ValueKind::new("bytes", Better::Less, Clock::Count)),
         (value::PAUSE, time("ms", Better::Neither)),
         (value::PAUSED, time("ms", Better::Neither)),
+        (value::FALLBACK, time("ms", Better::Less)),
         (value::QUIC, ValueKind::new("", Better::Neither, Clock::Count)),
         (value::VERSION, ValueKind::new("", Better::Neither, Clock::Count)),
     ];

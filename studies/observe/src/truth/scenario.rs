@@ -7,6 +7,9 @@ use testbed::MAX_EARLY_DATA;
 use tls::{Group, Identity, Library, Trust, Version};
 use tracker::Class;
 
+use super::boxes::Intolerance;
+use crate::digest::{Fate, Less};
+
 /// How long a client that thinks waits before its request.
 const THINK: Duration = Duration::from_millis(40);
 
@@ -49,6 +52,14 @@ units::named! {
         Tls13CrossName = "Tls13CrossName",
         /// The same, but the server takes no ticket of another name.
         Tls13CrossNameRefused = "Tls13CrossNameRefused",
+        /// A box on the way resets a hello that offers TLS 1.3; the client comes again with TLS 1.2.
+        VersionReset = "VersionReset",
+        /// The same, but the box says nothing.
+        VersionDrop = "VersionDrop",
+        /// A box resets a hello that is longer than 512 bytes; the client comes again without its hybrid key share.
+        LengthReset = "LengthReset",
+        /// The same, but the box says nothing.
+        LengthDrop = "LengthDrop",
     }
 }
 
@@ -61,6 +72,8 @@ impl Scenario {
             Scenario::Tls13Thinking | Scenario::Quic | Scenario::Tls13CrossNameRefused => {
                 Class::Full
             }
+            Scenario::VersionReset | Scenario::VersionDrop => Class::Full,
+            Scenario::LengthReset | Scenario::LengthDrop => Class::Full,
             Scenario::Tls12Resumed | Scenario::Tls13Resumed => Class::Resumed,
             Scenario::Tls12CrossName | Scenario::Tls13CrossName => Class::Resumed,
             Scenario::Tls13ZeroRtt | Scenario::QuicZeroRtt => Class::ZeroRtt,
@@ -115,12 +128,37 @@ impl Scenario {
         }
     }
 
-    /// The version that the client offers.
+    /// The box that it meets at first, if it does.
+    pub(super) const fn meets_box(self) -> Option<Intolerance> {
+        let (less, fate) = match self {
+            Scenario::VersionReset => (Less::Version, Fate::Reset),
+            Scenario::VersionDrop => (Less::Version, Fate::Silence),
+            Scenario::LengthReset => (Less::Length, Fate::Reset),
+            Scenario::LengthDrop => (Less::Length, Fate::Silence),
+            _ => return None,
+        };
+        Some(Intolerance { less, fate })
+    }
+
+    /// What the client offers at first, before a box has shown what it does not bear.
+    pub(super) fn first_config(self, second: &tls::ClientConfig) -> Option<tls::ClientConfig> {
+        let mut first = second.clone();
+        match self.meets_box()?.less {
+            Less::Version => first.versions = vec![Version::Tls12, Version::Tls13],
+            // A share of 1216 bytes.
+            Less::Length => first.groups.insert(0, Group::X25519MlKem768),
+        }
+        Some(first)
+    }
+
+    /// The version that the client offers, in its second hello where a box took the first.
     pub(super) const fn version(self) -> Version {
         match self {
             Scenario::Tls12 | Scenario::Tls12Resumed | Scenario::Tls12Thinking => Version::Tls12,
             Scenario::NoCommonVersion | Scenario::UnknownCa12 => Version::Tls12,
-            Scenario::Tls12CrossName => Version::Tls12,
+            Scenario::Tls12CrossName | Scenario::VersionReset | Scenario::VersionDrop => {
+                Version::Tls12
+            }
             _ => Version::Tls13,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tls::{Identity, KeyType};
 use tracker::Connection;
 
 use super::batch::{Ends, Logged};
+use super::boxes::{self, FirstHello};
 use super::dial::{Dial, Dialled};
 use super::host::Host;
 use super::point::Point;
@@ -89,6 +91,9 @@ pub(super) struct Site {
     populations: Vec<Population>,
     /// How clients reach a target once they have a session of another name.
     crossings: Vec<(usize, Target, ClientTransport)>,
+    /// The ports of the boxes that clients meet, and what each population's client says there at first.
+    boxes: BTreeMap<Scenario, u16>,
+    firsts: BTreeMap<(usize, Target), tls::Client>,
 }
 
 impl Site {
@@ -104,7 +109,8 @@ impl Site {
         let certified = names.certified();
         let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
         let stranger = Identity::generate(KeyType::EcdsaP256, 1, &certified)?;
-        let mut crossings = Vec::new();
+        let (mut crossings, mut boxes) = (Vec::new(), BTreeMap::new());
+        let mut firsts = BTreeMap::new();
         let mut serving: BTreeMap<Scenario, Target> = BTreeMap::new();
         for target in targets.keys().copied() {
             let scenario = target.scenario;
@@ -113,6 +119,9 @@ impl Site {
                 None => {
                     bed.serve(target, server_transport(scenario, &identity)?)?;
                     serving.insert(scenario, target);
+                    if let Some(met) = scenario.meets_box() {
+                        boxes.insert(scenario, boxes::set_up(bed.server(), met.fate)?);
+                    }
                 }
             }
             for (client, population) in populations.iter().enumerate() {
@@ -127,11 +136,16 @@ impl Site {
                 } else {
                     transport(names.name(target))?
                 };
+                if let ClientTransport::Tcp { tls: Some(second), .. } = &first
+                    && let Some(config) = scenario.first_config(second.config())
+                {
+                    firsts.insert((client, target), tls::Client::new(&config)?);
+                }
                 bed.reach(client, target, first, scenario.early_data());
             }
         }
         let (captures, populations) = (Vec::new(), populations.to_vec());
-        Ok(Site { captures, bed, populations, crossings })
+        Ok(Site { captures, bed, populations, crossings, boxes, firsts })
     }
 
     /// As many connections to each target that is brought tickets, for these, by each population. The
@@ -165,7 +179,8 @@ impl Site {
             for series in clients {
                 let dials = series.into_iter().filter_map(|(target, after)| {
                     let (scenario, plan) = (target.scenario, self.plan(number, target)?);
-                    Some(Dial { scenario, plan, after })
+                    let first = self.first_hello(number, target, plan.server);
+                    Some(Dial { scenario, plan, first, after })
                 });
                 all.push(dials.collect());
             }
@@ -180,6 +195,14 @@ impl Site {
         let (plan, scenario) = (self.bed.plan(client, &target)?, target.scenario);
         let linger = if scenario.is_quic() { plan.linger } else { LINGER };
         Some(ClientPlan { think: scenario.think(), timeout: PATIENCE, linger, ..plan })
+    }
+
+    /// What a client says to the box on its way to a server, if there is one.
+    fn first_hello(&self, client: usize, target: Target, server: SocketAddr) -> Option<FirstHello> {
+        let port = *self.boxes.get(&target.scenario)?;
+        let fate = target.scenario.meets_box()?.fate;
+        let client = self.firsts.get(&(client, target))?.clone();
+        Some(FirstHello { server: SocketAddr::new(server.ip(), port), client, fate })
     }
 
     /// Captures at the server's end of each link. What an earlier session kept in the folder stays.
