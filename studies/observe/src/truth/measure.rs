@@ -96,7 +96,8 @@ pub(super) fn measure(
         progress.done = SETUP + each(total - left - under_way);
         session.progress("known clients: connecting", &progress);
         let dial = |one: &Todo| (names.target(&one.point), one.after);
-        let client = |series: &Series| series.iter().map(dial).collect();
+        let client =
+            |series: &Series| -> Vec<(Target, Duration)> { series.iter().map(dial).collect() };
         let dials = now.iter().map(|own| own.iter().map(client).collect());
         let dialled = site.dial(dials.collect())?;
         let made = made(now, dialled);
