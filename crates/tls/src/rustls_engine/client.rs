@@ -50,9 +50,14 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
 
 impl Client {
     pub(crate) fn new(config: &ClientConfig) -> Result<Self, Error> {
-        let name = ServerName::try_from(config.server_name.clone())
-            .map_err(|_| CallerError::ServerName(config.server_name.clone()))?;
+        let name = server_name(&config.server_name)?;
         Ok(Self { config: tls_config(config)?, name, origin: Arc::new(Origin) })
+    }
+
+    /// The same client for another name; the verifier stays the same one, by which rustls knows its sessions.
+    pub(crate) fn with_name(&self, name: &str) -> Result<Self, Error> {
+        let (config, origin) = (self.config.clone(), Arc::clone(&self.origin));
+        Ok(Self { config, name: server_name(name)?, origin })
     }
 
     pub(crate) fn start(&self, ticket: Option<&Ticket>) -> Result<Box<dyn Session>, Error> {
@@ -79,6 +84,11 @@ impl Client {
             server_name,
         }))
     }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, Error> {
+    let wrong = |_| CallerError::ServerName(name.to_owned());
+    Ok(ServerName::try_from(name.to_owned()).map_err(wrong)?)
 }
 
 struct ClientSession {
