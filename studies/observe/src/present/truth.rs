@@ -31,15 +31,8 @@ pub(crate) fn section(agreement: &Agreement) -> Section {
                     Beside it the same clients' full handshakes.";
         section = section.with(Inline::new().text(text)).with(crossed(agreement));
     }
-    let series = agreement.series;
-    if series.could_cross > 0 {
-        let share = percent(series.could_cross as u64, series.full as u64);
-        let text = format!(
-            "Of {} full handshakes over TCP of clients that made several connections, {} ({share:.1} %) were at a \
-             name new to a client that had a session of another: sessions for all names would have spared these.",
-            series.full, series.could_cross
-        );
-        section = section.with(Inline::new().text(text));
+    if agreement.series.could_cross > 0 {
+        section = section.with(series(agreement));
     }
     if !agreement.pauses.is_empty() {
         section = section.with(pauses(agreement));
@@ -111,6 +104,25 @@ fn fallbacks(agreement: &Agreement) -> Table {
             Cell::number(row.round_trips, 1),
         ]));
     }
+    table
+}
+
+fn series(agreement: &Agreement) -> Table {
+    let series = agreement.series;
+    let columns = vec![
+        Column::new("Full handshakes over TCP"),
+        Column::new("at a name new to a client with a session of another"),
+        Column::new("share").unit("%"),
+    ];
+    let caption =
+        "Clients that made several connections: what sessions for all names would have spared";
+    let mut table = Table::new(caption, columns);
+    let share = percent(series.could_cross as u64, series.full as u64);
+    table.push(Row::new(vec![
+        Cell::count(series.full as u64),
+        Cell::count(series.could_cross as u64),
+        Cell::number(share, 1),
+    ]));
     table
 }
 

@@ -172,14 +172,17 @@ fn targets(todo: &BTreeMap<Population, Vec<Todo>>, names: &Names) -> BTreeMap<Ta
 /// Clients that are under way together, each with one connection, or several where they think between
 /// them.
 fn take_batch(todo: &mut Vec<Todo>) -> Vec<Series> {
-    let thinks = |one: Option<&Todo>| one.is_some_and(|one| one.point.pause != Pause::None);
+    let thinks = |one: &Todo| one.point.pause != Pause::None;
     let mut clients = Vec::new();
     while clients.len() < CONCURRENT
         && let Some(first) = todo.pop()
     {
+        let makes = if thinks(&first) { SERIES } else { 1 };
         let mut series = vec![first];
-        while series.len() < SERIES && thinks(series.last()) && thinks(todo.last()) {
-            series.extend(todo.pop());
+        while series.len() < makes
+            && let Some(next) = todo.iter().rposition(thinks)
+        {
+            series.push(todo.remove(next));
         }
         clients.push(series);
     }
@@ -236,8 +239,9 @@ mod tests {
     #[test]
     fn a_client_that_thinks_makes_four_connections_and_others_one() {
         let full = |pause: &str| todo("a.test", Scenario::Tls13, pause);
-        let mut waiting = vec![full("none"); 3];
-        waiting.extend(vec![full("constant:30ms"); 9]);
+        let mut waiting = vec![full("constant:30ms"); 2];
+        waiting.extend(vec![full("none"); 3]);
+        waiting.extend(vec![full("constant:30ms"); 7]);
         let clients = take_batch(&mut waiting);
         let lens: Vec<usize> = clients.iter().map(Vec::len).collect();
         assert_eq!(lens, [4, 4, 1, 1, 1, 1]);
