@@ -1,20 +1,25 @@
 //! A thread: its tracker, and what it does when it has no frames.
 
+use std::hint::black_box;
+use std::sync::TryLockError;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::sync::{Mutex, TryLockError};
 
 use tracker::{Packet, Tracker};
 
-use super::front::Front;
-use super::{Done, Item, Job, LOOK};
+use super::{Done, Item, Job, LOOK, Shared};
 use crate::reading::{GROUP, NOTHING};
+
+/// Batches whose outputs are handed over together at most: to wake who takes them costs both threads time.
+const TOGETHER: usize = 16;
 
 /// A thread's own.
 pub(super) struct Worker {
     number: usize,
     tracker: Tracker,
     jobs: Receiver<Job>,
-    done: Sender<Done>,
+    done: Sender<Vec<Done>>,
+    /// What was done and not handed over.
+    held: Vec<Done>,
 }
 
 /// What comes of a batch.
@@ -36,45 +41,61 @@ impl Worker {
         number: usize,
         tracker: Tracker,
         jobs: Receiver<Job>,
-        done: Sender<Done>,
+        done: Sender<Vec<Done>>,
     ) -> Worker {
-        Worker { number, tracker, jobs, done }
+        Worker { number, tracker, jobs, done, held: Vec::new() }
     }
 
     /// Takes batches until the last one; while there is none, reads some for all.
-    pub(super) fn run(mut self, front: &Mutex<Front<'_>>) -> Tracker {
-        loop {
-            let job = match self.jobs.try_recv() {
-                Ok(job) => job,
-                Err(TryRecvError::Disconnected) => return self.tracker,
-                Err(TryRecvError::Empty) => match front.try_lock() {
-                    // Under the lock nobody else fills the queue: it has room for one's own part.
-                    Ok(mut front) => match self.jobs.try_recv() {
-                        Ok(job) => {
-                            drop(front);
-                            job
-                        }
-                        Err(_) if front.has_ended() => return self.tracker,
-                        Err(_) => {
-                            front.read();
-                            continue;
-                        }
-                    },
-                    // Who panicked says so.
-                    Err(TryLockError::Poisoned(_)) => return self.tracker,
-                    // Another one reads, and will have something for each.
-                    Err(TryLockError::WouldBlock) => match self.jobs.recv_timeout(LOOK) {
-                        Ok(job) => job,
-                        Err(_) => continue,
-                    },
-                },
-            };
-            let last = job.last;
+    pub(super) fn run(mut self, shared: &Shared<'_>) -> Tracker {
+        while let Some(job) = self.next_job(shared) {
+            let (last, waits) = (job.last, job.waits);
+            self.held.push(take(self.number, &mut self.tracker, &job));
+            shared.spare.give(job.items);
+            let hands_over = waits || self.held.len() >= TOGETHER;
             // Nobody takes what is done only where the caller has panicked.
-            if self.done.send(take(self.number, &mut self.tracker, &job)).is_err() || last {
-                return self.tracker;
+            if last || (hands_over && !self.hand_over()) {
+                break;
             }
         }
+        self.hand_over();
+        self.tracker
+    }
+
+    /// The next batch; `None` if none comes any more.
+    fn next_job(&mut self, shared: &Shared<'_>) -> Option<Job> {
+        loop {
+            match self.jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            match shared.front.try_lock() {
+                // Under the lock nobody else fills the queue: it has room for one's own part.
+                Ok(mut front) => match self.jobs.try_recv() {
+                    Ok(job) => return Some(job),
+                    Err(_) if front.has_ended() => return None,
+                    Err(_) => front.read(),
+                },
+                // Who panicked says so.
+                Err(TryLockError::Poisoned(_)) => return None,
+                // Another one reads, and will have something for each.
+                Err(TryLockError::WouldBlock) => {
+                    if shared.ahead.help() {
+                        continue;
+                    }
+                    self.hand_over();
+                    if let Ok(job) = self.jobs.recv_timeout(LOOK) {
+                        return Some(job);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands over what was done; false if nobody takes it.
+    fn hand_over(&mut self) -> bool {
+        self.held.is_empty() || self.done.send(std::mem::take(&mut self.held)).is_ok()
     }
 }
 
@@ -129,6 +150,9 @@ fn take(worker: usize, tracker: &mut Tracker, job: &Job) -> Done {
 
 impl<'a> Group<'a> {
     fn add(&mut self, packet: Packet<'a>, index: u32) {
+        // Another processor may have read it: what is looked at of it is asked for while others are
+        // gathered.
+        black_box((packet.bytes.get(12).copied(), packet.bytes.get(53).copied()));
         let places = self.packets.get_mut(self.filled).zip(self.indexes.get_mut(self.filled));
         if let Some((place, at)) = places {
             (*place, *at) = (packet, index);
