@@ -9,7 +9,7 @@ use capture::{Batch, Frames, Merge};
 use fault::Problem;
 use tracker::{Counters, LinkType, Packet, Place, Sharder};
 
-use super::{Item, Job, Spare};
+use super::{Items, Job, Placed, Spare, Special};
 
 /// Frames of a batch at most, and some.
 const FRAMES: u32 = 8192;
@@ -41,7 +41,7 @@ pub(super) struct OfFront {
 
 /// A batch being made.
 struct Making {
-    items: Vec<Vec<Item>>,
+    items: Vec<Items>,
     buffers: Vec<Arc<[u8]>>,
     index: u32,
     bytes: u64,
@@ -125,7 +125,7 @@ impl<'a> Front<'a> {
                 Some(Batch::KeyLog(text)) => {
                     let keys: Arc<[u8]> = text.into();
                     for items in &mut making.items {
-                        items.push(Item::Keys(Arc::clone(&keys)));
+                        items.push(Special::Keys(Arc::clone(&keys)));
                     }
                 }
                 Some(Batch::Frames(frames)) => {
@@ -175,8 +175,10 @@ fn share_out(
             Place::Nobody => {}
             Place::Tracker(tracker) => {
                 let Some(items) = making.items.get_mut(tracker) else { continue };
-                items.extend(routed.now.map(Item::Now));
-                items.push(Item::Frame {
+                if let Some(now) = routed.now {
+                    items.push(Special::Now(now));
+                }
+                items.frames.push(Placed {
                     at,
                     buffer: number,
                     start: start as u32,
@@ -188,13 +190,15 @@ fn share_out(
             }
             Place::Whole(tracker, datagram) => {
                 let Some(items) = making.items.get_mut(tracker) else { continue };
-                items.extend(routed.now.map(Item::Now));
-                items.push(Item::Whole(datagram, at, index));
+                if let Some(now) = routed.now {
+                    items.push(Special::Now(now));
+                }
+                items.push(Special::Whole(datagram, at, index));
             }
         }
         if let Some(now) = routed.pass {
             for items in &mut making.items {
-                items.push(Item::Pass(now, index));
+                items.push(Special::Pass(now, index));
             }
         }
     }

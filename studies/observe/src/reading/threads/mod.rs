@@ -42,18 +42,20 @@ const SPARE: usize = 64;
 /// Time between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What a thread's tracker is given. An index is the place of a frame in its batch.
-enum Item {
-    /// A frame, in one of the batch's buffers.
-    Frame {
-        at: Time,
-        buffer: u32,
-        start: u32,
-        captured: u32,
-        original_len: u32,
-        index: u32,
-        link: LinkType,
-    },
+/// A frame, in one of the batch's buffers. An index is the place of a frame in its batch.
+#[derive(Clone, Copy)]
+struct Placed {
+    at: Time,
+    buffer: u32,
+    start: u32,
+    captured: u32,
+    original_len: u32,
+    index: u32,
+    link: LinkType,
+}
+
+/// What else a thread's tracker is given.
+enum Special {
     /// The next frame is late: so late it is already.
     Now(Time),
     /// So late it is for all trackers.
@@ -64,11 +66,25 @@ enum Item {
     Keys(Arc<[u8]>),
 }
 
+/// What a thread's tracker is given of a batch.
+#[derive(Default)]
+struct Items {
+    frames: Vec<Placed>,
+    /// And behind how many of the frames.
+    specials: Vec<(usize, Special)>,
+}
+
+impl Items {
+    fn push(&mut self, special: Special) {
+        self.specials.push((self.frames.len(), special));
+    }
+}
+
 /// A batch of frames, as one thread gets it.
 struct Job {
     batch: u64,
     buffers: Arc<[Arc<[u8]>]>,
-    items: Vec<Item>,
+    items: Items,
     /// Nothing comes after it.
     last: bool,
     /// What follows may be long in coming.
@@ -79,20 +95,21 @@ struct Job {
 /// Lists of frames to be used again: memory that is given back and asked for per batch would cost more
 /// than the frames in it.
 #[derive(Default)]
-struct Spare(Mutex<Vec<Vec<Item>>>);
+struct Spare(Mutex<Vec<Items>>);
 
 impl Spare {
-    /// An empty list.
-    fn take(&self, room: usize) -> Vec<Item> {
-        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        list.unwrap_or_else(|| Vec::with_capacity(room))
+    /// Empty lists.
+    fn take(&self, room: usize) -> Items {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        lists.unwrap_or_else(|| Items { frames: Vec::with_capacity(room), specials: Vec::new() })
     }
 
-    fn give(&self, mut list: Vec<Item>) {
-        list.clear();
+    fn give(&self, mut items: Items) {
+        items.frames.clear();
+        items.specials.clear();
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.len() < SPARE {
-            lists.push(list);
+            lists.push(items);
         }
     }
 }
