@@ -70,7 +70,6 @@ impl Offer {
 impl Download {
     /// Ends it, and gives what became of its two sides: an error is one that broke before its end. What is left of it on
     /// the link may still come.
-    #[must_use]
     pub fn end(self) -> [JoinHandle<io::Result<()>>; 2] {
         drop(self.ends);
         self.tasks
