@@ -118,8 +118,8 @@ static: ## the program with nothing to load at run time, as target/static/wireta
 	CARGO='$(CARGO)' scripts/static.sh
 
 package: static ## a Debian package with man pages, completions and units, in target/debian (twice 7 minutes from nothing)
-	$(CARGO) build --release --locked -p cli
-	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX) target/static/wiretax
+	$(CARGO) build --profile dist --locked -p cli
+	CARGO='$(CARGO)' scripts/package.sh target/dist/wiretax target/static/wiretax
 
 clean: ## what the build left
 	$(CARGO) clean
