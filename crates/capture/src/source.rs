@@ -100,7 +100,8 @@ impl Source {
             window.fill(RECOGNISED_BY)?;
             Ok((window, is_compressed))
         };
-        let (window, is_compressed) = opened().map_err(|error| read_error(name.clone(), 0, error))?;
+        let (window, is_compressed) =
+            opened().map_err(|error| read_error(name.clone(), 0, error))?;
         match Reader::recognise(window.bytes()) {
             Ok(reader) => Ok(Source {
                 name,
