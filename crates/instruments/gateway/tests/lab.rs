@@ -42,6 +42,9 @@ fn others() -> TestResult {
 /// Counts alone are looked at: times are the machine's.
 fn measured(pairs: &[Pair]) -> TestResult {
     lab_test::net::enter()?;
+    if !beside::has_processes() {
+        return skip(Need::Host, "the lab has no /proc of its own here");
+    }
     let outcome = beside::measure(pairs, &Programs::default(), Plan::SHORT)?;
     beside::print(&outcome)?;
     let mut direct = 0.0;

@@ -71,6 +71,10 @@ fn main() -> TestResult {
         println!("SKIPPED: {error}");
         return Ok(());
     }
+    if !beside::has_processes() {
+        println!("SKIPPED: the lab has no /proc of its own here");
+        return Ok(());
+    }
     let outcome = beside::measure(&arguments.pairs, &arguments.programs, arguments.plan)?;
     beside::print(&outcome)?;
     if let Some(file) = arguments.json {

@@ -38,6 +38,11 @@ pub struct Row {
     pub rounds: Vec<Figures>,
 }
 
+/// Whether processes can be looked at: where a container masks /proc, the lab has none of its own.
+pub fn has_processes() -> bool {
+    lab::entered().is_some_and(|entered| entered.own_proc)
+}
+
 /// Measures these pairs in turns; those whose program is missing are reported and left out. The lab is entered already.
 pub fn measure(pairs: &[Pair], programs: &Programs, plan: Plan) -> TestResult<Outcome> {
     let mut found: Vec<(Option<PathBuf>, Row)> = Vec::new();

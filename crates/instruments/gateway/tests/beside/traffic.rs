@@ -67,12 +67,13 @@ pub async fn exchange(to: SocketAddr) -> io::Result<()> {
 
 /// A connection that has had a response.
 async fn held(to: SocketAddr) -> io::Result<TcpStream> {
-    let asked = async {
-        let mut stream = open(to).await?;
-        ask(&mut stream).await?;
-        Ok(stream)
-    };
-    timeout(PATIENCE, asked).await?
+    timeout(PATIENCE, asked(to)).await?
+}
+
+async fn asked(to: SocketAddr) -> io::Result<TcpStream> {
+    let mut stream = open(to).await?;
+    ask(&mut stream).await?;
+    Ok(stream)
 }
 
 /// What became of connections.
