@@ -1,7 +1,8 @@
 //! The gateway's two sides as processes of their own: this program again, with `--gateway` and a side.
 //!
-//! What they are told is what `wiretax gateway` tells them by default, but that no session is resumed: the others'
-//! proxies are told the same.
+//! What they are told is what `wiretax gateway` tells them by default, but for three things: no session is resumed, by
+//! the others' proxies neither; all connections come from one host; and SYNs with data have no bound per second, so
+//! that every handshake of the profile is carried as it says.
 
 use std::fs;
 use std::path::Path;
@@ -68,11 +69,10 @@ fn serve_options() -> TestResult<ServeOptions> {
     let identity = Arc::new(Identity::from_pem(&file(CHAIN)?, &file(KEY)?)?);
     let config = ServerConfig { tickets: false, ..ServerConfig::new(Library::Rustls, identity) };
     Ok(ServeOptions {
-        common: common(SERVE_NETWORK)?,
+        common: Common { syn_data_rate: 1_000_000, ..common(SERVE_NETWORK)? },
         listen: ADDRESS.parse()?,
         to: ORIGIN.parse()?,
         allowed: Vec::new(),
-        // All come from one host here.
         max_per_source: 8192,
         tls: Server::new(&config)?,
         proxy_protocol: false,
