@@ -92,7 +92,8 @@ pub fn figures(site: &Site, started: Started, plan: Plan) -> TestResult<Figures>
 async fn measure(to: SocketAddr, processes: &[Process], plan: Plan) -> TestResult<Figures> {
     let time = Duration::from_secs_f64(plan.seconds);
     // What the first connections make a process allocate is no connection's memory.
-    drop(traffic::hold(to, 2 * plan.at_once, plan.at_once).await?);
+    let first = traffic::hold(to, 2 * plan.at_once, plan.at_once).await?;
+    traffic::release(first, plan.at_once).await;
     let kb_per_idle_connection = idle(to, processes, plan).await?;
 
     let (cpu_before, bytes_before, from) = (cpu(processes)?, link_bytes()?, Instant::now());
@@ -137,7 +138,7 @@ async fn idle(to: SocketAddr, processes: &[Process], plan: Plan) -> TestResult<[
     let held = traffic::hold(to, plan.idle, plan.at_once).await?;
     tokio::time::sleep(SETTLE).await;
     let grown = difference(sides(processes, Process::memory)?, before);
-    drop(held);
+    traffic::release(held, plan.at_once).await;
     tokio::time::sleep(SETTLE).await;
     Ok(grown.map(|bytes| bytes / 1e3 / plan.idle as f64))
 }

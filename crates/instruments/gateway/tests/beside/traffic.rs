@@ -20,6 +20,8 @@ const BLOCK: usize = 128 << 10;
 static BYTES: [u8; BLOCK] = [0x5a; BLOCK];
 /// How long one exchange may take before it counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the proxies have for the ends of a few connections.
+const BREATH: Duration = Duration::from_millis(5);
 /// How long a client waits after a failure.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -128,6 +130,16 @@ pub async fn hold(to: SocketAddr, count: usize, at_once: usize) -> TestResult<Ve
         streams.extend(opened??);
     }
     Ok(streams)
+}
+
+/// Ends connections a few at a time: a thousand ends in one instant are a burst that has its own cost, of segments that
+/// are lost and sent again.
+pub async fn release(streams: Vec<TcpStream>, at_once: usize) {
+    let mut left = streams.into_iter().peekable();
+    while left.peek().is_some() {
+        left.by_ref().take(at_once).for_each(drop);
+        tokio::time::sleep(BREATH).await;
+    }
 }
 
 /// Bytes per second that so many connections receive together, after a while to get going. `edge` is called where
