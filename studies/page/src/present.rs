@@ -320,7 +320,14 @@ impl study::Findings for Findings {
                 );
             }
         }
-        Ok(vec![(STUDY.to_owned(), text)])
+        let mut fragments = vec![(STUDY.to_owned(), text)];
+        let beside = crate::beside::markdown(&self.summary.beside());
+        fragments.extend(
+            beside.map(|rows| {
+                (format!("{STUDY}-chromium"), format!("{}.\n\n{rows}", self.provenance))
+            }),
+        );
+        Ok(fragments)
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -4,7 +4,9 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{ConnectionStats, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn::{
+    AckFrequencyConfig, ConnectionStats, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Congestion, Failure, QuicRecord, Settings};
@@ -27,10 +29,25 @@ pub struct QuicSettings {
     /// Congestion control, quinn's.
     #[serde(default)]
     pub congestion: Congestion,
+    /// Datagrams that the other side is asked to acknowledge at once, where it knows the extension
+    /// (draft-ietf-quic-ack-frequency). At 2, as RFC 9000 §13.2.2 has it without the extension, a server
+    /// takes 2.6 times the processor time for a large object at 100 Mbit/s.
+    #[serde(default = "two")]
+    pub acknowledge_every: u16,
+}
+
+/// How long fewer datagrams wait for more before they are acknowledged: longer, and the last ones of a flight hold up
+/// slow start (over 50 ms and 20 Mbit/s, 25 ms made a page's load 3 % longer, 5 ms less than 1 %).
+const WAITS: Duration = Duration::from_millis(5);
+
+/// As RFC 9000 §13.2.2 has it.
+const fn two() -> u16 {
+    2
 }
 
 impl Default for QuicSettings {
-    /// Datagrams of 1200 bytes, no discovery, cut by the kernel where it can on any device, 10 MB unacknowledged, CUBIC.
+    /// Datagrams of 1200 bytes, no discovery, cut by the kernel where it can on any device, 10 MB unacknowledged, CUBIC,
+    /// ten acknowledged at once, as Chromium does once it has received a hundred.
     fn default() -> Self {
         QuicSettings {
             datagram: 1200,
@@ -39,6 +56,7 @@ impl Default for QuicSettings {
             send_window: 10_000_000,
             initial_window: None,
             congestion: Congestion::Cubic,
+            acknowledge_every: 10,
         }
     }
 }
@@ -78,12 +96,23 @@ pub(crate) fn transport(
         .min_mtu(1200)
         .mtu_discovery_config(quic.discover_mtu.then(MtuDiscoveryConfig::default))
         .enable_segmentation_offload(quic.segmentation_offload)
+        .ack_frequency_config(acknowledgements(quic.acknowledge_every))
         // A timeout too long for the wire format (2^62 ms) is none.
         .max_idle_timeout(IdleTimeout::try_from(idle).ok())
         .congestion_controller_factory(quic.congestion.controller(
             quic.initial_window.map(|datagrams| u64::from(datagrams) * u64::from(quic.datagram)),
         ));
     Ok(Arc::new(transport))
+}
+
+/// What is asked of the other side: nothing where it does so anyway.
+fn acknowledgements(every: u16) -> Option<AckFrequencyConfig> {
+    if every <= two() {
+        return None;
+    }
+    let mut asked = AckFrequencyConfig::default();
+    asked.ack_eliciting_threshold(VarInt::from(u32::from(every) - 1)).max_ack_delay(Some(WAITS));
+    Some(asked)
 }
 
 /// An endpoint on `socket`.
