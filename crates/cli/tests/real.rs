@@ -25,7 +25,11 @@ fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 fn build(folder: &Path) {
-    succeeds(folder, &[&["drivers", "build"], &LIBRARIES[..]].concat());
+    build_these(folder, &LIBRARIES);
+}
+
+fn build_these(folder: &Path, libraries: &[&str]) {
+    succeeds(folder, &[&["drivers", "build"], libraries].concat());
 }
 
 /// Every sample is complete, and each library has some with this value, which is what it can be. What a
@@ -93,4 +97,28 @@ fn a_real_haproxy_is_built_and_measured() {
     let output = succeeds(folder.path(), &[&["stacks", "haproxy"], &places[..], &few].concat());
     measured(&folder.path().join("r"), &["openssl-3.5.5"], "connections_per_second");
     assert!(data(&output).contains("openssl-3.5.5"), "{}", data(&output));
+}
+
+/// HTTP/3 by both ways in which HAProxy has QUIC: the library's interface, and around one that has none.
+#[test]
+#[ignore = "builds HAProxy for minutes: .ci/run runs it"]
+fn a_real_haproxy_answers_over_http3() {
+    let libraries = ["awslc-5.12.0", "openssl-3.5.5"];
+    let folder = tempfile::tempdir().unwrap();
+    build_these(folder.path(), &libraries);
+    let names = libraries.join(",");
+    let places = ["--scenario", "quic", "--locks", "pthread,light", "--threads", "1"];
+    let few = ["--duration", "300ms", "--repeat", "1", "--library", &names, "--out", "r"];
+    let output = succeeds(folder.path(), &[&["stacks", "haproxy"], &places[..], &few].concat());
+    let results = folder.path().join("r");
+    // A run in which HAProxy did not count what the client did, or resumed anything, is no complete one.
+    measured(&results, &libraries, "connections_per_second");
+    measured(&results, &libraries, "answered_per_connection");
+    let run = Run::open(&results).unwrap();
+    assert_eq!(run.samples.len(), 4);
+    for sample in &run.samples {
+        assert_eq!(sample.values["client_resumed_share"], 0.0, "{}", sample.command);
+        assert!(!sample.values.contains_key("handshakes_per_connection"), "of TLS over TCP alone");
+    }
+    assert!(data(&output).contains("over QUIC"), "{}", data(&output));
 }

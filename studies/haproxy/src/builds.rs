@@ -86,13 +86,42 @@ impl Sources {
     }
 }
 
-/// A release and a library.
-pub(crate) type Wanted = (&'static Release, String);
+/// What is to be built: a release on a library, perhaps with QUIC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) release: &'static Release,
+    pub(crate) library: String,
+    pub(crate) quic: bool,
+}
+
+impl Wanted {
+    /// What a point takes.
+    ///
+    /// # Errors
+    /// There is no such release.
+    pub(crate) fn of(point: &Point) -> Result<Wanted, Error> {
+        let release = Release::find(&point.release)?;
+        Ok(Wanted { release, library: point.library.clone(), quic: point.needs_quic() })
+    }
+
+    fn key(&self) -> Key {
+        (self.release.version, self.library.clone(), self.quic)
+    }
+
+    /// Its library with its headers and archives.
+    fn found(&self, sources: &Sources) -> Result<Library, Error> {
+        let library = sources.library(&self.library)?;
+        if self.quic { self.release.with_quic(library) } else { Ok(library) }
+    }
+}
+
+/// Release, library, and whether it has QUIC.
+type Key = (&'static str, String, bool);
 
 /// What could be built, and what could not.
 #[derive(Debug, Default)]
 pub struct Builds {
-    built: BTreeMap<(&'static str, String), Built>,
+    built: BTreeMap<Key, Built>,
     failed: Vec<(String, String)>,
 }
 
@@ -101,7 +130,7 @@ impl Builds {
     #[must_use]
     pub fn of(built: impl IntoIterator<Item = (&'static Release, Built)>) -> Builds {
         let keyed = |(release, built): (&'static Release, Built)| {
-            ((release.version, built.library.clone()), built)
+            ((release.version, built.library.clone(), built.quic.is_some()), built)
         };
         Builds { built: built.into_iter().map(keyed).collect(), failed: Vec::new() }
     }
@@ -110,31 +139,33 @@ impl Builds {
     pub(crate) fn cached(wanted: &[Wanted], sources: &Sources, cache: &Path) -> Builds {
         let builder = Builder { cache: cache.to_owned(), jobs: 1, stop: Arc::default() };
         let mut builds = Builds::default();
-        for (release, name) in wanted {
-            let found = sources.library(name).and_then(|library| builder.find(release, &library));
+        for one in wanted {
+            let found = one.found(sources).and_then(|library| builder.find(one.release, &library));
             match found {
-                Ok(Some(built)) => builds.add((release, name), Ok(built)),
-                Ok(None) => builds.failed.push((name.clone(), "it was not built".to_owned())),
-                Err(error) => builds.add((release, name), Err(&error)),
+                Ok(Some(built)) => builds.add(one, Ok(built)),
+                Ok(None) => {
+                    builds.failed.push((one.library.clone(), "it was not built".to_owned()));
+                }
+                Err(error) => builds.add(one, Err(&error)),
             }
         }
         builds
     }
 
-    fn add(&mut self, (release, name): (&'static Release, &str), made: Result<Built, &Error>) {
+    fn add(&mut self, wanted: &Wanted, made: Result<Built, &Error>) {
         match made {
             Ok(built) => {
-                self.built.insert((release.version, name.to_owned()), built);
+                self.built.insert(wanted.key(), built);
             }
-            Err(error) => self.failed.push((name.to_owned(), error.to_string())),
+            Err(error) => self.failed.push((wanted.library.clone(), error.to_string())),
         }
     }
 
     /// The build for a point.
     #[must_use]
     pub fn find(&self, point: &Point) -> Option<&Built> {
-        let same = |((release, library), _): &(&(&str, String), &Built)| {
-            *release == point.release && *library == point.library
+        let same = |((release, library, quic), _): &(&Key, &Built)| {
+            *release == point.release && *library == point.library && *quic == point.needs_quic()
         };
         self.built.iter().find(same).map(|(_, built)| built)
     }
@@ -191,8 +222,9 @@ impl Workshop {
         let mut builds = Builds::default();
         let each = builder.expected();
         let total = each * u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-        for (done, (release, name)) in (0u32..).zip(wanted) {
-            let found = sources.library(name).and_then(|library| {
+        for (done, one) in (0u32..).zip(wanted) {
+            let Wanted { release, library: name, .. } = one;
+            let found = one.found(sources).and_then(|library| {
                 match builder.find(release, &library) {
                     Ok(Some(built)) => return Ok(built),
                     Err(error @ Error::Build { .. }) if !self.retry => return Err(error),
@@ -206,11 +238,11 @@ impl Workshop {
             match found {
                 Err(Error::Interrupted) => return (builds, End::Interrupted),
                 Err(error) => {
-                    builds.add((release, name), Err(&error));
+                    builds.add(one, Err(&error));
                     let problem = Problem::from(error);
                     watcher.warning(&format!("{name}: {problem}"), problem.remedy());
                 }
-                Ok(built) => builds.add((release, name), Ok(built)),
+                Ok(built) => builds.add(one, Ok(built)),
             }
             if watcher.interrupted() {
                 return (builds, End::Interrupted);

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use fault::{Fault, Problem, WhileDoing};
-use haproxy::Release;
 use record::{Better, Clock, Manifest, Sample, Touches, ValueKind, Warning};
 use serde_json::Value;
 use study::{End, Number, Options, Session, Sweep, Watcher};
@@ -145,6 +144,7 @@ continues. docs/haproxy.md says what is built and how it is run."
             count(FRONT_RESUMED, Better::Neither),
             count(BACK_RESUMED, Better::Neither),
             count(HANDSHAKES, Better::Less),
+            count(ANSWERED, Better::Neither),
             count(COMPLETED, Better::Neither),
             count(FAILED, Better::Less),
         ]
@@ -224,9 +224,9 @@ impl Ready {
         let runs = plan.runs(processors())?;
         let mut wanted: Vec<Wanted> = Vec::new();
         for run in &runs {
-            let pair = (Release::find(&run.point.release)?, run.point.library.clone());
-            if !wanted.contains(&pair) {
-                wanted.push(pair);
+            let one = Wanted::of(&run.point)?;
+            if !wanted.contains(&one) {
+                wanted.push(one);
             }
         }
         let jobs = options.get::<u64>("jobs").and_then(|jobs| usize::try_from(jobs).ok());

@@ -2,7 +2,8 @@
 //! cost? In the two scenarios of "The State of SSL Stacks" (HAProxy Technologies, 2025).
 //!
 //! [`Haproxy`] is the study as the program sees it. [`Plan`] says what to measure; each run has a HAProxy
-//! of its own on loopback, under our load generator; [`Summary`] says what the samples come to.
+//! of its own on loopback, under our load generator (over QUIC, under a client of quinn's); [`Summary`] says
+//! what the samples come to.
 #![forbid(unsafe_code)]
 
 mod builds;
@@ -13,6 +14,7 @@ mod plan;
 mod point;
 mod present;
 mod published;
+mod quic;
 mod run;
 mod sample;
 mod summary;

@@ -1,6 +1,6 @@
 //! The tables of docs/results/haproxy.md.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use haproxy::Locks;
 use stats::Estimate;
@@ -79,24 +79,28 @@ fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
     rows
 }
 
-/// Every build in both scenarios, at the most threads that were measured.
+/// Every build in the scenarios that were measured, at the most threads.
 fn builds(summary: &Summary) -> String {
     let most = summary.rows.iter().map(|row| row.cell.threads).max().unwrap_or_default();
-    let mut builds: BTreeMap<(&str, Locks), [Option<&Row>; 2]> = BTreeMap::new();
-    for row in summary.rows.iter().filter(|row| row.cell.threads == most) {
-        let of = builds.entry((row.cell.library.as_str(), row.cell.locks)).or_default();
-        let [full, chain] = of;
-        match row.cell.scenario {
-            Scenario::Full => *full = Some(row),
-            Scenario::Chain => *chain = Some(row),
-        }
+    let rows: Vec<&Row> = summary.rows.iter().filter(|row| row.cell.threads == most).collect();
+    let is_measured = |scenario: &&Scenario| rows.iter().any(|row| row.cell.scenario == **scenario);
+    let scenarios: Vec<Scenario> = Scenario::ALL.iter().filter(is_measured).copied().collect();
+    let mut text = format!("| library, {most} threads | locks |");
+    for scenario in &scenarios {
+        text += &format!(" {scenario}, connections/s | CPU | × 1.1.1w |");
     }
-    let mut text = format!(
-        "| library, {most} threads | locks | full, connections/s | CPU | × 1.1.1w | chain, connections/s | CPU | × 1.1.1w |\n"
-    );
-    text += &format!("|{}\n", "---|".repeat(8));
-    for ((library, locks), rows) in builds {
-        let cells: Vec<String> = rows.into_iter().flat_map(cells).collect();
+    text += &format!("\n|{}\n", "---|".repeat(2 + 3 * scenarios.len()));
+    let builds: BTreeSet<(&str, Locks)> =
+        rows.iter().map(|row| (row.cell.library.as_str(), row.cell.locks)).collect();
+    for (library, locks) in builds {
+        let cell = |scenario: &Scenario| {
+            let row = rows.iter().find(|row| {
+                let cell = &row.cell;
+                (cell.scenario, cell.library.as_str(), cell.locks) == (*scenario, library, locks)
+            });
+            cells(row.copied())
+        };
+        let cells: Vec<String> = scenarios.iter().flat_map(cell).collect();
         text += &format!("| {library} | {locks} | {} |\n", cells.join(" | "));
     }
     text
@@ -139,6 +143,11 @@ mod tests {
         assert_eq!(text.matches("not measured").count(), bars().len() - 5, "{text}");
         assert!(text.contains("needs 64 cores; 2 are here"));
         assert!(text.contains("1: 501, 2: 501, 4: 501"), "{text}");
+        assert!(
+            text.contains("| locks | full, connections/s | CPU | × 1.1.1w | chain, "),
+            "{text}"
+        );
+        assert!(!text.contains("quic,"), "it was not measured: {text}");
         summary.cores = Some(64);
         assert!(!markdown(&summary, "").contains("needs"), "there are enough");
     }

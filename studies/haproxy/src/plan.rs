@@ -347,7 +347,8 @@ mod tests {
             ("threads = 0", "1 to 256 threads"),
             ("proxies = 0", "1 to 100 proxies"),
             (r#"group = "x25519mlkem768", tls = "tls1.2""#, "TLS 1.3 only"),
-            (r#"scenario = "half""#, "full, chain"),
+            (r#"scenario = "half""#, "full, chain, quic"),
+            (r#"scenario = "quic", tls = "tls1.2""#, "TLS 1.3 only"),
         ] {
             let error = plan(&format!(r#"library = "boringssl", {fields}"#)).runs(2).unwrap_err();
             let remedy = error.remedy().unwrap_or_default().to_string();

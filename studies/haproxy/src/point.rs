@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haproxy::{Locks, RELEASES, Release, Role};
+use haproxy::{Locks, Quic, RELEASES, Release, Role};
 use study::{Axes, axis};
 use tls::{Group, KeyType, Version};
 
@@ -13,6 +13,8 @@ units::named! {
         Full = "full",
         /// Proxies in a row in one process, TLS on both sides of each, tickets resumed on both.
         Chain = "chain",
+        /// As `full`, over QUIC and HTTP/3.
+        Quic = "quic",
     }
 }
 
@@ -43,7 +45,7 @@ pub struct Point {
 pub const AXES: Axes<Point> = Axes {
     axes: &[
         axis!("haproxy", release, "3.0.11", "VERSIONS", "HAProxy's releases: 3.0.11, 2.6.12"),
-        axis!("scenario", scenario, "full,chain", "NAMES", "Scenarios: full, chain"),
+        axis!("scenario", scenario, "full,chain", "NAMES", "Scenarios: full, chain, quic"),
         axis!("tls", version, "tls1.3", "VERSIONS", "TLS versions: tls1.2, tls1.3"),
         axis!(
             "key",
@@ -83,7 +85,7 @@ pub const AXES: Axes<Point> = Axes {
 /// A full handshake has one proxy.
 fn canonical(point: Point) -> Point {
     match point.scenario {
-        Scenario::Full => Point { proxies: 1, ..point },
+        Scenario::Full | Scenario::Quic => Point { proxies: 1, ..point },
         Scenario::Chain => point,
     }
 }
@@ -91,6 +93,9 @@ fn canonical(point: Point) -> Point {
 fn impossible(point: &Point) -> Option<&'static str> {
     if point.group == Group::X25519MlKem768 && point.version == Version::Tls12 {
         return Some("x25519mlkem768 is for TLS 1.3 only");
+    }
+    if point.scenario == Scenario::Quic && point.version == Version::Tls12 {
+        return Some("QUIC is for TLS 1.3 only");
     }
     let release = Release::find(&point.release);
     let light = release.is_ok_and(Release::has_light_locks);
@@ -126,12 +131,18 @@ impl Point {
         AXES.of_fields(fields, &Point::default())
     }
 
-    /// What the process under test does.
-    pub(crate) fn role(&self) -> Role {
-        match self.scenario {
-            Scenario::Full => Role::Answer,
-            Scenario::Chain => Role::Chain(self.proxies),
+    /// What the process under test does, which has QUIC so or not.
+    pub(crate) fn role(&self, quic: Option<Quic>) -> Role {
+        match (self.scenario, quic) {
+            (Scenario::Full, _) | (Scenario::Quic, None) => Role::Answer,
+            (Scenario::Chain, _) => Role::Chain(self.proxies),
+            (Scenario::Quic, Some(quic)) => Role::AnswerQuic(quic),
         }
+    }
+
+    /// Whether it takes a build with QUIC.
+    pub(crate) fn needs_quic(&self) -> bool {
+        self.scenario == Scenario::Quic
     }
 
     /// What is measured, for people.

@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fault::{Fault, Problem};
-use haproxy::{Built, Config, Handshakes, Process, Release, Role, Side, in_folder};
+use haproxy::{Built, Config, Counted, Process, Release, Role, Side, in_folder};
 use load::{Close, Control, Options, Report};
 use tls::{Identity, Trust, Version};
 
 use crate::plan::{Run, WARM_UP};
 use crate::point::Scenario;
+use crate::quic;
 use crate::sample::value;
 
 /// The name in all certificates.
@@ -42,10 +43,10 @@ pub(crate) struct Measured {
 impl Bench<'_> {
     /// What the run came to; `None` when the user stops it.
     pub(crate) fn run(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Measured>, Problem> {
-        let role = self.run.point.role();
+        let role = self.run.point.role(self.built.quic);
         // The server behind a chain is a process of its own, so that its CPU time is not the proxies'.
         let _origin = match role {
-            Role::Answer => None,
+            Role::Answer | Role::AnswerQuic(_) => None,
             Role::Chain(proxies) => {
                 let behind = PORT.saturating_add(u16::try_from(proxies).unwrap_or(u16::MAX));
                 Some(self.start(Role::Answer, behind)?)
@@ -56,14 +57,15 @@ impl Bench<'_> {
         let Some(warm_up) = self.load(measured / WARM_UP, interrupted)? else { return Ok(None) };
         if warm_up.completed == 0 {
             proxy.alive()?;
-            return Err(of_load(format!("no connection succeeded: {}", first_failure(&warm_up))));
+            let why = warm_up.first_failure;
+            return Err(of_load(format!("no connection succeeded: {why}")));
         }
-        let measured = long_enough(measured, warm_up.latency.total.p50_us);
-        let (before, cpu_before) = (proxy.handshakes()?, proxy.cpu()?);
-        let Some(report) = self.load(measured, interrupted)? else { return Ok(None) };
-        let (cpu, handshakes) = (proxy.cpu()?, proxy.handshakes()?);
+        let measured = long_enough(measured, warm_up.p50_us);
+        let (before, cpu_before) = (proxy.counted()?, proxy.cpu()?);
+        let Some(loaded) = self.load(measured, interrupted)? else { return Ok(None) };
+        let (cpu, counted) = (proxy.cpu()?, proxy.counted()?);
         proxy.alive()?;
-        Ok(Some(self.judge(&report, handshakes.since(before), cpu.since(cpu_before))))
+        Ok(Some(self.judge(&loaded, counted.since(before), cpu.since(cpu_before))))
     }
 
     fn start(&self, role: Role, port: u16) -> Result<Process, haproxy::Error> {
@@ -86,7 +88,11 @@ impl Bench<'_> {
         &self,
         duration: Duration,
         interrupted: &dyn Fn() -> bool,
-    ) -> Result<Option<Report>, Problem> {
+    ) -> Result<Option<Loaded>, Problem> {
+        if self.run.point.scenario == Scenario::Quic {
+            let loaded = self.load_quic(duration, interrupted)?;
+            return Ok((!interrupted()).then_some(loaded));
+        }
         let options = self.options(duration)?;
         let control = Control::default();
         let report = load::run_with(&options, &control, |_| {
@@ -95,7 +101,26 @@ impl Bench<'_> {
             }
         });
         let report = report.map_err(of_load)?;
-        Ok((!interrupted()).then_some(report))
+        Ok((!interrupted()).then(|| Loaded::of(&report)))
+    }
+
+    fn load_quic(
+        &self,
+        duration: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Loaded, Problem> {
+        let target = quic::Target {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            name: NAME,
+            roots: self.identity.roots(),
+            group: self.run.point.group,
+        };
+        let extent = quic::Extent {
+            connections: self.run.connections,
+            threads: self.run.load_threads,
+            duration,
+        };
+        quic::load(&target, extent, interrupted).map_err(of_load)
     }
 
     fn options(&self, duration: Duration) -> Result<Options, Problem> {
@@ -107,7 +132,7 @@ impl Bench<'_> {
         options.threads = self.run.load_threads;
         options.duration = Some(duration);
         options.resume = match self.run.point.scenario {
-            Scenario::Full => 0.0,
+            Scenario::Full | Scenario::Quic => 0.0,
             Scenario::Chain => 1.0,
         };
         options.versions = vec![version];
@@ -126,44 +151,81 @@ impl Bench<'_> {
     }
 
     /// The values of a sample, and what is wrong with them.
-    fn judge(&self, report: &Report, seen: Handshakes, cpu: (u64, Option<f64>)) -> Measured {
+    fn judge(&self, loaded: &Loaded, seen: Counted, cpu: (u64, Option<f64>)) -> Measured {
         let (cpu_ns, kernel) = cpu;
-        let completed = report.completed;
+        let completed = loaded.completed;
         let each = |amount: f64| (completed > 0).then(|| amount / completed as f64);
-        let by_generator = report.handshakes;
         // The first connections have no ticket yet: they are full, and prove nothing either way.
-        let first = by_generator.without_ticket;
-        let by_generator = Side {
-            full: by_generator.full.saturating_sub(first),
-            resumed: by_generator.resumed,
-            failed: 0,
-        };
+        let first = loaded.without_ticket;
+        let by_generator =
+            Side { full: loaded.full.saturating_sub(first), resumed: loaded.resumed, failed: 0 };
         let front = Side { full: seen.front.full.saturating_sub(first), ..seen.front };
         let handshakes = seen.front.handshakes() + seen.back.handshakes();
-        let elapsed = report.elapsed_seconds;
-        let latency = &report.latency.total;
+        // Its counters of TLS do not see QUIC.
+        let sees_tls = self.run.point.scenario != Scenario::Quic;
+        let elapsed = loaded.elapsed_seconds;
         let values = [
-            (value::PER_SECOND, Some(report.connections_per_second)),
+            (value::PER_SECOND, Some(loaded.per_second)),
             (value::SERVER_CPU, each(cpu_ns as f64 / 1e3)),
             (value::KERNEL, kernel),
             (value::SERVER_BUSY, (elapsed > 0.0).then(|| cpu_ns as f64 / 1e9 / elapsed)),
-            (value::CLIENT_CPU, report.cpu.us_per_connection),
+            (value::CLIENT_CPU, loaded.cpu_us),
             (value::CLIENT_RESUMED, by_generator.reuse()),
             (value::FRONT_RESUMED, front.reuse()),
             (value::BACK_RESUMED, seen.back.reuse()),
-            (value::HANDSHAKES, each(handshakes as f64)),
-            (value::P50, Some(latency.p50_us / 1e3)),
-            (value::P99, Some(latency.p99_us / 1e3)),
+            (value::HANDSHAKES, each(handshakes as f64).filter(|_| sees_tls)),
+            (value::ANSWERED, each(seen.answered as f64)),
+            (value::P50, Some(loaded.p50_us / 1e3)),
+            (value::P99, Some(loaded.p99_us / 1e3)),
             (value::COMPLETED, Some(completed as f64)),
-            (value::FAILED, Some(report.failed as f64)),
+            (value::FAILED, Some(loaded.failed as f64)),
         ];
         let values: BTreeMap<String, f64> = values
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|v| v.is_finite())?)))
             .collect();
-        let counts = (completed, report.failed);
-        let problem = problem(self.run.point.scenario, counts, &first_failure(report), &values);
+        let counts = (completed, loaded.failed);
+        let Run { point, connections, .. } = self.run;
+        let problem = problem(point.scenario, counts, &loaded.first_failure, &values)
+            .or_else(|| counted_otherwise(completed, seen.answered, point.proxies, *connections));
         Measured { values, problem }
+    }
+}
+
+/// What load came to, of whatever made it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    pub(crate) first_failure: String,
+    /// Handshakes as the client sees them.
+    pub(crate) full: u64,
+    pub(crate) resumed: u64,
+    /// Of those that were to be resumed, those without a ticket at hand.
+    pub(crate) without_ticket: u64,
+    pub(crate) per_second: f64,
+    pub(crate) elapsed_seconds: f64,
+    /// CPU time of the client a connection.
+    pub(crate) cpu_us: Option<f64>,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+}
+
+impl Loaded {
+    fn of(report: &Report) -> Loaded {
+        Loaded {
+            completed: report.completed,
+            failed: report.failed,
+            first_failure: first_failure(report),
+            full: report.handshakes.full,
+            resumed: report.handshakes.resumed,
+            without_ticket: report.handshakes.without_ticket,
+            per_second: report.connections_per_second,
+            elapsed_seconds: report.elapsed_seconds,
+            cpu_us: report.cpu.us_per_connection,
+            p50_us: report.latency.total.p50_us,
+            p99_us: report.latency.total.p99_us,
+        }
     }
 }
 
@@ -183,6 +245,24 @@ fn first_failure(report: &Report) -> String {
     report.failures.first().map_or_else(|| "none was made".to_owned(), |one| format!("{one:?}"))
 }
 
+/// Whether HAProxy's own count of responses is another than the client's, but for those under way at the
+/// run's begin and end.
+fn counted_otherwise(
+    completed: u64,
+    answered: u64,
+    proxies: usize,
+    connections: usize,
+) -> Option<String> {
+    let (proxies, connections) = (proxies as u64, connections as u64);
+    let expected = completed.saturating_mul(proxies);
+    let spare = 2 * connections.saturating_mul(proxies);
+    (answered.abs_diff(expected) > spare).then(|| {
+        format!(
+            "HAProxy counted {answered} responses of {proxies} proxies, the load generator {completed}"
+        )
+    })
+}
+
 /// Why a run does not show what its scenario is about, by the connections that succeeded and failed.
 fn problem(
     scenario: Scenario,
@@ -199,7 +279,7 @@ fn problem(
     let share = |name: &str| values.get(name).copied();
     let shares = [value::CLIENT_RESUMED, value::FRONT_RESUMED, value::BACK_RESUMED];
     match scenario {
-        Scenario::Full => {
+        Scenario::Full | Scenario::Quic => {
             let resumed = shares.iter().filter_map(|name| share(name)).any(|share| share > 0.0);
             resumed.then(|| "some handshakes were resumed, which should all be full".to_owned())
         }
@@ -257,6 +337,17 @@ mod tests {
         assert!(of((0, 0)).unwrap().contains("refused"));
         assert!(of((1000, 11)).unwrap().contains("11 connections failed: refused"));
         assert_eq!(of((1000, 10)), None);
+    }
+
+    #[test]
+    fn a_rate_that_haproxy_did_not_count_is_no_rate() {
+        assert_eq!(counted_otherwise(1000, 1064, 1, 32), None);
+        assert_eq!(counted_otherwise(1000, 940, 1, 32), None);
+        assert_eq!(counted_otherwise(100, 1000, 10, 32), None);
+        for (answered, proxies) in [(1065, 1), (935, 1), (0, 1), (1000, 10)] {
+            let why = counted_otherwise(1000, answered, proxies, 32).unwrap();
+            assert!(why.contains(&format!("counted {answered} responses")), "{why}");
+        }
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub mod value {
     pub const BACK_RESUMED: &str = "back_resumed_share";
     /// Handshakes that HAProxy took part in, on either side, a connection.
     pub const HANDSHAKES: &str = "handshakes_per_connection";
+    /// Responses that HAProxy counted, over all proxies, a connection.
+    pub const ANSWERED: &str = "answered_per_connection";
     /// Median time of a connection.
     pub const P50: &str = "total_p50_ms";
     /// 99 % of connections took no longer.

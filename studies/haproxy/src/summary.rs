@@ -241,6 +241,7 @@ pub(crate) mod tests {
             debian: "3.0.11-1".into(),
             runs_on: format!("{library} itself"),
             light: true,
+            quic: None,
             key: String::new(),
             seconds: 0.0,
             folder: std::path::PathBuf::new(),

@@ -174,15 +174,15 @@ fn ordered(mut parts: Vec<Part>, top: usize) -> Vec<Part> {
 mod tests {
     use super::*;
 
-    fn parsed(costs: &str) -> Profile {
+    fn parsed(total: u64, costs: &str) -> Profile {
         let head = "positions: instr\nevents: Ir\nob=(1) /nowhere/a.so\n";
-        Profile::parse(format!("{head}{costs}").as_bytes()).unwrap()
+        Profile::parse(format!("{head}{costs}totals: {total}\n").as_bytes()).unwrap()
     }
 
     #[test]
     fn what_both_runs_have_is_taken_off() {
-        let before = parsed("fn=(1) start\n0x1 100\nfn=(2) step\n0x10 3\n0x11 6\n");
-        let after = parsed("fn=(7) step\n0x10 13\n0x11 26\nfn=(2) start\n0x1 100\n");
+        let before = parsed(109, "fn=(1) start\n0x1 100\nfn=(2) step\n0x10 3\n0x11 6\n");
+        let after = parsed(139, "fn=(7) step\n0x10 13\n0x11 26\nfn=(2) start\n0x1 100\n");
         let counts = count(&before, &after, 10, 5);
         assert_eq!((counts.instructions, counts.unread), (3.0, 3.0));
         let symbols: Vec<_> = counts.by_symbol.iter().map(|part| part.symbol.as_str()).collect();
@@ -194,9 +194,11 @@ mod tests {
     #[test]
     fn calls_are_a_handshake_s_too() {
         let before =
-            parsed("fn=(1) step\n0x10 3\ncfn=(2) inner\ncalls=1 0x20\n* 5\nfn=(2)\n0x20 5\n");
-        let after =
-            parsed("fn=(1) step\n0x10 13\ncfn=(2) inner\ncalls=9 0x20\n* 45\nfn=(2)\n0x20 45\n");
+            parsed(8, "fn=(1) step\n0x10 3\ncfn=(2) inner\ncalls=1 0x20\n* 5\nfn=(2)\n0x20 5\n");
+        let after = parsed(
+            58,
+            "fn=(1) step\n0x10 13\ncfn=(2) inner\ncalls=9 0x20\n* 45\nfn=(2)\n0x20 45\n",
+        );
         let graph = count(&before, &after, 10, 5).graph;
         let names: Vec<_> = graph.functions.iter().map(|one| one.symbol.as_str()).collect();
         assert_eq!(names, ["inner", "step"]);
@@ -210,8 +212,8 @@ mod tests {
     /// The same code under one name in one run and under another in the next.
     #[test]
     fn a_graph_has_all_instructions_whoever_executes_them() {
-        let before = parsed("fn=(1) a\n0x10 30\nfn=(2) b\n0x10 10\n");
-        let after = parsed("fn=(2) b\n0x10 20\nfn=(1) a\n0x10 60\n");
+        let before = parsed(40, "fn=(1) a\n0x10 30\nfn=(2) b\n0x10 10\n");
+        let after = parsed(80, "fn=(2) b\n0x10 20\nfn=(1) a\n0x10 60\n");
         let counts = count(&before, &after, 10, 5);
         assert_eq!((counts.instructions, counts.graph.total()), (4.0, 4.0));
         let own: Vec<f64> = counts.graph.functions.iter().map(|one| one.instructions).collect();

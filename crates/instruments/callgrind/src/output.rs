@@ -79,7 +79,14 @@ impl Profile {
         if parser.columns.is_none() || parser.event.is_none() {
             return Err(end("there is no positions: or no events: line"));
         }
-        Ok(parser.profile)
+        // What a full disk cut off may end with a whole line.
+        match parser.totals {
+            None => Err(end("it ends before its totals: line")),
+            Some(totals) if totals != parser.profile.total() => {
+                Err(end("its costs do not add up to its totals: line"))
+            }
+            Some(_) => Ok(parser.profile),
+        }
     }
 
     /// Instructions executed in all.
@@ -165,6 +172,8 @@ struct Parser {
     called_object: Option<u32>,
     called: Option<u32>,
     after: After,
+    /// Instructions in all, as the file says at its end.
+    totals: Option<u64>,
 }
 
 impl Parser {
@@ -204,6 +213,15 @@ impl Parser {
             (b"events", b":") => {
                 let event = words(rest).iter().position(|&name| name == b"Ir");
                 self.event = Some(event.ok_or("instructions (Ir) were not counted")?);
+            }
+            (b"totals", b":") => {
+                let event = self.event.ok_or("totals before events:")?;
+                // Zeros at the end are not written here either.
+                let total = words(rest).get(event).map_or(Some(0), |field| number(field));
+                let total = total.ok_or("a total is not a number")?;
+                // A file of several dumps has one of each.
+                let sum = self.totals.unwrap_or(0).checked_add(total);
+                self.totals = Some(sum.ok_or("a sum is too large")?);
             }
             _ => {}
         }
@@ -370,7 +388,8 @@ totals: 16
 
     #[test]
     fn other_columns_and_names_without_numbers() {
-        let text = "positions: line instr\nevents: Dr Ir\nfn=(below main)\n7 0x10 5 6\n* +1 5\n";
+        let text = "positions: line instr\nevents: Dr Ir\nfn=(below main)\n7 0x10 5 6\n* +1 5\n\
+                    totals: 10 6\n";
         let profile = Profile::parse(text.as_bytes()).unwrap();
         assert_eq!(times(&profile, "", 0x10), Some(("(below main)", 6)));
         assert_eq!(times(&profile, "", 0x11), Some(("(below main)", 0)));
@@ -394,6 +413,10 @@ totals: 16
             (&format!("{head}calls=1 0\n1 1\n"), 5, "a call before cfn="),
             (&format!("{head}cfn=(1)\ncalls=1 0\n1 y\n"), 6, "a cost is not a number"),
             (&format!("{head}fn={}\n", "n".repeat(NAME_MAX + 1)), 4, "a name is too long"),
+            (&format!("{head}1 5"), 4, "it ends before its totals: line"),
+            (&format!("{head}1 5\ntotals: 6"), 5, "its costs do not add up to its totals: line"),
+            (&format!("{head}totals: x"), 4, "a total is not a number"),
+            ("totals: 1\n", 1, "totals before events:"),
         ] {
             assert_eq!(Profile::parse(text.as_bytes()), Err(ParseError { line, what }), "{text}");
         }
@@ -427,6 +450,7 @@ totals: 16
                 text += &format!("{place} {times}\n");
                 last = Some(address);
             }
+            text += &format!("totals: {}\n", costs.iter().map(|cost| cost.1).sum::<u64>());
             let profile = Profile::parse(text.as_bytes()).unwrap();
             prop_assert_eq!(profile.total(), costs.iter().map(|cost| cost.1).sum::<u64>());
             prop_assert_eq!(profile.own.values().sum::<u64>(), profile.total());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{output, run};
 use crate::recipe::{arguments, key};
 use crate::source::{fetch, unpack};
-use crate::{Error, Library, Locks, Release};
+use crate::{Error, Library, Locks, Quic, Release};
 
 /// The record of an entry; written last, so that an entry without one is none.
 const RECORD: &str = "built.json";
@@ -38,6 +38,9 @@ pub struct Built {
     pub runs_on: String,
     /// Whether it was built with light locks as well.
     pub light: bool,
+    /// Whether it has QUIC, and how.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<Quic>,
     /// The hash of all that went into it.
     pub key: String,
     /// How long the build took, in seconds.
@@ -198,6 +201,7 @@ impl Builder {
             debian: release.debian.to_owned(),
             runs_on: String::new(),
             light: release.has_light_locks(),
+            quic: library.quic,
             key: key.to_owned(),
             seconds: began.elapsed().as_secs_f64(),
             folder: entry.clone(),
@@ -312,10 +316,12 @@ fn verified(mut built: Built, library: &Library) -> Result<Built, Error> {
         built.runs_on = line("Running on OpenSSL version :");
         let light = said.contains("+PTHREAD_EMULATION");
         let right = built.runs_on.contains(&library.version) && !built.runs_on.is_empty();
-        if !right || light != (locks == Locks::Light) {
-            let runs_on = match right {
-                true => "other locks".to_owned(),
-                false => built.runs_on,
+        let quic = said.contains("+QUIC ");
+        if !right || light != (locks == Locks::Light) || quic != library.quic.is_some() {
+            let runs_on = match (right, quic == library.quic.is_some()) {
+                (true, false) => "it with other QUIC".to_owned(),
+                (true, true) => "other locks".to_owned(),
+                (false, _) => built.runs_on,
             };
             return Err(Error::OtherLibrary {
                 library: library.name.clone(),
@@ -365,6 +371,7 @@ mod tests {
             debian: String::new(),
             runs_on: String::new(),
             light: false,
+            quic: None,
             key: "k".into(),
             seconds: 1.0,
             folder: folder.clone(),

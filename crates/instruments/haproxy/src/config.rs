@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tls::{Group, Version};
 
-use crate::{Error, Release};
+use crate::{Error, Quic, Release};
 
 /// What a configuration is made of.
 #[derive(Debug, Clone)]
@@ -37,6 +37,8 @@ pub enum Role {
     Answer,
     /// So many proxies in a row; the last connects to the port behind its own.
     Chain(usize),
+    /// It answers itself, over HTTP/3.
+    AnswerQuic(Quic),
 }
 
 /// The longest path of a UNIX socket (unix(7)), less what HAProxy adds while it makes it.
@@ -59,13 +61,14 @@ impl Config<'_> {
         match self.role {
             Role::Answer => self.answer(folder, &mut text),
             Role::Chain(proxies) => self.chain(folder, proxies, &mut text),
+            Role::AnswerQuic(_) => self.answer(folder, &mut text),
         }
         Ok(text)
     }
 
     fn global(&self, folder: &str, text: &mut String) {
         let proxies = match self.role {
-            Role::Answer => 1,
+            Role::Answer | Role::AnswerQuic(_) => 1,
             Role::Chain(proxies) => proxies,
         };
         // Room for each connection on each proxy, and again for those that are just closing.
@@ -77,6 +80,9 @@ impl Config<'_> {
              {folder}/admin.sock mode 600 level operator\n",
             threads = self.threads
         );
+        if self.role == Role::AnswerQuic(Quic::Compat) {
+            text.push_str("    limited-quic\n");
+        }
         let mut pinned = |side: &str, curves: bool| {
             let _ = write!(
                 text,
@@ -100,7 +106,10 @@ impl Config<'_> {
             text,
             "frontend origin\n{bind}    http-request return status 200 content-type text/plain string \
              ok\n",
-            bind = bind(folder, self.port)
+            bind = match self.role {
+                Role::AnswerQuic(_) => quic_bind(folder, self.port),
+                Role::Answer | Role::Chain(_) => bind(folder, self.port),
+            }
         );
     }
 
@@ -130,6 +139,10 @@ fn defaults(text: &mut String) {
 
 fn bind(folder: &str, port: u16) -> String {
     format!("    bind 127.0.0.1:{port} ssl crt {folder}/server.pem alpn http/1.1\n")
+}
+
+fn quic_bind(folder: &str, port: u16) -> String {
+    format!("    bind quic4@127.0.0.1:{port} ssl crt {folder}/server.pem alpn h3\n")
 }
 
 fn tls_version(version: Version) -> &'static str {
@@ -189,6 +202,15 @@ frontend origin
     http-request return status 200 content-type text/plain string ok
 ";
         assert_eq!(config(Role::Answer).text().unwrap(), wanted);
+    }
+
+    #[test]
+    fn quic_is_bound_and_limited_where_the_library_has_no_interface_for_it() {
+        let text = |quic| config(Role::AnswerQuic(quic)).text().unwrap();
+        let bound = "    bind quic4@127.0.0.1:4430 ssl crt /run/x/server.pem alpn h3\n";
+        assert!(text(Quic::Interface).contains(bound) && text(Quic::Compat).contains(bound));
+        assert!(text(Quic::Compat).contains("\n    limited-quic\n"));
+        assert!(!text(Quic::Interface).contains("limited-quic"));
     }
 
     #[test]

@@ -70,29 +70,35 @@ impl Side {
     }
 }
 
-/// Handshakes of all proxies, on both sides.
+/// What all proxies have counted: TLS handshakes over TCP on both sides, and responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Handshakes {
-    /// Towards clients.
+pub struct Counted {
+    /// Handshakes with clients. Those of QUIC are in no counter of TLS.
     pub front: Side,
-    /// Towards servers.
+    /// Handshakes with servers.
     pub back: Side,
+    /// Responses of frontends with a status of 2xx, over whatever they went.
+    pub answered: u64,
 }
 
-impl Handshakes {
+impl Counted {
     /// What came since.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
-        Self { front: self.front.since(before.front), back: self.back.since(before.back) }
+        Self {
+            front: self.front.since(before.front),
+            back: self.back.since(before.back),
+            answered: self.answered.saturating_sub(before.answered),
+        }
     }
 }
 
-/// The handshakes that `show stat` counts (its columns `ssl_sess`, `ssl_reused_sess` and
-/// `ssl_failed_handshake`, in the rows of frontends and backends).
+/// What `show stat` counts (its columns `ssl_sess`, `ssl_reused_sess` and `ssl_failed_handshake` in the rows
+/// of frontends and backends, `hrsp_2xx` in those of frontends).
 ///
 /// # Errors
 /// [`Error::Answer`] for a table without these columns, or with what is no number in them.
-pub fn parse_handshakes(text: &str) -> Result<Handshakes, Error> {
+pub fn parse_counted(text: &str) -> Result<Counted, Error> {
     let wrong = |reason: String| Error::Answer { command: "show stat", reason };
     let mut lines = bounded(text).ok_or_else(|| wrong("it is too long".into()))?;
     let head = lines.next().and_then(|line| line.strip_prefix("# "));
@@ -104,7 +110,8 @@ pub fn parse_handshakes(text: &str) -> Result<Handshakes, Error> {
     };
     let (kind, full) = (column("svname")?, column("ssl_sess")?);
     let (resumed, failed) = (column("ssl_reused_sess")?, column("ssl_failed_handshake")?);
-    let mut sum = Handshakes::default();
+    let answered = column("hrsp_2xx")?;
+    let mut sum = Counted::default();
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let fields = fields(line);
         let number = |column: usize| match fields.get(column).map(String::as_str) {
@@ -112,7 +119,10 @@ pub fn parse_handshakes(text: &str) -> Result<Handshakes, Error> {
             Some(text) => text.parse().map_err(|_| wrong(format!("`{text}` is no number"))),
         };
         let side = match fields.get(kind).map(String::as_str) {
-            Some("FRONTEND") => &mut sum.front,
+            Some("FRONTEND") => {
+                sum.answered = sum.answered.saturating_add(number(answered)?);
+                &mut sum.front
+            }
             Some("BACKEND") => &mut sum.back,
             _ => continue,
         };
@@ -156,12 +166,12 @@ mod tests {
 
     const INFO: &str = "Name: HAProxy\nVersion: 3.0.11-9e587df\nNbthread: 1\nUptime: 0d 0h00m02s\n\
                         SslFrontendSessionReuse_pct: 32\nBuild info: 3.0.11-9e587df\n\n";
-    const STAT: &str = "# pxname,svname,stot,desc,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\n\
+    const STAT: &str = "# pxname,svname,hrsp_2xx,desc,ssl_sess,ssl_reused_sess,ssl_failed_handshake,\n\
         hop1,FRONTEND,3,\"a \"\"quoted\"\", text\",3,0,1,\n\
         hop1,next,3,,1,2,0,\n\
         hop1,BACKEND,3,,1,2,0,\n\
-        hop2,FRONTEND,3,,1,2,0,\n\
-        hop2,BACKEND,3,,,,,\n\n";
+        hop2,FRONTEND,2,,1,2,0,\n\
+        hop2,BACKEND,,,,,,\n\n";
 
     #[test]
     fn info_is_names_and_values() {
@@ -175,13 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_are_summed_over_the_proxies_and_servers_are_not_counted_twice() {
-        let found = parse_handshakes(STAT).unwrap();
+    fn counts_are_summed_over_the_proxies_and_servers_are_not_counted_twice() {
+        let found = parse_counted(STAT).unwrap();
         assert_eq!(found.front, Side { full: 4, resumed: 2, failed: 1 });
         assert_eq!(found.back, Side { full: 1, resumed: 2, failed: 0 });
         assert_eq!(found.front.reuse(), Some(1.0 / 3.0));
         assert_eq!(Side::default().reuse(), None);
-        let since = found.since(Handshakes { front: Side { full: 3, ..Side::default() }, ..found });
+        assert_eq!(found.answered, 5, "of the frontends alone");
+        let before = Counted { front: Side { full: 3, ..Side::default() }, answered: 1, ..found };
+        let since = found.since(before);
+        assert_eq!(since.answered, 4);
         assert_eq!(since.front, Side { full: 1, resumed: 2, failed: 1 });
         assert_eq!(since.back, Side::default());
     }
@@ -194,7 +207,7 @@ mod tests {
             "# pxname,svname,ssl_sess\n",
             &STAT.replace(",3,0,1,", ",x,0,1,"),
         ] {
-            assert!(matches!(parse_handshakes(wrong), Err(Error::Answer { .. })), "{wrong:?}");
+            assert!(matches!(parse_counted(wrong), Err(Error::Answer { .. })), "{wrong:?}");
         }
     }
 
@@ -202,8 +215,8 @@ mod tests {
         #[test]
         fn no_text_panics(text in "\\PC{0,200}") {
             let _ = parse_info(&text);
-            let _ = parse_handshakes(&format!("{}{text}", STAT.lines().next().unwrap()));
-            let _ = parse_handshakes(&format!("# {text}"));
+            let _ = parse_counted(&format!("{}{text}", STAT.lines().next().unwrap()));
+            let _ = parse_counted(&format!("# {text}"));
         }
 
         #[test]

@@ -19,9 +19,9 @@ mod source;
 
 pub use build::{Builder, Built};
 pub use config::{Config, Role};
-pub use counters::{Handshakes, MAX_ANSWER, Side, parse_handshakes, parse_info};
+pub use counters::{Counted, MAX_ANSWER, Side, parse_counted, parse_info};
 pub use error::Error;
-pub use library::{Kind, Library};
+pub use library::{Kind, Library, Quic};
 pub use locks::Locks;
 pub use process::{Cpu, Process, in_folder};
 pub use release::{RELEASES, Release, SourceFile};

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 
 /// How HAProxy is told about a library.
@@ -16,6 +18,16 @@ pub enum Kind {
     WolfSsl,
 }
 
+/// How HAProxy has QUIC with a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quic {
+    /// By the library's interface for it: QuicTLS, AWS-LC.
+    Interface,
+    /// Around a library that has none (`USE_QUIC_OPENSSL_COMPAT`, `limited-quic`): OpenSSL, without 0-RTT.
+    Compat,
+}
+
 /// A library and where its headers and archives are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
@@ -27,6 +39,8 @@ pub struct Library {
     pub version: String,
     /// The folder that holds `include` and `lib`.
     pub sdk: PathBuf,
+    /// Whether HAProxy is built with QUIC on it, and how.
+    pub quic: Option<Quic>,
 }
 
 /// Families by the first part of the driver's name.
@@ -50,7 +64,17 @@ impl Library {
         if !(sdk.join("include").is_dir() && sdk.join("lib").is_dir()) {
             return Err(Error::NoSdk { library: name.to_owned(), sdk: sdk.to_owned() });
         }
-        Ok(Self { name: name.to_owned(), kind, version, sdk: sdk.to_owned() })
+        Ok(Self { name: name.to_owned(), kind, version, sdk: sdk.to_owned(), quic: None })
+    }
+
+    /// How HAProxy can have QUIC with a driver's library, by its name; none where it cannot.
+    #[must_use]
+    pub fn quic_of(name: &str) -> Option<Quic> {
+        match name.split('-').next()? {
+            "quictls" | "awslc" => Some(Quic::Interface),
+            "openssl" => Some(Quic::Compat),
+            _ => None,
+        }
     }
 
     /// Whether HAProxy has code for a driver's library, by its name.
@@ -110,5 +134,8 @@ mod tests {
         std::fs::create_dir(folder.path().join("lib")).unwrap();
         assert!(Library::at("openssl-3.0.2", folder.path()).is_ok());
         assert!(Library::is_known("awslc-5.12.0") && !Library::is_known("botan"));
+        assert_eq!(Library::quic_of("awslc-5.12.0"), Some(Quic::Interface));
+        assert_eq!(Library::quic_of("openssl-3.5.5"), Some(Quic::Compat));
+        assert_eq!(Library::quic_of("libressl-3.1.0"), None);
     }
 }

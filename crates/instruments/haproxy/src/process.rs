@@ -14,7 +14,7 @@ use tls::Identity;
 
 use crate::command::tail;
 use crate::config::Config;
-use crate::counters::{Handshakes, MAX_ANSWER, parse_handshakes, parse_info};
+use crate::counters::{Counted, MAX_ANSWER, parse_counted, parse_info};
 use crate::{Built, Error, Locks};
 
 /// HAProxy has started, or has not, within this time.
@@ -134,14 +134,14 @@ impl Process {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// The handshakes that it has counted.
+    /// The handshakes and responses that it has counted.
     ///
     /// # Errors
     /// [`Error::Process`], [`Error::Answer`].
-    pub fn handshakes(&self) -> Result<Handshakes, Error> {
+    pub fn counted(&self) -> Result<Counted, Error> {
         let text =
             self.ask("show stat").map_err(|_| self.failed("does not answer on its socket"))?;
-        parse_handshakes(&text)
+        parse_counted(&text)
     }
 
     /// Its own figure of the last second: the share of clients' handshakes that resumed, in percent.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::source::{hex, sum};
-use crate::{Error, Kind, Library, Locks, Release};
+use crate::{Error, Kind, Library, Locks, Quic, Release};
 
 /// Changes when the same inputs are built in another way.
 const RECIPE: &str = "1";
@@ -30,7 +30,14 @@ pub(crate) fn arguments(library: &Library, locks: Locks) -> Vec<String> {
         "DEBUG_CFLAGS=".into(),
     ];
     let without = ["LUA", "PCRE", "PCRE2", "SYSTEMD", "SLZ", "ZLIB", "CRYPT_H", "LIBCRYPT", "QUIC"];
-    all.extend(without.iter().map(|name| format!("USE_{name}=")));
+    let without = without.iter().filter(|name| library.quic.is_none() || **name != "QUIC");
+    all.extend(without.map(|name| format!("USE_{name}=")));
+    if library.quic.is_some() {
+        all.push("USE_QUIC=1".into());
+    }
+    if library.quic == Some(Quic::Compat) {
+        all.push("USE_QUIC_OPENSSL_COMPAT=1".into());
+    }
     if locks == Locks::Light {
         all.push("USE_PTHREAD_EMULATION=1".into());
     }
@@ -122,6 +129,20 @@ mod tests {
         for wanted in ["USE_OPENSSL=1", "USE_THREAD=1", "USE_LUA=", "USE_PTHREAD_EMULATION=1"] {
             assert!(arguments.iter().any(|one| one == wanted), "{wanted}");
         }
+    }
+
+    #[test]
+    fn a_build_with_quic_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = library(folder.path());
+        let release = Release::find("3.0.11").unwrap();
+        let with = release.with_quic(library.clone()).unwrap();
+        assert_ne!(key(release, &library).unwrap(), key(release, &with).unwrap());
+        let told = arguments(&with, Locks::Pthread);
+        let is_told = |wanted: &str| told.iter().any(|one| one == wanted);
+        assert!(is_told("USE_QUIC=1") && is_told("USE_QUIC_OPENSSL_COMPAT=1"));
+        assert!(!is_told("USE_QUIC=") && is_told("USE_LUA="));
+        assert!(Release::find("2.6.12").unwrap().with_quic(library).is_err());
     }
 
     #[test]

@@ -90,6 +90,22 @@ impl Release {
         self.modern
     }
 
+    /// The library as HAProxy is built on it with QUIC.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it has no QUIC with it.
+    pub fn with_quic(&self, library: Library) -> Result<Library, Error> {
+        let quic = Library::quic_of(&library.name).filter(|_| self.modern);
+        match quic {
+            Some(_) => Ok(Library { quic, ..library }),
+            None => Err(Error::Unsupported {
+                haproxy: self.version,
+                library: library.name,
+                reason: "there is no QUIC with it",
+            }),
+        }
+    }
+
     /// # Errors
     /// [`Error::Unsupported`] when the release has no code for the library.
     pub fn supports(&self, library: &Library) -> Result<(), Error> {

@@ -14,6 +14,15 @@ use crate::tickets::ThreadTickets;
 use crate::verify::Remembering;
 use crate::{Error, Options};
 
+/// The TLS configuration of a worker, for who sets the generator beside its library alone.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn client_config(options: &Options) -> Result<Arc<ClientConfig>, Error> {
+    options.check()?;
+    Template::new(options)?.configure()
+}
+
 /// What the workers share to make their configurations: the roots are read once.
 #[derive(Debug)]
 pub(crate) struct Template<'a> {

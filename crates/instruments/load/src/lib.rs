@@ -38,11 +38,13 @@ mod tickets;
 mod verify;
 mod worker;
 
+pub use config::client_config;
 pub use error::Error;
 pub use failure::{FailureCount, Kind, Stage};
 pub use http::{MAX_HEAD, Malformed, Response};
 pub use options::{Close, Options, Pace, is_near, limits};
 pub use report::{Agreement, Cpu, Handshakes, Latencies, Report, Summary};
 pub use run::{Control, Progress, run, run_with};
+pub use socket::raise_file_limit;
 pub use suite::{Suite, UnknownSuite};
 pub use target::{Target, TargetError};

@@ -73,7 +73,7 @@ pub(crate) fn pending_error(socket: &OwnedFd) -> Option<Errno> {
 }
 
 /// Lets this process open `wanted` files, as far as it may. Says how many it can.
-pub(crate) fn raise_file_limit(wanted: u64) -> u64 {
+pub fn raise_file_limit(wanted: u64) -> u64 {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(u64::MAX);

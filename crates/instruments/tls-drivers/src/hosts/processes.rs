@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
-    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Reply,
-    Supervisor, SupervisorOptions,
+    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Outcome,
+    Reply, Supervisor, SupervisorOptions, Workload,
 };
 
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
@@ -107,7 +107,7 @@ impl Processes {
             &invocation(FEW + more)?,
             symbol,
             &options,
-            accept,
+            |answer| accept(job.workload, answer),
         )
         .map_err(|error| match error {
             callgrind::Error::NoValgrind { .. } => HostFailure::Missing {
@@ -120,13 +120,27 @@ impl Processes {
 }
 
 /// Whether a host under callgrind did what it was asked.
-fn accept(answer: &[u8]) -> Result<(), String> {
-    match crate::reply(answer) {
-        Ok(Reply::Done(outcome)) if outcome.done > 0 && outcome.failed == 0 => Ok(()),
-        Ok(Reply::Done(outcome)) => Err(outcome.failure.unwrap_or_else(|| "it failed".to_owned())),
-        Ok(Reply::Unsupported(why) | Reply::Failed(why)) => Err(why),
-        Err(error) => Err(error),
+fn accept(workload: Workload, answer: &[u8]) -> Result<(), String> {
+    match crate::reply(answer)? {
+        Reply::Done(outcome) => as_asked(workload, &outcome),
+        Reply::Unsupported(why) | Reply::Failed(why) => Err(why),
     }
+}
+
+/// Whether all connections ended well, and the wire shows those resumed that were to be: a full handshake
+/// among them has a signature that a count per connection would hide.
+fn as_asked(workload: Workload, outcome: &Outcome) -> Result<(), String> {
+    let Outcome { done, failed, resumed, .. } = outcome;
+    if *done == 0 || *failed > 0 {
+        return Err(outcome.failure.clone().unwrap_or_else(|| "it failed".to_owned()));
+    }
+    let as_asked = match workload {
+        Workload::Full => *resumed == 0,
+        Workload::Resume => resumed >= done,
+        Workload::Chain { .. } => outcome.full_legs == 0,
+        Workload::Bulk { .. } | Workload::Footprint { .. } => true,
+    };
+    if as_asked { Ok(()) } else { Err(format!("the wire shows {resumed} of {done} resumed")) }
 }
 
 impl Hosts for Processes {
@@ -262,6 +276,7 @@ pub(super) fn identity(key: Key) -> Result<Identity, tls::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Side;
 
     #[test]
     fn energy_is_the_sum_of_the_packages_or_not_known() {
@@ -279,6 +294,66 @@ mod tests {
         assert_eq!(rapl(folder.path()), Some(2.0));
         std::fs::write(folder.path().join("intel-rapl:0/energy_uj"), "?").unwrap();
         assert_eq!(rapl(folder.path()), None);
+    }
+
+    fn outcome(done: u64, resumed: u64, full_legs: u64) -> Outcome {
+        let side = || Side {
+            described: Described {
+                library: "a".to_owned(),
+                version: "1".to_owned(),
+                build_flags: String::new(),
+                cpu_features: String::new(),
+                functions: 0,
+            },
+            cpu_ns: 1,
+            locks: None,
+            footprint: None,
+        };
+        Outcome {
+            done,
+            failed: 0,
+            failure: None,
+            wall_ns: 1,
+            waited_ns: None,
+            resumed,
+            full_legs,
+            misreported: 0,
+            bytes: 0,
+            server: side(),
+            client: side(),
+        }
+    }
+
+    #[test]
+    fn instructions_of_connections_that_were_not_resumed_as_asked_are_refused() {
+        let chain = Workload::Chain { proxies: 2 };
+        for (workload, outcome) in [
+            (Workload::Full, outcome(5, 0, 0)),
+            (Workload::Resume, outcome(5, 5, 0)),
+            (chain, outcome(5, 15, 0)),
+            (Workload::Bulk { record: 16_384 }, outcome(5, 0, 0)),
+        ] {
+            assert_eq!(as_asked(workload, &outcome), Ok(()), "{workload}");
+        }
+        for (workload, outcome) in [
+            (Workload::Full, outcome(5, 1, 0)),
+            (Workload::Resume, outcome(5, 4, 0)),
+            (chain, outcome(5, 14, 1)),
+        ] {
+            let why = as_asked(workload, &outcome).unwrap_err();
+            let resumed = outcome.resumed;
+            assert_eq!(why, format!("the wire shows {resumed} of 5 resumed"), "{workload}");
+        }
+    }
+
+    #[test]
+    fn instructions_of_connections_that_failed_are_refused_with_the_reason() {
+        let why = Some("no certificate".to_owned());
+        let failed = Outcome { failed: 1, failure: why.clone(), ..outcome(4, 4, 0) };
+        assert_eq!(as_asked(Workload::Resume, &failed).err(), why);
+        assert_eq!(as_asked(Workload::Full, &outcome(0, 0, 0)), Err("it failed".to_owned()));
+        // No answer at all.
+        assert!(accept(Workload::Full, b"").is_err());
     }
 
     #[test]
