@@ -88,9 +88,8 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
-# Pages with figures of results that README.md has nothing of, PAGE:RESULTS. Not haproxy: its results are of changed
-# sources, and to be measured again.
-BESIDE = stacks:stacks-profile
+# Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
+BESIDE = stacks:stacks-profile haproxy:haproxy
 
 # Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
 PAPERS = sslmtcp observe link roam
@@ -118,8 +117,8 @@ static: ## the program with nothing to load at run time, as target/static/wireta
 	CARGO='$(CARGO)' scripts/static.sh
 
 package: static ## a Debian package with man pages, completions and units, in target/debian (twice 7 minutes from nothing)
-	$(CARGO) build --release --locked -p cli
-	CARGO='$(CARGO)' scripts/package.sh $(WIRETAX) target/static/wiretax
+	$(CARGO) build --profile dist --locked -p cli
+	CARGO='$(CARGO)' scripts/package.sh target/dist/wiretax target/static/wiretax
 
 clean: ## what the build left
 	$(CARGO) clean

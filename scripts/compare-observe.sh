@@ -12,6 +12,7 @@
 #   SMALL="200 5000"    the same with small packets, about 1.1 million
 #   RATE=10             wiretax alone reads as many times these connections besides: its rate at length;
 #                       0 for none
+#   THREADS="1 2"       on how many threads it reads these, in turns; beside tshark it has one
 #   TRAFFIC=PROGRAM     the generator of captures (crates/capture/examples/traffic.rs); built if not given
 #
 # Exit codes: 0 done, 1 the two do not find the same handshakes, 2 wrongly called, 3 this machine lacks
@@ -23,6 +24,7 @@ export LC_ALL=C
 wiretax=$(realpath -m "${1:-target/release/wiretax}")
 rounds=${ROUNDS:-5}
 rate=${RATE:-10}
+read -r -a threads <<<"${THREADS:-1 2}"
 read -r full_connections full_packets <<<"${FULL:-200 900}"
 read -r small_connections small_packets <<<"${SMALL:-200 5000}"
 [ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run 'make build' first" >&2; exit 2; }
@@ -46,7 +48,7 @@ timed() {
     shift
     { time "$@" >"$out" 2>/dev/null; } 2>&1 | awk '{ print $1, $2 + $3 }'
 }
-ours() { timed "$folder/ours" "$wiretax" -q observe --json "$1"; }
+ours() { timed "$folder/ours" "$wiretax" -q observe --threads 1 --json "$1"; }
 theirs() {
     timed "$folder/theirs" tshark -n -r "$1" -Y tls.handshake -T fields -e ip.src -e tcp.srcport \
         -e ip.dst -e tcp.dstport -e tls.handshake.type -e tls.handshake.version \
@@ -103,20 +105,26 @@ done
 echo "both read the same packets and found the same hellos; CPU seconds with the start-up, 'times tshark' without it"
 
 if [ "$rate" -gt 0 ]; then
-    printf '\n%-8s %10s %12s %12s %12s\n' packets MB packets/s MB/s 'CPU'
+    printf '\n%-8s %8s %10s %12s %12s %12s %22s\n' packets threads MB packets/s MB/s CPU "times ${threads[0]} thread's"
     for size in full small; do
         connections=${size}_connections packets=${size}_packets
         "$TRAFFIC" "$size" "$((${!connections} * rate))" "${!packets}" >"$folder/all.pcap"
         frames=$(packets_in "$folder/all.pcap")
         bytes=$(stat -c %s "$folder/all.pcap")
-        : >"$folder/long"
+        rm -f "$folder"/long.*
         for _ in $(seq "$rounds"); do
-            timed "$folder/ours" "$wiretax" -q observe "$folder/all.pcap" >>"$folder/long"
+            for count in "${threads[@]}"; do
+                timed "$folder/ours" "$wiretax" -q observe --threads "$count" "$folder/all.pcap" >>"$folder/long.$count"
+            done
         done
-        wall=$(awk '{ print $1 }' "$folder/long" | median)
-        cpu=$(awk '{ print $2 }' "$folder/long" | median)
-        awk -v s="$size" -v b="$bytes" -v f="$frames" -v w="$wall" -v c="$cpu" 'BEGIN {
-            printf "%-8s %10.0f %12.0f %12.0f %10.2f s\n", s, b / 1e6, f / w, b / w / 1e6, c }'
+        for count in "${threads[@]}"; do
+            wall=$(awk '{ print $1 }' "$folder/long.$count" | median)
+            cpu=$(awk '{ print $2 }' "$folder/long.$count" | median)
+            # Round by round: what else the machine does changes slowly.
+            times=$(paste -d ' ' "$folder/long.${threads[0]}" "$folder/long.$count" | awk '{ print $1 / $3 }' | median)
+            awk -v s="$size" -v n="$count" -v b="$bytes" -v f="$frames" -v w="$wall" -v c="$cpu" -v t="$times" 'BEGIN {
+                printf "%-8s %8d %10.0f %12.0f %12.0f %10.2f s %22.2f\n", s, n, b / 1e6, f / w, b / w / 1e6, c, t }'
+        done
     done
     echo "wiretax alone, its statistics in place of a line a connection; the whole program's time"
 fi

@@ -5,7 +5,8 @@
 # server's CPU time per request by the kernel's count (in steps of 10 ms per round) and its ratio, and the
 # medians of the ratios. Beside other work on the machine the CPU time says more than the rate.
 #
-#   scripts/compare-web.sh [SERVE]     the server; target/release/examples/serve if not given, and built
+#   scripts/compare-web.sh [SERVE]     the server; target/dist/examples/serve if not given, and built
+#                                      as what is packaged is
 #   ROUNDS=7 REQUESTS=100000 CONNECTIONS=16 STREAMS=10 BYTES=100 SERVER_CPUS=0 CLIENT_CPUS=1
 #   PROTOCOLS="h2 h1"
 #
@@ -55,9 +56,9 @@ done
 
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 if [ $# -eq 0 ]; then
-    (cd "$checkout" && cargo build --release --locked --quiet -p web --example serve)
+    (cd "$checkout" && cargo build --profile dist --locked --quiet -p web --example serve)
 fi
-serve=$(realpath -m "${1:-${CARGO_TARGET_DIR:-$checkout/target}/release/examples/serve}")
+serve=$(realpath -m "${1:-${CARGO_TARGET_DIR:-$checkout/target}/dist/examples/serve}")
 [ -x "$serve" ] || { echo "error: $serve is not a program" >&2; exit 2; }
 
 folder=$(mktemp -d)

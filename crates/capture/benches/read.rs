@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use capture::{Event, Source};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pcap_file::pcap::{PcapPacket, PcapReader, PcapWriter};
 use tracker::{Limits, LinkType, Tracker};
 
 /// Bytes of each file.
@@ -35,19 +36,15 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// A capture of so many frames, one per microsecond.
 fn pcap(path: &Path, len: usize) -> u64 {
-    let mut file = BufWriter::new(File::create(path).unwrap());
-    for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
-        file.write_all(&word.to_le_bytes()).unwrap();
-    }
+    let mut writer = PcapWriter::new(BufWriter::new(File::create(path).unwrap())).unwrap();
     let count = (FILE / (len + 16)) as u32;
     for number in 0..count {
-        for word in [number / 1_000_000, number % 1_000_000, len as u32, len as u32] {
-            file.write_all(&word.to_le_bytes()).unwrap();
-        }
-        file.write_all(&frame(number, len)).unwrap();
+        let at = Duration::from_micros(number.into());
+        writer.write_packet(&PcapPacket::new(at, len as u32, &frame(number, len))).unwrap();
     }
-    file.flush().unwrap();
+    writer.into_writer().flush().unwrap();
     u64::from(count)
 }
 
@@ -96,7 +93,7 @@ fn by_pcap_file(path: &Path) -> usize {
     let file = File::open(path).unwrap();
     let mut bytes = 0;
     if path.extension().is_some_and(|extension| extension == "pcap") {
-        let mut reader = pcap_file::pcap::PcapReader::new(file).unwrap();
+        let mut reader = PcapReader::new(file).unwrap();
         while let Some(packet) = reader.next_packet() {
             bytes += packet.unwrap().data.len();
         }

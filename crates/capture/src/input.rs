@@ -34,24 +34,31 @@ pub(crate) struct Input {
     pub(crate) read: Arc<AtomicU64>,
     /// Its length, if it is a file.
     pub(crate) total: Option<u64>,
+    /// The file that it is, from its beginning; not standard input, which may stand anywhere.
+    pub(crate) file: Option<Arc<File>>,
 }
 
 impl Input {
     pub(crate) fn new(stream: impl Read + Send + 'static, total: Option<u64>) -> Self {
         let read = Arc::new(AtomicU64::new(0));
-        Input { stream: Box::new(Counted { inner: stream, read: Arc::clone(&read) }), read, total }
+        let stream = Box::new(Counted { inner: stream, read: Arc::clone(&read) });
+        Input { stream, read, total, file: None }
     }
 
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Input::of_file(File::open(path)?)
+        let file = Arc::new(File::open(path)?);
+        let input = Input::of_file(Arc::clone(&file))?;
+        // Files of no length are what the kernel makes up as they are read.
+        let plain = input.total.is_some_and(|total| total > 0);
+        Ok(Input { file: plain.then_some(file), ..input })
     }
 
     /// Standard input, past the buffer of [`std::io::stdin`].
     pub(crate) fn stdin() -> io::Result<Self> {
-        Input::of_file(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+        Input::of_file(Arc::new(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
-    fn of_file(file: File) -> io::Result<Self> {
+    fn of_file(file: Arc<File>) -> io::Result<Self> {
         let metadata = file.metadata()?;
         let total = metadata.is_file().then_some(metadata.len());
         // A hint only; pipes refuse it.
@@ -60,21 +67,22 @@ impl Input {
     }
 }
 
-/// Decompresses what the window sees, if its first four bytes say that it is compressed.
-pub(crate) fn decompress(window: Window) -> io::Result<Window> {
-    match window.bytes() {
+/// Decompresses what the window sees, if its first four bytes say that it is compressed; whether it is.
+pub(crate) fn decompress(window: Window) -> io::Result<(Window, bool)> {
+    let inside = match window.bytes() {
         // RFC 1952 §2.3.1. Members follow one another (§2.2).
         [0x1f, 0x8b, ..] => window.inside(|stream| {
             let buffered = BufReader::with_capacity(COMPRESSED_BUFFER, stream);
             Ok(Box::new(MultiGzDecoder::new(buffered)))
-        }),
+        })?,
         // RFC 8878 §3.1.1 and, for frames to be skipped, §3.1.2. Frames follow one another.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             window.inside(|stream| {
                 let buffered = BufReader::with_capacity(COMPRESSED_BUFFER, stream);
                 Ok(Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?))
-            })
+            })?
         }
-        _ => Ok(window),
-    }
+        _ => return Ok((window, false)),
+    };
+    Ok((inside, true))
 }

@@ -19,14 +19,16 @@
 //!
 //! # Bounds
 //! A file takes its buffer of 512 KiB, and up to 16 MiB more if it holds TLS secrets of that
-//! length. gzip takes 32 KiB beside it, zstd its window of at most 128 MiB. A merge holds open only
-//! files whose times overlap.
+//! length; four buffers more, and those that others look at, where several threads read it
+//! ([`Merge::read_ahead`]). gzip takes 32 KiB beside it, zstd its window of at most 128 MiB. A merge
+//! holds open only files whose times overlap.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod ahead;
 mod error;
 mod filter;
 pub mod format;
@@ -38,6 +40,7 @@ mod merge;
 mod source;
 mod window;
 
+pub use ahead::ReadAhead;
 pub use error::Error;
 pub use filter::Filter;
 pub use frame::{Batch, Cut, Event, Frame, Frames, Progress};

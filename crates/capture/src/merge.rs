@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use units::Time;
 
-use crate::{Batch, Cut, Error, Event, Progress, STDIN, Source};
+use crate::{Batch, Cut, Error, Event, Progress, ReadAhead, STDIN, Source};
 
 /// Bytes of key logs that are kept of files not yet begun.
 const MAX_EARLY_SECRETS: usize = 64 << 20;
@@ -43,6 +44,8 @@ pub struct Merge {
     done: u64,
     /// Bytes of all; `None` if that is not known.
     total: Option<u64>,
+    /// Who else may read the files.
+    ahead: Option<Arc<ReadAhead>>,
 }
 
 impl Merge {
@@ -90,7 +93,16 @@ impl Merge {
             cuts: Vec::new(),
             done: 0,
             total: Some(0),
+            ahead: None,
         }
+    }
+
+    /// Lets other threads read the files before their turn: plain ones, neither compressed nor pipes. What
+    /// this gives out is the same whether they do.
+    pub fn read_ahead(&mut self) -> Arc<ReadAhead> {
+        let ahead = Arc::clone(self.ahead.get_or_insert_default());
+        self.open.iter_mut().for_each(|source| source.read_ahead(&ahead));
+        ahead
     }
 
     /// Takes a source in that stays open.
@@ -216,6 +228,9 @@ impl Merge {
                 return Ok(());
             };
             let mut source = Source::open(&file.path)?.numbered(file.number);
+            if let Some(ahead) = &self.ahead {
+                source.read_ahead(ahead);
+            }
             source.advance()?;
             self.open.push(source);
         }

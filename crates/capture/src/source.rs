@@ -1,5 +1,6 @@
 //! One capture file or pipe.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use units::Time;
 use crate::format::{RECOGNISED_BY, Reader, Record, Step};
 use crate::input::{Input, decompress};
 use crate::window::Window;
-use crate::{Batch, Cut, Error, Event, Frames, Progress};
+use crate::{Batch, Cut, Error, Event, Frames, Progress, ReadAhead};
 
 /// The path that means standard input.
 pub const STDIN: &str = "-";
@@ -51,6 +52,8 @@ pub struct Source {
     cut: Option<Cut>,
     read: Arc<AtomicU64>,
     total: Option<u64>,
+    /// Its file, where that may be read ahead.
+    file: Option<Arc<File>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -89,15 +92,16 @@ impl Source {
     }
 
     fn new(name: String, input: Input) -> Result<Source, Error> {
-        let Input { stream, read, total } = input;
+        let Input { stream, read, total, file } = input;
         let opened = || {
             let mut window = Window::new(stream);
             window.fill(RECOGNISED_BY)?;
-            let mut window = decompress(window)?;
+            let (mut window, is_compressed) = decompress(window)?;
             window.fill(RECOGNISED_BY)?;
-            Ok(window)
+            Ok((window, is_compressed))
         };
-        let window = opened().map_err(|error| read_error(name.clone(), 0, error))?;
+        let (window, is_compressed) =
+            opened().map_err(|error| read_error(name.clone(), 0, error))?;
         match Reader::recognise(window.bytes()) {
             Ok(reader) => Ok(Source {
                 name,
@@ -111,6 +115,7 @@ impl Source {
                 cut: None,
                 read,
                 total,
+                file: file.filter(|_| !is_compressed),
             }),
             Err(problem) => Err(Error::Format { name, offset: 0, problem }),
         }
@@ -131,6 +136,13 @@ impl Source {
     pub fn numbered(mut self, number: usize) -> Source {
         self.number = number;
         self
+    }
+
+    /// Lets others read the file before its turn, if it is a plain one.
+    pub(crate) fn read_ahead(&mut self, by: &ReadAhead) {
+        if let Some(file) = self.file.take() {
+            by.add(self.window.read_ahead(file, Arc::clone(&self.read)));
+        }
     }
 
     /// What comes next; `None` at the end. Waits for a pipe.

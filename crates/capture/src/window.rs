@@ -1,7 +1,11 @@
 //! A window over a stream of bytes: one buffer, used again and again.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::ahead::{BLOCK, Block, Blocks, HEAD, zeros};
 
 /// Bytes of buffer: large enough that a system call costs nothing, small enough to stay in the
 /// second-level cache while it is read.
@@ -18,8 +22,10 @@ pub(crate) struct Window {
     lent: Vec<Arc<[u8]>>,
     start: usize,
     end: usize,
-    /// Where the buffer begins in the stream.
+    /// Where the buffer begins in the stream; before it where its front is not used, so it may wrap.
     base: u64,
+    /// Where the rest of the stream comes from, if others may read it too.
+    ahead: Option<Arc<Blocks>>,
     ended: bool,
     /// The stream ended where its compression says that there is more.
     truncated: bool,
@@ -29,11 +35,12 @@ impl Window {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         Window {
             input,
-            buffer: empty(BUFFER),
+            buffer: zeros(BUFFER),
             lent: Vec::new(),
             start: 0,
             end: 0,
             base: 0,
+            ahead: None,
             ended: false,
             truncated: false,
         }
@@ -54,7 +61,7 @@ impl Window {
     /// Where in the stream the window stands.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
-        self.base + self.start as u64
+        self.base.wrapping_add(self.start as u64)
     }
 
     pub(crate) fn is_truncated(&self) -> bool {
@@ -87,6 +94,9 @@ impl Window {
     /// Reads until `need` bytes are there; false if the stream ends before.
     #[cold]
     pub(crate) fn fill(&mut self, need: usize) -> io::Result<bool> {
+        if self.ahead.is_some() {
+            return self.fill_by_blocks(need);
+        }
         self.make_room(need);
         // Nobody else has it now.
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else { return Ok(false) };
@@ -131,8 +141,74 @@ impl Window {
                 }
             }
         }
-        self.base += self.start as u64;
+        self.base = self.offset();
         (self.start, self.end) = (0, len);
+    }
+
+    /// Takes the rest of the stream by blocks, which others may read too: it is the file's, as it stands
+    /// there. `read` counts the bytes that were read.
+    pub(crate) fn read_ahead(&mut self, file: Arc<File>, read: Arc<AtomicU64>) -> &Arc<Blocks> {
+        let at = self.base.wrapping_add(self.end as u64);
+        self.ahead.insert(Arc::new(Blocks::new(file, at, read)))
+    }
+
+    fn fill_by_blocks(&mut self, need: usize) -> io::Result<bool> {
+        while self.end - self.start < need && !self.ended {
+            match self.ahead.as_ref().map(|ahead| ahead.take()) {
+                Some(Ok(Some(block))) => self.go_on_in(block, need),
+                Some(Ok(None)) | None => self.ended = true,
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.end - self.start >= need)
+    }
+
+    /// Goes on in a block: what is left comes before it.
+    fn go_on_in(&mut self, block: Block, need: usize) {
+        let at = self.offset();
+        let Block { mut buffer, end } = block;
+        let left = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let len = left.len();
+        let front = HEAD.saturating_sub(len);
+        let room = Arc::get_mut(&mut buffer).and_then(|all| all.get_mut(front..HEAD));
+        if let Some(to) = room.filter(|to| to.len() == len) {
+            to.copy_from_slice(left);
+            self.change(buffer);
+            (self.start, self.end) = (front, end);
+            self.base = at.wrapping_sub(front as u64);
+            return;
+        }
+        // A record longer than what is kept free for it.
+        let data = buffer.get(HEAD..end).unwrap_or_default();
+        let fits = self.buffer.len() - self.end >= data.len();
+        if !fits || Arc::get_mut(&mut self.buffer).is_none() {
+            let mut longer = zeros(len.max(need) + BLOCK);
+            let left = self.buffer.get(self.start..self.end).unwrap_or_default();
+            if let Some(to) = Arc::get_mut(&mut longer).and_then(|all| all.get_mut(..len)) {
+                to.copy_from_slice(left);
+            }
+            self.change(longer);
+            (self.start, self.end, self.base) = (0, len, at);
+        }
+        let room = Arc::get_mut(&mut self.buffer).and_then(|all| all.get_mut(self.end..));
+        if let Some(to) = room.and_then(|room| room.get_mut(..data.len())) {
+            to.copy_from_slice(data);
+            self.end += data.len();
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.give_back(buffer);
+        }
+    }
+
+    /// Takes another buffer in place of this one.
+    fn change(&mut self, buffer: Arc<[u8]>) {
+        let before = std::mem::replace(&mut self.buffer, buffer);
+        if let Some(ahead) = &self.ahead {
+            ahead.give_back(before);
+        }
     }
 
     /// A buffer that nobody has any more, or a new one.
@@ -140,7 +216,7 @@ impl Window {
         let is_free = |lent: &mut Arc<[u8]>| lent.len() >= len && Arc::get_mut(lent).is_some();
         match self.lent.iter_mut().position(is_free) {
             Some(at) => self.lent.swap_remove(at),
-            None => empty(len),
+            None => zeros(len),
         }
     }
 
@@ -153,10 +229,6 @@ impl Window {
         let seen = self.bytes().to_vec();
         Ok(Window::new(open(Box::new(io::Cursor::new(seen).chain(self.input)))?))
     }
-}
-
-fn empty(len: usize) -> Arc<[u8]> {
-    vec![0; len].into()
 }
 
 #[cfg(test)]
@@ -200,6 +272,48 @@ mod tests {
             to[..count].copy_from_slice(&self.0[self.1..self.1 + count]);
             self.1 += count;
             Ok(count)
+        }
+    }
+
+    /// A file whose blocks are read by this thread and others, looked at in pieces of all sizes.
+    #[test]
+    fn what_others_read_ahead_is_the_file() {
+        let all: Vec<u8> = (0..=250).cycle().take(7 * BLOCK + 12_345).collect();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), &all).unwrap();
+        // Up to a record longer than what is kept free before a block, and than a block.
+        for step in [1, 100_000, HEAD, HEAD + 1, 300_000, 2 * BLOCK + 7] {
+            let file = File::open(path.path()).unwrap();
+            let read = Arc::new(AtomicU64::new(0));
+            let mut window = Window::new(Box::new(file.try_clone().unwrap()));
+            window.fill(4).unwrap();
+            let first = window.end as u64;
+            let blocks = Arc::clone(window.read_ahead(Arc::new(file), Arc::clone(&read)));
+            let ahead = crate::ReadAhead::default();
+            ahead.add(&blocks);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| while ahead.help() {});
+                }
+                let (mut at, mut kept) = (0, Vec::new());
+                while window.fill(step).unwrap() {
+                    let (buffer, start) = window.buffer();
+                    let len = window.bytes().len();
+                    kept.push((at, Arc::clone(buffer), start..start + len));
+                    assert_eq!(window.offset(), at as u64);
+                    // What is left belongs to the next.
+                    let count = (len + 1).saturating_sub(step).max(1);
+                    window.advance(count);
+                    at += count;
+                    if kept.len() > 3 {
+                        let (at, buffer, piece) = kept.remove(0);
+                        assert!(buffer[piece.clone()] == all[at..at + piece.len()], "at {at}");
+                    }
+                }
+                assert!(window.bytes() == &all[at..], "step {step}");
+                assert!(window.bytes().len() < step);
+            });
+            assert_eq!(first + read.load(std::sync::atomic::Ordering::Relaxed), all.len() as u64);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Captures as files and streams.
 
+mod ahead;
 mod common;
 mod formats;
 mod hostile;

@@ -1,13 +1,16 @@
 //! Listening to interfaces, in a network namespace.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use capture::{Filter, Live, LiveOptions};
-use lab::{CaptureOptions, Lab, LabOptions, Node, OwnedFrame};
+use lab::{Backend, CaptureOptions, Lab, LabOptions, Node, OwnedFrame};
 use lab_test::{Test, TestResult};
 use linkmodel::Path;
+use packet::{PacketSocket, SocketOptions, interface_index};
 use units::Time;
 
 const PORT: u16 = 4433;
@@ -23,11 +26,16 @@ pub fn tests() -> Vec<Test> {
         Test::inside("frames_are_cut_to_the_snap_length", cut),
         Test::inside("loopback_frames_are_seen_once", loopback),
         Test::inside("several_share_the_flows", several),
+        Test::inside("what_a_full_ring_loses_is_counted", full_ring),
     ]
 }
 
 fn pair() -> Result<(Lab, Node, Node), lab::Error> {
-    let mut lab = Lab::new(LabOptions { seed: 5, ..LabOptions::default() })?;
+    pair_on(Backend::default())
+}
+
+fn pair_on(backend: Backend) -> Result<(Lab, Node, Node), lab::Error> {
+    let mut lab = Lab::new(LabOptions { seed: 5, backend, ..LabOptions::default() })?;
     let client = lab.add_node("client")?;
     let server = lab.add_node("server")?;
     lab.connect(&client, &server, &Path::default())?;
@@ -230,4 +238,58 @@ fn several() -> TestResult {
     })?;
     check(flows[0].len() + flows[1].len() == 8, || format!("{flows:?}"))?;
     check(!flows[0].iter().any(|port| flows[1].contains(port)), || format!("{flows:?}"))
+}
+
+/// Sends a small TCP segment for each number, which is its sequence number.
+fn send_numbered(numbers: Range<u32>) -> TestResult {
+    // Past the queueing discipline no capture would see them.
+    let options = SocketOptions { qdisc_bypass: false, ..SocketOptions::default() };
+    let socket = PacketSocket::open(interface_index("link1")?, &options)?;
+    let mut frame = [0; 66];
+    frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+    frame[16..18].copy_from_slice(&52_u16.to_be_bytes());
+    frame[22..24].copy_from_slice(&[64, 6]);
+    frame[46..48].copy_from_slice(&[0x50, 0x10]);
+    for number in numbers {
+        frame[38..42].copy_from_slice(&number.to_be_bytes());
+        while let Err(error) = packet::send(socket.as_fd(), &frame) {
+            if error.kind() != ErrorKind::WouldBlock {
+                return Err(error.into());
+            }
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// What the kernel counts as lost is what was sent and not seen, to the frame.
+fn full_ring() -> TestResult {
+    const SENT: u32 = 5000;
+    // What leaves is seen before the call that sends it returns.
+    let (_lab, client, _server) = pair_on(Backend::Direct)?;
+    let mut options = LiveOptions::default();
+    (options.ring.block_bytes, options.ring.blocks) = (1 << 16, 2);
+    let mut live = listen(&client, &["link1"], options)?;
+    let number = |frame: &Seen| {
+        frame.bytes[38..42].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+    };
+    client.run(|| send_numbered(0..SENT))??;
+    // Nobody has read in the meantime: the first are there, as many as two blocks hold.
+    let seen = drain(&mut live)?;
+    let kept = seen.len() as u32;
+    let statistics = live.statistics()?;
+    check(seen.iter().map(number).eq(0..kept), || format!("{kept} frames, not the first"))?;
+    check((100..SENT / 2).contains(&kept), || format!("{kept} of {SENT} were kept"))?;
+    let (frames, lost) = (u64::from(SENT), u64::from(SENT - kept));
+    check((statistics.frames, statistics.drops) == (frames, lost), || {
+        format!("{statistics:?}, and {kept} of {SENT} were seen")
+    })?;
+    // There is room again.
+    client.run(|| send_numbered(SENT..SENT + 100))??;
+    let seen = drain(&mut live)?;
+    check(seen.iter().map(number).eq(SENT..SENT + 100), || format!("{} frames", seen.len()))?;
+    let statistics = live.statistics()?;
+    check((statistics.frames, statistics.drops) == (frames + 100, lost), || {
+        format!("{statistics:?} after 100 more")
+    })
 }

@@ -81,12 +81,12 @@ fn a_small_window_costs_round_trips_and_the_hint_says_which_takes_none() {
 fn what_is_computed_is_what_the_lab_counts() {
     let folder = tempfile::tempdir().unwrap();
     written(folder.path(), &made(KeyType::Rsa2048, 3));
-    // None of them is so long that it depends on whether the window has grown by its first part: from 39,600 to 50,400
-    // bytes it does.
-    let made = "ecdsa-p256,ml-dsa-44,ml-dsa-87,ml-dsa-44/slh-dsa-sha2-256s";
+    // The last but one is as long as a window's edge over QUIC: there it depends on how the client acknowledges.
+    let made =
+        "ecdsa-p256,ml-dsa-44,ml-dsa-87,ml-dsa-44/slh-dsa-sha2-128f,ml-dsa-44/slh-dsa-sha2-256s";
     let arguments = ["chain.pem", "--ca", "root.pem", "--make", made, "--measure"];
     let value = json(folder.path(), &arguments);
-    let (mut counted, mut disturbed) = (0, 0);
+    let (mut counted, mut disturbed, mut at_edge) = (0, 0, 0);
     for chain in value["chains"].as_array().unwrap() {
         for way in chain["ways"].as_array().unwrap() {
             let measured = &way["measured"];
@@ -96,7 +96,10 @@ fn what_is_computed_is_what_the_lab_counts() {
             }
             counted += 1;
             let what = format!("{}: {way:#}", chain["name"]);
-            assert_eq!(measured["round_trips"], way["round_trips"], "{what}");
+            let number = |value: &Value| value.as_u64().unwrap();
+            let computed = number(&way["least_round_trips"])..=number(&way["round_trips"]);
+            assert!(computed.contains(&number(&measured["round_trips"])), "{what}");
+            at_edge += usize::from(computed.start() < computed.end());
             if way["carrier"] != "quic" {
                 assert_eq!(measured["flight_bytes"], way["flight_bytes"], "{what}");
             }
@@ -104,6 +107,7 @@ fn what_is_computed_is_what_the_lab_counts() {
     }
     // The path loses nothing: what was sent again, a machine that stood still explains.
     assert!(counted > 30 && disturbed <= counted / 8, "{counted} counted, {disturbed} not");
+    assert!(at_edge <= counted / 8, "{at_edge} of {counted} are at an edge");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct AccessPoint {
     pub protection: Protection,
     /// Whether keys that stations have from other access points are taken (opportunistic key caching).
     pub shares_keys: bool,
+    /// Whether it asks for block acknowledgements and aggregates frames (802.11n).
+    pub aggregates: bool,
 }
 
 impl AccessPoint {
@@ -36,8 +38,9 @@ impl AccessPoint {
         let AccessPoint { interface, bridge, ssid, channel, name, .. } = self;
         let mut text = format!(
             "interface={interface}\nbridge={bridge}\ndriver=nl80211\nctrl_interface=/run/hostapd\n\
-             ssid={ssid}\nhw_mode=g\nchannel={channel}\nieee80211n=1\nwmm_enabled=1\nbeacon_int=100\n\
-             nas_identifier={name}\nauth_algs=1\n"
+             ssid={ssid}\nhw_mode=g\nchannel={channel}\nieee80211n={}\nwmm_enabled=1\nbeacon_int=100\n\
+             nas_identifier={name}\nauth_algs=1\n",
+            i32::from(self.aggregates)
         );
         let passphrase = self.protection.passphrase.text();
         if let Some(management) = self.protection.key_management() {
@@ -60,6 +63,9 @@ impl AccessPoint {
         }
         if self.protection.fast_transition {
             text += "mobility_domain=a1b2\nft_over_ds=0\nft_psk_generate_local=1\n";
+        }
+        if self.protection.extended_key_ids {
+            text += "extended_key_id=1\n";
         }
         if self.shares_keys {
             text += "okc=1\n";
@@ -113,8 +119,15 @@ mod tests {
             ssid: "labA".to_owned(),
             channel: 6,
             name: "ap1".to_owned(),
-            protection: Protection { security, fast_transition, passphrase, certificates: None },
+            protection: Protection {
+                security,
+                fast_transition,
+                extended_key_ids: false,
+                passphrase,
+                certificates: None,
+            },
             shares_keys: false,
+            aggregates: true,
         }
     }
 
@@ -134,6 +147,11 @@ mod tests {
         has(&point(WifiSecurity::Wpa3Sae, false), &lines);
         let lines = ["wpa_key_mgmt=FT-PSK", "mobility_domain=a1b2", "nas_identifier=ap1"];
         has(&point(WifiSecurity::Wpa2Psk, true), &lines);
+        let mut changed = point(WifiSecurity::Wpa3Sae, false);
+        has(&changed, &["ieee80211n=1"]);
+        changed.protection.extended_key_ids = true;
+        changed.aggregates = false;
+        has(&changed, &["extended_key_id=1", "ieee80211n=0"]);
     }
 
     #[test]

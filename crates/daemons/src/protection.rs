@@ -34,6 +34,8 @@ pub struct Protection {
     pub security: WifiSecurity,
     /// Whether fast BSS transition is on offer (IEEE 802.11-2020 §13).
     pub fast_transition: bool,
+    /// Whether a station takes frames by its new key before it answers for it (extended key IDs).
+    pub extended_key_ids: bool,
     /// What both know.
     pub passphrase: Passphrase,
     /// What they show each other, for WPA2-Enterprise.

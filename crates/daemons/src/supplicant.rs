@@ -44,6 +44,9 @@ impl Station {
             "ctrl_interface=/run/wpa_supplicant\nap_scan=1\nfreq_list={frequencies}\nokc={}\n",
             i32::from(self.keeps_keys)
         );
+        if self.networks.iter().any(|network| network.protection.extended_key_ids) {
+            text += "extended_key_id=1\n";
+        }
         for Network { ssid, protection } in &self.networks {
             let management = protection.key_management().unwrap_or("NONE");
             let passphrase = protection.passphrase.text();
@@ -175,6 +178,7 @@ mod tests {
         let protection = |security| Protection {
             security,
             fast_transition: false,
+            extended_key_ids: false,
             passphrase: Passphrase::new("correcthorse"),
             certificates: None,
         };

@@ -50,6 +50,22 @@ impl Client {
         }
     }
 
+    /// The same client for another server name: it trusts the same roots, offers the same, and may offer the
+    /// tickets that this one took. Whether the certificate of the ticket's own session carries the name too
+    /// is for the caller to know (RFC 8446 §4.6.1 demands it): no library looks again when it resumes.
+    ///
+    /// # Errors
+    /// [`CallerError::ServerName`].
+    pub fn with_name(&self, name: &str) -> Result<Self, Error> {
+        let config = ClientConfig { server_name: name.to_owned(), ..(*self.config).clone() };
+        config.check()?;
+        let engine = match &self.engine {
+            Engine::Rustls(client) => Engine::Rustls(Arc::new(client.with_name(name)?)),
+            Engine::OpenSsl(client) => Engine::OpenSsl(Arc::new(client.with_name(name))),
+        };
+        Ok(Self { config: Arc::new(config), engine })
+    }
+
     /// The configuration that it was made of.
     pub fn config(&self) -> &ClientConfig {
         &self.config

@@ -7,7 +7,8 @@ use crate::{CallerError, Error, Library, Version};
 
 /// A session to resume: a TLS 1.2 session ticket (RFC 5077) or a TLS 1.3 PSK (RFC 8446 §4.6.1).
 ///
-/// It belongs to the [`crate::Client`] whose connection took it. A TLS 1.3 ticket is for one use; a TLS
+/// It belongs to the [`crate::Client`] whose connection took it, under whatever name
+/// ([`crate::Client::with_name`]). A TLS 1.3 ticket is for one use; a TLS
 /// 1.2 ticket may be offered again. It holds secrets, which `Debug` does not print.
 #[derive(Clone)]
 pub struct Ticket(Arc<Inner>);

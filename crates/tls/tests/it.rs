@@ -8,5 +8,6 @@ mod ech;
 mod handshakes;
 mod hostile;
 mod key_log;
+mod names;
 mod quic;
 mod refusals;

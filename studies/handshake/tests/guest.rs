@@ -6,30 +6,13 @@ use std::time::Duration;
 use fault::Explain as _;
 use handshake::{Bench, Plan, summarise, value};
 use lab_test::{Need, Test, TestResult, skip};
-use record::{Finished, Manifest, Recorder, Run, Sample};
-use study::{Clock, End, Session, Watcher};
+use record::Sample;
+use study::{Clock, unattended};
 
 fn main() -> ExitCode {
     guest::init_if_guest(handshake::workers);
     let repeats = Test::new("round_trips_in_virtual_time_repeat", repeats);
     lab_test::main(&[repeats.within(Duration::from_secs(300))])
-}
-
-/// Follows nothing.
-struct Silent;
-
-impl Watcher for Silent {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-
-    fn interrupted(&self) -> bool {
-        false
-    }
-
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-
-    fn note(&mut self, _: &str) {}
 }
 
 fn plan() -> TestResult<Plan> {
@@ -50,20 +33,11 @@ fn measured() -> TestResult<Vec<Sample>> {
     let plan = plan()?;
     assert_eq!(plan.clock(), Clock::Virtual);
     let folder = tempfile::tempdir()?;
-    let manifest = Manifest::new(
-        serde_json::json!({ "handshake": plan.value() }),
-        record::Session::begin(false),
-    );
-    let mut recorder = Recorder::create(folder.path(), manifest)?;
-    let (finished, mut silent) = (Finished::default(), Silent);
-    let mut session = Session::new("handshake", &mut recorder, &finished, &mut silent);
-    let mut bench = Bench::in_guests(lab::LabOptions::default(), plan.seed)
-        .map_err(|problem| problem.to_string())?;
-    let end = bench.run(&plan, &mut session).map_err(|problem| problem.to_string())?;
-    assert_eq!(end, End::Complete);
-    drop(recorder);
+    let samples = unattended("handshake", &plan.value(), folder.path(), |session| {
+        Bench::in_guests(lab::LabOptions::default(), plan.seed)?.run(&plan, session)
+    });
+    let mut samples = samples.map_err(|problem| problem.to_string())?;
     // Guests work side by side: whose sample comes first is the machine's.
-    let mut samples = Run::open(folder.path())?.samples;
     samples.sort_by(|one, other| (&one.point, one.repeat).cmp(&(&other.point, other.repeat)));
     Ok(samples)
 }

@@ -321,7 +321,7 @@ pub(crate) mod tests {
         let points = run.samples.iter().map(|sample| Point::of_fields(&sample.point).unwrap());
         assert!(points.zip(&runs).all(|(point, run)| point == run.point));
         let summary = Summary::of(&run.samples);
-        assert_eq!((summary.rows.len(), summary.proxies), (8, Some(10)));
+        assert_eq!((summary.rows.len(), summary.proxies), (24, Some(10)));
         assert!(summary.rows.iter().all(|row| row.runs == 3 && row.failed == 0));
     }
 }

@@ -6,7 +6,8 @@
 //! | `point`, `plan` | what is varied, and what is measured of it |
 //! | `job`, `measure` | paths stood up one after the other, trials over each |
 //! | `sample`, `summary` | a trial as a sample; what samples come to |
-//! | `present`, `published`, `advice` | the answer, the paper's figures beside ours, what to change |
+//! | `present`, `tables`, `pictures` | the answer and its evidence |
+//! | `published`, `advice`, `means` | the paper's figures beside ours, what to change, what a figure means |
 #![forbid(unsafe_code)]
 
 mod advice;
@@ -14,6 +15,7 @@ mod between;
 mod job;
 mod means;
 mod measure;
+mod pictures;
 mod plan;
 mod point;
 mod present;
@@ -21,6 +23,7 @@ mod published;
 mod sample;
 mod study;
 mod summary;
+mod tables;
 
 pub use job::workers;
 pub use plan::Plan;

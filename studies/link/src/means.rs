@@ -2,7 +2,8 @@
 
 use stats::Estimate;
 
-use crate::present::{Line, bits};
+use crate::pictures::Line;
+use crate::present::bits;
 use crate::summary::{PerHop, Row};
 
 /// Of what a protocol carries, beside the same link without it.

@@ -1,18 +1,15 @@
-//! The summary as an answer, tables and plots: for the terminal and for the report.
+//! The summary as an answer with its evidence: for the terminal and for the report.
 
 use fault::{Fault, OrProblem, Problem};
-use report::{
-    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series,
-    Table, Uncertainty,
-};
+use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Counterpart, Subject};
 
-use crate::advice;
-use crate::means;
-use crate::point::{Backend, Offered, Point};
+use crate::point::Backend;
 use crate::summary::{Row, Summary, is_usual};
+use crate::tables::{self, agrees};
+use crate::{advice, means, pictures};
 
 /// So few trials have no interval of 95 %.
 const FEW: usize = 6;
@@ -28,12 +25,6 @@ impl Findings {
     #[must_use]
     pub fn new(summary: Summary, provenance: String) -> Findings {
         Findings { summary, provenance }
-    }
-
-    /// Rows that have a delay, and the plain row to which each is set.
-    fn delays(&self) -> impl Iterator<Item = (&Row, Option<&Row>)> {
-        let rows = self.summary.rows.iter().filter(|row| row.median_us.is_some());
-        rows.map(|row| (row, self.summary.plain_of(row)))
     }
 
     /// The rows of the answer: one backend, one frame size, the paper's path.
@@ -145,6 +136,45 @@ impl Findings {
             _ => format!(
                 "Frames of {frame} bytes take least time under {best}: {delay:.1} µs at the median."
             ),
+        })
+    }
+
+    fn per_hop_sentence(&self) -> Option<String> {
+        use seclink::path::Reach;
+        let of = |reach: Reach, protected: bool| {
+            let mut own = self.summary.per_hop.iter();
+            own.find(|one| one.reach == reach && (one.protocol != "plain") == protected)
+        };
+        let (plain, every) = (of(Reach::EndToEnd, false)?, of(Reach::EveryHop, true)?);
+        if !is_told_apart(plain.slope_us, every.slope_us) {
+            return Some(
+                "What a hop costs more when it is protected cannot be told from these trials."
+                    .to_owned(),
+            );
+        }
+        Some(format!(
+            "Protected on every hop, {} takes {:.1} µs per hop; plain takes {:.1}. End to end only two operations remain.",
+            every.protocol, every.slope_us.value, plain.slope_us.value
+        ))
+    }
+
+    /// What the stock kernel does for a frame, where our engine is what was answered for.
+    fn guest_sentence(&self) -> Option<String> {
+        if self.usual().first()?.point.backend == Backend::Guest {
+            return None;
+        }
+        let guest = self.summary.delays().filter(|(row, _)| row.point.backend == Backend::Guest);
+        let above = guest.filter_map(|(row, plain)| {
+            let above = row.median_us?.value - plain?.median_us?.value;
+            let protocol = row.point.protocol.to_string();
+            (protocol != "plain").then(|| format!("{above:.1} thousand under {protocol}"))
+        });
+        let above: Vec<String> = above.collect();
+        (!above.is_empty()).then(|| {
+            format!(
+                "Debian's kernel takes more instructions per frame than for plain ones: {}.",
+                above.join(", ")
+            )
         })
     }
 }
@@ -264,26 +294,14 @@ impl study::Findings for Findings {
         for table in self.tables() {
             section = section.with(table);
         }
-        for plot in [self.load_plot()?, self.hop_plot()?].into_iter().flatten() {
+        for plot in pictures::all(&self.summary)? {
             section = section.with(plot);
         }
         Ok(vec![section])
     }
 
     fn tables(&self) -> Vec<Table> {
-        let tables = [
-            self.delay_table(false),
-            self.throughput_table(false),
-            self.delay_table(true),
-            self.throughput_table(true),
-            self.hop_table(),
-            self.size_table(),
-            Some(advice::settings(&self.summary)),
-        ];
-        let between = |row: &Row| row.point.backend == Backend::Between;
-        let all_between = self.summary.rows.iter().all(between);
-        let kept = tables.into_iter().flatten().filter(|table| !table.rows.is_empty());
-        if all_between { kept.take(2).collect() } else { kept.collect() }
+        tables::all(&self.summary)
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
@@ -327,16 +345,6 @@ fn between(row: &Row) -> String {
     }
 }
 
-/// Whether what was counted is what the formats say.
-fn agrees(row: &Row) -> bool {
-    match (row.counted, row.computed) {
-        (Some([access, core]), Some(computed)) => {
-            access == computed.access as f64 && core == computed.core as f64
-        }
-        _ => true,
-    }
-}
-
 fn sizes_text(row: &Row) -> String {
     match (row.counted, row.computed) {
         (Some([access, core]), Some(computed)) => {
@@ -351,326 +359,6 @@ fn sizes_text(row: &Row) -> String {
 
 fn interval(estimate: Estimate) -> String {
     format!("[{:.0}, {:.0}]", estimate.low, estimate.high)
-}
-
-fn decimals(value: f64) -> usize {
-    match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    }
-}
-
-fn estimate(estimate: Option<Estimate>) -> Cell {
-    estimate.map_or(Cell::Empty, |one| {
-        Cell::estimate(one.value, one.low, one.high, decimals(one.value))
-    })
-}
-
-fn number(value: Option<f64>, decimals: usize) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
-}
-
-/// An axis, and its value of a point.
-type Field = (&'static str, fn(&Point) -> String);
-
-/// What tells rows of one table apart, beside the protocol: only what differs between them.
-struct Apart {
-    columns: Vec<Field>,
-}
-
-impl Apart {
-    fn of(rows: &[&Row]) -> Apart {
-        let all: [Field; 8] = [
-            ("backend", |point| point.backend.to_string()),
-            ("network", |point| point.network.to_string()),
-            ("hops", |point| point.hops.to_string()),
-            ("reach", |point| point.reach.to_string()),
-            ("gateway", |point| point.gateway.to_string()),
-            ("frame", |point| point.frame.to_string()),
-            ("ways", |point| point.ways.to_string()),
-            ("load", |point| point.load.to_string()),
-        ];
-        let differs =
-            |of: &fn(&Point) -> String| rows.iter().any(|row| of(&row.point) != of(&rows[0].point));
-        Apart { columns: all.into_iter().filter(|(_, of)| differs(of)).collect() }
-    }
-
-    fn head(&self) -> Vec<Column> {
-        let own = self.columns.iter().map(|(name, _)| Column::new(*name));
-        std::iter::once(Column::new("Protocol")).chain(own).collect()
-    }
-
-    fn cells(&self, row: &Row) -> Vec<Cell> {
-        let own = self.columns.iter().map(|(_, of)| Cell::text(of(&row.point)));
-        std::iter::once(Cell::text(row.point.protocol.to_string())).chain(own).collect()
-    }
-}
-
-impl Findings {
-    /// Delays in real time, or in a guest machine's.
-    fn delay_table(&self, in_guest: bool) -> Option<Table> {
-        let own = |row: &&Row| (row.point.backend == Backend::Guest) == in_guest;
-        let rows: Vec<&Row> = self.delays().map(|(row, _)| row).filter(own).collect();
-        let first = rows.first()?;
-        let unit = if in_guest { "10³ instr." } else { "µs" };
-        let apart = Apart::of(&rows);
-        let mut columns = apart.head();
-        columns.extend([
-            Column::new("median").unit(unit),
-            Column::new("above plain").unit(unit),
-            Column::new("p99").unit(unit),
-            Column::new("delivered").unit("Mbit/s"),
-            Column::new("lost").unit("%"),
-            Column::new("trials"),
-        ]);
-        let frames = match rows.iter().all(|row| row.point.frame == first.point.frame) {
-            true => format!(", frames of {} bytes", first.point.frame),
-            false => String::new(),
-        };
-        let caption = match in_guest {
-            true => format!("In a guest machine: thousands of instructions one way{frames}"),
-            false => format!("Delay one way{frames}; medians with intervals"),
-        };
-        let mut table = Table::new(caption, columns);
-        for row in rows {
-            let plain = self.summary.plain_of(row).and_then(|plain| plain.median_us);
-            let above = row.median_us.zip(plain).map(|(own, plain)| own.value - plain.value);
-            let mut cells = apart.cells(row);
-            cells.extend([
-                estimate(row.median_us),
-                above.map_or(Cell::Empty, |above| Cell::difference(above, decimals(above))),
-                number(row.p99_us.map(|one| one.value), 1),
-                number(row.delivered_mbps.map(|one| one.value), 1),
-                number(row.lost.map(|lost| lost * 100.0), 2),
-                trials(row),
-            ]);
-            table.push(report::Row::new(cells).command(&row.command));
-        }
-        Some(table)
-    }
-
-    /// What gets through without loss, in real time or in a guest machine's.
-    fn throughput_table(&self, in_guest: bool) -> Option<Table> {
-        let searched = |row: &&Row| {
-            matches!(row.point.load, Offered::Throughput | Offered::Burst)
-                && (row.point.backend == Backend::Guest) == in_guest
-        };
-        let rows: Vec<&Row> = self.summary.rows.iter().filter(searched).collect();
-        rows.first()?;
-        let apart = Apart::of(&rows);
-        let mut columns = apart.head();
-        columns.extend([
-            Column::new("without loss").unit("Mbit/s"),
-            Column::new("frames").unit("1/s"),
-            Column::new("of plain").unit("%"),
-            Column::new("burst").unit("frames"),
-            Column::new("of it each").unit("ns"),
-            Column::new("CPU").unit("ns/frame"),
-            Column::new("trials"),
-        ]);
-        let caption = match in_guest {
-            true => {
-                "The most without loss in a guest machine's virtual time (RFC 2544 §26.1, §26.4)"
-            }
-            false => "The most without loss (RFC 2544 §26.1, §26.4)",
-        };
-        let mut table = Table::new(caption, columns);
-        for row in rows {
-            let plain = self.summary.plain_of(row).and_then(|plain| plain.throughput_mbps);
-            let share =
-                row.throughput_mbps.zip(plain).map(|(own, plain)| own.value / plain.value * 100.0);
-            let mut cells = apart.cells(row);
-            cells.extend([
-                estimate(row.throughput_mbps),
-                number(row.throughput_pps.map(|one| one.value), 0),
-                number(share, 0),
-                number(row.burst.map(|one| one.value), 0),
-                number(row.per_frame_ns.map(|one| one.value), 0),
-                number(row.cpu_ns.map(|one| one.value), 0),
-                trials(row),
-            ]);
-            table.push(report::Row::new(cells).command(&row.command));
-        }
-        Some(table)
-    }
-
-    fn hop_table(&self) -> Option<Table> {
-        let columns = vec![
-            Column::new("Protocol"),
-            Column::new("backend"),
-            Column::new("reach"),
-            Column::new("load"),
-            Column::new("a hop").unit("µs"),
-            Column::new("without a hop").unit("µs"),
-            Column::new("medians by hops").unit("µs"),
-        ];
-        let mut table = Table::new("What a hop adds to the delay", columns);
-        for one in &self.summary.per_hop {
-            let medians = one.medians.iter().map(|(hops, us)| format!("{hops}: {us:.1}"));
-            table.push(report::Row::new(vec![
-                Cell::text(&one.protocol),
-                Cell::text(&one.backend),
-                Cell::text(one.reach.name()),
-                Cell::text(&one.load),
-                estimate(Some(one.slope_us)),
-                estimate(Some(one.intercept_us)),
-                Cell::text(medians.collect::<Vec<_>>().join(", ")),
-            ]));
-        }
-        (!table.rows.is_empty()).then_some(table)
-    }
-
-    fn per_hop_sentence(&self) -> Option<String> {
-        use seclink::path::Reach;
-        let of = |reach: Reach, protected: bool| {
-            let mut own = self.summary.per_hop.iter();
-            own.find(|one| one.reach == reach && (one.protocol != "plain") == protected)
-        };
-        let (plain, every) = (of(Reach::EndToEnd, false)?, of(Reach::EveryHop, true)?);
-        if !is_told_apart(plain.slope_us, every.slope_us) {
-            return Some(
-                "What a hop costs more when it is protected cannot be told from these trials."
-                    .to_owned(),
-            );
-        }
-        Some(format!(
-            "Protected on every hop, {} takes {:.1} µs per hop; plain takes {:.1}. End to end only two operations remain.",
-            every.protocol, every.slope_us.value, plain.slope_us.value
-        ))
-    }
-
-    /// What the stock kernel does for a frame, where our engine is what was answered for.
-    fn guest_sentence(&self) -> Option<String> {
-        if self.usual().first()?.point.backend == Backend::Guest {
-            return None;
-        }
-        let guest = self.delays().filter(|(row, _)| row.point.backend == Backend::Guest);
-        let above = guest.filter_map(|(row, plain)| {
-            let above = row.median_us?.value - plain?.median_us?.value;
-            let protocol = row.point.protocol.to_string();
-            (protocol != "plain").then(|| format!("{above:.1} thousand under {protocol}"))
-        });
-        let above: Vec<String> = above.collect();
-        (!above.is_empty()).then(|| {
-            format!(
-                "Debian's kernel takes more instructions per frame than for plain ones: {}.",
-                above.join(", ")
-            )
-        })
-    }
-
-    fn size_table(&self) -> Option<Table> {
-        let columns = vec![
-            Column::new("Protocol"),
-            Column::new("frame").unit("bytes"),
-            Column::new("access").unit("bytes"),
-            Column::new("core").unit("bytes"),
-            Column::new("security").unit("bytes"),
-            Column::new("of the core").unit("%"),
-            Column::new("counted on the wire"),
-        ];
-        let mut table =
-            Table::new("How long frames become, by the formats and on the wire", columns);
-        let mut known = Vec::new();
-        for row in &self.summary.rows {
-            let Some(size) = row.computed else { continue };
-            let key = (row.point.protocol, size, row.counted.is_some());
-            if row.point.backend == Backend::Between || known.contains(&key) {
-                continue;
-            }
-            known.push(key);
-            let counted = match row.counted {
-                None => "not counted".to_owned(),
-                Some(_) if agrees(row) => "equal".to_owned(),
-                Some([access, core]) => format!("{access:.1} and {core:.1}"),
-            };
-            table.push(report::Row::new(vec![
-                Cell::text(row.point.protocol.to_string()),
-                Cell::count(size.offered as u64),
-                Cell::count(size.access as u64),
-                Cell::count(size.core as u64),
-                Cell::difference(size.security() as f64, 0),
-                Cell::number(size.efficiency() * 100.0, 1),
-                Cell::text(counted),
-            ]));
-        }
-        (!table.rows.is_empty()).then_some(table)
-    }
-
-    /// Delay by load, a line a protocol; none where one load was measured. One backend alone has a picture.
-    fn load_plot(&self) -> Result<Option<Plot>, Problem> {
-        let mbps = |row: &Row| match row.point.load {
-            Offered::Rate(rate) => Some(rate.bits_per_second() as f64 / 1e6),
-            _ => None,
-        };
-        let backend = self.delays().map(|(row, _)| row.point.backend).next();
-        let rows = || {
-            let own = self.delays().map(|(row, _)| row);
-            own.filter(|row| Some(row.point.backend) == backend && is_usual(&row.point))
-        };
-        let lines = lines(rows().filter_map(|row| Some((name(row), mbps(row)?, row.median_us?))));
-        if lines.iter().all(|(_, points)| points.len() < 2) {
-            return Ok(None);
-        }
-        let alt = "The median delay of each protocol by the load that is offered.";
-        let x = Axis::new("offered", "Mbit/s").from_zero();
-        let means = means::under_load(&lines);
-        plot("Delay under load", alt, means, x, lines).map(Some)
-    }
-
-    /// Delay by hops, a line a protocol.
-    fn hop_plot(&self) -> Result<Option<Plot>, Problem> {
-        let Some(first) = self.summary.per_hop.first() else { return Ok(None) };
-        let own = self.summary.per_hop.iter().filter(|one| {
-            (&one.backend, &one.load, one.frame) == (&first.backend, &first.load, first.frame)
-        });
-        let means = means::per_hop(own.clone());
-        let points = own.flat_map(|one| {
-            let name = format!("{}, {}", one.protocol, one.reach);
-            let exact = |value: f64| Estimate { value, low: value, high: value, confidence: 0.0 };
-            one.medians.iter().map(move |(hops, us)| (name.clone(), f64::from(*hops), exact(*us)))
-        });
-        let alt = "The median delay grows by the same time with each hop, by protocol.";
-        let x = Axis::new("hops", "").from_zero();
-        plot("Delay by hops", alt, means, x, lines(points)).map(Some)
-    }
-}
-
-/// A line's name and its points.
-pub(crate) type Line = (String, Vec<report::Point>);
-
-fn lines(points: impl Iterator<Item = (String, f64, Estimate)>) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    for (name, x, y) in points {
-        let point = report::Point::new(x, Mark::new(y.value).interval(y.low, y.high));
-        match lines.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, own)) => own.push(point),
-            None => lines.push((name, vec![point])),
-        }
-    }
-    lines
-}
-
-fn plot(title: &str, alt: &str, means: String, x: Axis, lines: Vec<Line>) -> Result<Plot, Problem> {
-    let series = lines.into_iter().map(|(name, points)| Series::measured(name, points)).collect();
-    let chart = Chart::Lines { series, uncertainty: Uncertainty::Bars };
-    let y = Axis::new("delay one way", "µs").from_zero();
-    Plot::new(title, alt, means, x, y, chart).blame(Fault::Measurement)
-}
-
-fn name(row: &Row) -> String {
-    match row.point.gateway.0 {
-        Some(rate) => format!("{} limited to {rate}", row.point.protocol),
-        None => row.point.protocol.to_string(),
-    }
-}
-
-fn trials(row: &Row) -> Cell {
-    Cell::text(match row.failed {
-        0 => row.trials.to_string(),
-        failed => format!("{} ({failed} failed)", row.trials),
-    })
 }
 
 #[cfg(test)]

@@ -118,6 +118,12 @@ impl Summary {
         };
         self.rows.iter().find(|other| other.point == plain)
     }
+
+    /// Rows that have a delay, and the plain row to which each is set.
+    pub(crate) fn delays(&self) -> impl Iterator<Item = (&Row, Option<&Row>)> {
+        let rows = self.rows.iter().filter(|row| row.median_us.is_some());
+        rows.map(|row| (row, self.plain_of(row)))
+    }
 }
 
 /// The name of a value in the samples of a backend.

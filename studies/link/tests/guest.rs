@@ -6,31 +6,13 @@ use std::time::Duration;
 use fault::Explain as _;
 use lab_test::{Need, Test, TestResult, skip};
 use link_study::LinkStudy;
-use record::{Finished, Manifest, Recorder, Run};
 use serde_json::json;
-use study::{End, Options, Session, Study as _, Watcher};
+use study::{Options, Study as _, unattended};
 
 fn main() -> ExitCode {
     guest::init_if_guest(link_study::workers);
     let knee = Test::inside("a_slow_gateway_gives_way_at_its_rate", knee);
     lab_test::main(&[knee.within(Duration::from_secs(400))])
-}
-
-/// Follows nothing.
-struct Silent;
-
-impl Watcher for Silent {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-
-    fn interrupted(&self) -> bool {
-        false
-    }
-
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-
-    fn note(&mut self, _: &str) {}
 }
 
 /// The throughput of a path whose gateway passes on 20 Mbit/s is found within half a percent of the rate divided by
@@ -44,14 +26,8 @@ fn knee() -> TestResult {
     let plan = json!({ "seed": 1, "trial": "200ms", "sweeps": [sweep] });
     let mut plan = LinkStudy.recorded_plan(&plan, &Options::none()).map_err(|p| p.to_string())?;
     let folder = tempfile::tempdir()?;
-    let manifest = Manifest::new(json!({ "link": plan.value() }), record::Session::begin(false));
-    let mut recorder = Recorder::create(folder.path(), manifest)?;
-    let (finished, mut silent) = (Finished::default(), Silent);
-    let mut session = Session::new("link", &mut recorder, &finished, &mut silent);
-    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
-    assert_eq!(end, End::Complete);
-    drop(recorder);
-    let samples = Run::open(folder.path())?.samples;
+    let samples = unattended("link", &plan.value(), folder.path(), |session| plan.measure(session));
+    let samples = samples.map_err(|problem| problem.to_string())?;
     let found = samples.first().map(|sample| sample.values["virtual_throughput_pps"]);
     let computed = 20e6 / (8.0 * 1000.0);
     assert!(found.is_some_and(|found| (found / computed - 1.0).abs() <= 0.005), "{found:?}");

@@ -10,23 +10,13 @@ use std::time::Duration;
 use capture::Merge;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use observe::reading::{Reading, SinkOptions};
-use study::Watcher;
+use pcap_file::pcap::{PcapPacket, PcapWriter};
+use study::Nobody;
 
 /// Bytes of each file.
 const FILE: usize = 256 << 20;
 /// Connections among which the frames are spread.
 const FLOWS: u32 = 10_000;
-
-struct Nobody;
-
-impl Watcher for Nobody {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-    fn interrupted(&self) -> bool {
-        false
-    }
-    fn warning(&mut self, _: &str, _: Option<&str>) {}
-    fn note(&mut self, _: &str) {}
-}
 
 /// A TCP segment of a connection, `len` bytes on the link: a SYN, a byte from each side, then any.
 fn frame(number: u32, len: usize) -> Vec<u8> {
@@ -49,25 +39,21 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
+/// A capture of so many frames, one per microsecond.
 fn write(path: &Path, len: usize) -> u64 {
-    let mut file = BufWriter::new(File::create(path).unwrap());
-    for word in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
-        file.write_all(&word.to_le_bytes()).unwrap();
-    }
+    let mut writer = PcapWriter::new(BufWriter::new(File::create(path).unwrap())).unwrap();
     let count = (FILE / (len + 16)) as u32;
     for number in 0..count {
-        for word in [number / 1_000_000, number % 1_000_000, len as u32, len as u32] {
-            file.write_all(&word.to_le_bytes()).unwrap();
-        }
-        file.write_all(&frame(number, len)).unwrap();
+        let at = Duration::from_micros(number.into());
+        writer.write_packet(&PcapPacket::new(at, len as u32, &frame(number, len))).unwrap();
     }
-    file.flush().unwrap();
+    writer.into_writer().flush().unwrap();
     u64::from(count)
 }
 
 fn read(path: &Path, threads: usize) -> u64 {
     let mut reading = Reading::open(SinkOptions::default(), 1_000_000, threads).unwrap();
-    reading.files(&mut Merge::open(&[path]).unwrap(), &mut Nobody).unwrap();
+    reading.files(&mut Merge::open(&[path]).unwrap(), &mut Nobody::default()).unwrap();
     reading.finish().unwrap().counters.frames
 }
 

@@ -9,7 +9,9 @@ use wire::tls::Version;
 
 use crate::change::{Change, changes};
 use crate::difference::{Difference, Handshake, compare};
-use crate::digest::{Cell, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top};
+use crate::digest::{
+    Cell, CrossNames, Digest, Fallback, Fate, Frames, Kind, Less, Offers, Spread, Tally, Top,
+};
 use crate::modes::{Modes, modes};
 use crate::reasons::meaning;
 
@@ -85,6 +87,8 @@ pub struct Findings {
     pub failures: Names,
     /// Clients that tried again with less, as something on their way may have forced them to.
     pub fallbacks: Vec<FallbackRow>,
+    /// Clients that came to another name of a server that they know.
+    pub cross_names: CrossNames,
     /// By the name that the client asked for; empty if it asked for none.
     pub server_names: Groups,
     /// By the client's network.
@@ -309,6 +313,7 @@ pub fn findings(digest: &Digest) -> Findings {
         alerts: Names { total, others, names: alerts.collect() },
         failures: names(&digest.failures, String::clone),
         fallbacks: fallbacks(digest),
+        cross_names: digest.crossings.found,
         server_names: groups(&digest.server_names),
         networks: groups(&digest.networks),
         over_time: digest

@@ -6,30 +6,13 @@ use std::time::Duration;
 use fault::Explain as _;
 use lab_test::{Need, Test, TestResult, skip};
 use page_study::Plan;
-use record::{Finished, Manifest, Recorder, Run, Sample};
-use study::{Clock, End, Plan as _, Session, Watcher};
+use record::Sample;
+use study::{Clock, Plan as _, unattended};
 
 fn main() -> ExitCode {
     guest::init_if_guest(page_study::workers);
     let repeats = Test::new("loads_in_virtual_time_repeat", repeats);
     lab_test::main(&[repeats.within(Duration::from_secs(300))])
-}
-
-/// Follows nothing.
-struct Silent;
-
-impl Watcher for Silent {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-
-    fn interrupted(&self) -> bool {
-        false
-    }
-
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-
-    fn note(&mut self, _: &str) {}
 }
 
 fn measured() -> TestResult<Vec<Sample>> {
@@ -41,15 +24,8 @@ fn measured() -> TestResult<Vec<Sample>> {
     }
     assert_eq!(plan.clock(), Clock::Virtual);
     let folder = tempfile::tempdir()?;
-    let manifest =
-        Manifest::new(serde_json::json!({ "page": plan.value() }), record::Session::begin(false));
-    let mut recorder = Recorder::create(folder.path(), manifest)?;
-    let (finished, mut silent) = (Finished::default(), Silent);
-    let mut session = Session::new("page", &mut recorder, &finished, &mut silent);
-    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
-    assert_eq!(end, End::Complete);
-    drop(recorder);
-    Ok(Run::open(folder.path())?.samples)
+    let samples = unattended("page", &plan.value(), folder.path(), |session| plan.measure(session));
+    Ok(samples.map_err(|problem| problem.to_string())?)
 }
 
 fn repeats() -> TestResult {

@@ -168,7 +168,7 @@ pub(crate) const PAPER: [&str; 3] =
 pub(crate) const AXES: Axes<Point> = Axes {
     axes: &[
         axis!("scenario", scenario, "ipsec-different-ssid,macsec-different-ssid,macsec-same-ssid", "NAMES", "Scenarios by name, or files that describe them (my-case.toml)"),
-        axis!("change", change, "none", "CHANGES", "What is changed to shorten the outage: none, scan-list, all-channels, rapid-commit, no-dad, dad, kept-address, fixed-neighbours, announce, bridge-learning, key-reuse, fast-transition, make-before-break, proxy-arp", unnamed "none"),
+        axis!("change", change, "none", "CHANGES", "What is changed to shorten the outage: none, scan-list, all-channels, rapid-commit, no-dad, dad, kept-address, fixed-neighbours, announce, bridge-learning, key-reuse, fast-transition, make-before-break, proxy-arp, extended-key-ids, no-aggregation", unnamed "none"),
         axis!("security", security, "own", "KINDS", "How the station proves itself: open, wpa2-psk, wpa3-sae, wpa2-eap-tls, own (as the scenario has it)", unnamed "own"),
         axis!("tunnel", tunnel, "own", "KINDS", "What protects the frames: none, macsec, ipsec, ipsec-mobike, wireguard, own", unnamed "own"),
         axis!("trigger", trigger, "own", "KINDS", "What makes the host move: reconnect, cut-deauth, cut-silent, signal, forced, cable, own", unnamed "own"),

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use fault::Explain as _;
 use lab_test::{Need, Test, TestResult, skip};
-use record::{Finished, Manifest, Outcome, Recorder, Run, Sample};
+use record::{Outcome, Sample};
 use roam_study::Plan;
-use serde_json::json;
-use study::{End, Plan as _, Session, Watcher};
+use study::{Plan as _, unattended};
 
 fn main() -> ExitCode {
     guest::init_if_guest(roam_study::workers);
@@ -18,41 +17,11 @@ fn main() -> ExitCode {
     lab_test::main(&[repeats.within(Duration::from_secs(900))])
 }
 
-/// Follows nothing.
-struct Silent;
-
-impl Watcher for Silent {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-
-    fn interrupted(&self) -> bool {
-        false
-    }
-
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-
-    fn note(&mut self, _: &str) {}
-}
-
 /// Measures the smallest plan into a folder, or what the folder lacks of it.
 fn measured(folder: &Path) -> TestResult<Vec<Sample>> {
     let mut plan = Plan::built_in("smoke").map_err(|problem| problem.to_string())?;
-    let whole = json!({ "roam": plan.value() });
-    let begin = || record::Session::begin(false);
-    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
-        let resumed = Recorder::resume(folder, &whole, begin())?;
-        (resumed.recorder, resumed.finished)
-    } else {
-        let recorder = Recorder::create(folder, Manifest::new(whole, begin()))?;
-        (recorder, Finished::default())
-    };
-    let mut silent = Silent;
-    let mut session = Session::new("roam", &mut recorder, &finished, &mut silent);
-    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
-    assert_eq!(end, End::Complete);
-    recorder.finish()?;
-    Ok(Run::open(folder)?.samples)
+    let samples = unattended("roam", &plan.value(), folder, |session| plan.measure(session));
+    Ok(samples.map_err(|problem| problem.to_string())?)
 }
 
 fn repeats() -> TestResult {

@@ -89,7 +89,12 @@ fn cells(source: &Source, way: &Way, args: &ChainArgs) -> Vec<Cell> {
         count(way.certificate_bytes),
         count(way.flight_bytes),
         count(way.limit_bytes),
-        count(way.round_trips),
+        match way.least_round_trips {
+            least if least < way.round_trips => {
+                Cell::text(format!("{least} or {}", way.round_trips))
+            }
+            _ => count(way.round_trips),
+        },
     ];
     if args.measure {
         let measured = way.measured.as_ref();

@@ -112,6 +112,10 @@ pub struct ServeArgs {
     /// --max-connections]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
     pub max_per_source: Option<u32>,
+    /// SYNs with data per second that are taken, whose sender may be forged; more are answered as
+    /// ordinary ones, a round trip later
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
+    pub syn_data_rate: u32,
     #[command(flatten)]
     pub common: CommonArgs,
 }

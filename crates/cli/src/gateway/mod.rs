@@ -156,7 +156,7 @@ fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Problem> {
         tracing::warn!(hint = "serve on the server's own machine", "the way to {to} is plaintext");
     }
     Ok(ServeOptions {
-        common: common(&args.common)?,
+        common: Common { syn_data_rate: args.syn_data_rate, ..common(&args.common)? },
         listen: args.listen,
         to,
         allowed: args.allow.clone(),

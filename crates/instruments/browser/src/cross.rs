@@ -5,18 +5,13 @@
 //! common with the page and nothing else, and what it carried is counted at its own interfaces.
 
 use std::fs::File;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab::{Addresses, Backend, JoinHandle, Lab, Link, LinkOptions, Node, Prefix};
+use lab::{Addresses, Backend, Lab, Link, LinkOptions, Node, Offer, Prefix};
 use linkmodel::Path;
-use socket2::SockRef;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use units::Bytes;
 
@@ -32,8 +27,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const PORT: u16 = 9;
 /// TCP's buffers, so that these do not bind before the queue is full: least, first and most bytes.
 const BUFFERS: &str = "4096 131072 67108864";
-/// Bytes handed to the socket at once.
-const PIECE: usize = 64 * 1024;
+/// Connections of the download: another host's, not a crowd's.
+const FLOWS: usize = 1;
 
 /// What cross traffic carried during a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,33 +94,17 @@ impl Neighbours {
     /// to the client: for a bounded time.
     pub(crate) async fn begin(&self, link: &Link) -> Result<Download, Error> {
         let dropped = || Ok::<_, Error>(link.stats()?.backward.link.dropped_in_all().frames);
-        let (before, address) = (dropped()?, self.server);
-        let (end_server, ended) = oneshot::channel::<()>();
-        let (ready, listening) = oneshot::channel();
-        let sending = self.far.spawn(move || async move {
-            tokio::select! {
-                biased;
-                _ = ended => Ok(()),
-                done = send(address, ready) => done,
-            }
-        });
-        // Where nobody listens, the task says why.
-        let listens = listening.await.is_ok();
-        let (end_client, ended) = oneshot::channel::<()>();
-        let receiving = self.near.spawn(move || async move {
-            tokio::select! {
-                biased;
-                _ = ended => Ok(()),
-                done = receive(address) => done,
-            }
-        });
+        let before = dropped()?;
+        let offer = Offer::at(&self.far, self.server).await?;
+        let offer = offer.map_err(|source| Error::CrossTraffic { source })?;
+        let flows = offer.download(&self.far, &self.near, FLOWS);
         let until = Instant::now() + FILLING;
         let mut steady = false;
-        while listens && !steady && Instant::now() < until {
+        while !steady && Instant::now() < until {
             sleep(LOOK).await;
             steady = dropped()? > before;
         }
-        Ok(Download { ends: [end_server, end_client], tasks: [sending, receiving], steady })
+        Ok(Download { flows, steady })
     }
 
     /// Frame bytes of cross traffic so far: those that came up and those that came down.
@@ -165,8 +144,7 @@ impl Counter {
 
 /// A download under way.
 pub(crate) struct Download {
-    ends: [oneshot::Sender<()>; 2],
-    tasks: [JoinHandle<io::Result<()>>; 2],
+    flows: lab::Download,
     /// Whether it had filled the queue when it was waited for.
     pub(crate) steady: bool,
 }
@@ -174,9 +152,8 @@ pub(crate) struct Download {
 impl Download {
     /// Ends it, and waits until nothing is left of it on the link, for a bounded time.
     pub(crate) async fn end(self, link: &Link) -> Result<(), Error> {
-        drop(self.ends);
-        for task in self.tasks {
-            task.await?.map_err(|source| Error::CrossTraffic { source })?;
+        for side in self.flows.end() {
+            side.await?.map_err(|source| Error::CrossTraffic { source })?;
         }
         settled(link).await
     }
@@ -206,34 +183,4 @@ fn join(lab: &mut Lab, [a, b]: [&Node; 2], addresses: [Ipv4Addr; 2]) -> Result<L
         ..LinkOptions::default()
     };
     Ok(lab.connect_with(a, b, &Path::default(), &options)?)
-}
-
-/// Sends to who connects, until it is dropped: then the connection is reset, so that nothing of it is sent
-/// again.
-async fn send(address: SocketAddr, ready: oneshot::Sender<()>) -> io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
-    fill_queues(SockRef::from(&listener))?;
-    let _ = ready.send(());
-    let (mut stream, _) = listener.accept().await?;
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
-    let piece = vec![0; PIECE];
-    loop {
-        stream.write_all(&piece).await?;
-    }
-}
-
-/// Sets a congestion control that sends until it loses a packet, whatever the kernel's default is: BBR would
-/// keep the queue short. Accepted connections have it too.
-fn fill_queues(socket: SockRef<'_>) -> io::Result<()> {
-    // Every kernel has Reno; a CUBIC that is a module may not be loaded.
-    socket.set_tcp_congestion(b"cubic").or_else(|_| socket.set_tcp_congestion(b"reno"))
-}
-
-/// Receives until it is dropped.
-async fn receive(address: SocketAddr) -> io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
-    let mut piece = vec![0; PIECE];
-    while stream.read(&mut piece).await? > 0 {}
-    Err(io::ErrorKind::UnexpectedEof.into())
 }

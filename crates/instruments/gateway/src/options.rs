@@ -48,11 +48,14 @@ pub struct Common {
     pub idle: Duration,
     /// Whether paths that dropped data on a SYN are remembered, so that the next SYN goes without.
     pub remembers: bool,
+    /// SYNs with data per second that are taken from addresses that are not validated; past that they
+    /// are answered as ordinary ones (RFC 7413 §5.1).
+    pub syn_data_rate: u32,
 }
 
 impl Common {
     /// The defaults at this place: 4096 connections, a drain of 30 s, handshakes of 10 s, 10 minutes
-    /// without a byte.
+    /// without a byte, 500 SYNs with data per second.
     #[must_use]
     pub fn new(place: Place) -> Common {
         Common {
@@ -65,6 +68,7 @@ impl Common {
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(600),
             remembers: true,
+            syn_data_rate: tcp::Config::default().unvalidated_rate,
         }
     }
 
@@ -76,6 +80,7 @@ impl Common {
         let usual = tcp::Config::default();
         tcp::Config {
             max_connections: self.max_connections.saturating_add(spare),
+            unvalidated_rate: self.syn_data_rate,
             black_hole_memory: match self.remembers {
                 true => usual.black_hole_memory,
                 false => Duration::ZERO,

@@ -48,7 +48,7 @@ impl<'a> Template<'a> {
         let provider = Arc::new(self.provider());
         let wrong = |cause: &dyn std::fmt::Display| Error::Options(cause.to_string());
         let verifier: Arc<dyn ServerCertVerifier> = match &self.roots {
-            None => Arc::new(AcceptAnyCertificate(Arc::clone(&provider))),
+            None => Arc::new(AcceptAnyCertificate::new(Arc::clone(&provider))),
             Some(roots) => {
                 let (roots, provider) = (Arc::clone(roots), Arc::clone(&provider));
                 let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider);

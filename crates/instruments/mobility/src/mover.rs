@@ -72,6 +72,7 @@ impl Mover {
         let protection = Protection {
             security: scenario.security,
             fast_transition: scenario.fast_transition,
+            extended_key_ids: scenario.measures.extended_key_ids,
             passphrase: Passphrase::new(&tunnel::secret(seed, WIFI_SPAN, 16)),
             certificates: is_enterprise.then(certificates::make).transpose()?,
         };
@@ -299,6 +300,7 @@ fn point(
         name,
         protection: protection.clone(),
         shares_keys: scenario.measures.key_reuse,
+        aggregates: !scenario.measures.no_aggregation,
     };
     let (daemon, control) = access_point.start(node)?;
     loss(node, &radio, scenario)?;

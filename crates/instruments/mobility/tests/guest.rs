@@ -4,7 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fault::{Explain, Problem};
-use handoff::{Attachment, Domain, Measures, Run, Scenario, Source, Trigger, Tunnel, What};
+use handoff::{
+    Attachment, Change, Domain, Measures, Run, Scenario, Source, Trigger, Tunnel, What,
+    WifiSecurity,
+};
 use host::{Host, Outlet, Place, Registry, Worker};
 use lab::{Lab, LabOptions};
 use lab_test::{Need, Test, TestResult, skip};
@@ -19,6 +22,8 @@ fn main() -> ExitCode {
     guest::init_if_guest(|| Registry::new().with(Handoffs));
     lab_test::main(&[
         Test::new("the_papers_handoffs_are_seen_and_repeat_exactly", repeats).within(LONG),
+        Test::new("a_key_in_time_spares_the_second_of_block_acknowledgements", in_time)
+            .within(LONG),
         Test::helper("show", show),
     ])
 }
@@ -142,6 +147,31 @@ fn repeats() -> TestResult {
         assert!(run.down.received > 0 && !run.down.lost.is_empty(), "{name}");
     }
     assert_eq!(once, again);
+    Ok(())
+}
+
+/// Under protected management frames a station that installs its key after its last message cannot read the access
+/// point's request for block acknowledgements, and the kernel holds frames back for a second.
+fn in_time() -> TestResult {
+    let sae = Scenario {
+        security: WifiSecurity::Wpa3Sae,
+        ..scenario("macsec-different-ssid", ["labA", "labB"])
+    };
+    let scenarios: Vec<Scenario> = [Change::ExtendedKeyIds, Change::NoAggregation]
+        .map(|change| Scenario { name: change.to_string(), ..change.of(sae.clone()) })
+        .into();
+    let job = Job { scenarios, frames_per_second: 1000, trial: "4s".parse()?, runs: 2 };
+    for run in in_a_guest(&job)? {
+        let triggered = first(&run, Source::Control, What::Triggered).ok_or("no trigger")?;
+        let set = first(&run, Source::Kernel, What::AddressSet).ok_or("no address")?;
+        for stream in [&run.up, &run.down] {
+            let (_, to) = stream.gaps.first().ok_or("no gap")?;
+            let back = to.at.as_nanos();
+            assert!(triggered < set && set < back, "{triggered}, {set}, {back}");
+            // The neighbours' first questions are answered.
+            assert!(back - set < 100_000_000, "{} ms", (back - set) / 1_000_000);
+        }
+    }
     Ok(())
 }
 

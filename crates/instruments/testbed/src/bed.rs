@@ -29,6 +29,8 @@ const SETTLE_LOOKS: usize = 100;
 pub struct Testbed<V> {
     // The servers first, so that they end before the lab does.
     servers: BTreeMap<V, Running>,
+    /// Variants that another one's server answers.
+    shared: BTreeMap<V, V>,
     endpoints: Option<Endpoints>,
     pub(crate) clients: Vec<Client<V>>,
     identities: BTreeMap<(KeyType, usize), Arc<Identity>>,
@@ -72,6 +74,7 @@ impl<V: Copy + Ord + Display> Testbed<V> {
         }
         Ok(Testbed {
             servers: BTreeMap::new(),
+            shared: BTreeMap::new(),
             endpoints: None,
             clients: nodes,
             identities: BTreeMap::new(),
@@ -178,7 +181,7 @@ impl<V: Copy + Ord + Display> Testbed<V> {
     /// Whether a variant has its server.
     #[must_use]
     pub fn serves(&self, variant: &V) -> bool {
-        self.servers.contains_key(variant)
+        self.server_of(variant).is_some()
     }
 
     /// Starts the server of a variant, in place of the one that it may have: one that knows none of the
@@ -199,6 +202,26 @@ impl<V: Copy + Ord + Display> Testbed<V> {
             .spawn(move || async move { Server::bind(address, plan).map(Server::spawn) });
         self.servers.insert(variant, bound.join()??);
         Ok(())
+    }
+
+    /// Has the server of variant `of` answer for `variant` too: connections of both are in its log, and tickets
+    /// of the one are good for the other. A server of `variant`'s own would be reached no more.
+    pub fn share(&mut self, variant: V, of: V) {
+        self.shared.insert(variant, of);
+    }
+
+    fn server_of(&self, variant: &V) -> Option<&Running> {
+        self.servers.get(self.shared.get(variant).unwrap_or(variant))
+    }
+
+    /// Changes how a client reaches the server of a variant from now on; the tickets that it has stay. They
+    /// are of use to the same [`tls::Client`] alone, or to one of another name
+    /// ([`tls::Client::with_name`]).
+    pub fn reach_by(&mut self, client: usize, variant: &V, transport: ClientTransport) {
+        let client = self.clients.get_mut(client);
+        if let Some(means) = client.and_then(|client| client.means.get_mut(variant)) {
+            means.transport = transport;
+        }
     }
 
     /// Says how a client reaches the server of a variant, and whether it sends its request as early data
@@ -227,7 +250,7 @@ impl<V: Copy + Ord + Display> Testbed<V> {
     }
 
     pub(crate) fn plan_without_ticket(&self, client: usize, variant: &V) -> Option<ClientPlan> {
-        let mut address = self.servers.get(variant)?.address();
+        let mut address = self.server_of(variant)?.address();
         let client = self.clients.get(client)?;
         if address.ip().is_unspecified() {
             address.set_ip(client.server_address().ok()?.into());
@@ -253,7 +276,7 @@ impl<V: Copy + Ord + Display> Testbed<V> {
     /// The log of a variant's server.
     #[must_use]
     pub fn log(&self, variant: &V) -> Option<&ServerLog> {
-        self.servers.get(variant).map(Running::log)
+        self.server_of(variant).map(Running::log)
     }
 
     /// What all servers have logged since they were last asked: the variant, the server's port, the

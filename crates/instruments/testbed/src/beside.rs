@@ -1,15 +1,10 @@
 //! A download beside what is measured: it keeps the queue of the link to a client full.
 
 use std::fmt::Display;
-use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
-use lab::JoinHandle;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use lab::Offer;
 
 use crate::{Error, Testbed};
 
@@ -22,13 +17,10 @@ const SETTLING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 /// Connections of a download: one alone leaves slow start when it sees a queue grow, and fills it slowly.
 const FLOWS: usize = 4;
-/// Bytes handed to a socket at once.
-const PIECE: usize = 64 * 1024;
 
-/// A download under way, by some connections of the kernel's TCP. It ends when this is dropped.
+/// A download under way. It ends when this is dropped.
 pub struct Download {
-    ends: [oneshot::Sender<()>; 2],
-    tasks: [JoinHandle<io::Result<()>>; 2],
+    flows: lab::Download,
     steady: bool,
 }
 
@@ -44,28 +36,9 @@ impl<V: Copy + Ord + Display> Testbed<V> {
         };
         let before = dropped()?;
         let address = SocketAddr::from((self.server_address(client)?, 0));
-        let listening = self.server().spawn(move || async move {
-            let listener = TcpListener::bind(address).await?;
-            let at = listener.local_addr()?;
-            Ok::<_, io::Error>((listener.into_std()?, at))
-        });
-        let (listener, at) = listening.join()?.map_err(|source| Error::Beside { source })?;
-        let (end_server, ended) = oneshot::channel::<()>();
-        let sending = self.server().spawn(move || async move {
-            tokio::select! {
-                biased;
-                _ = ended => Ok(()),
-                done = send(listener) => done,
-            }
-        });
-        let (end_client, ended) = oneshot::channel::<()>();
-        let receiving = self.client(client)?.spawn(move || async move {
-            tokio::select! {
-                biased;
-                _ = ended => Ok(()),
-                done = receive(at) => done,
-            }
-        });
+        let offer = Offer::at(self.server(), address).join()?;
+        let offer = offer.map_err(|source| Error::Beside { source })?;
+        let flows = offer.download(self.server(), self.client(client)?, FLOWS);
         let until = Instant::now() + FILLING;
         let mut steady = false;
         while !steady && Instant::now() < until {
@@ -75,7 +48,7 @@ impl<V: Copy + Ord + Display> Testbed<V> {
         if steady {
             std::thread::sleep(SETTLING);
         }
-        Ok(Download { ends: [end_server, end_client], tasks: [sending, receiving], steady })
+        Ok(Download { flows, steady })
     }
 }
 
@@ -91,40 +64,9 @@ impl Download {
     /// # Errors
     /// [`Error::Beside`]: it broke before its end.
     pub fn end(self) -> Result<(), Error> {
-        drop(self.ends);
-        for task in self.tasks {
-            task.join()?.map_err(|source| Error::Beside { source })?;
+        for side in self.flows.end() {
+            side.join()?.map_err(|source| Error::Beside { source })?;
         }
         Ok(())
     }
-}
-
-/// Sends to who connects, until it is dropped: then the connection is reset, so that nothing of it is sent
-/// again.
-async fn send(listener: std::net::TcpListener) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    let flow = || async {
-        let (mut stream, _) = listener.accept().await?;
-        reset_at_the_end(&stream)?;
-        let piece = vec![0; PIECE];
-        loop {
-            stream.write_all(&piece).await?;
-        }
-    };
-    try_join_all((0..FLOWS).map(|_| flow())).await.map(drop::<Vec<()>>)
-}
-
-async fn receive(from: SocketAddr) -> io::Result<()> {
-    let flow = || async {
-        let mut stream = TcpStream::connect(from).await?;
-        reset_at_the_end(&stream)?;
-        let mut piece = vec![0; PIECE];
-        while stream.read(&mut piece).await? > 0 {}
-        Err(io::Error::from(io::ErrorKind::UnexpectedEof))
-    };
-    try_join_all((0..FLOWS).map(|_| flow())).await.map(drop::<Vec<()>>)
-}
-
-fn reset_at_the_end(stream: &TcpStream) -> io::Result<()> {
-    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))
 }

@@ -22,6 +22,7 @@ mod published;
 mod session;
 mod sweep;
 mod threads;
+mod unattended;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
 pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
@@ -34,6 +35,7 @@ pub use published::{Counterpart, Figure, PublishedError, beside, figures};
 pub use session::{End, Expected, Session, Watcher, about};
 pub use sweep::{Number, Sweep};
 pub use threads::threads;
+pub use unattended::{Nobody, unattended};
 
 use std::time::Duration;
 

@@ -24,6 +24,6 @@ mod tcp;
 
 pub use chain::Chain;
 pub use messages::{Flight, Framing, Hello};
-pub use quic::QuicPath;
+pub use quic::{QuicPath, RoundTrips};
 pub use signature::{PostQuantum, ecdsa_signature, rsa_signature};
 pub use tcp::TcpWindow;

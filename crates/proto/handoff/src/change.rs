@@ -37,6 +37,10 @@ named! {
         MakeBeforeBreak = "make-before-break",
         /// The edge answers ARP for hosts that have left (RFC 1027).
         ProxyArp = "proxy-arp",
+        /// A station takes frames by its new key before it answers for it (IEEE 802.11-2020 §9.4.2.24.4: extended key IDs).
+        ExtendedKeyIds = "extended-key-ids",
+        /// Access points ask for no block acknowledgements: frames are not aggregated.
+        NoAggregation = "no-aggregation",
     }
 }
 
@@ -60,6 +64,8 @@ impl Change {
             Change::FastTransition => scenario.fast_transition = true,
             Change::MakeBeforeBreak => measures.make_before_break = true,
             Change::ProxyArp => measures.proxy_arp = true,
+            Change::ExtendedKeyIds => measures.extended_key_ids = true,
+            Change::NoAggregation => measures.no_aggregation = true,
         }
         scenario
     }
@@ -82,6 +88,8 @@ impl Change {
             Change::FastTransition => "switch on 802.11r",
             Change::MakeBeforeBreak => "attach a second radio before the first leaves",
             Change::ProxyArp => "switch on proxy ARP at the edge",
+            Change::ExtendedKeyIds => "switch on extended key IDs on stations and access points",
+            Change::NoAggregation => "switch off frame aggregation (802.11n) on access points",
         }
     }
 }

@@ -87,6 +87,9 @@ pub enum Contradiction {
     /// An open network has no keys.
     #[error("an open network has no keys to reuse")]
     NothingToReuse,
+    /// An open network has no keys at all.
+    #[error("an open network has no keys that could have extended identifiers")]
+    NoKeys,
     /// Without a radio nothing is scanned.
     #[error("there is no radio that could scan")]
     NothingToScan,
@@ -140,9 +143,9 @@ impl Contradiction {
             Contradiction::MacSecDomain => "write domain = \"one\", or another tunnel",
             Contradiction::IpDomain => "write domain = \"each\", or tunnel-end = \"host\"",
             Contradiction::KeptAddress => "write address = \"dhcp\", or domain = \"one\"",
-            Contradiction::NothingToReuse | Contradiction::NothingToScan => {
-                "leave this measure out"
-            }
+            Contradiction::NothingToReuse
+            | Contradiction::NoKeys
+            | Contradiction::NothingToScan => "leave this measure out",
             Contradiction::Stations => "take fewer stations",
             Contradiction::RadioLoss => "write radio-loss = \"5%\"",
             Contradiction::CoreDelay => "write core-delay = \"20ms\"",
@@ -205,6 +208,9 @@ impl Scenario {
         }
         if self.measures.key_reuse && is_open {
             return Err(Contradiction::NothingToReuse);
+        }
+        if self.measures.extended_key_ids && is_open {
+            return Err(Contradiction::NoKeys);
         }
         if self.measures.scan_list && !is_radio(first) && !is_radio(second) {
             return Err(Contradiction::NothingToScan);
@@ -300,6 +306,13 @@ mod tests {
                     s.security = WifiSecurity::Open;
                 }),
                 No::FastTransitionOpen,
+            ),
+            (
+                changed(same, |s| {
+                    s.measures.extended_key_ids = true;
+                    s.security = WifiSecurity::Open;
+                }),
+                No::NoKeys,
             ),
             (changed(macsec, |s| s.tunnel_end = TunnelEnd::Host), No::MacSecAtHost),
             (changed(macsec, |s| s.tunnel = Tunnel::IpsecMobike), No::MobikeAtEdge),

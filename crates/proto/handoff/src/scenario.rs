@@ -154,6 +154,10 @@ pub struct Measures {
     pub make_before_break: bool,
     /// The edge answers ARP for hosts that have left (RFC 1027).
     pub proxy_arp: bool,
+    /// A station takes frames by its new key before it answers for it (IEEE 802.11-2020 §9.4.2.24.4: extended key IDs).
+    pub extended_key_ids: bool,
+    /// Access points ask for no block acknowledgements: frames are not aggregated.
+    pub no_aggregation: bool,
     /// The host's TCP stream has a path over each attachment (RFC 8684).
     pub mptcp: bool,
 }

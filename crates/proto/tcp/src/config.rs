@@ -90,7 +90,8 @@ pub struct Config {
     pub max_half_open_plain: usize,
     /// Most connections in TIME-WAIT; the oldest make room.
     pub max_time_wait: usize,
-    /// How long a destination whose path dropped a SYN with data gets bare ones (RFC 7413 §4.1.3.1).
+    /// How long a destination whose path dropped a SYN with data gets bare ones (RFC 7413 §4.1.3.1); at most 10 s
+    /// where the one before got through.
     pub black_hole_memory: Duration,
     /// Destinations that are remembered, for black holes and cookies each.
     pub max_destinations: usize,

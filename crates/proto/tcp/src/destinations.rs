@@ -8,6 +8,9 @@ use units::Time;
 
 use crate::secrets::Key;
 
+/// How long a path is doubted that has carried data on a SYN before: it may have lost one as it loses any segment.
+const DOUBTED: Duration = Duration::from_secs(10);
+
 /// A table of bounded size; the entry first made makes room.
 #[derive(Debug)]
 pub(crate) struct Memory<V> {
@@ -68,23 +71,35 @@ impl Cookie {
 pub(crate) struct Destinations {
     pub cookies: Memory<Cookie>,
     black_holes: Memory<Time>,
+    /// Those to which a SYN with data got through, since the last that did not.
+    carried: Memory<()>,
     memory: Duration,
 }
 
 impl Destinations {
     pub(crate) fn new(limit: usize, memory: Duration, key: Key) -> Self {
-        let black_holes = Memory::new(limit, key);
-        Destinations { cookies: Memory::new(limit, key), black_holes, memory }
+        let (cookies, black_holes) = (Memory::new(limit, key), Memory::new(limit, key));
+        Destinations { cookies, black_holes, carried: Memory::new(limit, key), memory }
     }
 
-    /// The path to `address` dropped a SYN with data.
+    /// The path to `address` dropped a SYN with data: a black hole, unless it has carried some before and loses only
+    /// now and then. Of several that were under way together, the first decides.
     pub(crate) fn remember_black_hole(&mut self, now: Time, address: IpAddr) {
-        self.black_holes.insert(address, now + self.memory);
+        if self.is_black_hole(now, address) {
+            return;
+        }
+        let memory = match self.carried.get(address) {
+            Some(()) => self.memory.min(DOUBTED),
+            None => self.memory,
+        };
+        self.carried.remove(address);
+        self.black_holes.insert(address, now + memory);
     }
 
     /// A SYN with data got through to `address`.
     pub(crate) fn forget_black_hole(&mut self, address: IpAddr) {
         self.black_holes.remove(address);
+        self.carried.insert(address, ());
     }
 
     pub(crate) fn is_black_hole(&mut self, now: Time, address: IpAddr) -> bool {
@@ -121,5 +136,22 @@ mod tests {
         memory.forget_black_hole(host(3));
         assert!(!memory.is_black_hole(at(1), host(3)));
         assert_eq!(memory.black_holes.order.len(), 1);
+    }
+
+    #[test]
+    fn a_path_that_has_carried_data_is_doubted_for_a_short_time_first() {
+        let key = Secrets::new(&[1; 32]).table;
+        let mut memory = Destinations::new(2, Duration::from_secs(3600), key);
+        let (at, host) = (Time::from_millis, IpAddr::from([192, 0, 2, 1]));
+        memory.forget_black_hole(host);
+        // Two that were under way together.
+        memory.remember_black_hole(at(0), host);
+        memory.remember_black_hole(at(5), host);
+        assert!(memory.is_black_hole(at(9_999), host));
+        assert!(!memory.is_black_hole(at(10_000), host));
+        // The next is dropped too: nothing has got through since.
+        memory.remember_black_hole(at(11_000), host);
+        assert!(memory.is_black_hole(at(3_610_999), host));
+        assert!(!memory.is_black_hole(at(3_611_000), host));
     }
 }

@@ -248,6 +248,55 @@ pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<
     }
 }
 
+/// The two ends of a plain TCP segment over IPv4 in Ethernet, which most frames are: addresses as numbers in
+/// little order, and ports; who sent it first. What [`decode`] finds in such a frame, if anything, is TCP
+/// between these ends. What else there is, or is odd in any way, is none.
+#[inline]
+pub(crate) fn plain_tcp(link_type: LinkType, bytes: &[u8]) -> Option<[(u32, u16); 2]> {
+    if link_type != LinkType::Ethernet {
+        return None;
+    }
+    let header: &[u8; 38] = bytes.first_chunk()?;
+    // EtherType IPv4; version 4 and no options; no fragment; TCP.
+    let [
+        ..,
+        0x08,
+        0x00,
+        0x45,
+        _,
+        _,
+        _,
+        _,
+        _,
+        fragment,
+        offset,
+        _,
+        6,
+        _,
+        _,
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+        p,
+        q,
+        r,
+        s,
+    ] = *header
+    else {
+        return None;
+    };
+    if fragment & 0x3f != 0 || offset != 0 {
+        return None;
+    }
+    let end = |address, port| (u32::from_le_bytes(address), u16::from_be_bytes(port));
+    Some([end([a, b, c, d], [p, q]), end([e, f, g, h], [r, s])])
+}
+
 fn fragment_v4<'a>(packet: &ipv4::Packet<'a>) -> Fragment<'a> {
     Fragment {
         source: packet.source().into(),

@@ -13,7 +13,7 @@
 use units::Time;
 
 use crate::counters::Counters;
-use crate::decode::{Content, Layer, LinkType, MAX_HEADERS, decode};
+use crate::decode::{Content, Layer, MAX_HEADERS, decode, plain_tcp};
 use crate::fragments::{Fragments, Whole};
 use crate::record::Traffic;
 use crate::table::Key;
@@ -80,8 +80,11 @@ impl Sharder {
     pub fn route(&mut self, packet: &Packet<'_>) -> Routed {
         let now = (packet.at < self.now).then_some(self.now);
         self.now = self.now.max(packet.at);
-        let place = match tcp_ends(packet) {
-            Some((from, to)) => Place::Tracker(self.shard(from, to)),
+        let place = match plain_tcp(packet.link_type, packet.bytes) {
+            Some([from, to]) => {
+                let end = |(address, port): (u32, u16)| Key::folded_end(address.into(), port);
+                Place::Tracker(self.shard(end(from), end(to)))
+            }
             None => self.read(packet),
         };
         let mut pass = None;
@@ -172,54 +175,4 @@ impl Sharder {
         let [low, high] = key.folded();
         self.shard(low, high)
     }
-}
-
-/// The two ends of a plain TCP segment over IPv4 in Ethernet, which most frames are. What else there is,
-/// or is odd in any way, is read as trackers read it.
-#[inline]
-fn tcp_ends(packet: &Packet<'_>) -> Option<(u64, u64)> {
-    if packet.link_type != LinkType::Ethernet {
-        return None;
-    }
-    let header: &[u8; 38] = packet.bytes.first_chunk()?;
-    // EtherType IPv4; version 4 and no options; no fragment; TCP.
-    let [
-        ..,
-        0x08,
-        0x00,
-        0x45,
-        _,
-        _,
-        _,
-        _,
-        _,
-        fragment,
-        offset,
-        _,
-        6,
-        _,
-        _,
-        a,
-        b,
-        c,
-        d,
-        e,
-        f,
-        g,
-        h,
-        p,
-        q,
-        r,
-        s,
-    ] = *header
-    else {
-        return None;
-    };
-    if fragment & 0x3f != 0 || offset != 0 {
-        return None;
-    }
-    let end = |address: [u8; 4], port: [u8; 2]| {
-        Key::folded_end(u32::from_le_bytes(address).into(), u16::from_be_bytes(port))
-    };
-    Some((end([a, b, c, d], [p, q]), end([e, f, g, h], [r, s])))
 }

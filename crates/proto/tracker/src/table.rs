@@ -109,14 +109,26 @@ impl Keyed {
         let (low, high) = (u128::from_le_bytes(key.low), u128::from_le_bytes(key.high));
         let mut hasher = self.0;
         if key.kind & IPV6 == 0 {
-            let first = low as u64 | (high as u64) << 32;
-            let both = u128::from(first) | u128::from(last) << 64;
-            return self.0.hash(&both.to_le_bytes()) as u32;
+            return self.short(low as u64 | (high as u64) << 32, last);
         }
         hasher.write(&key.low);
         hasher.write(&key.high);
         hasher.write_u64(last);
         hasher.finish() as u32
+    }
+
+    /// The hash of the key that [`Key::new`] makes of these two ends of TCP over IPv4.
+    #[inline]
+    fn plain(&self, [from, to]: [(u32, u16); 2]) -> u32 {
+        let (low, high) = if from <= to { (from, to) } else { (to, from) };
+        let last = u64::from(low.1) | u64::from(high.1) << 16 | u64::from(TCP) << 32;
+        self.short(u64::from(low.0) | u64::from(high.0) << 32, last)
+    }
+
+    #[inline]
+    fn short(&self, first: u64, last: u64) -> u32 {
+        let both = u128::from(first) | u128::from(last) << 64;
+        self.0.hash(&both.to_le_bytes()) as u32
     }
 }
 
@@ -313,6 +325,12 @@ impl<T: Entry> Table<T> {
     /// A key's hash.
     pub(crate) fn hash(&self, key: &Key) -> u32 {
         self.keyed.hash(key)
+    }
+
+    /// The hash of the key of a TCP segment over IPv4 between these ends.
+    #[inline]
+    pub(crate) fn hash_plain(&self, ends: [(u32, u16); 2]) -> u32 {
+        self.keyed.plain(ends)
     }
 
     fn slot_of(&self, hash: u32, key: &Key) -> Option<(usize, u32)> {

@@ -11,7 +11,9 @@ use wire::tcp::Flags;
 use wire::{dtls, quic};
 
 use crate::counters::Counters;
-use crate::decode::{Content, Decoded, Fragment, Layer, LinkType, MAX_HEADERS, Transport, decode};
+use crate::decode::{
+    Content, Decoded, Fragment, Layer, LinkType, MAX_HEADERS, Transport, decode, plain_tcp,
+};
 use crate::flow::{Flow, FlowContent, Leave};
 use crate::fragments::Fragments;
 use crate::keylog::KeyLog;
@@ -190,7 +192,7 @@ impl Tracker {
         original_len: usize,
     ) {
         let packet = Packet { at, link_type, bytes, original_len };
-        let read = self.read_frame(&packet);
+        let read = self.read_frame(&packet, None);
         self.handle_frame(&packet, &read);
     }
 
@@ -198,27 +200,43 @@ impl Tracker {
     /// faster: what several of them need from memory is asked for at once.
     pub fn handle_packets(&mut self, packets: &[Packet<'_>]) {
         for group in packets.chunks(GROUP) {
-            let read: [Option<Read<'_>>; GROUP] =
-                std::array::from_fn(|at| group.get(at).map(|packet| self.read_frame(packet)));
-            let guessed = read.each_ref().map(|read| {
-                let read = read.as_ref().filter(|read| read.content.is_some());
-                read.and_then(|read| self.table.guess(read.hash))
-            });
+            let mut hashes = [None; GROUP];
+            for (hash, packet) in hashes.iter_mut().zip(group) {
+                *hash = self.hash_of(packet);
+            }
+            let guessed = hashes.map(|hash| hash.and_then(|hash| self.table.guess(hash)));
             for place in guessed.into_iter().flatten() {
                 std::hint::black_box(self.table.warm(place));
             }
-            for (packet, read) in group.iter().zip(read.iter().flatten()) {
-                self.handle_frame(packet, read);
+            // Read again: to keep what was read of all of them would cost more.
+            for (packet, hash) in group.iter().zip(hashes) {
+                let read = self.read_frame(packet, hash);
+                self.handle_frame(packet, &read);
             }
         }
     }
 
-    fn read_frame<'a>(&self, packet: &Packet<'a>) -> Read<'a> {
+    /// The hash of a transport packet's key.
+    #[inline]
+    fn hash_of(&self, packet: &Packet<'_>) -> Option<u32> {
+        if let Some(ends) = plain_tcp(packet.link_type, packet.bytes) {
+            return Some(self.table.hash_plain(ends));
+        }
+        let read = self.read_frame(packet, None);
+        matches!(read.content, Some(Content::Transport(_))).then_some(read.hash)
+    }
+
+    /// Reads a frame whose key may have been hashed before.
+    fn read_frame<'a>(&self, packet: &Packet<'a>, hash: Option<u32>) -> Read<'a> {
         let mut left = MAX_HEADERS;
         let layer = Layer::of_frame(packet.link_type, packet.bytes);
         let content = layer.and_then(|layer| decode(layer, &mut left));
         let hash = match &content {
-            Some(Content::Transport(packet)) => self.table.hash(&packet.key),
+            Some(Content::Transport(packet)) => {
+                let hash = hash.unwrap_or_else(|| self.table.hash(&packet.key));
+                debug_assert_eq!(hash, self.table.hash(&packet.key));
+                hash
+            }
             _ => 0,
         };
         Read { content, hash, left }

@@ -107,6 +107,16 @@ impl Client {
         })
     }
 
+    /// The same client for another name, on the same context.
+    pub(crate) fn with_name(&self, name: &str) -> Self {
+        Self {
+            context: self.context.clone(),
+            server_name: name.to_owned(),
+            early_data: self.early_data,
+            origin: Arc::clone(&self.origin),
+        }
+    }
+
     pub(crate) fn start(&self, ticket: Option<&Ticket>) -> Result<Box<dyn Session>, Error> {
         let mut ssl = Ssl::new(&self.context).map_err(library)?;
         ssl.set_connect_state();

@@ -3,19 +3,19 @@
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::{ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConnection, RootCertStore};
+use rustls_pki_types::{CertificateDer, ServerName};
 
+use super::accept::AcceptAnyCertificate;
 use super::flow::Flow;
 use super::{KeyLogLines, TicketStore, common_facts, error, protocol_versions, provider};
 use crate::compression::decompressors;
 use crate::config::{ClientConfig, Trust, system_roots};
 use crate::error::config as config_error;
 use crate::hello::Watch;
-use crate::stand_in::AcceptAnything;
 use crate::ticket::Origin;
 use crate::{CallerError, EarlyData, Error, Facts, Session, Ticket};
 
@@ -50,9 +50,14 @@ pub(crate) fn tls_config(config: &ClientConfig) -> Result<rustls::ClientConfig, 
 
 impl Client {
     pub(crate) fn new(config: &ClientConfig) -> Result<Self, Error> {
-        let name = ServerName::try_from(config.server_name.clone())
-            .map_err(|_| CallerError::ServerName(config.server_name.clone()))?;
+        let name = server_name(&config.server_name)?;
         Ok(Self { config: tls_config(config)?, name, origin: Arc::new(Origin) })
+    }
+
+    /// The same client for another name; the verifier stays the same one, by which rustls knows its sessions.
+    pub(crate) fn with_name(&self, name: &str) -> Result<Self, Error> {
+        let (config, origin) = (self.config.clone(), Arc::clone(&self.origin));
+        Ok(Self { config, name: server_name(name)?, origin })
     }
 
     pub(crate) fn start(&self, ticket: Option<&Ticket>) -> Result<Box<dyn Session>, Error> {
@@ -79,6 +84,11 @@ impl Client {
             server_name,
         }))
     }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, Error> {
+    let wrong = |_| CallerError::ServerName(name.to_owned());
+    Ok(ServerName::try_from(name.to_owned()).map_err(wrong)?)
 }
 
 struct ClientSession {
@@ -214,53 +224,13 @@ fn verifier(
         Trust::System => {
             store.add_parsable_certificates(system_roots()?);
         }
-        Trust::Insecure => return Ok(Arc::new(AcceptAnyCertificate(Arc::clone(provider)))),
-        Trust::Unchecked => return Ok(Arc::new(AcceptAnything(Arc::clone(provider)))),
+        Trust::Insecure => return Ok(Arc::new(AcceptAnyCertificate::new(Arc::clone(provider)))),
+        Trust::Unchecked => {
+            return Ok(Arc::new(AcceptAnyCertificate::with_any_signature(Arc::clone(provider))));
+        }
     }
     WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
         .build()
         .map(|verifier| verifier as Arc<dyn ServerCertVerifier>)
         .map_err(|cause| unusable(&cause))
-}
-
-/// Dangerous: the verifier of [`Trust::Insecure`]. Any certificate passes, but the server must hold
-/// its key. Also for who only wants to look at a certificate.
-#[derive(Debug)]
-pub struct AcceptAnyCertificate(pub Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -1,5 +1,6 @@
 //! rustls over aws-lc-rs.
 
+mod accept;
 mod client;
 mod flow;
 mod groups;
@@ -12,7 +13,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, cipher_suite};
 use rustls::{AlertDescription, SupportedProtocolVersion};
 
-pub use client::AcceptAnyCertificate;
+pub use accept::AcceptAnyCertificate;
 pub(crate) use client::{Client, tls_config as client_tls_config};
 pub(crate) use server::{Server, tls_config as server_tls_config};
 pub(crate) use store::TicketStore;

@@ -2,6 +2,7 @@
 
 mod cell;
 mod client_rtts;
+mod crossings;
 mod fallbacks;
 mod kept;
 mod messages;
@@ -21,6 +22,7 @@ use tracker::{Class, Connection, EarlyData, Resumption, TlsFacts};
 use units::Time;
 use wire::tls::Version;
 
+pub use crossings::CrossNames;
 pub use fallbacks::{Fate, Less};
 pub use names::Kind;
 pub use options::{Options, OptionsError};
@@ -34,6 +36,7 @@ pub(crate) use spread::Spread;
 pub(crate) use tallies::{Saveable, Tally};
 pub(crate) use top::{Add, Entry, Top};
 
+use crossings::Crossings;
 use fallbacks::Fallbacks;
 use names::{network, offers_tls13, resumption_in_vain, set};
 use over_time::OverTime;
@@ -98,6 +101,7 @@ pub struct Digest {
     pub(crate) over_time: OverTime<Tally>,
     pub(crate) changes: Changes,
     pub(crate) fallbacks: Fallbacks,
+    pub(crate) crossings: Crossings,
 }
 
 /// What could be changed, and whom it would help.
@@ -201,6 +205,7 @@ impl Digest {
             over_time: OverTime::new(options.bucket, options.buckets),
             changes: Changes::new(&mould),
             fallbacks: Fallbacks::new(options.seed),
+            crossings: Crossings::new(options.seed),
             mould,
             options,
         })
@@ -257,6 +262,7 @@ impl Digest {
         let kind = Kind::of(connection, tls);
         self.count_messages(&Messages::of(connection, tls, class));
         self.fallbacks.take(connection, tls, &self.mould);
+        self.crossings.take(connection, tls);
         let network = self.network(connection.client);
         let known = self.networks.seen(&network) > 0;
         self.count_change(connection, tls, kind, class, known);
@@ -342,6 +348,7 @@ impl Digest {
         self.over_time.merge(other.over_time);
         self.changes.merge(other.changes, &self.mould);
         self.fallbacks.merge(other.fallbacks);
+        self.crossings.merge(&other.crossings);
         Ok(())
     }
 

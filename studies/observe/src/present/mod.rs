@@ -98,6 +98,7 @@ impl Findings {
             tables::groups("By server name", "server name", &self.server_names, 8),
             tables::groups("By client network", "network", &self.networks, 8),
             tables::names("Why handshakes failed", "why", &self.failures, 8),
+            tables::cross_names(self),
             tables::fallbacks(self),
             tables::doubt(self),
             tables::frames(self),

@@ -330,10 +330,44 @@ pub(super) fn offers_section(findings: &Findings) -> Section {
 pub(super) fn who_section(findings: &Findings) -> Section {
     let text = "The most frequent of each are counted one by one; the others together. A network is the \
                 first bits of the clients' addresses: behind one there may be many clients, or one.";
-    Section::new("who", "By server name and client network")
+    let section = Section::new("who", "By server name and client network")
         .with(Inline::new().text(text))
         .with(groups("By server name", "server name", &findings.server_names, ROWS))
-        .with(groups("By client network", "network", &findings.networks, ROWS))
+        .with(groups("By client network", "network", &findings.networks, ROWS));
+    if !findings.cross_names.any() {
+        return section;
+    }
+    let text = "A server whose certificate has several names, and whose ticket keys serve all of them, could resume a \
+                session at a name other than its own. At which name a session began cannot be seen: only that its \
+                client was not seen at this name before, but at another of the same address and port. Several \
+                clients behind one address look like one, and a session may be older than the capture: each count is \
+                the most that there were. In TLS 1.3 such a session spares the certificate and its signature, and \
+                the round trip only with early data.";
+    section.with(Inline::new().text(text)).with(cross_names(findings))
+}
+
+pub(super) fn cross_names(findings: &Findings) -> Table {
+    let found = &findings.cross_names;
+    let heads = [
+        ("A name new to a client, of a server that it knows", ""),
+        ("at most", ""),
+        ("share", "%"),
+    ];
+    let mut table = Table::new("Sessions across server names", columns(&heads));
+    if !found.any() {
+        return table;
+    }
+    let rows = [
+        ("resumed: a session of another name, or one from before", found.resumed),
+        ("full, though a session was brought", found.refused),
+        ("full in TLS 1.3: a session for all names would spare it", found.missed_tls13),
+        ("full in TLS 1.2, whose servers must refuse one", found.missed_tls12),
+    ];
+    for (name, count) in rows {
+        let share = Cell::number(percent(count, found.handshakes), 1);
+        table.push(Row::new(vec![Cell::text(name), Cell::count(count), share]));
+    }
+    table
 }
 
 pub(super) fn time_section(findings: &Findings) -> Section {

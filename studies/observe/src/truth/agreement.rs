@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use record::{Outcome, Sample};
 use serde::Serialize;
 
+use super::boxes::{self, FallbackCost};
+use super::crossed::{self, CrossedRow, HostRow, PauseRow, Series};
 use super::sample::{GAPS, VISIT, label, value};
 use crate::findings::Findings;
 use crate::present::truth_section;
@@ -34,6 +36,16 @@ pub struct Agreement {
     pub times: Vec<TimeAgreement>,
     /// The round-trip times put in, and found.
     pub round_trips: Vec<RoundTripAgreement>,
+    /// The names that clients asked for.
+    pub hosts: Vec<HostRow>,
+    /// Sessions resumed at another name, or refused there.
+    pub crossed: Vec<CrossedRow>,
+    /// What such sessions would have spared clients that made several connections.
+    pub series: Series,
+    /// Think times between connections of one client.
+    pub pauses: Vec<PauseRow>,
+    /// What boxes cost clients that do not bear a hello.
+    pub fallbacks: Vec<FallbackCost>,
 }
 
 /// A record with another class than the generator's.
@@ -112,16 +124,22 @@ impl Agreement {
             uncertain_quic: uncertain(&recorded, true),
             times: GAPS.iter().filter_map(|(name, step)| times(&own, name, step)).collect(),
             round_trips: round_trips(&recorded, findings),
+            hosts: crossed::hosts(&own),
+            crossed: crossed::crossed(&own),
+            series: crossed::series(&own),
+            pauses: crossed::pauses(&own),
+            fallbacks: boxes::costs(&own),
         }
     }
 
-    /// Whether every connection has its record, with the class that the generator knows.
+    /// Whether every connection has its record, with the class and the name that the generator knows.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.recorded == self.logged
             && self.logged == self.made
             && self.classified == self.recorded
             && self.strangers == 0
+            && self.hosts.iter().all(|host| host.made == host.recorded)
             && self.unplanned.is_empty()
     }
 
@@ -132,7 +150,7 @@ impl Agreement {
     }
 }
 
-fn is_quic(sample: &Sample) -> bool {
+pub(super) fn is_quic(sample: &Sample) -> bool {
     sample.values.get(value::QUIC) == Some(&1.0)
 }
 

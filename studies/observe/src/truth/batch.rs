@@ -9,11 +9,14 @@ use conn::ServerRecord;
 use record::Sample;
 use testbed::Error;
 use tracker::Connection;
+use units::Time;
 
+use super::agreement::outcome;
+use super::boxes;
 use super::dial::Dialled;
 use super::point::Point;
 use super::population::Population;
-use super::sample::{Maker, Seen};
+use super::sample::{Maker, Seen, note_pause};
 use super::scenario::Scenario;
 use super::site::Site;
 
@@ -45,6 +48,28 @@ pub(super) struct Made {
     pub point: Point,
     pub repeat: u32,
     pub dialled: Dialled,
+    /// Of a client that makes several, one after the other.
+    pub place: Option<Place>,
+}
+
+/// A connection among those of one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The client's number in its batch and population.
+    pub client: usize,
+    /// Which one it is, from 0.
+    pub at: usize,
+    /// The pause before it.
+    pub pause: Duration,
+    /// Whether a session of another name of the server would have spared its full handshake.
+    pub could_cross: bool,
+}
+
+/// When a connection of a client's series was on the wire, and where its sample is.
+struct OnWire {
+    first: Time,
+    last: Time,
+    sample: usize,
 }
 
 /// Connections of which samples are still to be made.
@@ -73,7 +98,8 @@ impl Batch {
         maker: &mut Maker,
     ) -> Result<Vec<Sample>, Error> {
         self.made = made;
-        reopen(&mut self.settled, self.made.iter().filter_map(ends));
+        let met = self.made.iter().filter_map(|own| own.dialled.first);
+        reopen(&mut self.settled, self.made.iter().filter_map(ends).chain(met));
         let until = Instant::now() + LOG_PATIENCE;
         loop {
             for logged in site.logs() {
@@ -106,14 +132,27 @@ impl Batch {
 
     fn samples(&mut self, maker: &mut Maker) -> Vec<Sample> {
         let mut samples = Vec::new();
+        let mut series = BTreeMap::new();
+        let firsts = self.take_firsts();
         for (population, record) in std::mem::take(&mut self.records) {
             let ends = (record.client, record.server.port());
             let logged = self.logs.get(&ends).map(|logged| logged.scenario);
-            let own = logged
-                .and_then(|scenario| self.take_made(Point { population, scenario }, record.client));
+            let own = logged.and_then(|scenario| self.take_made(population, scenario, &record));
             match (own, self.logs.remove(&ends)) {
                 (Some(own), Some(logged)) => {
-                    samples.push(maker.sample(&own, &Seen::Both(&record, &logged.record)));
+                    if let Some(place) = own.place.filter(|_| can_be_timed(&own, &record)) {
+                        let (first, last) = (record.first_frame, record.last_frame);
+                        let seen = OnWire { first, last, sample: samples.len() };
+                        series.insert((population, place.client, place.at), seen);
+                    }
+                    let mut sample = maker.sample(&own, &Seen::Both(&record, &logged.record));
+                    if let Some(first) = own.dialled.first {
+                        let wrong = boxes::note(&mut sample, firsts.get(&first), &record);
+                        if wrong.is_some() {
+                            sample.outcome = outcome(wrong);
+                        }
+                    }
+                    samples.push(sample);
                 }
                 _ if self.settled.contains(&ends) => {}
                 _ => samples.push(maker.stranger(population)),
@@ -129,16 +168,45 @@ impl Batch {
         }
         // Logged, and neither captured nor known to the client by its address: it was counted as missing.
         self.settled.extend(std::mem::take(&mut self.logs).into_keys());
+        note_pauses(&mut samples, &series);
         samples
     }
 
+    /// The records of connections that met a box.
+    fn take_firsts(&mut self) -> BTreeMap<Ends, Connection> {
+        let met: BTreeSet<Ends> = self.made.iter().filter_map(|own| own.dialled.first).collect();
+        let ends = |record: &Connection| (record.client, record.server.port());
+        let all = std::mem::take(&mut self.records).into_iter();
+        let (of_boxes, others): (Vec<_>, Vec<_>) =
+            all.partition(|(_, record)| met.contains(&ends(record)));
+        self.records = others;
+        self.settled.extend(met);
+        // What came later of a connection is the rest of it.
+        let firsts = of_boxes.into_iter().rev().map(|(_, record)| (ends(&record), record));
+        firsts.collect()
+    }
+
     /// The connection of a client's address; of what failed the address is not known, and one of these
-    /// is like another.
-    fn take_made(&mut self, point: Point, client: SocketAddr) -> Option<Made> {
-        let of = |local: Option<SocketAddr>| {
-            self.made.iter().position(|own| own.point == point && own.dialled.local == local)
+    /// is like another to the same name.
+    fn take_made(
+        &mut self,
+        population: Population,
+        scenario: Scenario,
+        record: &Connection,
+    ) -> Option<Made> {
+        let name = record.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+        let of = |local: Option<SocketAddr>, is_it: &dyn Fn(&Point) -> bool| {
+            let alike = |own: &Made| {
+                own.point.population == population
+                    && own.point.scenario == scenario
+                    && own.dialled.local == local
+                    && is_it(&own.point)
+            };
+            self.made.iter().position(alike)
         };
-        let at = of(Some(client)).or_else(|| of(None))?;
+        let at = of(Some(record.client), &|_| true)
+            .or_else(|| of(None, &|point| Some(point.host.name()) == name))
+            .or_else(|| of(None, &|_| true))?;
         Some(self.made.swap_remove(at))
     }
 }
@@ -146,6 +214,24 @@ impl Batch {
 /// The ends of a connection, if its client knows them.
 fn ends(made: &Made) -> Option<Ends> {
     Some((made.dialled.local?, made.dialled.server.port()))
+}
+
+/// Whether the wire shows where a connection began and ended: over QUIC what ends it goes on behind its
+/// client's back, and what failed has another end.
+fn can_be_timed(made: &Made, record: &Connection) -> bool {
+    made.dialled.failure.is_none() && record.tcp.is_some()
+}
+
+/// Puts the time between a client's connections, as the capture has it, into the sample of the later one.
+fn note_pauses(samples: &mut [Sample], series: &BTreeMap<(Population, usize, usize), OnWire>) {
+    for ((population, client, at), later) in series {
+        let before = at.checked_sub(1).and_then(|at| series.get(&(*population, *client, at)));
+        let Some(before) = before else { continue };
+        let between = later.first.saturating_since(before.last);
+        if let Some(sample) = samples.get_mut(later.sample) {
+            note_pause(sample, between);
+        }
+    }
 }
 
 /// Ends that are in use again are those of a connection without a sample: clients over UDP draw their

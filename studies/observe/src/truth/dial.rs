@@ -6,6 +6,8 @@ use std::time::Duration;
 use conn::{ClientPlan, ClientTransport, Failure, Timeline};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::batch::Ends;
+use super::boxes::FirstHello;
 use super::scenario::Scenario;
 
 /// How long the server may take to answer the ClientHello of a connection that is reset.
@@ -15,7 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Dial {
     pub scenario: Scenario,
     pub plan: ClientPlan,
-    /// How long to wait before it begins.
+    /// The hello that a box takes, before it.
+    pub first: Option<FirstHello>,
+    /// How long to wait before it begins: from the end of the one before it, if there is one.
     pub after: Duration,
 }
 
@@ -28,6 +32,8 @@ pub(super) struct Dialled {
     /// Its own address; not known of what failed.
     pub local: Option<SocketAddr>,
     pub timeline: Timeline,
+    /// The ends of the connection before it that met a box.
+    pub first: Option<Ends>,
     /// What TLS says of itself.
     pub facts: Option<tls::Facts>,
     /// Why it failed, if it did.
@@ -35,20 +41,44 @@ pub(super) struct Dialled {
 }
 
 impl Dial {
-    pub(super) async fn run(self) -> Dialled {
-        tokio::time::sleep(self.after).await;
-        let (scenario, server) = (self.scenario, self.plan.server);
-        let result = match &self.plan.transport {
-            ClientTransport::Tcp { tls: Some(client), .. } if scenario == Scenario::Reset => {
+    /// One client's connections, one after the other.
+    pub(super) async fn series(dials: Vec<Dial>) -> Vec<Dialled> {
+        let mut dialled = Vec::with_capacity(dials.len());
+        for dial in dials {
+            dialled.push(dial.run().await);
+        }
+        dialled
+    }
+
+    /// Meets the box, if there is one, and connects: the ends of the one and the outcome of the other.
+    async fn connect(self) -> (Option<Ends>, conn::Attempt) {
+        let mut met = None;
+        if let Some(first) = &self.first {
+            match first.send().await {
+                Ok(ends) => met = Some(ends),
+                Err(failure) => return (None, Err(failure)),
+            }
+        }
+        let server = self.plan.server;
+        let attempt = match &self.plan.transport {
+            ClientTransport::Tcp { tls: Some(client), .. } if self.scenario == Scenario::Reset => {
                 reset(server, client).await
             }
             _ => conn::connect(self.plan).await,
         };
+        (met, attempt)
+    }
+
+    async fn run(self) -> Dialled {
+        tokio::time::sleep(self.after).await;
+        let (scenario, server) = (self.scenario, self.plan.server);
+        let (first, result) = self.connect().await;
         match result {
             Ok(outcome) => Dialled {
                 scenario,
                 server,
                 local: Some(outcome.local),
+                first,
                 timeline: outcome.timeline,
                 facts: outcome.facts,
                 failure: None,
@@ -57,6 +87,7 @@ impl Dial {
                 scenario,
                 server,
                 local: None,
+                first,
                 timeline: Timeline::default(),
                 facts: None,
                 failure: Some(failure.to_string()),

@@ -1,6 +1,6 @@
 //! Measuring: batch after batch of connections, a sample of each as soon as its record is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fault::Problem;
@@ -10,13 +10,16 @@ use rand_pcg::Pcg64Mcg;
 use record::{Touches, Warning};
 use study::{End, Expected, Session};
 
-use super::batch::{Batch, Made};
+use super::batch::{Batch, Made, Place};
+use super::boxes;
 use super::dial::Dialled;
+use super::host::Host;
+use super::pause::Pause;
 use super::point::{AXES, Point};
 use super::population::Population;
 use super::sample::{Maker, is_of, note_frames};
-use super::scenario::Scenario;
-use super::site::Site;
+use super::site::{Names, Site, Target};
+use crate::digest::Fate;
 
 /// Connections of each population that are under way together.
 const CONCURRENT: usize = 6;
@@ -26,19 +29,32 @@ const EACH: Duration = Duration::from_millis(55);
 const SETUP: Duration = Duration::from_secs(2);
 /// Within this time the connections of a batch begin, in microseconds.
 const SPREAD_US: u64 = 50_000;
+/// Most connections that one client makes, one after the other.
+const SERIES: usize = 4;
 
 /// One connection to be made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Todo {
-    scenario: Scenario,
+    point: Point,
     repeat: u32,
     /// How long to wait before it begins.
     after: Duration,
 }
 
-/// About how long so many connections take.
-pub(super) fn expected(connections: u32) -> Duration {
-    SETUP + EACH * connections
+/// The connections of one client.
+type Series = Vec<Todo>;
+
+/// About how long so many connections at each point take.
+pub(super) fn expected(points: &BTreeMap<Point, u32>) -> Duration {
+    let connections = points.values().fold(0u32, |sum, count| sum.saturating_add(*count));
+    let pauses = points.iter().fold(Duration::ZERO, |sum, (point, count)| {
+        let silent = point.scenario.meets_box().filter(|met| met.fate == Fate::Silence);
+        let own = point.pause.typical() + silent.map_or(Duration::ZERO, |_| boxes::PATIENCE);
+        sum.saturating_add(own.saturating_mul(*count))
+    });
+    let populations: BTreeSet<Population> = points.keys().map(|point| point.population).collect();
+    let clients = CONCURRENT * populations.len().max(1);
+    SETUP + EACH * connections + pauses / u32::try_from(clients).unwrap_or(u32::MAX)
 }
 
 /// Makes the connections that have no sample yet, so many at each point.
@@ -59,16 +75,16 @@ pub(super) fn measure(
     }
     session.progress("known clients: setting up servers", &progress);
     let populations: Vec<Population> = todo.keys().copied().collect();
-    let scenarios = scenarios(&todo);
-    let names: Vec<Scenario> = scenarios.keys().copied().collect();
-    let mut site = Site::new(session.lab(), &populations, &names)?;
+    let names = Names::of(todo.values().flatten().map(|one| &one.point.host));
+    let targets = targets(&todo, &names);
+    let mut site = Site::new(session.lab(), &populations, &targets, names.clone())?;
     session.progress("known clients: fetching tickets", &progress);
-    let mut batch = Batch::without(site.fetch_tickets(&scenarios)?);
+    let mut batch = Batch::without(site.fetch_tickets(&targets)?);
     site.start_captures(session.captures())?;
     let mut maker = Maker::new(seed, |point, repeat| session.is_finished(point, repeat));
     let mut frames = site.counted();
     let end = loop {
-        let now: Vec<Vec<Todo>> = todo.values_mut().map(take_batch).collect();
+        let now: Vec<Vec<Series>> = todo.values_mut().map(take_batch).collect();
         if now.iter().all(Vec::is_empty) {
             break End::Complete;
         }
@@ -76,11 +92,15 @@ pub(super) fn measure(
             break end;
         }
         let left: usize = todo.values().map(Vec::len).sum();
-        progress.done = SETUP + each(total - left - now.iter().map(Vec::len).sum::<usize>());
+        let under_way: usize = now.iter().flatten().map(Vec::len).sum();
+        progress.done = SETUP + each(total - left - under_way);
         session.progress("known clients: connecting", &progress);
-        let dials = now.iter().map(|own| own.iter().map(|one| (one.scenario, one.after)).collect());
+        let dial = |one: &Todo| (names.target(&one.point), one.after);
+        let client =
+            |series: &Series| -> Vec<(Target, Duration)> { series.iter().map(dial).collect() };
+        let dials = now.iter().map(|own| own.iter().map(client).collect());
         let dialled = site.dial(dials.collect())?;
-        let made = made(&populations, now, dialled);
+        let made = made(now, dialled);
         let mut samples = batch.settle(made, &populations, &site, &mut maker)?;
         for (number, counted) in site.counted().into_iter().enumerate() {
             let (Some(population), Some(before)) =
@@ -115,54 +135,140 @@ fn todo(
 ) -> BTreeMap<Population, Vec<Todo>> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let mut all: BTreeMap<Population, Vec<Todo>> = BTreeMap::new();
-    for (Point { population, scenario }, count) in points {
-        let scenario = *scenario;
-        let own = (0..*count).map(|repeat| Todo { scenario, repeat, after: Duration::ZERO });
-        all.entry(*population).or_default().extend(own);
+    for (point, count) in points {
+        let one = |repeat| Todo { point: point.clone(), repeat, after: Duration::ZERO };
+        all.entry(point.population).or_default().extend((0..*count).map(one));
     }
-    for (population, todo) in &mut all {
+    for todo in all.values_mut() {
         todo.shuffle(&mut rng);
         for one in todo.iter_mut() {
-            one.after = Duration::from_micros(rng.random_range(0..SPREAD_US));
+            one.after = match one.point.pause {
+                Pause::None => Duration::from_micros(rng.random_range(0..SPREAD_US)),
+                pause @ Pause::Drawn { .. } => pause.draw(&mut rng),
+            };
         }
-        todo.retain(|one| {
-            let point = Point { population: *population, scenario: one.scenario };
-            !session.is_finished(&AXES.fields(&point), one.repeat)
-        });
+        todo.retain(|one| !session.is_finished(&AXES.fields(&one.point), one.repeat));
     }
     all.retain(|_, todo| !todo.is_empty());
     all
 }
 
-/// The scenarios, and how many connections of each a population makes at most.
-fn scenarios(todo: &BTreeMap<Population, Vec<Todo>>) -> BTreeMap<Scenario, u32> {
+/// The targets, and how many connections to each a population makes at most.
+fn targets(todo: &BTreeMap<Population, Vec<Todo>>, names: &Names) -> BTreeMap<Target, u32> {
     let mut most = BTreeMap::new();
     for own in todo.values() {
-        let mut counts: BTreeMap<Scenario, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<Target, u32> = BTreeMap::new();
         for one in own {
-            *counts.entry(one.scenario).or_default() += 1;
+            *counts.entry(names.target(&one.point)).or_default() += 1;
         }
-        for (scenario, count) in counts {
-            let most: &mut u32 = most.entry(scenario).or_default();
+        for (target, count) in counts {
+            let most: &mut u32 = most.entry(target).or_default();
             *most = count.max(*most);
         }
     }
     most
 }
 
-fn take_batch(todo: &mut Vec<Todo>) -> Vec<Todo> {
-    let rest = todo.len().saturating_sub(CONCURRENT);
-    todo.split_off(rest)
+/// Clients that are under way together, each with one connection, or several where they think between
+/// them.
+fn take_batch(todo: &mut Vec<Todo>) -> Vec<Series> {
+    let thinks = |one: &Todo| one.point.pause != Pause::None;
+    let mut clients = Vec::new();
+    while clients.len() < CONCURRENT
+        && let Some(first) = todo.pop()
+    {
+        let makes = if thinks(&first) { SERIES } else { 1 };
+        let mut series = vec![first];
+        while series.len() < makes
+            && let Some(next) = todo.iter().rposition(thinks)
+        {
+            series.push(todo.remove(next));
+        }
+        clients.push(series);
+    }
+    clients
 }
 
 /// What was made: each population's dials in the order of `todo`.
-fn made(populations: &[Population], todo: Vec<Vec<Todo>>, dialled: Vec<Vec<Dialled>>) -> Vec<Made> {
-    let of_population = populations.iter().zip(todo).zip(dialled);
-    let of_population = of_population.flat_map(|((population, todo), dialled)| {
-        todo.into_iter().zip(dialled).map(|(one, dialled)| {
-            let point = Point { population: *population, scenario: one.scenario };
-            Made { point, repeat: one.repeat, dialled }
-        })
-    });
-    of_population.collect()
+fn made(todo: Vec<Vec<Series>>, dialled: Vec<Vec<Vec<Dialled>>>) -> Vec<Made> {
+    let mut made = Vec::new();
+    for (series, dialled) in todo.into_iter().zip(dialled) {
+        for (client, (series, dialled)) in series.into_iter().zip(dialled).enumerate() {
+            let places = places(client, &series);
+            let own = series.into_iter().zip(dialled).zip(places);
+            made.extend(own.map(|((one, dialled), place)| Made {
+                point: one.point,
+                repeat: one.repeat,
+                dialled,
+                place,
+            }));
+        }
+    }
+    made
+}
+
+/// Where each connection stands among those of its client, as if one server had all names; of clients that
+/// do not think there is one each.
+fn places(client: usize, series: &[Todo]) -> Vec<Option<Place>> {
+    let mut sessions: BTreeMap<tls::Version, BTreeSet<&Host>> = BTreeMap::new();
+    let mut places = Vec::new();
+    for (at, Todo { point, after, .. }) in series.iter().enumerate() {
+        let own = sessions.entry(point.scenario.version()).or_default();
+        let new_here = !own.is_empty() && !own.contains(&point.host);
+        let could_cross = new_here && point.scenario.could_resume();
+        if point.scenario.leaves_session() {
+            own.insert(&point.host);
+        }
+        let thinks = point.pause != Pause::None;
+        places.push(thinks.then_some(Place { client, at, pause: *after, could_cross }));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::truth::Scenario;
+
+    fn todo(host: &str, scenario: Scenario, pause: &str) -> Todo {
+        let (host, pause) = (host.parse().unwrap(), pause.parse().unwrap());
+        let point = Point { host, scenario, pause, ..Point::default() };
+        Todo { point, repeat: 0, after: Duration::from_millis(30) }
+    }
+
+    #[test]
+    fn a_client_that_thinks_makes_four_connections_and_others_one() {
+        let full = |pause: &str| todo("a.test", Scenario::Tls13, pause);
+        let mut waiting = vec![full("constant:30ms"); 2];
+        waiting.extend(vec![full("none"); 3]);
+        waiting.extend(vec![full("constant:30ms"); 7]);
+        let clients = take_batch(&mut waiting);
+        let lens: Vec<usize> = clients.iter().map(Vec::len).collect();
+        assert_eq!(lens, [4, 4, 1, 1, 1, 1]);
+        assert!(waiting.is_empty());
+        let places = places(2, &clients[0]);
+        let pause = Duration::from_millis(30);
+        assert_eq!(places[2], Some(Place { client: 2, at: 2, pause, could_cross: false }));
+    }
+
+    #[test]
+    fn a_session_of_another_name_would_spare_the_first_full_handshake_at_a_name() {
+        let made = [
+            ("a.test", Scenario::Tls13, false),
+            ("b.test", Scenario::Tls13, true),
+            ("a.test", Scenario::Tls13, false),
+            // No session comes of it, and none is spared.
+            ("c.test", Scenario::Reset, false),
+            ("c.test", Scenario::Tls13Resumed, false),
+            // The sessions are of another version.
+            ("d.test", Scenario::Tls12, false),
+            ("e.test", Scenario::Tls12, true),
+        ];
+        let series: Vec<Todo> =
+            made.iter().map(|(host, scenario, _)| todo(host, *scenario, "constant:1ms")).collect();
+        let found = places(0, &series).into_iter().map(|place| place.unwrap().could_cross);
+        assert_eq!(found.collect::<Vec<_>>(), made.map(|(.., could)| could));
+        let alone = [todo("a.test", Scenario::Tls13, "none")];
+        assert_eq!(places(0, &alone), [None]);
+    }
 }

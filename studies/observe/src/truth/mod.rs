@@ -3,8 +3,12 @@
 
 mod agreement;
 mod batch;
+mod boxes;
+mod crossed;
 mod dial;
+mod host;
 mod measure;
+mod pause;
 mod plan;
 mod point;
 mod population;
@@ -19,6 +23,10 @@ use crate::digest::{Digest, Options, OptionsError};
 use crate::findings::{Findings, PopulationRows, class_rows, findings};
 
 pub use agreement::{Agreement, Misclassified, RoundTripAgreement, TimeAgreement};
+pub use boxes::FallbackCost;
+pub use crossed::{CrossedRow, HostRow, PauseRow, Series};
+pub use host::{Host, NoHost};
+pub use pause::{Law, NoPause, Pause};
 pub use plan::{Lab, LabPlan};
 pub use point::{AXES, NUMBERS, Point};
 pub use population::Population;

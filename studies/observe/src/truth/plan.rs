@@ -9,6 +9,7 @@ use record::{Manifest, Sample, ValueKind};
 use serde_json::{Value, json};
 use study::{End, Options, Plan, PlanError, Question, Session, Study, Sweep};
 
+use super::host::Shares;
 use super::point::{AXES, NUMBERS, Point, words};
 use super::said::Said;
 use super::{STUDY, measure, sample};
@@ -42,7 +43,8 @@ impl Study for Lab {
         "Examples:
   wiretax observe lab
   wiretax observe lab --repeat 50 --visit Tls12,Tls13 --out results/truth --keep-captures
-  wiretax observe lab --population cellular --visit QuicZeroRtt"
+  wiretax observe lab --population cellular --visit QuicZeroRtt
+  wiretax observe lab --visit Tls12,Tls13 --host www.wiretax.test=3,api.wiretax.test --pause exponential:200ms --repeat 40"
             .to_owned()
     }
 
@@ -111,9 +113,14 @@ impl LabPlan {
     fn new(sweeps: Vec<Sweep>, budget: Option<Duration>, seed: u64) -> Result<LabPlan, PlanError> {
         let mut points = BTreeMap::new();
         for sweep in &sweeps {
-            for point in AXES.points(sweep, &Point::default(), &words)? {
-                let repeat = points.entry(point).or_default();
-                *repeat = sweep.repeat().max(*repeat);
+            let mut named = sweep.clone();
+            let shares = Shares::take(&mut named)?;
+            for point in AXES.points(&named, &Point::default(), &words)? {
+                let count = shares.of(&point.host, sweep.repeat());
+                if count > 0 {
+                    let repeat = points.entry(point).or_default();
+                    *repeat = count.max(*repeat);
+                }
             }
         }
         let seconds = budget.map(|budget| budget.as_secs());
@@ -153,7 +160,7 @@ impl Plan for LabPlan {
     }
 
     fn expected(&self) -> Duration {
-        measure::expected(self.connections())
+        measure::expected(&self.points)
     }
 
     fn budget(&self) -> Option<Duration> {
@@ -193,6 +200,8 @@ impl Question for Asked {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::truth::{Population, Scenario};
 
@@ -200,7 +209,12 @@ mod tests {
     fn each_scale_has_each_scenario_and_the_quick_one_its_time() {
         for scale in ["quick", "full"] {
             let plan = LabPlan::built_in(scale, 7).unwrap();
-            assert_eq!(plan.points.len(), Population::ALL.len() * Scenario::ALL.len());
+            let visits = |point: &Point| (point.population, point.scenario);
+            let visits: BTreeSet<_> = plan.points.keys().map(visits).collect();
+            // Silent boxes take their time: the quick scale has none.
+            let boxes = Scenario::ALL.iter().filter(|own| own.meets_box().is_some()).count();
+            let boxes = if scale == "quick" { boxes } else { 0 };
+            assert_eq!(visits.len(), Population::ALL.len() * (Scenario::ALL.len() - boxes));
             assert_eq!(plan.budget.is_some(), scale == "quick");
             assert_eq!(LabPlan::recorded(&plan.value()).unwrap(), plan);
         }
@@ -229,8 +243,61 @@ mod tests {
         assert_eq!(plan.value()["sweeps"][0]["visit"], json!(["tls13", "Quic"]));
         let plan = LabPlan::recorded(&plan.value()).unwrap();
         assert_eq!((plan.points.len(), plan.connections()), (2, 6));
-        let matches = command.get_matches_from(["lab", "--visit", "sleep"]);
-        let wrong = Lab.plan(&Options::new(&matches)).err().unwrap();
-        assert!(wrong.to_string().contains("`sleep` is no value of `visit`"), "{wrong}");
+        for (option, word) in [("visit", "sleep"), ("host", "a b"), ("pause", "long")] {
+            let line = ["lab".to_owned(), format!("--{option}"), word.to_owned()];
+            let matches = command.clone().get_matches_from(line);
+            let wrong = Lab.plan(&Options::new(&matches)).err().unwrap();
+            let expected = format!("`{word}` is no value of `{option}`");
+            assert!(wrong.to_string().contains(&expected), "{wrong}");
+        }
+    }
+
+    /// A scale of a plan file, and the repeats of each point, in words.
+    fn points(sweep: &str) -> Result<Vec<(String, u32)>, PlanError> {
+        let text = format!("[scale.full]\nsweep = [{{ name = \"a\", {sweep} }}]");
+        let plan = LabPlan::read(&text, "full", 1)?;
+        assert_eq!(LabPlan::recorded(&plan.value()).unwrap(), plan);
+        let own = plan.points.iter();
+        Ok(own.map(|(point, count)| (AXES.command_line(point), *count)).collect())
+    }
+
+    #[test]
+    fn a_plan_names_hosts_with_shares_and_pauses() {
+        let wifi = "population = \"wifi\", visit = \"Tls13\"";
+        let found = points(&format!(
+            "{wifi}, repeat = 8, host = [\"www.wiretax.test=3\", \"api.wiretax.test\"], \
+             pause = \"exponential:0.2s\""
+        ));
+        let own = " --population wifi --visit Tls13";
+        let pause = "--pause exponential:200ms";
+        let expected = [
+            (format!("{own} --host api.wiretax.test {pause}"), 2),
+            (format!("{own} --host www.wiretax.test {pause}"), 6),
+        ];
+        assert_eq!(found.unwrap(), expected);
+        // What has no share of so few is not made, and the usual name is not said.
+        let both = "host = [\"server.wiretax.test=9\", \"api.wiretax.test\"]";
+        assert_eq!(points(&format!("{wifi}, {both}")).unwrap(), [(own.to_owned(), 1)]);
+        for wrong in ["host = [\"a.test\", \"a.test=2\"]", "host = []", "pause = \"soon\""] {
+            assert!(points(&format!("{wifi}, {wrong}")).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_usual_host_is_the_testbeds() {
+        let usual = AXES.find("host").and_then(|axis| axis.usual);
+        assert_eq!(usual, Some(testbed::SERVER_NAME));
+        assert_eq!(Point::default().host.name(), testbed::SERVER_NAME);
+    }
+
+    #[test]
+    fn pauses_take_their_time() {
+        let plan = |pause: &str| {
+            let text = format!(
+                "[scale.full]\nsweep = [{{ name = \"a\", repeat = 60, pause = \"{pause}\" }}]"
+            );
+            LabPlan::read(&text, "full", 1).unwrap().expected()
+        };
+        assert!(plan("constant:1s") > plan("none") + Duration::from_secs(60));
     }
 }

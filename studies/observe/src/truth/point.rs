@@ -2,16 +2,22 @@
 
 use study::{Axes, Number, axis};
 
+use super::host::Host;
+use super::pause::Pause;
 use super::population::Population;
 use super::scenario::Scenario;
 
 /// One population's connections of one scenario.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
     /// Who connects.
     pub population: Population,
     /// What they do.
     pub scenario: Scenario,
+    /// The name that they ask the server for.
+    pub host: Host,
+    /// How long a client thinks between two of its connections.
+    pub pause: Pause,
 }
 
 /// The axes.
@@ -25,6 +31,22 @@ pub const AXES: Axes<Point> = Axes {
             "NAMES",
             "What clients do: Tls12, Tls13ZeroRtt, ..., or all"
         ),
+        axis!(
+            "host",
+            host,
+            "server.wiretax.test",
+            "NAMES",
+            "Names that clients ask for, which share the repeats: www.wiretax.test=3,api.wiretax.test has three of four for the first",
+            unnamed "server.wiretax.test"
+        ),
+        axis!(
+            "pause",
+            pause,
+            "none",
+            "TIMES",
+            "Think time between connections of one client: none, constant:200ms, exponential:200ms (mean), lognormal:200ms (median)",
+            unnamed "none"
+        ),
     ],
     canonical: |point| point,
     impossible: |_| None,
@@ -33,7 +55,7 @@ pub const AXES: Axes<Point> = Axes {
 /// The numbers of a sweep.
 pub const NUMBERS: &[Number] = &[Number {
     name: "repeat",
-    help: "How often each population does each of these",
+    help: "How often each population does each of these, over all its names",
     default: Some(1),
     least: 1,
     most: 10_000,

@@ -12,7 +12,7 @@ use crate::findings::{ClassRow, Findings};
 use crate::published;
 
 /// Findings of which samples have nothing.
-const NOT_IN_SAMPLES: [&str; 3] = ["unread_quic", "without_tls", "fallbacks"];
+const NOT_IN_SAMPLES: [&str; 4] = ["unread_quic", "without_tls", "fallbacks", "cross_names"];
 /// Findings of which those recorded before 2026-11-22 have nothing either.
 const NOT_IN_OLDER_SAMPLES: [&str; 10] = [
     "offers",
@@ -67,6 +67,7 @@ impl Said {
         text.push('\n');
         text += &difference_lines(&self.findings);
         text += &agreement_lines(&self.agreement);
+        text += &name_lines(&self.agreement);
         text
     }
 }
@@ -182,6 +183,53 @@ fn agreement_lines(agreement: &Agreement) -> String {
             one.population,
             one.known_ms,
             ms(one.median_ms)
+        );
+    }
+    text
+}
+
+/// What was made of several names and of think times, where there were any.
+fn name_lines(agreement: &Agreement) -> String {
+    let mut text = String::new();
+    if agreement.hosts.len() > 1 {
+        let each = agreement.hosts.iter();
+        let each = each.map(|row| format!("{} of {} at {}", row.recorded, row.made, row.host));
+        let each: Vec<String> = each.collect();
+        text += &format!("- Records have the name that was asked for: {}.\n", each.join(", "));
+    }
+    for row in &agreement.crossed {
+        let bytes = |value: Option<f64>| value.map_or_else(String::new, |own| format!("{own:.0}"));
+        text += &format!(
+            "- {}, clients named {}: {} of {} resumed at another name; the server sends {} bytes, in full {}; \
+             first data after {}, in full {}.\n",
+            row.visit,
+            row.population,
+            row.resumed,
+            row.count,
+            bytes(row.flight_bytes),
+            bytes(row.full_flight_bytes),
+            ms(row.to_data_ms),
+            ms(row.full_to_data_ms)
+        );
+    }
+    let series = agreement.series;
+    if series.could_cross > 0 {
+        text += &format!(
+            "- Of {} full handshakes of clients that made several connections, {} were at a name new to a client \
+             with a session of another.\n",
+            series.full, series.could_cross
+        );
+    }
+    for row in &agreement.fallbacks {
+        text += &format!(
+            "- {}, clients named {}: {:.0} ms from the first hello to the second, {:.1} round trips, {} times.\n",
+            row.visit, row.population, row.lost_ms, row.round_trips, row.count
+        );
+    }
+    for row in &agreement.pauses {
+        text += &format!(
+            "- Think time {}: {:.1} ms put in at the median, {:.1} ms found.\n",
+            row.pause, row.put_in_ms, row.found_ms
         );
     }
     text

@@ -13,7 +13,7 @@ use wire::tls::Version;
 
 use super::STUDY;
 use super::agreement::outcome;
-use super::batch::Made;
+use super::batch::{Made, Place};
 use super::dial::Dialled;
 use super::point::{AXES, Point};
 use super::population::Population;
@@ -33,6 +33,12 @@ pub(super) mod value {
     pub const THINK: &str = "think_ms";
     pub const RTT: &str = "rtt_ms";
     pub const BEGAN: &str = "began_s";
+    pub const SERVER_FLIGHT: &str = "server_flight_bytes";
+    /// Think time before it, since the same client's last connection: put in, and found.
+    pub const PAUSE: &str = "pause_ms";
+    pub const PAUSED: &str = "paused_ms";
+    /// From the hello that a box took to the one that was answered.
+    pub const FALLBACK: &str = "fallback_ms";
 }
 
 /// Names of labels, and what STATE can be.
@@ -45,6 +51,11 @@ pub(super) mod label {
     pub const UNPLANNED: &str = "unplanned";
     pub const MESSAGES: &str = "messages";
     pub const FRAMES: &str = "frames";
+    /// A session of another name of the server would have spared the full handshake, or not: of clients
+    /// that make several connections.
+    pub const COULD_CROSS: &str = "could_cross_names";
+    pub const YES: &str = "yes";
+    pub const NO: &str = "no";
     pub const STATE: &str = "state";
     pub const RECORDED: &str = "recorded";
     pub const NOT_CAPTURED: &str = "not captured";
@@ -71,6 +82,10 @@ pub(super) fn kinds() -> Vec<(&'static str, ValueKind)> {
         (value::RTT, time("ms", Better::Less)),
         (value::KNOWN_RTT, time("ms", Better::Neither)),
         (value::BEGAN, time("s", Better::Neither)),
+        (value::SERVER_FLIGHT, ValueKind::new("bytes", Better::Less, Clock::Count)),
+        (value::PAUSE, time("ms", Better::Neither)),
+        (value::PAUSED, time("ms", Better::Neither)),
+        (value::FALLBACK, time("ms", Better::Less)),
         (value::QUIC, ValueKind::new("", Better::Neither, Clock::Count)),
         (value::VERSION, ValueKind::new("", Better::Neither, Clock::Count)),
     ];
@@ -111,12 +126,13 @@ impl Maker {
 
     /// The sample of a connection that a client made.
     pub(super) fn sample(&self, made: &Made, seen: &Seen<'_>) -> Sample {
-        let (Point { population, scenario }, dialled) = (made.point, &made.dialled);
+        let (Point { population, .. }, dialled) = (&made.point, &made.dialled);
+        let population = *population;
         let command = format!("{} --repeat 1", AXES.command_line(&made.point));
         let mut sample = self.empty(AXES.fields(&made.point), made.repeat, population, &command);
         match seen {
             Seen::Both(record, log) => {
-                describe(&mut sample, record, scenario);
+                describe(&mut sample, record, &made.point);
                 gaps(&mut sample, record, log, dialled, population.round_trip());
             }
             Seen::LogAlone => {
@@ -128,6 +144,9 @@ impl Maker {
         }
         if let Some(unplanned) = unplanned(dialled) {
             sample.labels.insert(label::UNPLANNED.to_owned(), unplanned);
+        }
+        if let Some(place) = made.place {
+            note_place(&mut sample, place);
         }
         sample
     }
@@ -180,11 +199,14 @@ fn astray(sample: &mut Sample, state: &str, why: &str) {
 }
 
 /// What the record says.
-fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
+fn describe(sample: &mut Sample, record: &Connection, point: &Point) {
+    let scenario = point.scenario;
     let class = record.class().map_or("none", Class::name);
     let reasons: Vec<&str> = record.uncertain.iter().map(|reason| reason.name()).collect();
     let tls = record.tls.as_ref();
     let name = tls.and_then(|tls| tls.server_name.clone()).unwrap_or_default();
+    let misnamed = (name != point.host.name())
+        .then(|| format!("its record names {name:?} in place of {}", point.host));
     let labels = [
         (label::STATE, label::RECORDED.to_owned()),
         (label::CLASS, class.to_owned()),
@@ -197,9 +219,9 @@ fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
     if let (Some(tls), Some(class)) = (tls, record.class()) {
         label_json(sample, label::MESSAGES, &Messages::of(record, tls, class));
     }
-    if class != scenario.class().name() {
-        sample.outcome = outcome(Some(format!("its record says {class}")));
-    }
+    let misclassified =
+        (class != scenario.class().name()).then(|| format!("its record says {class}"));
+    sample.outcome = outcome(misclassified.or(misnamed));
     let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
     let values = [
         (value::QUIC, Some(f64::from(u8::from(record.quic.is_some())))),
@@ -209,9 +231,24 @@ fn describe(sample: &mut Sample, record: &Connection, scenario: Scenario) {
         (value::THINK, ms(record.think_time())),
         (value::RTT, ms(record.round_trip())),
         (value::BEGAN, Some(record.first_frame.as_secs_f64())),
+        (value::SERVER_FLIGHT, tls.map(|tls| tls.server_flight_len as f64)),
     ];
     let there = |(name, value): (&str, Option<f64>)| Some((name.to_owned(), value?));
     sample.values.extend(values.into_iter().filter_map(there));
+}
+
+/// Where a connection stands among those of its client: the first has no pause before it.
+fn note_place(sample: &mut Sample, place: Place) {
+    if place.at > 0 {
+        sample.values.insert(value::PAUSE.to_owned(), place.pause.as_secs_f64() * 1e3);
+    }
+    let could = if place.could_cross { label::YES } else { label::NO };
+    sample.labels.insert(label::COULD_CROSS.to_owned(), could.to_owned());
+}
+
+/// The time between a connection's first frame and the last one of the same client's connection before it.
+pub(super) fn note_pause(sample: &mut Sample, between: Duration) {
+    sample.values.insert(value::PAUSED.to_owned(), between.as_secs_f64() * 1e3);
 }
 
 /// Whether a sample is of this population's clients.

@@ -1,7 +1,9 @@
 //! The testbed of this study: clients of each population behind a link of their own, a server for each
 //! scenario, captures at the server's end of each link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +12,15 @@ use conn::{ClientPlan, ClientTransport, ServerTransport};
 use futures_util::future::join_all;
 use lab::LabOptions;
 use linkmodel::{Jitter, LinkConfig, Path};
-use testbed::{Capture, Error, SERVER_NAME, Testbed};
+use testbed::{Capture, Error, Testbed};
 use tls::{Identity, KeyType};
 use tracker::Connection;
 
 use super::batch::{Ends, Logged};
+use super::boxes::{self, FirstHello};
 use super::dial::{Dial, Dialled};
+use super::host::Host;
+use super::point::Point;
 use super::population::Population;
 use super::scenario::Scenario;
 use crate::digest::Frames;
@@ -25,11 +30,70 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client over TCP waits for the server's end at most.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// The name at which sessions begin that are resumed at another, where there is one name alone.
+const ELSEWHERE: &str = "elsewhere.wiretax.test";
+
+/// What is reached: a scenario's server, by one of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Target {
+    pub scenario: Scenario,
+    /// The name's place in [`Names`].
+    pub name: usize,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (name {})", self.scenario, self.name + 1)
+    }
+}
+
+/// The names that are asked for, each once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names(Vec<Host>);
+
+impl Names {
+    pub(super) fn of<'a>(hosts: impl Iterator<Item = &'a Host>) -> Names {
+        let once: BTreeSet<&Host> = hosts.collect();
+        Names(once.into_iter().cloned().collect())
+    }
+
+    /// What a point's clients reach.
+    pub(super) fn target(&self, point: &Point) -> Target {
+        let name = self.0.binary_search(&point.host).unwrap_or_default();
+        Target { scenario: point.scenario, name }
+    }
+
+    fn name(&self, target: Target) -> &str {
+        self.0.get(target.name).map_or(ELSEWHERE, Host::name)
+    }
+
+    /// Where a session begins that is resumed at this name: the next one.
+    fn elsewhere(&self, target: Target) -> &str {
+        let next = (target.name + 1).checked_rem(self.0.len()).unwrap_or_default();
+        let other = self.0.get(next).filter(|_| next != target.name);
+        other.map_or(ELSEWHERE, Host::name)
+    }
+
+    /// All names of the servers' certificates.
+    fn certified(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.iter().map(Host::name).collect();
+        if names.len() < 2 {
+            names.push(ELSEWHERE);
+        }
+        names
+    }
+}
+
 pub(super) struct Site {
     // First, so that they end before the lab does.
     captures: Vec<Capture>,
-    bed: Testbed<Scenario>,
+    bed: Testbed<Target>,
     populations: Vec<Population>,
+    /// How clients reach a target once they have a session of another name.
+    crossings: Vec<(usize, Target, ClientTransport)>,
+    /// The ports of the boxes that clients meet, and what each population's client says there at first.
+    boxes: BTreeMap<Scenario, u16>,
+    firsts: BTreeMap<(usize, Target), tls::Client>,
 }
 
 impl Site {
@@ -37,60 +101,108 @@ impl Site {
     pub(super) fn new(
         options: LabOptions,
         populations: &[Population],
-        scenarios: &[Scenario],
+        targets: &BTreeMap<Target, u32>,
+        names: Names,
     ) -> Result<Site, Error> {
         let links = populations.iter().map(|population| (population.name(), path(*population)));
         let mut bed = Testbed::new(options, &links.collect::<Vec<_>>())?;
-        let identity = bed.identity(KeyType::EcdsaP256, 1)?;
-        let stranger = Identity::generate(KeyType::EcdsaP256, 1, &[SERVER_NAME])?;
-        for scenario in scenarios.iter().copied() {
-            bed.serve(scenario, server_transport(scenario, &identity)?)?;
+        let certified = names.certified();
+        let identity = Arc::new(Identity::generate(KeyType::EcdsaP256, 1, &certified)?);
+        let stranger = Identity::generate(KeyType::EcdsaP256, 1, &certified)?;
+        let (mut crossings, mut boxes) = (Vec::new(), BTreeMap::new());
+        let mut firsts = BTreeMap::new();
+        let mut serving: BTreeMap<Scenario, Target> = BTreeMap::new();
+        for target in targets.keys().copied() {
+            let scenario = target.scenario;
+            match serving.get(&scenario) {
+                Some(first) => bed.share(target, *first),
+                None => {
+                    bed.serve(target, server_transport(scenario, &identity)?)?;
+                    serving.insert(scenario, target);
+                    if let Some(met) = scenario.meets_box() {
+                        boxes.insert(scenario, boxes::set_up(bed.server(), met.fate)?);
+                    }
+                }
+            }
             for (client, population) in populations.iter().enumerate() {
-                let transport = client_transport(scenario, *population, &identity, &stranger)?;
-                bed.reach(client, scenario, transport, scenario.early_data());
+                let transport = |name: &str| {
+                    client_transport(scenario, *population, name, &identity, &stranger)
+                };
+                let first = if scenario.crosses_names() {
+                    let elsewhere = transport(names.elsewhere(target))?;
+                    let here = at_name(&elsewhere, names.name(target))?;
+                    crossings.push((client, target, here));
+                    elsewhere
+                } else {
+                    transport(names.name(target))?
+                };
+                if let ClientTransport::Tcp { tls: Some(second), .. } = &first
+                    && let Some(config) = scenario.first_config(second.config())
+                {
+                    firsts.insert((client, target), tls::Client::new(&config)?);
+                }
+                bed.reach(client, target, first, scenario.early_data());
             }
         }
-        Ok(Site { captures: Vec::new(), bed, populations: populations.to_vec() })
+        let (captures, populations) = (Vec::new(), populations.to_vec());
+        Ok(Site { captures, bed, populations, crossings, boxes, firsts })
     }
 
-    /// As many connections of each scenario that resumes, for their tickets, by each population. The
+    /// As many connections to each target that is brought tickets, for these, by each population. The
     /// ends of these connections, which are none that count.
     pub(super) fn fetch_tickets(
         &mut self,
-        counts: &BTreeMap<Scenario, u32>,
+        counts: &BTreeMap<Target, u32>,
     ) -> Result<Vec<Ends>, Error> {
         let mut ends = Vec::new();
-        for (scenario, count) in counts.iter().filter(|(scenario, _)| scenario.resumes()) {
+        for (target, count) in counts.iter().filter(|(target, _)| target.scenario.brings_ticket()) {
             let count = *count as usize;
-            let made = self.bed.prime(scenario, count, count)?;
+            let made = self.bed.prime(target, count, count)?;
             ends.extend(made.into_iter().map(|(client, server)| (client, server.port())));
+        }
+        for (client, target, transport) in std::mem::take(&mut self.crossings) {
+            self.bed.reach_by(client, &target, transport);
         }
         self.bed.settle()?;
         Ok(ends)
     }
 
-    /// Makes a batch of connections for each population, all together.
+    /// Makes a batch of connections for each population, all clients together: each has a target and the
+    /// time to wait before it.
     pub(super) fn dial(
         &mut self,
-        batches: Vec<Vec<(Scenario, Duration)>>,
-    ) -> Result<Vec<Vec<Dialled>>, Error> {
+        batches: Vec<Vec<Vec<(Target, Duration)>>>,
+    ) -> Result<Vec<Vec<Vec<Dialled>>>, Error> {
         let mut waves = Vec::new();
-        for (client, batch) in batches.into_iter().enumerate() {
-            let dials = batch.into_iter().filter_map(|(scenario, after)| {
-                Some(Dial { scenario, plan: self.plan(client, scenario)?, after })
-            });
-            let dials: Vec<Dial> = dials.collect();
-            let together = move || join_all(dials.into_iter().map(Dial::run));
-            waves.push(self.bed.client(client)?.spawn(together));
+        for (number, clients) in batches.into_iter().enumerate() {
+            let mut all: Vec<Vec<Dial>> = Vec::with_capacity(clients.len());
+            for series in clients {
+                let dials = series.into_iter().filter_map(|(target, after)| {
+                    let (scenario, plan) = (target.scenario, self.plan(number, target)?);
+                    let first = self.first_hello(number, target, plan.server);
+                    Some(Dial { scenario, plan, first, after })
+                });
+                all.push(dials.collect());
+            }
+            let together = move || join_all(all.into_iter().map(Dial::series));
+            waves.push(self.bed.client(number)?.spawn(together));
         }
         waves.into_iter().map(|wave| Ok(wave.join()?)).collect()
     }
 
-    /// A connection of a population's client; `None` of a scenario that was not set up.
-    fn plan(&mut self, client: usize, scenario: Scenario) -> Option<ClientPlan> {
-        let plan = self.bed.plan(client, &scenario)?;
+    /// A connection of a population's client; `None` to a target that was not set up.
+    fn plan(&mut self, client: usize, target: Target) -> Option<ClientPlan> {
+        let (plan, scenario) = (self.bed.plan(client, &target)?, target.scenario);
         let linger = if scenario.is_quic() { plan.linger } else { LINGER };
         Some(ClientPlan { think: scenario.think(), timeout: PATIENCE, linger, ..plan })
+    }
+
+    /// What a client says to the box on its way to a server, if there is one.
+    fn first_hello(&self, client: usize, target: Target, server: SocketAddr) -> Option<FirstHello> {
+        let port = *self.boxes.get(&target.scenario)?;
+        let fate = target.scenario.meets_box()?.fate;
+        let client = self.firsts.get(&(client, target))?.clone();
+        Some(FirstHello { server: SocketAddr::new(server.ip(), port), client, fate })
     }
 
     /// Captures at the server's end of each link. What an earlier session kept in the folder stays.
@@ -105,7 +217,9 @@ impl Site {
     /// What the servers have logged since they were last asked.
     pub(super) fn logs(&self) -> Vec<Logged> {
         let logged = self.bed.logged().into_iter();
-        logged.map(|(scenario, port, record)| Logged { scenario, port, record }).collect()
+        logged
+            .map(|(target, port, record)| Logged { scenario: target.scenario, port, record })
+            .collect()
     }
 
     /// Frames of connections that were captured until now.
@@ -150,15 +264,26 @@ fn path(population: Population) -> Path {
 fn client_transport(
     scenario: Scenario,
     population: Population,
+    name: &str,
     identity: &Identity,
     stranger: &Identity,
 ) -> Result<ClientTransport, Error> {
     if scenario.is_quic() {
-        let config = scenario.client_config(tls::Library::Rustls, identity, stranger);
+        let config = scenario.client_config(tls::Library::Rustls, name, identity, stranger);
         return Ok(ClientTransport::Quic { tls: tls::quic::client_config(&config)? });
     }
-    let config = scenario.client_config(population.library(), identity, stranger);
+    let config = scenario.client_config(population.library(), name, identity, stranger);
     Ok(ClientTransport::tls(&tls::Client::new(&config)?))
+}
+
+/// The same client, with the tickets that it will have, at another name; over TCP alone.
+fn at_name(transport: &ClientTransport, name: &str) -> Result<ClientTransport, Error> {
+    match transport {
+        ClientTransport::Tcp { tls: Some(client), .. } => {
+            Ok(ClientTransport::tls(&client.with_name(name)?))
+        }
+        other => Ok(other.clone()),
+    }
 }
 
 fn server_transport(
@@ -170,4 +295,29 @@ fn server_transport(
         true => ServerTransport::quic(config),
         false => ServerTransport::tls(tls::Server::new(&config)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_begins_at_the_next_name() {
+        let names = |all: &[&str]| {
+            let hosts: Vec<Host> = all.iter().map(|name| name.parse().unwrap()).collect();
+            Names::of(hosts.iter())
+        };
+        let two = names(&["b.test", "a.test", "b.test"]);
+        let at = |host: &str| {
+            let point = Point { host: host.parse().unwrap(), ..Point::default() };
+            two.target(&point)
+        };
+        assert_eq!((two.name(at("b.test")), two.elsewhere(at("b.test"))), ("b.test", "a.test"));
+        assert_eq!((two.name(at("a.test")), two.elsewhere(at("a.test"))), ("a.test", "b.test"));
+        assert_eq!(two.certified(), ["a.test", "b.test"]);
+        let one = names(&["a.test"]);
+        let target = Target { scenario: Scenario::Tls13CrossName, name: 0 };
+        assert_eq!((one.name(target), one.elsewhere(target)), ("a.test", ELSEWHERE));
+        assert_eq!(one.certified(), ["a.test", ELSEWHERE]);
+    }
 }

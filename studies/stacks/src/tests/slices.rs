@@ -1,6 +1,9 @@
 //! Slices: their rounds, what disturbs them, and what becomes of those that fail.
 
+use tls_drivers::Extent;
+
 use super::*;
+use crate::{Ended, Summary};
 
 /// What a sweep comes to with these parts.
 fn swept(sweep: &str, play: &Play, audience: &mut Audience) -> (Ended, Summary) {

@@ -55,8 +55,7 @@ fn group(records: &[&Record]) -> Option<Group> {
         }
         counts
     };
-    let mut times: Vec<f64> = records.iter().filter_map(|record| record.connect_ms).collect();
-    times.sort_by(f64::total_cmp);
+    let times: Vec<f64> = records.iter().filter_map(|record| record.connect_ms).collect();
     Some(Group {
         way: first.way,
         port: first.port,
@@ -67,7 +66,7 @@ fn group(records: &[&Record]) -> Option<Group> {
         paths_carried: paths.difference(&broken).count() as u64,
         syn: count(|record| record.syn),
         syn_ack: count(|record| record.syn_ack),
-        connect_ms: times.get(times.len() / 2).copied(),
+        connect_ms: stats::Sample::from_vec(times).ok().map(|times| times.median()),
     })
 }
 

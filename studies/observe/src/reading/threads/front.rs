@@ -9,18 +9,23 @@ use capture::{Batch, Frames, Merge};
 use fault::Problem;
 use tracker::{Counters, LinkType, Packet, Place, Sharder};
 
-use super::{Item, Job};
+use super::{Items, Job, Placed, Spare, Special};
 
 /// Frames of a batch at most, and some.
 const FRAMES: u32 = 8192;
-/// Buffers of a batch at most: of full-size frames one has few.
-const BUFFERS: usize = 2;
+/// Bytes of a batch's frames at most, and some: what a core's own cache holds beside the rest.
+const BYTES: u64 = 512 << 10;
+/// Buffers of a batch at most: more than two only where frames of several captures take turns.
+const BUFFERS: usize = 64;
+/// Batches that are read in one go: while a thread reads the second, the others have the first.
+const BATCHES: usize = 2;
 
 /// Captures and what shares their frames out.
 pub(super) struct Front<'a> {
     source: &'a mut Merge,
     sharder: Sharder,
     queues: Vec<SyncSender<Job>>,
+    spare: &'a Spare,
     stop: &'a AtomicBool,
     batch: u64,
     ended: bool,
@@ -36,9 +41,10 @@ pub(super) struct OfFront {
 
 /// A batch being made.
 struct Making {
-    items: Vec<Vec<Item>>,
+    items: Vec<Items>,
     buffers: Vec<Arc<[u8]>>,
     index: u32,
+    bytes: u64,
 }
 
 impl<'a> Front<'a> {
@@ -46,12 +52,14 @@ impl<'a> Front<'a> {
         source: &'a mut Merge,
         queues: Vec<SyncSender<Job>>,
         seed: u64,
+        spare: &'a Spare,
         stop: &'a AtomicBool,
     ) -> Front<'a> {
         Front {
             source,
             sharder: Sharder::new(queues.len(), seed),
             queues,
+            spare,
             stop,
             batch: 0,
             ended: false,
@@ -65,16 +73,28 @@ impl<'a> Front<'a> {
         self.ended
     }
 
-    /// Reads a batch and puts each thread's part into its queue; waits where that is full. Nothing after
-    /// the end.
+    /// Whether a batch may be long in coming: a pipe holds it back.
+    pub(super) fn waits(&self) -> bool {
+        self.source.progress().of.is_none()
+    }
+
+    /// Reads some batches and puts each thread's part into its queue; waits where that is full. Nothing
+    /// after the end.
     pub(super) fn read(&mut self) {
+        // What a pipe holds back must not hold up what it has given.
+        let batches = if self.waits() { 1 } else { BATCHES };
+        for _ in 0..batches {
+            self.read_batch();
+        }
+    }
+
+    fn read_batch(&mut self) {
         if self.ended {
             return;
         }
         let count = self.queues.len();
-        let room = FRAMES as usize / count.max(1);
-        let items = (0..count).map(|_| Vec::with_capacity(room)).collect();
-        let mut making = Making { items, buffers: Vec::new(), index: 0 };
+        let items = (0..count).map(|_| self.spare.take(FRAMES as usize / count.max(1))).collect();
+        let mut making = Making { items, buffers: Vec::new(), index: 0, bytes: 0 };
         let goes_on = match self.fill(&mut making) {
             Ok(goes_on) => goes_on && !self.stop.load(Ordering::Relaxed),
             Err(problem) => {
@@ -84,10 +104,11 @@ impl<'a> Front<'a> {
         };
         self.ended = !goes_on;
         let (batch, last, progress) = (self.batch, self.ended, self.source.progress());
+        let waits = progress.of.is_none();
         self.batch += 1;
         let buffers: Arc<[Arc<[u8]>]> = making.buffers.into();
         for (queue, items) in self.queues.iter().zip(making.items) {
-            let job = Job { batch, buffers: Arc::clone(&buffers), items, last, progress };
+            let job = Job { batch, buffers: Arc::clone(&buffers), items, last, waits, progress };
             // A thread that is gone has panicked, which its end says.
             if queue.send(job).is_err() {
                 self.ended = true;
@@ -97,15 +118,14 @@ impl<'a> Front<'a> {
 
     /// Fills a batch; false at the end of all.
     fn fill(&mut self, making: &mut Making) -> Result<bool, Problem> {
-        // What a pipe holds back must not hold up what it has given.
-        let waits = self.source.progress().of.is_none();
-        while making.index < FRAMES && making.buffers.len() < BUFFERS {
+        let waits = self.waits();
+        while making.index < FRAMES && making.bytes < BYTES && making.buffers.len() < BUFFERS {
             match self.source.next_batch()? {
                 None => return Ok(false),
                 Some(Batch::KeyLog(text)) => {
                     let keys: Arc<[u8]> = text.into();
                     for items in &mut making.items {
-                        items.push(Item::Keys(Arc::clone(&keys)));
+                        items.push(Special::Keys(Arc::clone(&keys)));
                     }
                 }
                 Some(Batch::Frames(frames)) => {
@@ -136,10 +156,11 @@ fn share_out(
     making: &mut Making,
 ) {
     let buffer = frames.buffer();
-    if !making.buffers.last().is_some_and(|last| Arc::ptr_eq(last, buffer)) {
+    let known = making.buffers.iter().rposition(|known| Arc::ptr_eq(known, buffer));
+    let number = known.unwrap_or_else(|| {
         making.buffers.push(Arc::clone(buffer));
-    }
-    let number = making.buffers.len().saturating_sub(1) as u32;
+        making.buffers.len() - 1
+    }) as u32;
     while let Some((frame, start)) = frames.next_placed() {
         let Some(link) = LinkType::from_number(frame.link) else {
             *unread_links.entry(frame.link).or_default() += 1;
@@ -149,12 +170,15 @@ fn share_out(
         let routed = sharder.route(&Packet { at, link_type: link, bytes, original_len });
         let index = making.index;
         making.index += 1;
+        making.bytes += bytes.len() as u64;
         match routed.place {
             Place::Nobody => {}
             Place::Tracker(tracker) => {
                 let Some(items) = making.items.get_mut(tracker) else { continue };
-                items.extend(routed.now.map(Item::Now));
-                items.push(Item::Frame {
+                if let Some(now) = routed.now {
+                    items.push(Special::Now(now));
+                }
+                items.frames.push(Placed {
                     at,
                     buffer: number,
                     start: start as u32,
@@ -166,13 +190,15 @@ fn share_out(
             }
             Place::Whole(tracker, datagram) => {
                 let Some(items) = making.items.get_mut(tracker) else { continue };
-                items.extend(routed.now.map(Item::Now));
-                items.push(Item::Whole(datagram, at, index));
+                if let Some(now) = routed.now {
+                    items.push(Special::Now(now));
+                }
+                items.push(Special::Whole(datagram, at, index));
             }
         }
         if let Some(now) = routed.pass {
             for items in &mut making.items {
-                items.push(Item::Pass(now, index));
+                items.push(Special::Pass(now, index));
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Files read on several threads, with the records that one thread would make.
 //!
 //! Each thread has a tracker and the frames of its own connections, by a hash of their two ends. One that
-//! has nothing to do reads on in the captures and shares the frames out, a batch to each thread at a time,
-//! without a copy: so no thread only reads, and none waits for one that does. There is a lock for reading
-//! and a queue for each thread, which cost something per batch and nothing per frame.
+//! has nothing to do reads on in the captures and shares the frames out, some batches to each thread at a
+//! time, without a copy; where another one does that, it copies the next blocks of the file out of the
+//! kernel ([`capture::ReadAhead`]). So no thread only reads, and none waits for one that does: several
+//! batches at a time, or all would run out of frames at the same moment, and wait for the one that reads.
+//! There is a lock for reading and a queue for each thread, which cost something per batch and nothing per
+//! frame; lists of frames are used again.
 //!
 //! What trackers give out carries the place of its frame in its batch: the thread that called puts it into
 //! that order again, gives connections the numbers that they would have had in one tracker, and is the only
@@ -22,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use capture::{Merge, Progress};
+use capture::{Merge, Progress, ReadAhead};
 use fault::{Fault, Problem};
 use tracker::{Counters, Datagram, LinkType, Output, Tracker};
 use units::Time;
@@ -31,23 +34,28 @@ use front::Front;
 use order::Order;
 use worker::Worker;
 
-/// Batches that wait for a thread at most: few, so that their buffers stay in the cache.
-const QUEUE: usize = 2;
+/// Batches that wait for a thread at most: no fewer than are read in one go, and few, so that their buffers
+/// stay in the cache that the processors share.
+const QUEUE: usize = 6;
+/// Lists of frames that are kept to be used again.
+const SPARE: usize = 64;
 /// Time between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What a thread's tracker is given. An index is the place of a frame in its batch.
-enum Item {
-    /// A frame, in one of the batch's buffers.
-    Frame {
-        at: Time,
-        buffer: u32,
-        start: u32,
-        captured: u32,
-        original_len: u32,
-        index: u32,
-        link: LinkType,
-    },
+/// A frame, in one of the batch's buffers. An index is the place of a frame in its batch.
+#[derive(Clone, Copy)]
+struct Placed {
+    at: Time,
+    buffer: u32,
+    start: u32,
+    captured: u32,
+    original_len: u32,
+    index: u32,
+    link: LinkType,
+}
+
+/// What else a thread's tracker is given.
+enum Special {
     /// The next frame is late: so late it is already.
     Now(Time),
     /// So late it is for all trackers.
@@ -58,14 +66,59 @@ enum Item {
     Keys(Arc<[u8]>),
 }
 
+/// What a thread's tracker is given of a batch.
+#[derive(Default)]
+struct Items {
+    frames: Vec<Placed>,
+    /// And behind how many of the frames.
+    specials: Vec<(usize, Special)>,
+}
+
+impl Items {
+    fn push(&mut self, special: Special) {
+        self.specials.push((self.frames.len(), special));
+    }
+}
+
 /// A batch of frames, as one thread gets it.
 struct Job {
     batch: u64,
     buffers: Arc<[Arc<[u8]>]>,
-    items: Vec<Item>,
+    items: Items,
     /// Nothing comes after it.
     last: bool,
+    /// What follows may be long in coming.
+    waits: bool,
     progress: Progress,
+}
+
+/// Lists of frames to be used again: memory that is given back and asked for per batch would cost more
+/// than the frames in it.
+#[derive(Default)]
+struct Spare(Mutex<Vec<Items>>);
+
+impl Spare {
+    /// Empty lists.
+    fn take(&self, room: usize) -> Items {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        lists.unwrap_or_else(|| Items { frames: Vec::with_capacity(room), specials: Vec::new() })
+    }
+
+    fn give(&self, mut items: Items) {
+        items.frames.clear();
+        items.specials.clear();
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lists.len() < SPARE {
+            lists.push(items);
+        }
+    }
+}
+
+/// What the threads share.
+struct Shared<'a> {
+    front: Mutex<Front<'a>>,
+    ahead: &'a ReadAhead,
+    spare: &'a Spare,
 }
 
 /// What a thread made of a batch.
@@ -126,10 +179,11 @@ pub(super) fn read(
     let count = trackers.len();
     let (queues, jobs): (Vec<_>, Vec<_>) =
         (0..count).map(|_| mpsc::sync_channel::<Job>(QUEUE)).unzip();
-    let stop = AtomicBool::new(false);
-    let front = Mutex::new(Front::new(source, queues, seed, &stop));
+    let (stop, spare, ahead) = (AtomicBool::new(false), Spare::default(), source.read_ahead());
+    let front = Mutex::new(Front::new(source, queues, seed, &spare, &stop));
+    let all = Shared { front, ahead: &ahead, spare: &spare };
     let mut left = Left::default();
-    let shared = &front;
+    let shared = &all;
     let result = thread::scope(|scope| {
         let (done, results) = mpsc::channel();
         let mut threads: Vec<ScopedJoinHandle<'_, Tracker>> = Vec::with_capacity(count);
@@ -158,7 +212,7 @@ pub(super) fn read(
         }
         result.and(collected)
     });
-    let front = front.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let front = all.front.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (of_front, failed) = front.finish();
     left.counters.add(&of_front.counters);
     left.unread_links = of_front.unread_links;
@@ -167,7 +221,7 @@ pub(super) fn read(
 
 /// Takes what the threads give out until they have ended.
 fn collect(
-    results: &mpsc::Receiver<Done>,
+    results: &mpsc::Receiver<Vec<Done>>,
     count: usize,
     stop: &AtomicBool,
     taker: &mut dyn Taker,
@@ -176,7 +230,7 @@ fn collect(
     let mut result = Ok(());
     loop {
         match results.recv_timeout(LOOK) {
-            Ok(done) => order.add(done),
+            Ok(several) => several.into_iter().for_each(|done| order.add(done)),
             Err(RecvTimeoutError::Timeout) => {
                 if taker.interrupted() {
                     stop.store(true, Ordering::Relaxed);

@@ -1,0 +1,111 @@
+//! What these tests share.
+
+use std::cell::Cell;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lab_test::net::sleeping;
+use observe::Lab;
+use observe::reading::View;
+use record::{Finished, Manifest, Recorder};
+use serde_json::{Value, json};
+use study::{End, Options, Session, Study, Watcher};
+
+/// Follows, and stops after so many batches.
+struct Follower {
+    batches: Cell<u32>,
+}
+
+impl Watcher for Follower {
+    fn progress(&mut self, _: &str, done: Duration, total: Duration) {
+        assert!(done <= total, "{done:?} of {total:?}");
+    }
+    fn interrupted(&self) -> bool {
+        self.batches.set(self.batches.get().saturating_sub(1));
+        self.batches.get() == 0
+    }
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+/// Measures a plan into a folder, or what a folder lacks, with at most so many looks whether to stop.
+pub fn measure(plan: &Value, folder: &Path, captures: Option<PathBuf>, looks: u32) -> End {
+    let mut plan = Lab.recorded_plan(plan, &Options::none()).unwrap();
+    let whole = json!({ "observe": plan.value() });
+    let begin = || record::Session::begin(false);
+    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
+        let resumed = Recorder::resume(folder, &whole, begin()).unwrap();
+        (resumed.recorder, resumed.finished)
+    } else {
+        let recorder = Recorder::create(folder, Manifest::new(whole, begin())).unwrap();
+        (recorder, Finished::default())
+    };
+    let mut follower = Follower { batches: Cell::new(looks) };
+    let session = Session::new("observe", &mut recorder, &finished, &mut follower);
+    let mut session = session.in_lab(sleeping(plan.seed())).keeping_captures(captures);
+    let end = plan.measure(&mut session).unwrap();
+    recorder.finish().unwrap();
+    end
+}
+
+/// Follows until all connections have been made, and a while longer.
+pub struct Until(pub Arc<AtomicBool>);
+
+impl Watcher for Until {
+    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
+    fn interrupted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn warning(&mut self, what: &str, _: Option<&str>) {
+        panic!("{what}");
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+impl View for Until {
+    fn now(&mut self, _: String) {}
+}
+
+/// A failure of TLS as one of the stream.
+pub fn failed(error: tls::Error) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+/// One side of a TLS connection over a stream of which so much was read before, until it has had a byte of
+/// the other. The ticket that came, if one did.
+pub fn talk_tls(
+    mut stream: TcpStream,
+    mut session: Box<dyn tls::Session>,
+    read_before: &[u8],
+    speaks_first: bool,
+) -> io::Result<Option<tls::Ticket>> {
+    let (mut said, mut got) = (false, Vec::new());
+    if !read_before.is_empty() {
+        session.read_tls(read_before).map_err(failed)?;
+    }
+    loop {
+        if !said && session.may_send() && (speaks_first || !got.is_empty()) {
+            session.send(b"?").map_err(failed)?;
+            said = true;
+        }
+        let mut out = Vec::new();
+        session.write_tls(&mut out).map_err(failed)?;
+        stream.write_all(&out)?;
+        if said && !got.is_empty() {
+            return Ok(session.take_ticket());
+        }
+        let mut bytes = [0; 8192];
+        let count = stream.read(&mut bytes)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        session.read_tls(&bytes[..count]).map_err(failed)?;
+        session.receive(&mut got).map_err(failed)?;
+    }
+}
