@@ -17,7 +17,7 @@ use crate::{Error, Options};
 /// The TLS configuration of a worker, for who sets the generator beside its library alone.
 ///
 /// # Errors
-/// As [`crate::run`].
+/// As [`crate::run()`].
 pub fn client_config(options: &Options) -> Result<Arc<ClientConfig>, Error> {
     options.check()?;
     Template::new(options)?.configure()
