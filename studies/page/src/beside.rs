@@ -85,25 +85,6 @@ impl Group {
     }
 }
 
-/// The rows of a Markdown table, if there is anything.
-pub(crate) fn markdown(all: &[Beside]) -> Option<String> {
-    let seconds =
-        |e: Estimate| format!("{:.2} s [{:.2}, {:.2}]", e.value / 1e3, e.low / 1e3, e.high / 1e3);
-    let mut text = String::from(
-        "| page, link, visit | protocol | ours | Chromium | ours of Chromium's | within 15 % |\n",
-    );
-    text += "|---|---|---|---|---|---|\n";
-    for one in all {
-        let ratio = one
-            .ratio
-            .map_or(String::new(), |e| format!("{:.2} [{:.2}, {:.2}]", e.value, e.low, e.high));
-        let (ours, theirs) = (seconds(one.ours_ms), seconds(one.chromium_ms));
-        let (what, protocol, verdict) = (&one.what, one.protocol, one.verdict.name());
-        text += &format!("| {what} | {protocol} | {ours} | {theirs} | {ratio} | {verdict} |\n");
-    }
-    (!all.is_empty()).then_some(text)
-}
-
 fn beside(group: &Group, theirs: &Row) -> Option<Beside> {
     let ours = group.rows.iter().find(|ours| {
         (ours.protocol, ours.tls, ours.windows) == (theirs.protocol, theirs.tls, Windows::Chromium)
@@ -148,11 +129,10 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Reached, Verdict::Missed, Verdict::CannotBeTold]);
         assert!((beside[1].ratio.unwrap().value - 1.3).abs() < 1e-9);
         assert_eq!(beside[0].what, "google-play over 3g-0.9, first visit");
-        let rows = markdown(&beside).unwrap();
-        assert!(rows.contains(
-            "| h2 | 1.30 s [1.30, 1.30] | 1.00 s [1.00, 1.00] | 1.30 [1.30, 1.30] | missed |"
-        ));
-        assert!(markdown(&[]).is_none());
+        let rows = crate::present::beside_table(&beside).unwrap().to_markdown();
+        let row = "| h2 | 1.30 [1.30, 1.30] | 1.00 [1.00, 1.00] | 1.30 [1.30, 1.30] | missed |";
+        assert!(rows.contains(row), "{rows}");
+        assert!(crate::present::beside_table(&[]).is_none());
         // Too few loads.
         let few: Vec<_> = samples.into_iter().filter(|sample| sample.repeat < 5).collect();
         let beside = Summary::of(&few).beside();

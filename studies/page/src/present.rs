@@ -321,12 +321,12 @@ impl study::Findings for Findings {
             }
         }
         let mut fragments = vec![(STUDY.to_owned(), text)];
-        let beside = crate::beside::markdown(&self.summary.beside());
-        fragments.extend(
-            beside.map(|rows| {
-                (format!("{STUDY}-chromium"), format!("{}.\n\n{rows}", self.provenance))
-            }),
-        );
+        fragments.extend(beside_table(&self.summary.beside()).map(|table| {
+            (
+                format!("{STUDY}-chromium"),
+                format!("{}.\n\n{}", self.provenance, table.to_markdown()),
+            )
+        }));
         Ok(fragments)
     }
 
@@ -356,7 +356,8 @@ fn beside_answer(all: &[Beside]) -> Option<Inline> {
     (!all.is_empty()).then(|| Inline::new().text(text))
 }
 
-fn beside_table(all: &[Beside]) -> Option<Table> {
+/// What both browsers took, if both loaded anything.
+pub(crate) fn beside_table(all: &[Beside]) -> Option<Table> {
     let columns = vec![
         Column::new("Page, link, visit"),
         Column::new("Protocol"),
