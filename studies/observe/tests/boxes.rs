@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use capture::{Live, LiveOptions, Merge};
@@ -18,7 +17,7 @@ use study::End;
 use tls::{Group, Library, Version};
 use wire::tls::ClientHello;
 
-use crate::common::{Until, failed, measure, talk_tls};
+use crate::common::{Until, failed, heard, measure, talk_tls};
 
 /// Payload of one segment at an MTU of 1500 bytes, with timestamps.
 const SEGMENT: usize = 1448;
@@ -197,7 +196,7 @@ pub fn clients_that_fall_back_are_counted() -> TestResult {
     let mut lab = lab::Lab::new(sleeping(76))?;
     let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
     lab.connect(&client, &server, &linkmodel::Path::default())?;
-    let mut sources = vec![server.run(|| Live::open(&["link1"], &LiveOptions::default()))??];
+    let sources = vec![server.run(|| Live::open(&["link1"], &LiveOptions::default()))??];
     let address = server.addr4()?;
 
     let names = CASES.map(|case| case.name);
@@ -213,21 +212,11 @@ pub fn clients_that_fall_back_are_counted() -> TestResult {
     }
     let pairs = CASES.map(|case| clients(case, &identity));
     let pairs: Vec<[tls::Client; 2]> = pairs.into_iter().collect::<Result<_, _>>()?;
-    let done = Arc::new(AtomicBool::new(false));
-    let said = Arc::clone(&done);
-    let talk = client.spawn(move || async move {
+    let read = heard(sources, SinkOptions::default(), &client, move || {
         let all = CASES.iter().zip(&pairs);
         let mut each = all.flat_map(|(case, pair)| std::iter::repeat_n((case, pair), case.clients));
-        let result = each.try_for_each(|(case, pair)| come_twice((address, case.port), pair));
-        // Rings hand over within 50 ms.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        said.store(true, Ordering::Relaxed);
-        result
-    });
-    let mut reading = Reading::open(SinkOptions::default(), 1000, 1).unwrap();
-    reading.live(&mut sources, None, &mut Until(done)).unwrap();
-    let read = reading.finish().unwrap();
-    talk.join()??;
+        each.try_for_each(|(case, pair)| come_twice((address, case.port), pair))
+    })?;
     for stands in boxes {
         stands.join().map_err(|_| "a box panicked")??;
     }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use capture::Live;
+use lab_test::TestResult;
 use lab_test::net::sleeping;
 use observe::Lab;
-use observe::reading::View;
+use observe::reading::{self, Reading, SinkOptions, View};
 use record::{Finished, Manifest, Recorder};
 use serde_json::{Value, json};
 use study::{End, Options, Session, Study, Watcher};
@@ -70,6 +72,28 @@ impl Watcher for Until {
 
 impl View for Until {
     fn now(&mut self, _: String) {}
+}
+
+/// What is heard at interfaces until a node has talked, and for a while longer: rings hand over within 50 ms.
+pub fn heard(
+    mut sources: Vec<Live>,
+    options: SinkOptions,
+    node: &lab::Node,
+    talk: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> TestResult<reading::Read> {
+    let done = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&done);
+    let talk = node.spawn(move || async move {
+        let result = talk();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        said.store(true, Ordering::Relaxed);
+        result
+    });
+    let mut reading = Reading::open(options, 1000, sources.len()).unwrap();
+    reading.live(&mut sources, None, &mut Until(done)).unwrap();
+    let read = reading.finish().unwrap();
+    talk.join()??;
+    Ok(read)
 }
 
 /// A failure of TLS as one of the stream.

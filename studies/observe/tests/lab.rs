@@ -7,20 +7,18 @@ mod names;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use capture::{Live, LiveOptions};
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
-use observe::reading::{Reading, SinkOptions};
+use observe::reading::SinkOptions;
 use observe::truth::{Population, Said, Scenario};
 use record::Run;
 use serde_json::{Value, json};
 use study::{End, Findings as _};
 
-use crate::common::{Until, measure};
+use crate::common::{heard, measure};
 
 fn connections(run: &Run) -> BTreeSet<String> {
     run.samples.iter().map(record::Sample::key).collect()
@@ -130,7 +128,7 @@ fn two_threads_share_an_interface() -> TestResult {
     let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
     lab.connect(&client, &server, &linkmodel::Path::default())?;
     let open = || Live::open_several(&["link1"], &LiveOptions::default(), 2);
-    let mut sources = server.run(open)??;
+    let sources = server.run(open)??;
     let address = (server.addr4()?, 4433);
     let listener = server.run(move || TcpListener::bind(address))??;
     let echo = std::thread::spawn(move || -> io::Result<()> {
@@ -142,25 +140,15 @@ fn two_threads_share_an_interface() -> TestResult {
         }
         Ok(())
     });
-    let done = Arc::new(AtomicBool::new(false));
-    let said = Arc::clone(&done);
-    let talk = client.spawn(move || async move {
-        let result = (0..CONNECTIONS).try_for_each(|_| {
+    let lines = Lines::default();
+    let options = SinkOptions { json: Some(Box::new(lines.clone())), ..SinkOptions::default() };
+    let read = heard(sources, options, &client, move || {
+        (0..CONNECTIONS).try_for_each(|_| {
             let mut stream = TcpStream::connect(address)?;
             stream.write_all(&[7])?;
             stream.read_exact(&mut [0])
-        });
-        // Rings hand over within 50 ms.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        said.store(true, Ordering::Relaxed);
-        result
-    });
-    let lines = Lines::default();
-    let options = SinkOptions { json: Some(Box::new(lines.clone())), ..SinkOptions::default() };
-    let mut reading = Reading::open(options, 1000, sources.len()).unwrap();
-    reading.live(&mut sources, None, &mut Until(done)).unwrap();
-    let read = reading.finish().unwrap();
-    talk.join()??;
+        })
+    })?;
     echo.join().map_err(|_| "the server panicked")??;
     assert!(read.counters.add_up(), "{:?}", read.counters);
     assert_eq!(read.counters.connections, CONNECTIONS as u64);

@@ -3,21 +3,19 @@
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use capture::{Live, LiveOptions};
 use lab_test::TestResult;
 use lab_test::net::sleeping;
 use observe::CrossNames;
-use observe::reading::{Reading, SinkOptions};
+use observe::reading::SinkOptions;
 use observe::truth::{CrossedRow, Said};
 use record::Run;
 use serde_json::json;
 use study::{End, Findings as _};
 use tls::{Library, Version};
 
-use crate::common::{Until, failed, measure, talk_tls};
+use crate::common::{failed, heard, measure, talk_tls};
 
 /// Connections by name are those of the plan's shares, in the samples and in the records.
 pub fn names_are_counted_as_they_were_asked() -> TestResult {
@@ -88,7 +86,7 @@ pub fn sessions_of_another_name_are_seen() -> TestResult {
     let mut lab = lab::Lab::new(sleeping(78))?;
     let (client, server) = (lab.add_node("client")?, lab.add_node("server")?);
     lab.connect(&client, &server, &linkmodel::Path::default())?;
-    let mut sources = vec![server.run(|| Live::open(&["link1"], &LiveOptions::default()))??];
+    let sources = vec![server.run(|| Live::open(&["link1"], &LiveOptions::default()))??];
     let address = server.addr4()?;
     let identity = Arc::new(tls::Identity::generate(tls::KeyType::EcdsaP256, 1, &NAMES)?);
     let mut answers = Vec::new();
@@ -106,35 +104,22 @@ pub fn sessions_of_another_name_are_seen() -> TestResult {
         tls::Client::new(&config)
     };
     let (newer, older) = (client_of(Version::Tls13)?, client_of(Version::Tls12)?);
-    let done = Arc::new(AtomicBool::new(false));
-    let said = Arc::clone(&done);
-    let talk = client.spawn(move || async move {
+    let read = heard(sources, SinkOptions::default(), &client, move || {
         let visit = |port: u16, client: &tls::Client, name: &str, ticket: Option<&tls::Ticket>| {
             let session = client.with_name(name).and_then(|own| own.start(ticket));
             let stream = TcpStream::connect((address, port))?;
             talk_tls(stream, session.map_err(failed)?, &[], true)
         };
-        let all = || -> io::Result<()> {
-            let ticket = visit(4431, &newer, NAMES[0], None)?;
-            visit(4431, &newer, NAMES[1], ticket.as_ref())?;
-            visit(4431, &newer, NAMES[2], None)?;
-            visit(4431, &newer, NAMES[0], None)?;
-            visit(4431, &older, NAMES[3], None)?;
-            let ticket = visit(4432, &newer, NAMES[0], None)?;
-            assert!(ticket.is_some());
-            visit(4432, &newer, NAMES[1], ticket.as_ref())?;
-            Ok(())
-        };
-        let result = all();
-        // Rings hand over within 50 ms.
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        said.store(true, Ordering::Relaxed);
-        result
-    });
-    let mut reading = Reading::open(SinkOptions::default(), 1000, 1).unwrap();
-    reading.live(&mut sources, None, &mut Until(done)).unwrap();
-    let read = reading.finish().unwrap();
-    talk.join()??;
+        let ticket = visit(4431, &newer, NAMES[0], None)?;
+        visit(4431, &newer, NAMES[1], ticket.as_ref())?;
+        visit(4431, &newer, NAMES[2], None)?;
+        visit(4431, &newer, NAMES[0], None)?;
+        visit(4431, &older, NAMES[3], None)?;
+        let ticket = visit(4432, &newer, NAMES[0], None)?;
+        assert!(ticket.is_some());
+        visit(4432, &newer, NAMES[1], ticket.as_ref())?;
+        Ok(())
+    })?;
     for answers in answers {
         answers.join().map_err(|_| "a server panicked")??;
     }
