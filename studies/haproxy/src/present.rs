@@ -1,7 +1,7 @@
 //! The summary as tables: for the terminal and for the report.
 
 use fault::{Fault, OrProblem, Problem};
-use report::{Caution, Cell, Column, Inline, KeyFigure, Note, Section, Table};
+use report::{Caution, Cell, Column, Inline, KeyFigure, Note, Section, Table, decimals};
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Counterpart, Subject};
@@ -121,27 +121,14 @@ impl study::Findings for Findings {
     }
 }
 
-/// Decimals that a number of this size is worth.
-fn decimals(value: f64) -> usize {
-    match value {
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        _ => 2,
-    }
-}
-
 fn estimate(estimate: Option<Estimate>) -> Cell {
     estimate.map_or(Cell::Empty, |one| {
         Cell::estimate(one.value, one.low, one.high, decimals(one.value))
     })
 }
 
-fn number(value: Option<f64>, decimals: usize) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
-}
-
 fn percent(share: Option<f64>, decimals: usize) -> Cell {
-    number(share.map(|share| share * 100.0), decimals)
+    Cell::known(share.map(|share| share * 100.0), decimals)
 }
 
 /// The least of the three shares, so that one figure stands for all that prove it.
@@ -207,14 +194,14 @@ fn measured(row: &Row) -> [Cell; 11] {
     [
         estimate(row.per_second),
         estimate(row.ratio),
-        number(row.published.as_ref().map(|one| one.ratio), 2),
+        Cell::known(row.published.as_ref().map(|one| one.ratio), 2),
         estimate(row.server_cpu_us),
         percent(row.kernel_share, 0),
         estimate(row.cpu_ratio),
-        number(row.server_processors, 2),
+        Cell::known(row.server_processors, 2),
         percent(least_resumed(row), 2),
-        number(row.p50_ms, 2),
-        number(row.p99_ms, 2),
+        Cell::known(row.p50_ms, 2),
+        Cell::known(row.p99_ms, 2),
         Cell::text(runs),
     ]
 }

@@ -1,6 +1,6 @@
 //! The tables: delay, throughput, hops, bytes.
 
-use report::{Cell, Column, Table};
+use report::{Cell, Column, Table, decimals};
 use stats::Estimate;
 
 use crate::advice;
@@ -92,9 +92,9 @@ fn delays(summary: &Summary, in_guest: bool) -> Option<Table> {
         cells.extend([
             estimate(row.median_us),
             above.map_or(Cell::Empty, |above| Cell::difference(above, decimals(above))),
-            number(row.p99_us.map(|one| one.value), 1),
-            number(row.delivered_mbps.map(|one| one.value), 1),
-            number(row.lost.map(|lost| lost * 100.0), 2),
+            Cell::known(row.p99_us.map(|one| one.value), 1),
+            Cell::known(row.delivered_mbps.map(|one| one.value), 1),
+            Cell::known(row.lost.map(|lost| lost * 100.0), 2),
             trials(row),
         ]);
         table.push(report::Row::new(cells).command(&row.command));
@@ -133,11 +133,11 @@ fn throughputs(summary: &Summary, in_guest: bool) -> Option<Table> {
         let mut cells = apart.cells(row);
         cells.extend([
             estimate(row.throughput_mbps),
-            number(row.throughput_pps.map(|one| one.value), 0),
-            number(share, 0),
-            number(row.burst.map(|one| one.value), 0),
-            number(row.per_frame_ns.map(|one| one.value), 0),
-            number(row.cpu_ns.map(|one| one.value), 0),
+            Cell::known(row.throughput_pps.map(|one| one.value), 0),
+            Cell::known(share, 0),
+            Cell::known(row.burst.map(|one| one.value), 0),
+            Cell::known(row.per_frame_ns.map(|one| one.value), 0),
+            Cell::known(row.cpu_ns.map(|one| one.value), 0),
             trials(row),
         ]);
         table.push(report::Row::new(cells).command(&row.command));
@@ -220,22 +220,10 @@ pub(crate) fn agrees(row: &Row) -> bool {
     }
 }
 
-fn decimals(value: f64) -> usize {
-    match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    }
-}
-
 fn estimate(estimate: Option<Estimate>) -> Cell {
     estimate.map_or(Cell::Empty, |one| {
         Cell::estimate(one.value, one.low, one.high, decimals(one.value))
     })
-}
-
-fn number(value: Option<f64>, decimals: usize) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
 }
 
 fn trials(row: &Row) -> Cell {

@@ -34,6 +34,7 @@ pub use flame::{Flame, FlameFrame};
 pub use html::render;
 pub use inline::{Inline, Span};
 pub use model::{Block, Card, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
+pub use number::decimals;
 pub use plot::{
     Axis, Bar, Bin, Chart, Distribution, Interval, Mark, Origin, Plot, PlotError, Point, Scale,
     Series, Uncertainty,

@@ -9,6 +9,16 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     }
 }
 
+/// The digits after the point with which a number of this size is shown alone: three in all, or so.
+#[must_use]
+pub fn decimals(value: f64) -> usize {
+    match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    }
+}
+
 /// The digits after the point that show about four significant digits of the largest of `values`
 /// (three for the small ones beside it), so that a column has one number of decimals.
 pub(crate) fn decimals_for(values: impl IntoIterator<Item = f64>) -> usize {

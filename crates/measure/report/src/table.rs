@@ -182,6 +182,12 @@ impl Cell {
         Self::Number { value, decimals, signed: false }
     }
 
+    /// A number where there is one.
+    #[must_use]
+    pub fn known(value: Option<f64>, decimals: usize) -> Self {
+        value.map_or(Self::Empty, |value| Self::number(value, decimals))
+    }
+
     /// A whole number, exact to 2^53.
     #[must_use]
     #[allow(clippy::cast_precision_loss)]

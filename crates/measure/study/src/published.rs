@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use fault::{Explain, Fault};
-use report::{Cell, Column, Row, Table};
+use report::{Cell, Column, Row, Table, decimals};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -145,15 +145,6 @@ fn row(figure: &Figure, ours: Option<&Counterpart>) -> Row {
 /// Decimals with which a document states a number.
 fn stated(value: f64) -> usize {
     value.to_string().split_once('.').map_or(0, |(_, fraction)| fraction.len())
-}
-
-/// Decimals with which a number of this size is shown: three digits or so.
-fn decimals(value: f64) -> usize {
-    match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    }
 }
 
 #[cfg(test)]

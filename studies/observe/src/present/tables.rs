@@ -14,10 +14,6 @@ fn columns(names: &[(&str, &str)]) -> Vec<Column> {
     names.iter().map(|(title, unit)| Column::new(*title).unit(*unit)).collect()
 }
 
-fn number(value: Option<f64>, decimals: usize) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
-}
-
 fn estimate(estimate: Estimate, decimals: usize) -> Cell {
     Cell::estimate(estimate.value, estimate.low, estimate.high, decimals)
 }
@@ -60,11 +56,11 @@ fn class_cells(row: &ClassRow) -> Vec<Cell> {
         Cell::text(row.class.name()),
         Cell::count(row.count),
         Cell::number(row.percent, 1),
-        number(row.handshake_ms, 1),
-        number(row.think_ms, 1),
-        number(row.to_data_ms, 1),
-        number(row.round_trip_ms, 1),
-        number(row.round_trips, 2),
+        Cell::known(row.handshake_ms, 1),
+        Cell::known(row.think_ms, 1),
+        Cell::known(row.to_data_ms, 1),
+        Cell::known(row.round_trip_ms, 1),
+        Cell::known(row.round_trips, 2),
         Cell::count(row.doubtful),
     ]
 }
@@ -197,8 +193,8 @@ pub(super) fn changes(findings: &Findings) -> Table {
             Cell::count(change.handshakes),
             Cell::number(change.percent, 1),
             Cell::number(change.round_trips, 0),
-            number(change.saved_ms, 1),
-            number(change.saved_over_all_ms, 2),
+            Cell::known(change.saved_ms, 1),
+            Cell::known(change.saved_over_all_ms, 2),
         ]));
     }
     table
@@ -251,8 +247,8 @@ fn reported(name: String, reported: &Reported) -> Row {
         Cell::number(reported.tls13_percent, 1),
         Cell::number(reported.resumed_percent, 1),
         Cell::number(reported.failed_percent, 1),
-        number(reported.handshake_ms, 1),
-        number(reported.round_trip_ms, 1),
+        Cell::known(reported.handshake_ms, 1),
+        Cell::known(reported.round_trip_ms, 1),
     ])
 }
 
@@ -408,8 +404,8 @@ pub(super) fn fallbacks(findings: &Findings) -> Table {
             Cell::text(row.less.to_string()),
             Cell::text(row.fate.to_string()),
             Cell::count(row.count),
-            number(row.lost_ms, 0),
-            number(row.lost_p95_ms, 0),
+            Cell::known(row.lost_ms, 0),
+            Cell::known(row.lost_p95_ms, 0),
         ]));
     }
     table

@@ -6,7 +6,7 @@ use report::{Cell, Column, Inline, Row, Section, Table};
 use tls_drivers::hosts::LOAD_CLIENT;
 use tls_drivers::{Suite, Wire, Workload};
 
-use super::{Findings, estimate, locks, number, profile, suite_text};
+use super::{Findings, estimate, locks, profile, suite_text};
 use crate::point::Tool;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Summary, Want};
@@ -72,11 +72,11 @@ fn costs(findings: &Findings) -> Option<Table> {
                     Cell::text(summary.title(name)),
                     Cell::text(suite_text(suite)),
                     estimate(client, 1),
-                    number(client.map(|client| 1e6 / client.value), 0),
+                    Cell::known(client.map(|client| 1e6 / client.value), 0),
                     estimate(median(value::SERVER_CPU), 1),
-                    number(server_by_client(cell), 2),
-                    number(counted.and_then(profile::client_ratio), 2),
-                    number(locks.and_then(Measured::client_locks), 0),
+                    Cell::known(server_by_client(cell), 2),
+                    Cell::known(counted.and_then(profile::client_ratio), 2),
+                    Cell::known(locks.and_then(Measured::client_locks), 0),
                 ],
                 command: Some(cell.command.clone()),
             });
@@ -139,8 +139,8 @@ fn by_threads(findings: &Findings) -> Option<Table> {
         }
         let gain = rates.first().copied().flatten().zip(rates.last().copied().flatten());
         let mut cells = vec![Cell::text(summary.title(name))];
-        cells.extend(rates.iter().map(|rate| number(*rate, 0)));
-        cells.push(number(gain.map(|(one, most)| most / one), 2));
+        cells.extend(rates.iter().map(|rate| Cell::known(*rate, 0)));
+        cells.push(Cell::known(gain.map(|(one, most)| most / one), 2));
         let command = counts.last().and_then(|count| cell(*count)).map(|one| one.command.clone());
         table.push(Row { cells, command });
     }

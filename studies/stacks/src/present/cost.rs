@@ -7,7 +7,7 @@ use report::{
 };
 use tls_drivers::{Suite, Wire, Workload};
 
-use super::{Findings, estimate, number, suite_text};
+use super::{Findings, estimate, suite_text};
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Summary, Want};
 use tls_drivers::hosts::LOAD_CLIENT;
@@ -320,7 +320,7 @@ fn table(findings: &Findings, suite: Suite) -> Table {
                 estimate(median(resumed, value::SERVER_CPU), 1),
                 estimate(ratio(Workload::Resume, resumed), 2),
                 estimate(median(resumed, value::CLIENT_CPU), 1),
-                number(server.map(|cost| 1e6 / cost.value), 0),
+                Cell::known(server.map(|cost| 1e6 / cost.value), 0),
             ],
             command: full.or(resumed).map(|cell| cell.command.clone()),
         });
@@ -338,7 +338,7 @@ fn by_suite(findings: &Findings, suites: &[Suite]) -> Table {
         cells.extend(suites.iter().map(|suite| {
             let want = Want::handshake(Workload::Full, *suite);
             let cost = findings.summary.find(want.of(name));
-            number(cost.and_then(|cell| cell.median(value::SERVER_CPU)).map(|m| m.value), 1)
+            Cell::known(cost.and_then(|cell| cell.median(value::SERVER_CPU)).map(|m| m.value), 1)
         }));
         table.push(Row::new(cells));
     }

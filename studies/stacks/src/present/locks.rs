@@ -3,7 +3,7 @@
 use report::{Cell, Column, Inline, Row, Section, Status, Table};
 use tls_drivers::{Key, Locks, Suite, Version, Workload};
 
-use super::{Findings, estimate, handshake_text, number};
+use super::{Findings, estimate, handshake_text};
 use crate::advice::{Kind, MODERN};
 use crate::published::{outside, trial};
 use crate::sample::value;
@@ -91,7 +91,7 @@ fn table(findings: &Findings, suite: Suite) -> Option<Table> {
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let Some(cell) = counted(&findings.summary, name, Workload::Full, suite) else { continue };
-        let count = |what| number(cell.median(what).map(|median| median.value), 1);
+        let count = |what| Cell::known(cell.median(what).map(|median| median.value), 1);
         let range = range_of(name, suite);
         let all = cell.server_locks();
         let two = two_tickets(&findings.summary, name, suite);
@@ -102,8 +102,8 @@ fn table(findings: &Findings, suite: Suite) -> Option<Table> {
                 count(value::SERVER_READ),
                 count(value::SERVER_WRITE),
                 count(value::SERVER_MUTEX),
-                number(all, 1),
-                number(two, 1),
+                Cell::known(all, 1),
+                Cell::known(two, 1),
                 range.map_or(Cell::Empty, range_cell),
                 nearest.map_or(Cell::Empty, |(share, _)| Cell::difference(100.0 * share, 1)),
                 nearest.map_or(Cell::Empty, judged),
@@ -191,10 +191,10 @@ fn more(findings: &Findings) -> Option<Table> {
         }
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
-            number(full.and_then(Measured::server_locks), 1),
-            number(full.and_then(Measured::client_locks), 1),
-            number(resumed.and_then(Measured::server_locks), 1),
-            number(resumed.and_then(Measured::client_locks), 1),
+            Cell::known(full.and_then(Measured::server_locks), 1),
+            Cell::known(full.and_then(Measured::client_locks), 1),
+            Cell::known(resumed.and_then(Measured::server_locks), 1),
+            Cell::known(resumed.and_then(Measured::client_locks), 1),
         ]));
     }
     (!table.rows.is_empty()).then_some(table)
@@ -285,10 +285,10 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
         let trial = trial(name);
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
-            number(modern, 1),
-            number(two_tickets(&findings.summary, name, MODERN), 1),
+            Cell::known(modern, 1),
+            Cell::known(two_tickets(&findings.summary, name, MODERN), 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls13_ecdsa)),
-            number(rsa, 1),
+            Cell::known(rsa, 1),
             trial.map_or(Cell::Empty, |trial| range_cell(trial.tls12_rsa)),
         ]));
     }

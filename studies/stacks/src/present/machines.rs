@@ -3,7 +3,7 @@
 use report::{Cell, Column, Inline, Row, Section, Table};
 use tls_drivers::{Suite, Workload};
 
-use super::{Findings, number, rate_text, suite_text};
+use super::{Findings, rate_text, suite_text};
 use crate::machines::{BUSY, need};
 use crate::sample::value;
 use crate::summary::Want;
@@ -67,10 +67,10 @@ fn table(findings: &Findings, suite: Suite) -> Option<Table> {
         }
         let mut cells = vec![
             Cell::text(findings.summary.title(name)),
-            number(whole.map(|need| need.cpu_s_per_million), 0),
-            number(again.map(|need| need.cpu_s_per_million), 0),
-            number(whole.map(|need| need.cores), 1),
-            number(again.map(|need| need.cores), 1),
+            Cell::known(whole.map(|need| need.cpu_s_per_million), 0),
+            Cell::known(again.map(|need| need.cpu_s_per_million), 0),
+            Cell::known(whole.map(|need| need.cores), 1),
+            Cell::known(again.map(|need| need.cores), 1),
             whole.and_then(|need| need.machines).map_or(Cell::Empty, Cell::count),
         ];
         if energy {
@@ -79,7 +79,7 @@ fn table(findings: &Findings, suite: Suite) -> Option<Table> {
                 // A million connections' joules, in kJ.
                 Some(used / cell.median(value::DONE)?.value * 1e3)
             });
-            cells.push(number(joules, 1));
+            cells.push(Cell::known(joules, 1));
         }
         let command = full.or(resumed).map(|(cell, _)| cell.command.clone());
         table.push(Row { cells, command });

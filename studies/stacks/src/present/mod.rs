@@ -223,11 +223,6 @@ fn estimate(estimate: Option<Estimate>, decimals: usize) -> Cell {
     estimate.map_or(Cell::Empty, |it| Cell::estimate(it.value, it.low, it.high, decimals))
 }
 
-/// A number in a table's cell.
-fn number(value: Option<f64>, decimals: usize) -> Cell {
-    value.map_or(Cell::Empty, |value| Cell::number(value, decimals))
-}
-
 /// A rate in thousands, or as it is.
 fn rate_text(rate: f64) -> String {
     if rate >= 10_000.0 { format!("{:.0} thousand", rate / 1e3) } else { format!("{rate:.0}") }

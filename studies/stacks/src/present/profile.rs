@@ -3,7 +3,7 @@
 use report::{Block, Cell, Column, Flame, FlameFrame, Inline, Row, Section, Table};
 use tls_drivers::{Key, Locks, Workload};
 
-use super::{Findings, handshake_text, locks, number, workload_text};
+use super::{Findings, handshake_text, locks, workload_text};
 use crate::advice::MODERN;
 use crate::point::Tool;
 use crate::profile::{Profile, Share};
@@ -106,7 +106,7 @@ fn shares(findings: &Findings, counted: &[Counted<'_>]) -> Table {
             Cell::text(what(one.cell)),
             Cell::number(one.parts.iter().sum::<f64>() / 1e3, 0),
         ];
-        let share = |at| number(one.share(at).map(|share| 100.0 * share), 1);
+        let share = |at| Cell::known(one.share(at).map(|share| 100.0 * share), 1);
         cells.extend((0..VALUES.len()).map(share));
         table.push(Row { cells, command: Some(one.cell.command.clone()) });
     }
@@ -197,8 +197,8 @@ fn lock_shares(findings: &Findings, counted: &[Counted<'_>]) -> Table {
                 Cell::text(own.map_or(String::new(), |own| {
                     format!("{}, {}", findings.summary.title(own.name), what(own.cell))
                 })),
-                number(own.and_then(|own| own.share(LOCKS)).map(|share| 100.0 * share), 1),
-                number(count.and_then(Measured::server_locks), 0),
+                Cell::known(own.and_then(|own| own.share(LOCKS)).map(|share| 100.0 * share), 1),
+                Cell::known(count.and_then(Measured::server_locks), 0),
                 Cell::text(why),
             ],
             command: own.map(|own| own.cell.command.clone()),

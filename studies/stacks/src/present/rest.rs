@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use report::{Cell, Column, Inline, Row, Section, Table};
 use tls_drivers::{Cipher, Version, Workload};
 
-use super::{Findings, estimate, handshake_text, number, workload_text};
+use super::{Findings, estimate, handshake_text, workload_text};
 use crate::point::Tool;
 use crate::sample::value;
 use crate::summary::{Cell as Measured, Want};
@@ -25,7 +25,7 @@ pub(super) fn instructions(findings: &Findings) -> Option<Section> {
     for name in findings.summary.measured() {
         for cell in findings.summary.all(want.of(name)) {
             let median = |what| cell.median(what).map(|median| median.value);
-            let thousand = |what| number(median(what).map(|count| count / 1e3), 1);
+            let thousand = |what| Cell::known(median(what).map(|count| count / 1e3), 1);
             let point = &cell.point;
             let what =
                 format!("{}, {}", workload_text(point.workload), handshake_text(point.suite));
@@ -35,8 +35,8 @@ pub(super) fn instructions(findings: &Findings) -> Option<Section> {
                     Cell::text(what),
                     thousand(value::SERVER_INSTRUCTIONS),
                     thousand(value::CLIENT_INSTRUCTIONS),
-                    number(median(value::SERVER_ATOMICS), 0),
-                    number(median(value::CLIENT_ATOMICS), 0),
+                    Cell::known(median(value::SERVER_ATOMICS), 0),
+                    Cell::known(median(value::CLIENT_ATOMICS), 0),
                 ],
                 command: Some(cell.command.clone()),
             });
@@ -119,7 +119,7 @@ pub(super) fn memory(findings: &Findings) -> Option<Section> {
     let mut table = Table::new("Heap bytes of one connection", columns);
     for name in findings.summary.measured() {
         for cell in findings.summary.all(Want::TIMED.of(name)) {
-            let bytes = |what| number(cell.median(what).map(|median| median.value), 0);
+            let bytes = |what| Cell::known(cell.median(what).map(|median| median.value), 0);
             if cell.median(value::SERVER_IDLE).is_none() {
                 continue;
             }

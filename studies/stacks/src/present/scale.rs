@@ -7,7 +7,7 @@ use report::{
 use tls_drivers::{Suite, Workload};
 
 use super::counterparts::published_full;
-use super::{Findings, estimate, handshake_text, number, rates, workload_text};
+use super::{Findings, estimate, handshake_text, rates, workload_text};
 use crate::advice::MODERN;
 use crate::contention::{Contention, Counts, contention};
 use crate::point::Tool;
@@ -163,17 +163,17 @@ fn estimates(findings: &Findings) -> Option<Table> {
             .and_then(|cpu| Queue::of_counts(cpu.value, of(&full, |it| Some(it.locks_us))?));
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
-            number(locks(&full), 1),
-            number(of(&full, |it| Some(it.locks_us)), 1),
-            number(of(&full, |it| it.locks_per_s), 0),
-            number(published_full(name), 0),
-            number(of(&full, |it| it.cores), 0),
-            number(queue.map(|queue| queue.at(8)), 0),
-            number(queue.map(|queue| queue.at(64)), 0),
-            number(locks(&resumed), 1),
-            number(of(&resumed, |it| it.locks_per_s), 0),
-            number(full.and_then(|(counts, _)| counts.atomics), 0),
-            number(of(&full, |it| it.atomics_per_s), 0),
+            Cell::known(locks(&full), 1),
+            Cell::known(of(&full, |it| Some(it.locks_us)), 1),
+            Cell::known(of(&full, |it| it.locks_per_s), 0),
+            Cell::known(published_full(name), 0),
+            Cell::known(of(&full, |it| it.cores), 0),
+            Cell::known(queue.map(|queue| queue.at(8)), 0),
+            Cell::known(queue.map(|queue| queue.at(64)), 0),
+            Cell::known(locks(&resumed), 1),
+            Cell::known(of(&resumed, |it| it.locks_per_s), 0),
+            Cell::known(full.and_then(|(counts, _)| counts.atomics), 0),
+            Cell::known(of(&full, |it| it.atomics_per_s), 0),
         ]));
     }
     (!table.rows.is_empty()).then_some(table)
@@ -203,11 +203,11 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
         let rate = |it: Option<(Counts, Contention)>| it.and_then(|(_, it)| it.locks_per_s);
         table.push(Row::new(vec![
             Cell::text(findings.summary.title(name)),
-            number(full.map(|(counts, _)| counts.locks()), 1),
-            number(rate(full), 0),
-            number(published_full(name), 0),
-            number(resumed.map(|(counts, _)| counts.locks()), 1),
-            number(rate(resumed), 0),
+            Cell::known(full.map(|(counts, _)| counts.locks()), 1),
+            Cell::known(rate(full), 0),
+            Cell::known(published_full(name), 0),
+            Cell::known(resumed.map(|(counts, _)| counts.locks()), 1),
+            Cell::known(rate(resumed), 0),
         ]));
     }
     (!table.rows.is_empty()).then_some(table)
@@ -281,7 +281,7 @@ fn fit_table(findings: &Findings, group: &rates::Group<'_>, fits: &[(&str, Fit)]
             estimate(Some(fit.kappa), 6),
             fit.law.peak().map_or_else(|| Cell::text("none"), |peak| Cell::number(peak, 0)),
             Cell::number(100.0 * fit.worst_error(), 1),
-            number(of_half(group, name, fit.cores).map(|error| 100.0 * error), 1),
+            Cell::known(of_half(group, name, fit.cores).map(|error| 100.0 * error), 1),
             estimate(Some(fit.predict(2 * most, findings.seed)), 0),
             estimate(Some(fit.predict(4 * most, findings.seed)), 0),
         ]));
