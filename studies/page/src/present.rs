@@ -327,6 +327,8 @@ impl study::Findings for Findings {
                 format!("{}.\n\n{}", self.provenance, table.to_markdown()),
             )
         }));
+        let claims = crate::claims::markdown(&self.summary, &self.provenance);
+        fragments.extend(claims.map(|text| (format!("{STUDY}-claims"), text)));
         Ok(fragments)
     }
 
