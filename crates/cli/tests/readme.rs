@@ -142,7 +142,8 @@ fn every_command_and_option_in_it_exists() {
         let spans = command.split('`').skip(1).step_by(2);
         spans.map(|span| format!("```\n{span}\n```\n")).collect::<Vec<_>>()
     });
-    let lines: Vec<Vec<String>> = texts.chain(claims).flat_map(|text| command_lines(&text)).collect();
+    let lines: Vec<Vec<String>> =
+        texts.chain(claims).flat_map(|text| command_lines(&text)).collect();
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {

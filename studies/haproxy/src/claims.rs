@@ -75,9 +75,7 @@ fn beside(summary: &Summary, bar: &Bar<'_>) -> Option<String> {
     };
     Some(format!(
         "{ratio}{}, {} threads: {:.0} connections/s{cpu}{room}",
-        row.cell.library,
-        row.cell.threads,
-        row.per_second?.value
+        row.cell.library, row.cell.threads, row.per_second?.value
     ))
 }
 
@@ -85,7 +83,8 @@ fn libraries(summary: &Summary) -> Option<String> {
     let names: Vec<String> =
         summary.programs.iter().map(|program| program.library.clone()).collect();
     let releases = summary.releases.join(" and ");
-    (!names.is_empty()).then(|| format!("in these results HAProxy {releases} on {}", names.join(", ")))
+    (!names.is_empty())
+        .then(|| format!("in these results HAProxy {releases} on {}", names.join(", ")))
 }
 
 fn of(summary: &Summary, scenario: Scenario) -> impl Iterator<Item = &Row> {
@@ -104,7 +103,8 @@ fn counts_text(summary: &Summary, scenario: Scenario) -> String {
 
 fn full(summary: &Summary) -> Option<String> {
     let rows = || of(summary, Scenario::Full);
-    let (runs, failed) = rows().fold((0, 0), |(runs, failed), row| (runs + row.runs, failed + row.failed));
+    let (runs, failed) =
+        rows().fold((0, 0), |(runs, failed), row| (runs + row.runs, failed + row.failed));
     rows().next()?;
     Some(format!(
         "{runs} runs with {} threads, in none of which a handshake was resumed; {failed} failed",
@@ -194,7 +194,10 @@ mod tests {
         let of = |item: &str| answers.iter().find(|(own, _)| own == item).unwrap().1.clone();
         let bar = of("full: OpenSSL 3.0.2, pthread, 64 threads").unwrap();
         assert!(bar.starts_with("× 1.1.1w 0.50 ["), "{bar}");
-        assert!(bar.ends_with("501 connections/s, 1996 us each; needs 64 cores; 2 are here"), "{bar}");
+        assert!(
+            bar.ends_with("501 connections/s, 1996 us each; needs 64 cores; 2 are here"),
+            "{bar}"
+        );
         assert_eq!(of("full: WolfSSL 5.7.0, pthread, 64 threads"), None);
         let energy = of("Energy").unwrap();
         assert!(energy.contains("openssl-3.0.2 takes 2.0 times"), "{energy}");

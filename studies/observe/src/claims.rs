@@ -47,8 +47,7 @@ const OF_AGREEMENT: [(&str, OfAgreement); 3] = [
 ];
 
 fn answers(findings: &Findings, agreement: &Agreement) -> Vec<Answer> {
-    let of_findings =
-        OF_FINDINGS.iter().map(|(item, say)| ((*item).to_owned(), say(findings)));
+    let of_findings = OF_FINDINGS.iter().map(|(item, say)| ((*item).to_owned(), say(findings)));
     let others = OF_AGREEMENT.iter().map(|(item, say)| ((*item).to_owned(), say(agreement)));
     of_findings.chain(others).collect()
 }
@@ -76,9 +75,8 @@ fn distribution(findings: &Findings) -> Option<String> {
     let curves = findings.curves.iter().filter(|curve| VERSIONS.contains(&curve.kind));
     let counts = curves.map(|curve| format!("{} of {}", curve.to_data.count, curve.kind));
     let counts: Vec<String> = counts.collect();
-    (!counts.is_empty()).then(|| {
-        format!("bins of {} ms, handshakes: {}", findings.bin_ms, counts.join(", "))
-    })
+    (!counts.is_empty())
+        .then(|| format!("bins of {} ms, handshakes: {}", findings.bin_ms, counts.join(", ")))
 }
 
 fn bin(findings: &Findings) -> Option<String> {
@@ -95,7 +93,7 @@ fn modes(findings: &Findings) -> Option<String> {
         let places = of.to_data.as_ref()?.modes.iter();
         let places: Vec<String> =
             places.map(|mode| format!("{:.1} ms", mode.place_ms.value)).collect();
-        Some(format!("{}: {}, at {}", of.kind, places.len(), places.join(" and ")))
+        Some(format!("{}: {}, at {}", of.kind, places.len(), places.join(", ")))
     });
     joined(each.collect())
 }
@@ -148,14 +146,19 @@ fn classes(findings: &Findings, wanted: &[Class], quic: bool) -> Option<String> 
 fn retry_and_quic(findings: &Findings) -> Option<String> {
     let retried = classes(findings, &[Class::HelloRetry], false);
     let quic = classes(findings, &[Class::Full, Class::ZeroRtt], true);
-    joined(retried.map(|text| format!("HelloRetryRequest: {text}")).into_iter().chain(quic).collect())
+    joined(
+        retried.map(|text| format!("HelloRetryRequest: {text}")).into_iter().chain(quic).collect(),
+    )
 }
 
 fn confirmed(findings: &Findings) -> Option<String> {
     let modes = findings.modes.iter().filter_map(|of| Some((of.kind, of.to_data.as_ref()?)));
     let each = modes.filter(|(kind, _)| VERSIONS.contains(kind)).map(|(kind, modes)| {
         let density = if modes.confirmed { "has the same" } else { "has others" };
-        format!("{kind}: {} by a mixture of distributions, the density {density}", modes.modes.len())
+        format!(
+            "{kind}: {} by a mixture of distributions, the density {density}",
+            modes.modes.len()
+        )
     });
     joined(each.collect())
 }
@@ -174,7 +177,10 @@ fn crossed(agreement: &Agreement) -> Option<String> {
 fn told_apart(agreement: &Agreement) -> Option<String> {
     let doubt: usize = agreement.uncertain.values().sum();
     (agreement.recorded > 0).then(|| {
-        format!("by sizes, order and acknowledgments: {doubt} of {} in doubt over TCP", agreement.recorded)
+        format!(
+            "by sizes, order and acknowledgments: {doubt} of {} in doubt over TCP",
+            agreement.recorded
+        )
     })
 }
 

@@ -5,7 +5,6 @@ use study::{Answer, Claim};
 use web::Protocol;
 
 use crate::point::{Handshake, Visit};
-use crate::present::seconds;
 use crate::sample::value;
 use crate::summary::{Row, Summary};
 
@@ -62,6 +61,10 @@ fn figure_10(summary: &Summary) -> Option<String> {
     ))
 }
 
+fn seconds(ms: f64) -> String {
+    format!("{:.2} s", ms / 1e3)
+}
+
 /// Medians of the sums of DNS, connect, SSL, wait and receive, in milliseconds, connect without SSL.
 fn parts(row: &Row) -> Option<[f64; 5]> {
     let [dns, connect, ssl, wait, receive] = SUMS.map(|name| row.median(name));
@@ -83,8 +86,10 @@ mod tests {
 
     #[test]
     fn figure_10_is_of_the_papers_handshake_and_its_control() {
-        let loads =
-            [("usertcp-tls12-rsa", 400.0, [50.0, 200.0, 150.0, 100.0, 10.0]), ("sslmtcp-paper", 350.0, [50.0, 150.0, 100.0, 100.0, 10.0])];
+        let loads = [
+            ("usertcp-tls12-rsa", 400.0, [50.0, 200.0, 150.0, 100.0, 10.0]),
+            ("sslmtcp-paper", 350.0, [50.0, 150.0, 100.0, 100.0, 10.0]),
+        ];
         let samples = loads.map(|(handshake, load_ms, sums)| {
             let mut sample = sample("http/1.1", "first", 0, load_ms);
             sample.point.insert("handshake".to_owned(), handshake.to_owned());

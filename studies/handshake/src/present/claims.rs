@@ -59,7 +59,8 @@ const OF_FINDINGS: [(&str, OfFindings); 5] = [
 
 fn answers(findings: &Findings) -> Vec<Answer> {
     let pair = Pair::find(findings);
-    let of_pair = OF_PAIR.iter().map(|(item, say)| ((*item).to_owned(), pair.as_ref().and_then(say)));
+    let of_pair =
+        OF_PAIR.iter().map(|(item, say)| ((*item).to_owned(), pair.as_ref().and_then(say)));
     let others = OF_FINDINGS.iter().map(|(item, say)| ((*item).to_owned(), say(findings)));
     of_pair.chain(others).collect()
 }
@@ -81,7 +82,9 @@ fn bytes(pair: &Pair<'_>) -> Option<String> {
         true => "they rise, since what rides is padded to 1024 bytes three times",
         false => "they fall",
     };
-    Some(format!("{before:.0} bytes of Ethernet frames until the response become {after:.0}: {why}"))
+    Some(format!(
+        "{before:.0} bytes of Ethernet frames until the response become {after:.0}: {why}"
+    ))
 }
 
 /// Fitted round trips until the client may send.
@@ -197,13 +200,16 @@ fn snap_start(findings: &Findings) -> Option<String> {
 fn tls13(findings: &Findings) -> Option<String> {
     let of = |mode| n(functions::row(findings, mode)?);
     let (before, after) = (of("usertcp+tls13")?, of("sslmtcp-tls13")?);
-    Some(format!("with TLS 1.3 {before:.2} round trips until the client may send become {after:.2}"))
+    Some(format!(
+        "with TLS 1.3 {before:.2} round trips until the client may send become {after:.2}"
+    ))
 }
 
 fn fast_open_and_quic(findings: &Findings) -> Option<String> {
-    let each = ["tfo+tls13-0rtt", "quic", "quic-0rtt", "sslmtcp-0rtt"].into_iter().filter_map(|mode| {
-        Some(format!("{mode} {:.2}", n(functions::row(findings, mode)?)?.abs()))
-    });
+    let each =
+        ["tfo+tls13-0rtt", "quic", "quic-0rtt", "sslmtcp-0rtt"].into_iter().filter_map(|mode| {
+            Some(format!("{mode} {:.2}", n(functions::row(findings, mode)?)?.abs()))
+        });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| format!("round trips until the client may send: {}", listed(&each)))
 }

@@ -87,7 +87,7 @@ pub(super) fn of_the_paper(cell: &summary::Cell) -> Option<String> {
     let each = HABITS.iter().take(OF_THE_PAPER).map(|habit| {
         let cost = Cost::of(habit, &one);
         format!(
-            "{:.0} % and {:.0} %: {:.1} ms less in the mean, {:.0} of 100 requests with a connection wasted, {:.1} kB",
+            "{:.0} % and {:.0} %: {:.1} ms less in the mean, for 100 requests {:.0} connections and {:.1} kB wasted",
             100.0 * habit.opened,
             100.0 * habit.used,
             cost.saved_ms,

@@ -7,8 +7,8 @@ use report::{
 use stats::LineFit;
 use study::{Counterpart, Figure};
 
-use super::lineup::listed;
 use super::document::Pair;
+use super::lineup::listed;
 use super::{Findings, document};
 use crate::embedded::{Embedded, Model};
 use crate::mode::{Mode, Security, Transport};

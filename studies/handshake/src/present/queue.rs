@@ -57,7 +57,9 @@ pub(super) fn of_the_paper(findings: &Findings) -> Option<String> {
     let each = [(Shown::DropTail, "drop-tail"), (Shown::Codel, "CoDel")];
     let each = each.into_iter().filter_map(|(queue, name)| {
         let ((before, rtt_ms), (after, _)) = (more(queue, false)?, more(queue, true)?);
-        Some(format!("{name} makes {before:.1} ms more of 3 round trips, {after:.1} ms of 2, at {rtt_ms} ms"))
+        Some(format!(
+            "{name} makes {before:.1} ms more of 3 round trips, {after:.1} ms of 2, at {rtt_ms} ms"
+        ))
     });
     let each: Vec<String> = each.collect();
     (!each.is_empty()).then(|| each.join("; "))

@@ -4,7 +4,9 @@ use study::{Answer, Claim, Counterpart, Figure, with_interval};
 use tls_drivers::{Key, Suite, Workload};
 
 use super::locks::TLS12_RSA;
-use super::{Findings, YARDSTICK, client, counterparts, documented, functions, locks, profile, rates};
+use super::{
+    Findings, YARDSTICK, client, counterparts, documented, functions, locks, profile, rates,
+};
 use crate::advice::MODERN;
 use crate::point::Tool;
 use crate::sample::value;
@@ -21,8 +23,7 @@ pub(super) fn markdown(findings: &Findings) -> String {
 pub(super) fn profile_markdown(findings: &Findings) -> Option<String> {
     let counted = profile::counted(&findings.summary);
     let (claims, answers) = lock_shares(findings, &counted);
-    (!counted.is_empty())
-        .then(|| study::claims_markdown(&findings.provenance, &claims, &answers))
+    (!counted.is_empty()).then(|| study::claims_markdown(&findings.provenance, &claims, &answers))
 }
 
 /// Those of the file, and a row for each bar. A test reads our own file.
@@ -105,8 +106,8 @@ fn full<'a>(findings: &'a Findings, name: &'a str, suite: Suite) -> Option<&'a M
 /// The server's CPU time of full handshakes as a multiple of another library's, for each pair.
 fn costs(findings: &Findings, pairs: &[(&str, &str)], suite: Suite) -> Option<String> {
     let each = pairs.iter().filter_map(|(name, other)| {
-        let ratio =
-            full(findings, name, suite)?.ratio_to(full(findings, other, suite)?, value::SERVER_CPU)?;
+        let ratio = full(findings, name, suite)?
+            .ratio_to(full(findings, other, suite)?, value::SERVER_CPU)?;
         let ratio = with_interval((ratio.value, ratio.low, ratio.high), 2);
         let (title, other) = (findings.summary.title(name), findings.summary.title(other));
         Some(format!("{title} takes {ratio} of the server's CPU time of {other}"))
@@ -188,8 +189,8 @@ fn by_client(findings: &Findings) -> Option<String> {
     let of = |key| {
         let suite = Suite { key, ..MODERN };
         let names = findings.summary.measured().into_iter();
-        let ratios = names
-            .filter_map(|name| client::server_by_client(full(findings, name, suite)?));
+        let ratios =
+            names.filter_map(|name| client::server_by_client(full(findings, name, suite)?));
         let (least, most) = ratios.fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| {
             (least.min(ratio), most.max(ratio))
         });
@@ -213,10 +214,7 @@ fn table_of_functions(findings: &Findings) -> Option<String> {
 }
 
 /// The shares of locks that HAProxy 2025 states, each with the share of the instructions here.
-fn lock_shares(
-    findings: &Findings,
-    counted: &[profile::Counted<'_>],
-) -> (Vec<Claim>, Vec<Answer>) {
+fn lock_shares(findings: &Findings, counted: &[profile::Counted<'_>]) -> (Vec<Claim>, Vec<Answer>) {
     let both = profile::published().into_iter().map(|line| {
         let item = format!(
             "Locks, {}: {}, {}, {} threads",
