@@ -98,7 +98,7 @@ fn counts(summary: &Summary, scenario: Scenario) -> BTreeSet<usize> {
 
 fn counts_text(summary: &Summary, scenario: Scenario) -> String {
     let counts = counts(summary, scenario);
-    counts.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+    counts.iter().map(usize::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 fn full(summary: &Summary) -> Option<String> {
