@@ -38,7 +38,7 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         "stacks",
         "stacks-profile",
         "link",
-        "roam",
+        "roam-paper",
     ];
     let papers = papers.map(|name| ("docs/papers.md".to_owned(), name));
     let tables = ["page-paper", "page-windows", "page-chromium-3g", "page-chromium-5mbit"]
