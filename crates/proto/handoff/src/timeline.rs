@@ -56,7 +56,7 @@ impl Phase {
             Phase::Authentication => "t4 authentication",
             Phase::Configuration => "t3 DHCP",
             Phase::DuplicateDetection => "t3 duplicate detection",
-            Phase::Held => "held for block acknowledgements",
+            Phase::Held => "hold for block acknowledgements",
             Phase::GatewayDiscovery => "t3 gateway discovery",
             Phase::Security => "t5 security association",
             Phase::Binding => "t6, t7 binding update",
