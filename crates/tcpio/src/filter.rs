@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn every_length_passes_one_of_two() {
         let addresses = ["10.77.1.101".parse().unwrap()];
-        let [short, long] = [Lengths::UpTo(40), Lengths::Above(40)]
-            .map(|lengths| program(&addresses, lengths));
+        let [short, long] =
+            [Lengths::UpTo(40), Lengths::Above(40)].map(|lengths| program(&addresses, lengths));
         for (bytes, is_short) in [(34, true), (40, true), (41, false), (60_000, false)] {
             let mut frame = frame(EtherType::IPV4, "10.77.1.101");
             frame.resize(bytes, 0);

@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use packet::{PacketSocket, RingOptions, RxFrame, RxRing, SocketOptions};
 use wire::ethernet;
 
+use crate::Error;
 use crate::device::MAX_PACKET;
 use crate::filter::{self, Lengths};
 use crate::interface::Interface;
-use crate::Error;
 
 /// Frames of the link's own size that may wait: four for each of a thousand connections that all end at once.
 const FRAMES: u32 = 4096;

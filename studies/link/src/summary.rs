@@ -209,10 +209,8 @@ fn fitted(point: &Point, cells: &BTreeMap<u8, Vec<f64>>) -> Option<PerHop> {
     if usable.len() < 2 {
         return None;
     }
-    let medians: Vec<(u8, f64)> = usable
-        .iter()
-        .filter_map(|(hops, delays)| Some((**hops, stats::median(delays)?)))
-        .collect();
+    let medians: Vec<(u8, f64)> =
+        usable.iter().filter_map(|(hops, delays)| Some((**hops, stats::median(delays)?))).collect();
     let line: Vec<stats::Cell<'_>> = usable
         .iter()
         .map(|(hops, delays)| stats::Cell { x: f64::from(**hops), samples: delays })

@@ -241,7 +241,10 @@ mod tests {
         assert_eq!(held(&usual(&summary)), None);
         summary.rows[0].down.phases.push((Phase::Held, 1016.0));
         let line = held(&usual(&summary)).unwrap();
-        assert!(line.starts_with("In ipsec-different-ssid a radio holds frames back for 1016 ms"), "{line}");
+        assert!(
+            line.starts_with("In ipsec-different-ssid a radio holds frames back for 1016 ms"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use daemons::Seen;
-use handoff::{Source, What};
+use handoff::What;
 use units::Time;
 
 use crate::{Error, mover};
@@ -79,6 +79,8 @@ fn time(text: &str) -> Option<Time> {
 
 #[cfg(test)]
 mod tests {
+    use handoff::Source;
+
     use super::*;
 
     #[test]

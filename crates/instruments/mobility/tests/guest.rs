@@ -160,12 +160,8 @@ fn sae() -> Scenario {
 
 /// Where the access point holds frames back for a second, it is known for how long, and the outage is explained.
 fn named() -> TestResult {
-    let job = Job {
-        scenarios: vec![sae()],
-        frames_per_second: 1000,
-        trial: "4s".parse()?,
-        runs: 2,
-    };
+    let job =
+        Job { scenarios: vec![sae()], frames_per_second: 1000, trial: "4s".parse()?, runs: 2 };
     for run in in_a_guest(&job)? {
         let started = first(&run, Source::AccessPoint, What::HoldStarted).ok_or("no hold")?;
         let ended = first(&run, Source::AccessPoint, What::HoldEnded).ok_or("no end of it")?;

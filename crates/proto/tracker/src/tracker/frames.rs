@@ -3,9 +3,7 @@
 use units::Time;
 
 use super::{Tracker, add};
-use crate::decode::{
-    Content, Fragment, Layer, LinkType, MAX_HEADERS, decode, plain_tcp,
-};
+use crate::decode::{Content, Fragment, Layer, LinkType, MAX_HEADERS, decode, plain_tcp};
 use crate::record::Traffic;
 
 /// Frames that [`Tracker::handle_packets`] reads before it takes the first of them: enough to wait
