@@ -273,8 +273,10 @@ impl Walk {
             (Edge::Ends(phase), Some(open)) => open.min(phase),
             (Edge::Begins(phase) | Edge::Ends(phase), None) => phase,
         };
+        // What was before a hold is for the next to say: keys that end are waited for all the same.
+        let is_first = edge == Edge::Begins(Phase::Held) && self.open.is_empty();
         // After the outage only an end says what was before it.
-        if event.at <= self.to || matches!(edge, Edge::Ends(_)) {
+        if !is_first && (event.at <= self.to || matches!(edge, Edge::Ends(_))) {
             self.cut(event.at.min(self.to), phase);
         }
         match edge {
