@@ -86,12 +86,16 @@ fn condition(need: Need, mode: Mode) -> &'static str {
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     let today = findings.from.description();
     if findings.changes.is_empty() {
-        let why = format!(
-            "What a change from {today} saves is not known: it needs three connections without loss \
-             by it and by another mode at the same RTT."
-        );
-        let under_loss = super::loss::headline(findings);
-        return under_loss.into_iter().chain([why]).map(|text| Inline::new().text(text)).collect();
+        let mut lines: Vec<String> = super::loss::headline(findings).into_iter().collect();
+        let embedded = super::sslmtcp::headlines(findings);
+        if embedded.is_empty() {
+            lines.push(format!(
+                "What a change from {today} saves is not known: it needs three connections without \
+                 loss by it and by another mode at the same RTT."
+            ));
+        }
+        lines.extend(embedded);
+        return lines.into_iter().map(|text| Inline::new().text(text)).collect();
     }
     let needs = [Need::Server, Need::Udp, Need::Ticket, Need::BothEnds, Need::Gateway];
     let found: Vec<(Need, &Change)> =

@@ -7,7 +7,7 @@ use report::{
 };
 use stats::{Estimate, Holds};
 
-use super::lineup::{few_rtts, listed};
+use super::lineup::{few_rtts, listed, typical_rtt};
 use super::{Findings, decimals_at, estimate, fits, rtt_text};
 use crate::embedded::Embedded;
 use crate::lab_delay::LabDelay;
@@ -49,6 +49,30 @@ pub(super) fn summary(findings: &Findings) -> Option<Table> {
         let rtts = few_rtts(&saved_rtts(&findings.embedded));
         saved_at(&findings.embedded, &rtts, false)
     })
+}
+
+/// What each SSLmTCP mode saves from its control, in a sentence each, at the RTT that speaks for most users.
+pub(super) fn headlines(findings: &Findings) -> Vec<String> {
+    let Some(rtt) = typical_rtt(&saved_rtts(&findings.embedded)) else { return Vec::new() };
+    let mut modes: Vec<Mode> = Vec::new();
+    let line = |one: &Embedded| {
+        let saved = one.saved.iter().find(|saved| saved.rtt_ms == rtt)?;
+        // Several sweeps may have a mode; the first speaks for it.
+        if saved.ready_ms.low <= 0.0 || modes.contains(&one.key.mode) {
+            return None;
+        }
+        modes.push(one.key.mode);
+        Some(format!(
+            "{} lets the client send {:.1}\u{a0}ms of {:.1}\u{a0}ms sooner ({:.0}\u{a0}%) than {} at an RTT of {}.",
+            one.key.mode,
+            saved.ready_ms.value,
+            saved.control_ms,
+            100.0 * saved.ready_ms.value / saved.control_ms,
+            one.control,
+            rtt_text(rtt)
+        ))
+    };
+    findings.embedded.iter().filter_map(line).collect()
 }
 
 /// Rows over our TCP with fits: controls and SSLmTCP in turn, by sweep and key.

@@ -237,6 +237,14 @@ fn a_run_under_loss_alone_answers_with_its_tail_and_claims_no_saving() {
 const DOCUMENT: &str = "{ name = 'document', mode = ['usertcp+tls12-rsa', 'sslmtcp-paper'], \
                         rtt = ['0.4ms', '11.6ms', '85.5ms'], key = ['rsa-4096'], repeat = 5 }";
 
+#[test]
+fn without_the_baseline_sslmtcp_is_held_against_its_control() {
+    let lines = answer(DOCUMENT, "tcp+tls12");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("sslmtcp-paper lets the client send 85.5 ms of "), "{lines:?}");
+    assert!(lines[0].ends_with(" than usertcp+tls12-rsa at an RTT of 85.5 ms."), "{lines:?}");
+}
+
 fn text_of(section: &Section) -> String {
     let blocks = section.blocks.iter().map(|block| match block {
         report::Block::Paragraph(line) => line.to_plain(),
