@@ -95,7 +95,7 @@ pub struct QuicRecord {
     pub bytes_received: u64,
 }
 
-/// An interval in which a stream had body data to send, no window to send it in, and a transport that
+/// An interval in which a body had data to send, no window to send it in, and a transport that
 /// would have taken it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stall {
@@ -103,6 +103,27 @@ pub struct Stall {
     pub from: Time,
     /// Until when.
     pub to: Time,
+}
+
+/// The time that a body stalled on a flow-control window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Stalled {
+    /// The sum.
+    pub time: Duration,
+    /// How many intervals there were.
+    pub count: u32,
+    /// The first 64 of them.
+    pub intervals: Vec<Stall>,
+}
+
+impl Stalled {
+    pub(crate) fn note(&mut self, stall: Stall) {
+        self.time += stall.to.saturating_since(stall.from);
+        self.count += 1;
+        if self.intervals.len() < MAX_STALLS {
+            self.intervals.push(stall);
+        }
+    }
 }
 
 /// How a stream ended on the server's side.
@@ -149,11 +170,7 @@ pub struct StreamRecord {
     /// The last piece was.
     pub finished: Option<Time>,
     /// Time stalled on a flow-control window. HTTP/1.1 has none.
-    pub stalled: Duration,
-    /// The first 64 intervals of it.
-    pub stalls: Vec<Stall>,
-    /// How many there were.
-    pub stall_count: u32,
+    pub stalled: Stalled,
     /// Time in which the transport took nothing, with data of this stream to send. HTTP/2, SPDY: the socket
     /// was full. HTTP/3: quinn's send buffer was. HTTP/1.1: zero, since hyper does not say; TCP_INFO does.
     pub transport_blocked: Duration,
@@ -182,19 +199,9 @@ impl StreamRecord {
             answered: None,
             first_data: None,
             finished: None,
-            stalled: Duration::ZERO,
-            stalls: Vec::new(),
-            stall_count: 0,
+            stalled: Stalled::default(),
             transport_blocked: Duration::ZERO,
             finish: Finish::Broken,
-        }
-    }
-
-    pub(crate) fn stalled_from(&mut self, from: Time, to: Time) {
-        self.stalled += to.saturating_since(from);
-        self.stall_count += 1;
-        if self.stalls.len() < MAX_STALLS {
-            self.stalls.push(Stall { from, to });
         }
     }
 }
@@ -284,12 +291,13 @@ mod tests {
 
     #[test]
     fn paths_and_intervals_are_bounded() {
-        let mut record = StreamRecord::new(1, 1, &"/é".repeat(1000), 3, Time::ZERO);
+        let record = StreamRecord::new(1, 1, &"/é".repeat(1000), 3, Time::ZERO);
         assert!(record.path.len() <= MAX_PATH);
+        let mut stalled = Stalled::default();
         for at in 0..1000 {
-            record.stalled_from(Time::from_millis(at), Time::from_millis(at + 1));
+            stalled.note(Stall { from: Time::from_millis(at), to: Time::from_millis(at + 1) });
         }
-        assert_eq!((record.stalls.len(), record.stall_count), (MAX_STALLS, 1000));
-        assert_eq!(record.stalled, Duration::from_secs(1));
+        assert_eq!((stalled.intervals.len(), stalled.count), (MAX_STALLS, 1000));
+        assert_eq!(stalled.time, Duration::from_secs(1));
     }
 }
