@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod change;
 mod costs;
 mod flow;
 mod job;

@@ -26,6 +26,8 @@ const OVERHEAD: Duration = Duration::from_millis(400);
 const IN_GUEST: Duration = Duration::from_secs(3);
 /// How long cross traffic takes to fill the queue, about; with it a load has half of the rate.
 const FILLING: Duration = Duration::from_secs(8);
+/// What takes longer is said beforehand.
+const LONG: Duration = Duration::from_secs(300);
 /// The longest that cross traffic takes before and after a load.
 const CROSSING: Duration = Duration::from_secs(40);
 /// Round trips of a load that are not hidden behind its bytes, about.
@@ -98,6 +100,9 @@ impl Plan {
             session.watcher().warning("captures stay in the guest, and are not kept", None);
         }
         let mut ahead = Ahead::of(self, &cells, session);
+        if let Some(said) = ahead.beforehand() {
+            session.watcher().note(&said);
+        }
         let mut jobs = Vec::with_capacity(cells.len());
         for cell in &cells {
             let batches = batches(cell, session);
@@ -195,6 +200,15 @@ impl Ahead {
             }
         }
         Ahead { loads, time: Expected::of(time), sizes }
+    }
+
+    /// How long it takes, where that is long.
+    fn beforehand(&self) -> Option<String> {
+        let (loads, time) = (self.loads, self.time.total);
+        (time >= LONG).then(|| {
+            let time = study::about(time);
+            format!("{loads} loads, about {time}; after Ctrl-C --resume continues with what is missing")
+        })
     }
 
     /// About what a load adds to the time of the whole.

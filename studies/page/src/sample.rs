@@ -7,8 +7,8 @@ use browser::{Seen, ServerPush};
 use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
-use units::Delay;
-use web::ConnectionRecord;
+use units::{Delay, Time};
+use web::{ConnectionRecord, Stalled};
 
 use crate::point::{AXES, Point};
 
@@ -52,6 +52,8 @@ pub mod value {
     /// Time in which some response had data, its flow-control window was shut and the transport would
     /// have taken more; overlapping times count once.
     pub const STALLED: &str = "stalled_on_window_ms";
+    /// The same of the bodies of requests, whose windows the server announces; only in a load with such.
+    pub const UPLOADS_STALLED: &str = "uploads_stalled_on_window_ms";
     /// Time in which a response had data and the transport took none, summed over responses.
     pub const BLOCKED: &str = "transport_blocked_ms";
     /// Time in which TCP's receive window kept the server from sending: the most of any connection that
@@ -110,6 +112,7 @@ pub mod value {
             (CROSS_UP, ValueKind::new("bytes", Better::More, Clock::Count)),
             (CROSS_DOWN, ValueKind::new("bytes", Better::More, Clock::Count)),
             (STALLED, TIME),
+            (UPLOADS_STALLED, TIME),
             (BLOCKED, TIME),
             (RECEIVE_LIMITED, TIME),
             (SENT_AGAIN, COUNT),
@@ -233,6 +236,8 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     let has_syn_data =
         |one: &&ConnectionRecord| one.tcp.is_some_and(|tcp| tcp.syn_data_acknowledged);
     let syn_data = seen.connections.iter().filter(has_syn_data).count();
+    let responses = seen.streams.iter().map(|stream| &stream.stalled);
+    let uploads = seen.uploads.iter().map(|upload| &upload.stalled);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -250,7 +255,8 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::DOWN, Some(seen.down.count() as f64)),
         (value::CROSS_UP, seen.cross.map(|cross| cross.up.count() as f64)),
         (value::CROSS_DOWN, seen.cross.map(|cross| cross.down.count() as f64)),
-        (value::STALLED, Some(millis(stalled(seen)))),
+        (value::STALLED, Some(millis(stalled(responses)))),
+        (value::UPLOADS_STALLED, (!seen.uploads.is_empty()).then(|| millis(stalled(uploads)))),
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SENT_AGAIN, sent_again),
@@ -271,12 +277,12 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     values
 }
 
-/// Time in which any stream was stalled on a window: streams that stall together count once.
-fn stalled(seen: &Seen) -> Duration {
-    let mut stalls: Vec<(units::Time, units::Time)> =
-        seen.streams.iter().flat_map(|s| &s.stalls).map(|stall| (stall.from, stall.to)).collect();
+/// Time in which any of these bodies was stalled on a window: those that stall together count once.
+fn stalled<'a>(bodies: impl Iterator<Item = &'a Stalled>) -> Duration {
+    let intervals = bodies.flat_map(|stalled| &stalled.intervals);
+    let mut stalls: Vec<(Time, Time)> = intervals.map(|stall| (stall.from, stall.to)).collect();
     stalls.sort_unstable();
-    let (mut sum, mut until) = (Duration::ZERO, units::Time::ZERO);
+    let (mut sum, mut until) = (Duration::ZERO, Time::ZERO);
     for (from, to) in stalls {
         sum += to.saturating_since(from.max(until));
         until = until.max(to);
@@ -299,4 +305,25 @@ fn phases(loaded: &Loaded) -> [Duration; 7] {
 
 fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use web::Stall;
+
+    use super::*;
+
+    fn body(stalls: &[(u64, u64)]) -> Stalled {
+        let at = Time::from_millis;
+        let intervals: Vec<Stall> =
+            stalls.iter().map(|(from, to)| Stall { from: at(*from), to: at(*to) }).collect();
+        Stalled { intervals, ..Stalled::default() }
+    }
+
+    #[test]
+    fn bodies_that_stall_together_count_once() {
+        let bodies = [body(&[(10, 20), (40, 70)]), body(&[(15, 30), (50, 60)]), body(&[])];
+        assert_eq!(stalled(bodies.iter()), Duration::from_millis(20 + 30));
+        assert_eq!(stalled([].iter()), Duration::ZERO);
+    }
 }
