@@ -23,6 +23,7 @@ mod present;
 mod published;
 mod push;
 mod sample;
+mod stalled;
 mod study;
 mod summary;
 mod trace;

@@ -7,10 +7,11 @@ use browser::{Seen, ServerPush};
 use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
-use units::{Delay, Time};
-use web::{ConnectionRecord, Stalled};
+use units::Delay;
+use web::ConnectionRecord;
 
 use crate::point::{AXES, Point};
+use crate::stalled;
 
 /// The study's name in samples.
 pub(crate) const STUDY: &str = "page";
@@ -236,8 +237,7 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     let has_syn_data =
         |one: &&ConnectionRecord| one.tcp.is_some_and(|tcp| tcp.syn_data_acknowledged);
     let syn_data = seen.connections.iter().filter(has_syn_data).count();
-    let responses = seen.streams.iter().map(|stream| &stream.stalled);
-    let uploads = seen.uploads.iter().map(|upload| &upload.stalled);
+    let [responses, uploads] = stalled::of_a_load(seen);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -255,8 +255,8 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::DOWN, Some(seen.down.count() as f64)),
         (value::CROSS_UP, seen.cross.map(|cross| cross.up.count() as f64)),
         (value::CROSS_DOWN, seen.cross.map(|cross| cross.down.count() as f64)),
-        (value::STALLED, Some(millis(stalled(responses)))),
-        (value::UPLOADS_STALLED, (!seen.uploads.is_empty()).then(|| millis(stalled(uploads)))),
+        (value::STALLED, responses.map(millis)),
+        (value::UPLOADS_STALLED, uploads.map(millis)),
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SENT_AGAIN, sent_again),
@@ -277,19 +277,6 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     values
 }
 
-/// Time in which any of these bodies was stalled on a window: those that stall together count once.
-fn stalled<'a>(bodies: impl Iterator<Item = &'a Stalled>) -> Duration {
-    let intervals = bodies.flat_map(|stalled| &stalled.intervals);
-    let mut stalls: Vec<(Time, Time)> = intervals.map(|stall| (stall.from, stall.to)).collect();
-    stalls.sort_unstable();
-    let (mut sum, mut until) = (Duration::ZERO, Time::ZERO);
-    for (from, to) in stalls {
-        sum += to.saturating_since(from.max(until));
-        until = until.max(to);
-    }
-    sum
-}
-
 fn phases(loaded: &Loaded) -> [Duration; 7] {
     let mut sums = [Duration::ZERO; 7];
     for Phases { blocked, dns, connect, ssl, send, wait, receive } in
@@ -305,25 +292,4 @@ fn phases(loaded: &Loaded) -> [Duration; 7] {
 
 fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
-}
-
-#[cfg(test)]
-mod tests {
-    use web::Stall;
-
-    use super::*;
-
-    fn body(stalls: &[(u64, u64)]) -> Stalled {
-        let at = Time::from_millis;
-        let intervals: Vec<Stall> =
-            stalls.iter().map(|(from, to)| Stall { from: at(*from), to: at(*to) }).collect();
-        Stalled { intervals, ..Stalled::default() }
-    }
-
-    #[test]
-    fn bodies_that_stall_together_count_once() {
-        let bodies = [body(&[(10, 20), (40, 70)]), body(&[(15, 30), (50, 60)]), body(&[])];
-        assert_eq!(stalled(bodies.iter()), Duration::from_millis(20 + 30));
-        assert_eq!(stalled([].iter()), Duration::ZERO);
-    }
 }

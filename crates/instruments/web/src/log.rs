@@ -13,7 +13,7 @@ use crate::Protocol;
 
 /// Most intervals kept of one stream; the rest is in its sum and its count.
 const MAX_STALLS: usize = 64;
-/// Most bytes kept of a path.
+/// Most bytes kept of a path, and of an authority.
 const MAX_PATH: usize = 256;
 
 /// One connection as the server saw it, by CLOCK_MONOTONIC. Pushed at its end.
@@ -145,6 +145,8 @@ pub struct StreamRecord {
     pub connection: u64,
     /// The stream's number in its protocol; the request's, counted from 0, with HTTP/1.1.
     pub stream: u64,
+    /// The host that was asked, with the port if one was said, cut to 256 bytes.
+    pub authority: String,
     /// The path, cut to 256 bytes.
     pub path: String,
     /// Whether it was pushed: there was no request then.
@@ -179,15 +181,19 @@ pub struct StreamRecord {
 }
 
 impl StreamRecord {
-    pub(crate) fn new(connection: u64, stream: u64, path: &str, urgency: u8, now: Time) -> Self {
-        let mut end = path.len().min(MAX_PATH);
-        while !path.is_char_boundary(end) {
-            end -= 1;
-        }
+    /// `asked`: authority and path.
+    pub(crate) fn new(
+        connection: u64,
+        stream: u64,
+        asked: (&str, &str),
+        urgency: u8,
+        now: Time,
+    ) -> Self {
         StreamRecord {
             connection,
             stream,
-            path: path.get(..end).unwrap_or_default().to_owned(),
+            authority: cut(asked.0),
+            path: cut(asked.1),
             pushed: false,
             urgency,
             status: 0,
@@ -204,6 +210,15 @@ impl StreamRecord {
             finish: Finish::Broken,
         }
     }
+}
+
+/// So much of a text as a record keeps.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(MAX_PATH);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
 }
 
 /// Records of finished streams and connections, until they are taken. Past its capacity new ones are
@@ -281,7 +296,7 @@ mod tests {
     fn a_full_log_counts_what_it_drops() {
         let log = Log::new(2);
         for stream in 0..5 {
-            log.push_stream(StreamRecord::new(1, stream, "/", 3, Time::ZERO));
+            log.push_stream(StreamRecord::new(1, stream, ("a.test", "/"), 3, Time::ZERO));
         }
         assert_eq!(log.dropped(), 3);
         let kept: Vec<u64> = log.take_streams().iter().map(|record| record.stream).collect();
@@ -291,8 +306,9 @@ mod tests {
 
     #[test]
     fn paths_and_intervals_are_bounded() {
-        let record = StreamRecord::new(1, 1, &"/é".repeat(1000), 3, Time::ZERO);
-        assert!(record.path.len() <= MAX_PATH);
+        let long = "/é".repeat(1000);
+        let record = StreamRecord::new(1, 1, (&long, &long), 3, Time::ZERO);
+        assert!(record.path.len() <= MAX_PATH && record.authority == record.path);
         let mut stalled = Stalled::default();
         for at in 0..1000 {
             stalled.note(Stall { from: Time::from_millis(at), to: Time::from_millis(at + 1) });

@@ -144,17 +144,23 @@ impl Responding {
     /// Begins with a request whose head is there.
     pub(super) fn new(link: &Rc<Link>, stream: u64, request: &RequestHead<'_>) -> Self {
         let record = link.server.log.is_on().then(|| {
-            let urgency = request.priority().urgency;
-            Box::new(StreamRecord::new(link.id, stream, request.path(), urgency, now()))
+            let (asked, urgency) =
+                ((request.authority(), request.path()), request.priority().urgency);
+            Box::new(StreamRecord::new(link.id, stream, asked, urgency, now()))
         });
         link.requests.set(link.requests.get() + 1);
         Responding::begin(link, record, link.server.counters.request())
     }
 
-    /// Begins with a promise.
-    pub(super) fn pushed(link: &Rc<Link>, stream: u64, path: &str, urgency: u8) -> Self {
+    /// Begins with a promise, of the request for this authority and path.
+    pub(super) fn pushed(
+        link: &Rc<Link>,
+        stream: u64,
+        asked: (&str, &str),
+        urgency: u8,
+    ) -> Self {
         let record = link.server.log.is_on().then(|| {
-            let record = StreamRecord::new(link.id, stream, path, urgency, now());
+            let record = StreamRecord::new(link.id, stream, asked, urgency, now());
             Box::new(StreamRecord { pushed: true, ..record })
         });
         let mut responding = Responding::begin(link, record, link.server.counters.promise());
