@@ -100,7 +100,7 @@ impl Plan {
             session.watcher().warning("captures stay in the guest, and are not kept", None);
         }
         let mut ahead = Ahead::of(self, &cells, session);
-        if let Some(said) = ahead.beforehand() {
+        if let Some(said) = beforehand(ahead.loads, ahead.time.total) {
             session.watcher().note(&said);
         }
         let mut jobs = Vec::with_capacity(cells.len());
@@ -202,15 +202,6 @@ impl Ahead {
         Ahead { loads, time: Expected::of(time), sizes }
     }
 
-    /// How long it takes, where that is long.
-    fn beforehand(&self) -> Option<String> {
-        let (loads, time) = (self.loads, self.time.total);
-        (time >= LONG).then(|| {
-            let time = study::about(time);
-            format!("{loads} loads, about {time}; after Ctrl-C --resume continues with what is missing")
-        })
-    }
-
     /// About what a load adds to the time of the whole.
     fn each(sizes: &Sizes, cell: &Cell, point: &Point) -> Duration {
         let time = load_time(cell, point.visit, size_of(sizes, cell));
@@ -221,6 +212,14 @@ impl Ahead {
         self.loads = self.loads.saturating_sub(1);
         self.time.done += Ahead::each(&self.sizes, cell, point);
     }
+}
+
+/// What is said of a session before it begins, where it is long.
+fn beforehand(loads: usize, time: Duration) -> Option<String> {
+    (time >= LONG).then(|| {
+        let time = study::about(time);
+        format!("{loads} loads, about {time}; after Ctrl-C --resume continues with what is missing")
+    })
 }
 
 fn missing(point: &Point, cell: &Cell, session: &Session<'_>) -> usize {
@@ -285,4 +284,19 @@ fn step(cell: &Cell) -> String {
         CrossTraffic::Bulk => ", beside a download",
     };
     format!("{} over {}{loss}{cross}", cell.page, cell.link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sessions_say_how_long_they_take() {
+        let said = |seconds| beforehand(70, Duration::from_secs(seconds));
+        assert_eq!(said(299), None);
+        assert!(said(300).unwrap().starts_with("70 loads, about 5 minutes; after Ctrl-C --resume"));
+        let (loads, time) = Plan::built_in("full").unwrap().size();
+        assert!(beforehand(usize::try_from(loads).unwrap(), time).is_some());
+        assert_eq!(beforehand(40, Plan::built_in("quick").unwrap().size().1), None);
+    }
 }
