@@ -15,7 +15,8 @@ pub(crate) fn advice(group: &Group) -> Vec<Inline> {
     let down = (value::STALLED, window_needed(group.link.bandwidth_delay()));
     let up = (value::UPLOADS_STALLED, window_needed(group.link.bandwidth_delay_up()));
     let rows = group.rows.iter();
-    let lines = rows.flat_map(|row| [down, up].map(|(name, needed)| said(group, row, name, needed)));
+    let lines =
+        rows.flat_map(|row| [down, up].map(|(name, needed)| said(group, row, name, needed)));
     lines.flatten().collect()
 }
 
@@ -34,7 +35,8 @@ fn said(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option<I
         Some(bytes) => format!("{bytes} or more"),
         None => "larger ones".to_owned(),
     };
-    let (share, what) = (stalled / load * 100.0, format!("{}, {}", group.title(), row.label(is_plain(group))));
+    let (share, what) =
+        (stalled / load * 100.0, format!("{}, {}", group.title(), row.label(is_plain(group))));
     let stalled = seconds(stalled);
     Some(Inline::new().text(match name {
         value::UPLOADS_STALLED => format!(

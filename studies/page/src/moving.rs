@@ -131,6 +131,9 @@ mod tests {
         assert!(http1.ends_with("| 10.00 | 10.02 | 10.04 | 10.07 | 10.08 | 10.09 |"), "{text}");
         // Four fifths of that, and the second load was given up.
         let given_up = row("| h2 |");
-        assert!(given_up.contains("| 10 | 1 |") && given_up.ends_with("| 8.07 | never |"), "{text}");
+        assert!(
+            given_up.contains("| 10 | 1 |") && given_up.ends_with("| 8.07 | never |"),
+            "{text}"
+        );
     }
 }

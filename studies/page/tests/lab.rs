@@ -367,9 +367,11 @@ fn uploads_say_how_long_they_stalled() -> TestResult {
         let file = &sample.attachments.first().ok_or("no HAR file")?.file;
         let har: Value = serde_json::from_slice(&std::fs::read(results.join(file))?)?;
         let entries = har["log"]["entries"].as_array().ok_or("no entries")?;
-        let own: Vec<_> =
-            entries.iter().map(|entry| entry["_stalledOnWindow"].as_f64()).collect();
-        assert!(matches!(own.as_slice(), [Some(get), Some(post)] if *get == 0.0 && (*post > 0.0) == small), "{own:?}");
+        let own: Vec<_> = entries.iter().map(|entry| entry["_stalledOnWindow"].as_f64()).collect();
+        assert!(
+            matches!(own.as_slice(), [Some(get), Some(post)] if *get == 0.0 && (*post > 0.0) == small),
+            "{own:?}"
+        );
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use units::Time;
 use web::{
-    Bottleneck, ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, PushLimits, Request,
-    Tickets, UserTcp, What,
+    Bottleneck, ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol,
+    PushLimits, Request, Tickets, UserTcp, What,
 };
 
 use crate::names::Resolver;

@@ -88,9 +88,7 @@ pub use congestion::Congestion;
 pub use conn::FastOpen;
 pub use counters::{Counters, Snapshot};
 pub use failure::Failure;
-pub use log::{
-    ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, Stalled, StreamRecord,
-};
+pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, Stalled, StreamRecord};
 pub use priority::Priority;
 pub use protocol::Protocol;
 pub use quic::QuicSettings;

@@ -35,10 +35,7 @@ impl Stalls {
 
     /// Notes, for as long as windows are shut, up to when the transport had bytes that it had not sent: then it is
     /// not the window that keeps the link idle.
-    pub(crate) async fn watch_unsent(
-        &self,
-        unsent_until: impl Fn() -> Option<Time>,
-    ) -> Infallible {
+    pub(crate) async fn watch_unsent(&self, unsent_until: impl Fn() -> Option<Time>) -> Infallible {
         loop {
             while self.open.get() == 0 {
                 self.began.notified().await;

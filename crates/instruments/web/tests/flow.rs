@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use tls::Version;
-use web::{
-    Bottleneck, ConnectPlan, Finish, Priority, Protocol, Request, Settings, Stalled, What,
-};
+use web::{Bottleneck, ConnectPlan, Finish, Priority, Protocol, Request, Settings, Stalled, What};
 
 use crate::common::*;
 

@@ -10,7 +10,9 @@ use http::{HeaderName, HeaderValue, Method};
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore};
 
 use super::push::PushLimits;
-use crate::{Bottleneck, Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp};
+use crate::{
+    Bottleneck, Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp,
+};
 
 /// Tickets kept per host.
 const TICKETS_PER_HOST: usize = 8;

@@ -153,12 +153,7 @@ impl Responding {
     }
 
     /// Begins with a promise, of the request for this authority and path.
-    pub(super) fn pushed(
-        link: &Rc<Link>,
-        stream: u64,
-        asked: (&str, &str),
-        urgency: u8,
-    ) -> Self {
+    pub(super) fn pushed(link: &Rc<Link>, stream: u64, asked: (&str, &str), urgency: u8) -> Self {
         let record = link.server.log.is_on().then(|| {
             let record = StreamRecord::new(link.id, stream, asked, urgency, now());
             Box::new(StreamRecord { pushed: true, ..record })

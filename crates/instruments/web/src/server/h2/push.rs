@@ -18,7 +18,8 @@ impl Stream {
             let Ok(mut pushed) = respond.push_request(request) else { return };
             let link = &self.responding.link;
             let id = pushed.stream_id().as_u32().into();
-            let mut responding = Responding::pushed(link, id, Promised::asked(&uri), promised.urgency);
+            let mut responding =
+                Responding::pushed(link, id, Promised::asked(&uri), promised.urgency);
             let body = promised.answer.body(&Method::GET);
             let length = body.remaining();
             let status = promised.answer.status.as_u16();
