@@ -30,8 +30,8 @@ fn the_figures_are_those_of_the_committed_results() {
 
 #[test]
 fn the_papers_figures_have_those_of_the_committed_results_beside() {
-    let papers =
-        ["sslmtcp", "observe", "link", "roam"].map(|name| ("docs/papers.md".to_owned(), name));
+    let papers = ["sslmtcp", "observe", "link", "roam-paper"]
+        .map(|name| ("docs/papers.md".to_owned(), name));
     let tables = ["page-paper", "page-windows", "page-chromium-3g", "page-chromium-5mbit"]
         .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {

@@ -65,7 +65,9 @@ impl Plan {
                 Ok(launch) => Host::new(Place::Process(launch)),
                 Err(problem) => {
                     let left: usize = rounds.iter().map(|round| round.asked.len()).sum();
-                    let what = format!("{left} trials in a guest machine are left out: {problem}");
+                    let what = format!(
+                        "{left} of the planned trials in a guest machine left out: {problem}"
+                    );
                     session.watcher().warning(&what, problem.remedy());
                     return Ok(End::Complete);
                 }

@@ -32,7 +32,7 @@ impl Plan {
         }
         let mut ahead = Ahead::of(&rounds);
         if let Err(problem) = guest(self.seed) {
-            let what = format!("{} handoffs are left out: {problem}", ahead.runs);
+            let what = format!("{} of the planned handoffs left out: {problem}", ahead.runs);
             session.watcher().warning(&what, problem.remedy());
             return Ok(End::Complete);
         }
@@ -58,7 +58,7 @@ impl Plan {
                 Ok(())
             })?;
         if end == End::OutOfTime {
-            let what = format!("out of time: {} handoffs of the plan are left out", ahead.runs);
+            let what = format!("out of time: {} of the planned handoffs left out", ahead.runs);
             session.watcher().warning(&what, Some("measure them by --resume with this folder"));
         }
         Ok(end)

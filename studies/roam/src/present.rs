@@ -134,7 +134,13 @@ impl study::Findings for Findings {
         }
         text.push_str("\n\n");
         text.push_str(&self.beside_the_paper());
-        Ok(vec![("roam".to_owned(), text)])
+        let mut fragments = vec![("roam".to_owned(), text)];
+        if !self.summary.changes.is_empty() {
+            let changes = tables::changes(&self.summary).to_markdown();
+            fragments
+                .push(("roam-changes".to_owned(), format!("{}.\n\n{changes}", self.provenance)));
+        }
+        Ok(fragments)
     }
 
     fn empty(&self) -> Option<Problem> {

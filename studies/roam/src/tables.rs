@@ -83,7 +83,7 @@ fn phases(summary: &Summary) -> Table {
 }
 
 /// What each change saves.
-fn changes(summary: &Summary) -> Table {
+pub(crate) fn changes(summary: &Summary) -> Table {
     let columns = vec![
         Column::new("Change"),
         Column::new("case"),
