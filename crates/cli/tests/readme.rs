@@ -32,7 +32,7 @@ fn the_figures_are_those_of_the_committed_results() {
 fn the_papers_figures_have_those_of_the_committed_results_beside() {
     let papers = ["sslmtcp", "observe", "link", "roam-paper"]
         .map(|name| ("docs/papers.md".to_owned(), name));
-    let tables = ["page-paper", "page-windows", "page-chromium-3g", "page-chromium-5mbit"]
+    let tables = ["page-paper", "page-windows", "page-bus", "page-chromium-3g", "page-chromium-5mbit"]
         .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {
         let output =
