@@ -236,7 +236,11 @@ mod tests {
     #[test]
     fn the_pace_is_told_by_what_is_done_beyond_the_first_of_it() {
         let of = |took, expected, total| {
-            pace(Duration::from_secs(took), Duration::from_secs(expected), Duration::from_secs(total))
+            pace(
+                Duration::from_secs(took),
+                Duration::from_secs(expected),
+                Duration::from_secs(total),
+            )
         };
         assert_eq!((of(0, 0, 30), of(6, 2, 30)), (1.0, 2.0));
         // Eight at once, of which the first is done: 20 s for two of 100 minutes'.

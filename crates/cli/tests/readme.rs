@@ -30,10 +30,20 @@ fn the_figures_are_those_of_the_committed_results() {
 
 #[test]
 fn the_papers_figures_have_those_of_the_committed_results_beside() {
-    let papers = ["sslmtcp", "observe", "link", "roam-paper"]
-        .map(|name| ("docs/papers.md".to_owned(), name));
-    let tables = ["page-paper", "page-windows", "page-bus", "page-chromium-3g", "page-chromium-5mbit"]
-        .map(|name| (format!("docs/results/{name}.md"), name));
+    let papers = [
+        "sslmtcp",
+        "page-handshakes",
+        "observe",
+        "haproxy",
+        "stacks",
+        "stacks-profile",
+        "link",
+        "roam-paper",
+    ];
+    let papers = papers.map(|name| ("docs/papers.md".to_owned(), name));
+    let tables =
+        ["page-paper", "page-windows", "page-bus", "page-chromium-3g", "page-chromium-5mbit"]
+            .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {
         let output =
             run(&root(), &["figures", &page, &format!("docs/results/{results}"), "--check"]);
@@ -44,6 +54,33 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         !text.contains("no counterpart is named") && !text.contains("-->\n<!-- /figures"),
         "a table is empty"
     );
+}
+
+/// The rows of the tables of claims in docs/papers.md: item, what the paper says, command, ours.
+fn claims() -> Vec<[String; 4]> {
+    let text = fs::read_to_string(root().join("docs/papers.md")).unwrap();
+    let fragments = text.split("<!-- figures:").skip(1).filter_map(|rest| rest.split_once(" -->"));
+    let claims = fragments.filter(|(name, _)| name.ends_with("-claims"));
+    let rows = claims.flat_map(|(_, rest)| rest.split(END).next().unwrap_or_default().lines());
+    let cells = rows.filter_map(|line| {
+        let cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
+        cells.map(str::to_owned).collect::<Vec<_>>().try_into().ok()
+    });
+    let is_data = |cells: &[String; 4]| cells[0] != "Item" && !cells[0].starts_with("---");
+    cells.filter(is_data).collect()
+}
+
+const END: &str = "<!-- /figures -->";
+
+#[test]
+fn every_claim_of_three_papers_has_its_command_and_our_figure() {
+    let claims = claims();
+    assert!(claims.len() > 90, "{} claims", claims.len());
+    for cells in &claims {
+        assert!(cells.iter().all(|cell| !cell.trim().is_empty()), "{cells:?}");
+        let [_, _, command, _] = cells;
+        assert!(command.starts_with('`') && command.ends_with('`'), "{cells:?}");
+    }
 }
 
 /// The documents for users: README.md and what lies in docs.
@@ -101,7 +138,13 @@ fn command_lines(markdown: &str) -> Vec<Vec<String>> {
 #[test]
 fn every_command_and_option_in_it_exists() {
     let texts = documents().into_iter().map(|document| fs::read_to_string(document).unwrap());
-    let lines: Vec<Vec<String>> = texts.flat_map(|text| command_lines(&text)).collect();
+    // The commands of the claims stand in a table's cells, in code.
+    let claims = claims().into_iter().flat_map(|[_, _, command, _]| {
+        let spans = command.split('`').skip(1).step_by(2);
+        spans.map(|span| format!("```\n{span}\n```\n")).collect::<Vec<_>>()
+    });
+    let lines: Vec<Vec<String>> =
+        texts.chain(claims).flat_map(|text| command_lines(&text)).collect();
     assert!(lines.len() >= 20, "{lines:?}");
     let mut helps = BTreeMap::new();
     for line in lines {

@@ -38,7 +38,7 @@ impl study::Study for Handshake {
     }
 
     fn examples(&self) -> String {
-        let (quick, full) = (size("quick"), size("full"));
+        let [quick, paper, full] = ["quick", "paper", "full"].map(size);
         format!(
             "Examples:
   wiretax handshake        the quick plan: {quick}
@@ -47,6 +47,8 @@ impl study::Study for Handshake {
   wiretax handshake --mode tcp+tls13 --group x25519,x25519mlkem768 --key rsa-4096 --chain 1,3
   wiretax handshake --from tcp+tls12 --clients rtts.txt   what would my clients save?
   wiretax handshake --clock virtual      the quick plan in a guest: repeats exactly
+  wiretax handshake --scale paper --out results/paper
+                           the SSLmTCP paper's measurements and rivals: {paper}
   wiretax handshake --scale full --out results/full
                            every axis: {full}
 
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn the_help_says_what_the_plans_come_to() {
         let examples = Handshake.examples();
-        for scale in ["quick", "full"] {
+        for scale in ["quick", "paper", "full"] {
             let (connections, _) = Plan::built_in(scale).unwrap().expected();
             assert!(examples.contains(&format!("{connections} connections, about ")), "{examples}");
         }

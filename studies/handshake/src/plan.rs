@@ -90,7 +90,7 @@ struct Recorded {
 }
 
 impl Plan {
-    /// The plan of a scale that comes with the study: `quick` or `full`.
+    /// The plan of a scale that comes with the study: `quick`, `paper` or `full`.
     ///
     /// # Errors
     /// [`PlanError::UnknownScale`].

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod builds;
+mod claims;
 mod frame;
 mod markdown;
 mod measure;

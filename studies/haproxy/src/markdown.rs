@@ -68,7 +68,7 @@ pub(crate) fn room(summary: &Summary, bar: &Bar<'_>) -> String {
 
 /// What was measured of the same scenario and locks with the library that stands for the document's, by
 /// threads.
-fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
+pub(crate) fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
     let same = |row: &&Row| bar.is_of(row) && row.per_second.is_some();
     let mut rows: Vec<&Row> = summary.rows.iter().filter(same).collect();
     // Of several versions that one name of the document stands for, the newest.

@@ -109,7 +109,8 @@ impl study::Findings for Findings {
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
         let text = crate::markdown::markdown(&self.summary, &self.provenance);
-        Ok(vec![("haproxy".to_owned(), text)])
+        let claims = crate::claims::markdown(&self.summary, &self.provenance);
+        Ok(vec![("haproxy".to_owned(), text), ("haproxy-claims".to_owned(), claims)])
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -142,6 +142,19 @@ pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
     PUBLISHED.iter().map(|one| (one.figure.key(), counterpart(summary, one))).collect()
 }
 
+/// The command that measures a figure of one of HAProxy 2025's libraries.
+pub(crate) fn command(scenario: Scenario, library: &str) -> String {
+    const REFERENCE_DRIVER: &str = "openssl-1.1.1w";
+    let driver = DRIVERS.iter().find(|name| names(name).contains(&library));
+    let libraries = match driver.copied().unwrap_or(REFERENCE_DRIVER) {
+        REFERENCE_DRIVER => REFERENCE_DRIVER.to_owned(),
+        other => format!("{REFERENCE_DRIVER},{other}"),
+    };
+    format!(
+        "wiretax stacks haproxy --library {libraries} --scenario {scenario} --locks pthread,light"
+    )
+}
+
 fn counterpart(summary: &Summary, one: &Published) -> Counterpart {
     let same = |row: &&Row| {
         (row.cell.scenario, row.cell.locks) == (one.scenario, one.locks)
@@ -150,13 +163,7 @@ fn counterpart(summary: &Summary, one: &Published) -> Counterpart {
     };
     let most = summary.rows.iter().filter(same).max_by_key(|row| row.cell.threads);
     let Some((row, estimate)) = most.and_then(|row| Some((row, row.per_second?))) else {
-        let driver = DRIVERS.iter().find(|name| names(name).contains(&one.library.as_str()));
-        let driver = driver.copied().unwrap_or_default();
-        let command = format!(
-            "wiretax stacks haproxy --library openssl-1.1.1w,{driver} --scenario {} --locks pthread,light",
-            one.scenario
-        );
-        return Counterpart::NotMeasured { command };
+        return Counterpart::NotMeasured { command: command(one.scenario, &one.library) };
     };
     let base = reference(one.scenario, one.threads);
     let published = one.figure.value.zip(base).map(|(own, base)| own / base);

@@ -12,6 +12,7 @@
 
 pub mod before_after;
 mod change;
+mod claims;
 pub mod difference;
 mod digest;
 mod findings;

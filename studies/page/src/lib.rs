@@ -8,6 +8,7 @@
 
 mod beside;
 mod change;
+mod claims;
 mod costs;
 mod flow;
 mod job;

@@ -293,6 +293,8 @@ impl study::Findings for Findings {
             let text = format!("{}.\n\n{}", self.provenance, table.to_markdown());
             fragments.push((format!("{STUDY}-{name}"), text));
         }
+        let claims = crate::claims::markdown(&self.summary, &self.provenance);
+        fragments.extend(claims.map(|text| (format!("{STUDY}-claims"), text)));
         Ok(fragments)
     }
 

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod claims;
 mod clock;
 mod findings;
 mod job;
@@ -25,6 +26,7 @@ mod threads;
 mod unattended;
 
 pub use axis::{Axes, Axis, UnknownValue, Words, read_value};
+pub use claims::{Answer, Claim, claims, claims_markdown, claims_misfits, with_interval};
 pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
 pub use findings::{Findings, Subject};
 pub use job::{StudyJob, side_by_side, stranger};
@@ -35,7 +37,7 @@ pub use published::{Counterpart, Figure, PublishedError, beside, figures};
 pub use session::{End, Expected, Session, Watcher, about};
 pub use sweep::{Number, Sweep};
 pub use threads::threads;
-pub use unattended::{Nobody, unattended};
+pub use unattended::{Nobody, unattended, unattended_until};
 
 use std::time::Duration;
 

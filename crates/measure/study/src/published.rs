@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use fault::{Explain, Fault};
 use report::{Cell, Column, Row, Table, decimals};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// One number of a document.
@@ -77,6 +78,11 @@ impl Explain for PublishedError {
 /// # Errors
 /// [`PublishedError`].
 pub fn figures(csv: &str) -> Result<Vec<Figure>, PublishedError> {
+    read(csv)
+}
+
+/// The rows of a file, less its comments.
+pub(crate) fn read<T: DeserializeOwned>(csv: &str) -> Result<Vec<T>, PublishedError> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .trim(csv::Trim::All)

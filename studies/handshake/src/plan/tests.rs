@@ -12,13 +12,13 @@ fn quick(sweep: &str) -> String {
 
 #[test]
 fn the_built_in_plans_are_plans() {
-    for scale in ["quick", "full"] {
+    for scale in ["quick", "paper", "full"] {
         let plan = Plan::built_in(scale).unwrap();
         assert!(!plan.cells().unwrap().0.is_empty(), "{scale}");
     }
     let error = Plan::built_in("tiny").unwrap_err();
     assert!(error.to_string().contains("tiny"), "{error}");
-    assert_eq!(error.remedy().as_deref(), Some("there are: full, quick, smoke"));
+    assert_eq!(error.remedy().as_deref(), Some("there are: full, paper, quick, smoke"));
 }
 
 #[test]

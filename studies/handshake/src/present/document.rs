@@ -20,14 +20,14 @@ const COMPUTE: (f64, f64) = (10.0, 30.0);
 const KEY: &str = "rsa-4096";
 
 /// The paper's handshake here, embedded and in sequence.
-struct Pair<'a> {
-    embedded: &'a Embedded,
-    row: &'a Row,
-    control: &'a Row,
+pub(super) struct Pair<'a> {
+    pub(super) embedded: &'a Embedded,
+    pub(super) row: &'a Row,
+    pub(super) control: &'a Row,
 }
 
 impl<'a> Pair<'a> {
-    fn find(findings: &'a Findings) -> Option<Pair<'a>> {
+    pub(super) fn find(findings: &'a Findings) -> Option<Pair<'a>> {
         let embedded = Ours::find(findings)?.paper?;
         let mut rows = findings.summary.rows.iter();
         let row = rows.find(|row| row.key == embedded.key)?;
@@ -48,11 +48,18 @@ impl<'a> Pair<'a> {
         Some((a + c, b + d))
     }
 
-    fn frames(&self) -> Option<(f64, f64)> {
+    /// Whether it was measured with the paper's key.
+    pub(super) fn has_the_papers_key(&self) -> bool {
+        self.control.key.key == KEY
+    }
+
+    /// Frames until the response: in sequence, embedded.
+    pub(super) fn frames(&self) -> Option<(f64, f64)> {
         self.sums(value::UP_FRAMES, value::DOWN_FRAMES)
     }
 
-    fn bytes(&self) -> Option<(f64, f64)> {
+    /// The same of Ethernet bytes.
+    pub(super) fn bytes(&self) -> Option<(f64, f64)> {
         self.sums(value::UP_BYTES, value::DOWN_BYTES)
     }
 }
@@ -64,7 +71,7 @@ pub(super) fn counterparts(findings: &Findings, command: &str) -> Vec<(String, C
     let frames = pair.and_then(Pair::frames);
     let bytes = pair.and_then(Pair::bytes);
     let compute =
-        pair.filter(|pair| pair.control.key.key == KEY).and_then(|pair| compute(pair.control));
+        pair.filter(|pair| pair.has_the_papers_key()).and_then(|pair| compute(pair.control));
     let of_frames = "frames until the response, acknowledgments among them";
     let of_bytes = "Ethernet bytes until the response: they rise, by the padding to 1024 bytes";
     let of_library = "time in the TLS library until the response";
@@ -88,10 +95,10 @@ pub(super) fn counterparts(findings: &Findings, command: &str) -> Vec<(String, C
 }
 
 /// Time in the client's and in the server's TLS library, medians over all paths, in milliseconds.
-fn compute(row: &Row) -> Option<(f64, f64)> {
+pub(super) fn compute(row: &Row) -> Option<(f64, f64)> {
     let median = |name: &str| {
         let all: Vec<f64> = row.cells.iter().flat_map(|cell| cell.samples(name)).copied().collect();
-        Some(stats::Sample::new(&all).ok()?.median())
+        stats::median(&all)
     };
     Some((median(value::CLIENT_CRYPTO)?, median(value::SERVER_CRYPTO)?))
 }
@@ -182,11 +189,11 @@ fn figure_11(pair: &Pair<'_>) -> Table {
 }
 
 /// The parts of a request, in milliseconds: connect, SSL, wait.
-fn parts(cell: &summary::Cell) -> Option<[f64; 3]> {
+pub(super) fn parts(cell: &summary::Cell) -> Option<[f64; 3]> {
     let between = |from: &str, to: &str| {
         let (from, to) = cell.paired(from, to);
         let times: Vec<f64> = from.iter().zip(&to).map(|(from, to)| to - from).collect();
-        Some(stats::Sample::new(&times).ok()?.median())
+        stats::median(&times)
     };
     let connect = cell.median(value::CONNECT)?.value;
     // The request leaves with what rides in the handshake: then SSL takes nothing beside connect.

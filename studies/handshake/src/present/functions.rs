@@ -1,6 +1,6 @@
-//! The SSLmTCP paper's Table 1, by what was measured: what shortens a handshake, on which visit, and what
-//! it takes. Its rivals of 2017 stand by what stands for them today: TLS Snap Start by TLS 1.3's early data,
-//! which like it sends the request with the first flight by what an earlier visit left.
+//! What shortens a handshake, on which visit, and what it takes: SSLmTCP and its rivals, by what was measured. Its
+//! rivals of 2017 stand by what stands for them today: TLS Snap Start by TLS 1.3's early data, which like it sends
+//! the request with the first flight by what an earlier visit left.
 
 use report::{Cell, Column, Row as TableRow, Table};
 
@@ -97,7 +97,7 @@ pub(super) fn table(findings: &Findings) -> Option<Table> {
         Column::new("replays"),
         Column::new("needs"),
     ];
-    let caption = "The paper's Table 1, functions, by what was measured: round trips until the client may send \
+    let caption = "SSLmTCP and its rivals, by what was measured: round trips until the client may send \
                    (n), Ethernet bytes until the response; whether what is recorded today stays secret when a key \
                    is stolen later, and whether a request can be sent again by others";
     let mut table = Table::new(caption, columns);
@@ -122,7 +122,7 @@ pub(super) fn table(findings: &Findings) -> Option<Table> {
 }
 
 /// The row of a mode: that of the main sweep before another.
-fn row<'a>(findings: &'a Findings, mode: &str) -> Option<&'a Row> {
+pub(super) fn row<'a>(findings: &'a Findings, mode: &str) -> Option<&'a Row> {
     let mode: Mode = mode.parse().ok()?;
     let main = findings.main_rows();
     let of_mode = |row: &&Row| row.key.mode == mode && row.ready.is_some();

@@ -2,6 +2,7 @@
 
 mod advice;
 mod by_rtt;
+mod claims;
 mod compute;
 mod counted;
 mod document;
@@ -185,7 +186,9 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(vec![("handshake".to_owned(), markdown::modes(self))])
+        let claims = claims::markdown(self).map(|text| ("handshake-claims".to_owned(), text));
+        let modes = ("handshake".to_owned(), markdown::modes(self));
+        Ok(std::iter::once(modes).chain(claims).collect())
     }
 }
 

@@ -7,6 +7,7 @@ use report::{
 use stats::LineFit;
 use study::{Counterpart, Figure};
 
+use super::document::Pair;
 use super::lineup::listed;
 use super::{Findings, document};
 use crate::embedded::{Embedded, Model};
@@ -127,8 +128,7 @@ impl<'a> Ours<'a> {
 }
 
 /// The command that measures what the SSLmTCP paper did, and SSLmTCP beside it.
-const COMMAND: &str = "wiretax handshake --mode usertcp+tls12-rsa,sslmtcp-paper --key rsa-4096 \
-                       --rtt 0.4ms,11.6ms,85.5ms --repeat 20";
+const COMMAND: &str = "wiretax handshake --scale paper";
 
 /// What stands beside each published figure.
 pub(super) fn counterparts(findings: &Findings) -> Vec<(String, Counterpart)> {
@@ -163,6 +163,21 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
         section = section.with(reductions(paper));
     }
     Ok(Some(section.with(plot(&ours)?)))
+}
+
+/// That theirs fit no model and ours do, in a sentence.
+pub(super) fn one_model(pair: &Pair<'_>) -> Option<String> {
+    let of = |compute: fn(&Place) -> Option<f64>| {
+        let all: Vec<f64> = places().iter().filter_map(compute).collect();
+        all.iter().map(|c| format!("{c:.0}")).collect::<Vec<_>>()
+    };
+    Some(format!(
+        "the points do not fit one: RTT / (3 RTT + c) needs c = {} ms place by place, the one absolute time leaves \
+         {} ms; ours fit it with {:.1} ms",
+        listed(&of(Place::compute_by_reduction)),
+        listed(&of(Place::compute_by_time)),
+        pair.embedded.model?.c_ms
+    ))
 }
 
 /// What the published points say of each other.

@@ -42,6 +42,29 @@ fn queued(findings: &Findings) -> Vec<Queued<'_>> {
     all
 }
 
+/// How much longer the paper's handshake takes behind a full queue, in sequence and embedded.
+pub(super) fn of_the_paper(findings: &Findings) -> Option<String> {
+    let all = queued(findings);
+    let more = |queue: Shown, embedded: bool| {
+        let mut own = all.iter().filter(|one| one.row.key.queue == queue.name());
+        let one = own.find(|one| {
+            let mode = one.row.key.mode;
+            mode.is_the_papers() && mode.control().is_some() == embedded
+        })?;
+        let ready = |cell: &Measured| Some(cell.median(value::READY)?.value);
+        Some((ready(one.cell)? - ready(one.free)?, one.cell.rtt_ms))
+    };
+    let each = [(Shown::DropTail, "drop-tail"), (Shown::Codel, "CoDel")];
+    let each = each.into_iter().filter_map(|(queue, name)| {
+        let ((before, rtt_ms), (after, _)) = (more(queue, false)?, more(queue, true)?);
+        Some(format!(
+            "{name} makes {before:.1} ms more of 3 round trips, {after:.1} ms of 2, at {rtt_ms} ms"
+        ))
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
 pub(super) fn table(findings: &Findings) -> Option<Table> {
     let columns = vec![
         Column::new("RTT").unit("ms"),

@@ -9,7 +9,7 @@ use study::{Counterpart, Subject};
 use super::{Agreement, STUDY, again};
 use crate::digest::Options;
 use crate::findings::{ClassRow, Findings};
-use crate::published;
+use crate::{claims, published};
 
 /// Findings of which samples have nothing.
 const NOT_IN_SAMPLES: [&str; 4] = ["unread_quic", "without_tls", "fallbacks", "cross_names"];
@@ -131,7 +131,8 @@ impl study::Findings for Said {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        Ok(vec![(STUDY.to_owned(), self.markdown_text())])
+        let claims = claims::markdown(&self.findings, &self.agreement, &self.provenance);
+        Ok(vec![(STUDY.to_owned(), self.markdown_text()), (format!("{STUDY}-claims"), claims)])
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -113,6 +113,14 @@ fn of_document(findings: &Findings, line: &Line<'_>, lines: &[Line<'_>]) -> Coun
     Counterpart::Ours { value: estimate.value, interval, difference }
 }
 
+/// Each figure of HAProxy 2025, and the command that measures its library alone.
+pub(super) fn commands() -> Vec<(Figure, String)> {
+    let document = document();
+    let command = |figure| line(figure).map_or(String::new(), |line| rate_command(&line));
+    let commands: Vec<String> = document.iter().map(command).collect();
+    document.into_iter().zip(commands).collect()
+}
+
 fn rate_command(line: &Line<'_>) -> String {
     let workload = match line.figure.item.as_str() {
         "full" => Workload::Full,

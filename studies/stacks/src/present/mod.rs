@@ -1,6 +1,7 @@
 //! The study's part of the report: the answer, the evidence, the tables for a terminal.
 
 mod advice;
+mod claims;
 mod client;
 mod cost;
 mod counterparts;
@@ -150,8 +151,11 @@ impl study::Findings for Findings {
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
         let timed = self.summary.all(Want::TIMED).next().is_some();
         let table = timed.then(|| ("stacks".to_owned(), markdown::markdown(self)));
+        let claims = timed.then(|| ("stacks-claims".to_owned(), claims::markdown(self)));
         let profile = profile::markdown(self).map(|text| ("stacks-profile".to_owned(), text));
-        Ok(table.into_iter().chain(profile).collect())
+        let shares = claims::profile_markdown(self);
+        let shares = shares.map(|text| ("stacks-profile-claims".to_owned(), text));
+        Ok(table.into_iter().chain(claims).chain(profile).chain(shares).collect())
     }
 
     fn empty(&self) -> Option<Problem> {

@@ -46,7 +46,7 @@ pub(super) fn counted(summary: &Summary) -> Vec<Counted<'_>> {
     summary.measured().into_iter().flat_map(of).collect()
 }
 
-fn what(cell: &Measured) -> String {
+pub(super) fn what(cell: &Measured) -> String {
     let locks = if cell.point.locks == Locks::Light { ", light locks" } else { "" };
     format!("{}, {}{locks}", workload_text(cell.point.workload), handshake_text(cell.point.suite))
 }

@@ -74,6 +74,7 @@ fn where_the_time_goes_is_printed_drawn_and_written() {
     assert!(flames.iter().all(|flame| flame.title.contains("full") && flame.frames.len() == 6));
     let markdown = findings.markdown().unwrap();
     let names: Vec<&str> = markdown.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["stacks-profile"], "nothing was timed");
+    assert_eq!(names, ["stacks-profile", "stacks-profile-claims"], "nothing was timed");
+    assert!(markdown[1].1.contains("80 % of the CPU's time"), "{}", markdown[1].1);
     assert!(markdown[0].1.contains("80 % (OpenSSL 1.1.1w)"), "{}", markdown[0].1);
 }
