@@ -326,7 +326,7 @@ fn uploads_say_how_long_they_stalled() -> TestResult {
         "stream-window": ["64KiB", "10MiB"], "visit": ["first"], "repeat": 1 });
     let mut plan = plan(sweep);
     plan["pages"] = json!({ "post": POST });
-    assert_eq!(measure(&plan, &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan, &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), 4);
     for sample in &run.samples {
