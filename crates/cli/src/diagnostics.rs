@@ -184,7 +184,7 @@ impl Progress {
             self.bar.enable_steady_tick(Duration::from_millis(250));
             (now, done)
         });
-        let pace = pace(now - began, done.saturating_sub(done_then));
+        let pace = pace(now - began, done.saturating_sub(done_then), total);
         let left = total.saturating_sub(done).mul_f64(pace);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now + left;
         self.bar.set_message(step.to_owned());
@@ -214,12 +214,11 @@ fn time_until(end: &Mutex<Instant>) -> Duration {
     end.saturating_duration_since(Instant::now())
 }
 
-/// How much longer things take than expected, once enough of them is done to tell.
-fn pace(took: Duration, expected: Duration) -> f64 {
-    if took < MOMENT || expected < MOMENT {
-        return 1.0;
-    }
-    took.div_duration_f64(expected).clamp(0.1, 10.0)
+/// How much longer things take than expected. Nothing is told of the first fiftieth: what is under way, perhaps several
+/// things at once, has taken time and counts only when it is done.
+fn pace(took: Duration, expected: Duration, total: Duration) -> f64 {
+    let untold = MOMENT.max(total / 50);
+    (took + untold).div_duration_f64(expected + untold).clamp(0.1, 10.0)
 }
 
 fn minutes_and_seconds(time: Duration) -> String {
@@ -235,12 +234,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pace_is_known_after_a_moment() {
-        let seconds = Duration::from_secs;
-        assert_eq!(pace(seconds(1), seconds(10)), 1.0);
-        assert_eq!(pace(seconds(10), seconds(1)), 1.0);
-        assert_eq!(pace(seconds(6), seconds(4)), 1.5);
-        assert_eq!(pace(seconds(1000), seconds(4)), 10.0);
+    fn the_pace_is_told_by_what_is_done_beyond_the_first_of_it() {
+        let of = |took, expected, total| {
+            pace(
+                Duration::from_secs(took),
+                Duration::from_secs(expected),
+                Duration::from_secs(total),
+            )
+        };
+        assert_eq!((of(0, 0, 30), of(6, 2, 30)), (1.0, 2.0));
+        // Eight at once, of which the first is done: 20 s for two of 100 minutes'.
+        assert_eq!(of(20, 2, 6000), 140.0 / 122.0);
+        assert_eq!(of(6000, 3000, 6000), 6120.0 / 3120.0);
+        assert_eq!((of(10_000, 4, 4), of(0, 1000, 1000)), (10.0, 0.1));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::link::begun;
 use crate::plan::visits_for;
 use crate::point::{Point, Visit};
 use crate::sample::sample;
+use crate::stalled;
 
 /// How a HAR file is called among a sample's attachments.
 pub(crate) const HAR: &str = "load.har";
@@ -209,7 +210,8 @@ fn give(
         let since = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Time::ZERO + since.saturating_sub(seen.load_time().duration());
         let protocol = point.protocol.to_string();
-        let about = har::About { begin, protocol: &protocol, version: env!("CARGO_PKG_VERSION") };
+        let (version, stalled) = (env!("CARGO_PKG_VERSION"), stalled::by_object(page, seen));
+        let about = har::About { begin, protocol: &protocol, version, stalled: &stalled };
         let text = har::write(page, &seen.loaded, &about).to_string();
         outlet.attachment(HAR, text.into_bytes())?;
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod change;
 mod claims;
 mod costs;
 mod flow;
@@ -23,6 +24,7 @@ mod present;
 mod published;
 mod push;
 mod sample;
+mod stalled;
 mod study;
 mod summary;
 mod trace;

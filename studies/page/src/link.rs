@@ -246,7 +246,17 @@ impl LinkName {
         }
     }
 
-    /// The same with its files read, if it is of any: a trace's mean.
+    /// The rate up, as [`LinkName::down`] has the other.
+    fn up(&self) -> Option<u64> {
+        match self {
+            LinkName::Named(_) => self.named().map(|link| link.up * 1000),
+            LinkName::Given(..) => self.down(),
+            LinkName::Bus(_) => Some(Drive::wibro_bus().mean().1 as u64),
+            LinkName::Trace { .. } => None,
+        }
+    }
+
+    /// The rate down with its files read, if it is of any: a trace's mean.
     pub(crate) fn down_of(&self, traces: &Traces) -> Option<u64> {
         match self {
             LinkName::Trace { down, .. } => traces.get(down).map(|trace| trace.mean() as u64),
@@ -282,8 +292,18 @@ impl LinkName {
     /// The bandwidth-delay product down, where the rate is known.
     #[must_use]
     pub fn bandwidth_delay(&self) -> Option<Bytes> {
-        let bits = self.down()? as f64 * self.rtt().as_secs_f64();
-        Some(Bytes((bits / 8.0) as u64))
+        Some(self.round_trip_of(self.down()?))
+    }
+
+    /// The same up.
+    #[must_use]
+    pub fn bandwidth_delay_up(&self) -> Option<Bytes> {
+        Some(self.round_trip_of(self.up()?))
+    }
+
+    /// What a rate in bit/s carries in a round trip.
+    fn round_trip_of(&self, rate: u64) -> Bytes {
+        Bytes((rate as f64 * self.rtt().as_secs_f64() / 8.0) as u64)
     }
 }
 
@@ -335,6 +355,10 @@ mod tests {
         let wired = ["wired-10", "wired-100"].map(|name| name.parse::<LinkName>().unwrap());
         assert_eq!(wired[0].bandwidth_delay(), Some(Bytes(1250)));
         assert_eq!(wired[1].bandwidth_delay(), Some(Bytes(6250)));
+        // 768 kbit/s up, and as down where one rate is given.
+        let up = |name: &str| name.parse::<LinkName>().unwrap().bandwidth_delay_up();
+        assert_eq!((up("3g-1.37"), up("50ms@20mbit")), (Some(Bytes(28_800)), Some(Bytes(125_000))));
+        assert!(up("bus").is_some() && up("trace:a.down@50ms").is_none());
     }
 
     #[test]

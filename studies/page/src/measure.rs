@@ -20,16 +20,18 @@ use crate::point::{Loader, Point, Visit};
 const GRACE: Duration = Duration::from_secs(5);
 /// What a job may take beside its loads.
 const PREPARING: Duration = Duration::from_secs(120);
-/// What a load takes beside its bytes and round trips: computation in the page, servers, certificates.
+/// What a first load takes beside its bytes and round trips: computation in the page, servers, certificates.
 const OVERHEAD: Duration = Duration::from_millis(400);
+/// The same of a repeated one.
+const REPEATED_OVERHEAD: Duration = Duration::from_millis(100);
 /// Time of a load in a guest, whatever its round trips.
 const IN_GUEST: Duration = Duration::from_secs(3);
 /// How long cross traffic takes to fill the queue, about; with it a load has half of the rate.
 const FILLING: Duration = Duration::from_secs(8);
+/// What takes longer is said beforehand.
+const LONG: Duration = Duration::from_secs(300);
 /// The longest that cross traffic takes before and after a load.
 const CROSSING: Duration = Duration::from_secs(40);
-/// Round trips of a load that are not hidden behind its bytes, about.
-const ROUND_TRIPS: u32 = 10;
 /// What Chromium takes to start, and once more to lay a page out.
 const STARTING: Duration = Duration::from_millis(1500);
 /// What of a first visit's bytes a repeated one takes the time of, about: most of the page is in the cache.
@@ -98,6 +100,9 @@ impl Plan {
             session.watcher().warning("captures stay in the guest, and are not kept", None);
         }
         let mut ahead = Ahead::of(self, &cells, session);
+        if let Some(said) = beforehand(ahead.loads, ahead.time.total) {
+            session.watcher().note(&said);
+        }
         let mut jobs = Vec::with_capacity(cells.len());
         for cell in &cells {
             let batches = batches(cell, session);
@@ -168,10 +173,20 @@ fn load_time(cell: &Cell, visit: Visit, bytes: u64) -> Duration {
     let rate = cell.down.max(1) as f64;
     let share = if visit == Visit::First { 1.0 } else { REPEATED };
     let sending = Duration::from_secs_f64(bytes as f64 * 8.0 * 1.05 / rate * share);
-    let alone = sending + cell.link.rtt() * ROUND_TRIPS + OVERHEAD;
+    let (round_trips, overhead) = beside_bytes(visit);
+    let alone = sending + cell.link.rtt() * round_trips + overhead;
     match cell.cross {
         CrossTraffic::None => alone,
         CrossTraffic::Bulk => alone * 2 + FILLING,
+    }
+}
+
+/// Round trips of a load that are not hidden behind its bytes, and the rest, about: the committed results' medians.
+fn beside_bytes(visit: Visit) -> (u32, Duration) {
+    match visit {
+        Visit::First => (10, OVERHEAD),
+        Visit::Closed => (6, REPEATED_OVERHEAD),
+        Visit::Kept => (3, REPEATED_OVERHEAD),
     }
 }
 
@@ -207,6 +222,14 @@ impl Ahead {
         self.loads = self.loads.saturating_sub(1);
         self.time.done += Ahead::each(&self.sizes, cell, point);
     }
+}
+
+/// What is said of a session before it begins, where it is long.
+fn beforehand(loads: usize, time: Duration) -> Option<String> {
+    (time >= LONG).then(|| {
+        let time = study::about(time);
+        format!("{loads} loads, about {time}; after Ctrl-C --resume continues with what is missing")
+    })
 }
 
 fn missing(point: &Point, cell: &Cell, session: &Session<'_>) -> usize {
@@ -271,4 +294,19 @@ fn step(cell: &Cell) -> String {
         CrossTraffic::Bulk => ", beside a download",
     };
     format!("{} over {}{loss}{cross}", cell.page, cell.link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sessions_say_how_long_they_take() {
+        let said = |seconds| beforehand(70, Duration::from_secs(seconds));
+        assert_eq!(said(299), None);
+        assert!(said(300).unwrap().starts_with("70 loads, about 5 minutes; after Ctrl-C --resume"));
+        let (loads, time) = Plan::built_in("full").unwrap().size();
+        assert!(beforehand(usize::try_from(loads).unwrap(), time).is_some());
+        assert_eq!(beforehand(40, Plan::built_in("quick").unwrap().size().1), None);
+    }
 }

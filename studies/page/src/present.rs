@@ -6,10 +6,10 @@ use report::{
 };
 use serde_json::{Value, json};
 use study::{Clock, Counterpart, Subject};
-use units::Bytes;
 use web::Protocol;
 
 use crate::beside::{AIM, Beside, Verdict};
+use crate::change;
 use crate::means;
 use crate::point::{Loader, Tls, Visit};
 use crate::sample::{STUDY, value};
@@ -17,8 +17,6 @@ use crate::summary::{Group, Row, Summary};
 
 /// Fewer loads give no interval at 95 %.
 pub(crate) const FEW: usize = 6;
-/// A share of a load's time below which stalls on a window are not worth a change.
-const WORTH: f64 = 0.01;
 /// Groups that the answer speaks of; the tables have all.
 const ANSWERED: usize = 4;
 
@@ -109,41 +107,6 @@ fn handshake(group: &Group) -> Option<Inline> {
     )))
 }
 
-/// What to change for a group: windows that are in the way.
-fn change(group: &Group) -> Vec<Inline> {
-    let plain = is_plain(group);
-    let needed = window_needed(group);
-    // A window of that size keeps the link busy: what counts as a stall then passes while the link's own queue
-    // empties, which a server does not see.
-    let is_wide =
-        |row: &Row| row.stream_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed);
-    let stalled = group.rows.iter().filter(|row| !is_wide(row)).filter_map(|row| {
-        let (stalled, load) = (row.median(value::STALLED)?, row.load_ms?.value);
-        (stalled > load * WORTH).then_some((row, stalled, stalled / load))
-    });
-    let needed = match needed {
-        Some(bytes) => format!("{bytes} or more"),
-        None => "larger ones".to_owned(),
-    };
-    let advice = stalled.map(|(row, stalled, share)| {
-        Inline::new().text(format!(
-            "{}, {}: {} ({:.0} %) stalled on flow-control windows: announce {needed}.",
-            group.title(),
-            row.label(plain),
-            seconds(stalled),
-            share * 100.0
-        ))
-    });
-    advice.collect()
-}
-
-/// The window that does not bind on a link: twice its bandwidth-delay product, since an update takes a round
-/// trip and comes when half is consumed; a power of two. `None` where the link's rate is not known.
-fn window_needed(group: &Group) -> Option<Bytes> {
-    let product = group.link.bandwidth_delay()?.count();
-    Some(Bytes(product.saturating_mul(2).max(64 * 1024).next_power_of_two()))
-}
-
 impl study::Findings for Findings {
     fn subject(&self) -> Subject {
         Subject {
@@ -161,7 +124,7 @@ impl study::Findings for Findings {
         }
         lines.extend(self.groups().filter_map(handshake).take(ANSWERED));
         lines.extend(self.groups().flat_map(crate::push::answer).take(ANSWERED));
-        let changes: Vec<Inline> = self.groups().flat_map(change).take(ANSWERED).collect();
+        let changes: Vec<Inline> = self.groups().flat_map(change::advice).take(ANSWERED).collect();
         if changes.is_empty() && self.groups().any(has_windows) {
             let text = "No load was held up by flow-control windows for 1 % of its time.";
             lines.push(Inline::new().text(text));
@@ -246,7 +209,7 @@ impl study::Findings for Findings {
         if let Some(table) = crate::costs::table(self.groups()) {
             sections.push(Section::new("page-costs", crate::costs::TITLE).with(table));
         }
-        let changes: Vec<Inline> = self.groups().flat_map(change).collect();
+        let changes: Vec<Inline> = self.groups().flat_map(change::advice).collect();
         if !changes.is_empty() {
             let section = Section::new("page-change", "What to change");
             sections.push(changes.into_iter().fold(section, Section::with));
@@ -269,7 +232,8 @@ impl study::Findings for Findings {
     fn tables(&self) -> Vec<Table> {
         let groups = self.summary.groups.iter().map(table);
         let beside = beside_table(&self.summary.beside());
-        groups.chain(crate::push::table(self.groups())).chain(beside).collect()
+        let moving = crate::moving::table(self.groups());
+        groups.chain(moving).chain(crate::push::table(self.groups())).chain(beside).collect()
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
@@ -321,12 +285,14 @@ impl study::Findings for Findings {
             }
         }
         let mut fragments = vec![(STUDY.to_owned(), text)];
-        fragments.extend(beside_table(&self.summary.beside()).map(|table| {
-            (
-                format!("{STUDY}-chromium"),
-                format!("{}.\n\n{}", self.provenance, table.to_markdown()),
-            )
-        }));
+        let tables = [
+            ("chromium", beside_table(&self.summary.beside())),
+            ("moving", crate::moving::table(self.groups())),
+        ];
+        for (name, table) in tables.into_iter().filter_map(|(name, table)| Some((name, table?))) {
+            let text = format!("{}.\n\n{}", self.provenance, table.to_markdown());
+            fragments.push((format!("{STUDY}-{name}"), text));
+        }
         let claims = crate::claims::markdown(&self.summary, &self.provenance);
         fragments.extend(claims.map(|text| (format!("{STUDY}-claims"), text)));
         Ok(fragments)
@@ -417,10 +383,18 @@ fn table(group: &Group) -> Table {
         columns.insert(RATIOS, Column::new("of in sequence"));
         columns.splice(EARLIES..EARLIES, [Column::new("0-RTT"), Column::new("SYN data")]);
     }
+    let uploads = group.rows.iter().any(|row| row.median(value::UPLOADS_STALLED).is_some());
+    if uploads {
+        columns.insert(columns.len() - 1, Column::new("uploads stalled").unit("ms"));
+    }
     let mut table = Table::new(group.title(), columns);
     let plain = is_plain(group);
     for row in &group.rows {
         let mut cells = cells(row, plain);
+        if uploads {
+            let stalled = Cell::known(row.median(value::UPLOADS_STALLED), 0);
+            cells.insert(cells.len() - 1, stalled);
+        }
         if embeds {
             let ratio = row.handshake_ratio;
             let none = || Cell::text("");
@@ -532,16 +506,6 @@ mod tests {
             samples().into_iter().filter(|sample| sample.point["protocol"] != "h3").collect();
         let answer = findings(&only).answer()[0].to_plain();
         assert!(answer.contains("h2 is fastest with 8.0 s"), "{answer}");
-    }
-
-    #[test]
-    fn stalls_on_a_window_are_advised_on_with_a_size() {
-        let lines: Vec<String> =
-            findings(&samples()).answer().iter().map(Inline::to_plain).collect();
-        let advice = lines.iter().find(|line| line.contains("stalled")).unwrap();
-        assert!(advice.contains("announce 128 KiB") || advice.contains("128KiB"), "{advice}");
-        let calm = [sample("http/1.1", "first", 0, 100.0)];
-        assert!(findings(&calm).answer().iter().all(|line| !line.to_plain().contains("window")));
     }
 
     #[test]

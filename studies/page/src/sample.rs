@@ -11,6 +11,7 @@ use units::Delay;
 use web::ConnectionRecord;
 
 use crate::point::{AXES, Point};
+use crate::stalled;
 
 /// The study's name in samples.
 pub(crate) const STUDY: &str = "page";
@@ -52,6 +53,8 @@ pub mod value {
     /// Time in which some response had data, its flow-control window was shut and the transport would
     /// have taken more; overlapping times count once.
     pub const STALLED: &str = "stalled_on_window_ms";
+    /// The same of the bodies of requests, whose windows the server announces; only in a load with such.
+    pub const UPLOADS_STALLED: &str = "uploads_stalled_on_window_ms";
     /// Time in which a response had data and the transport took none, summed over responses.
     pub const BLOCKED: &str = "transport_blocked_ms";
     /// Time in which TCP's receive window kept the server from sending: the most of any connection that
@@ -110,6 +113,7 @@ pub mod value {
             (CROSS_UP, ValueKind::new("bytes", Better::More, Clock::Count)),
             (CROSS_DOWN, ValueKind::new("bytes", Better::More, Clock::Count)),
             (STALLED, TIME),
+            (UPLOADS_STALLED, TIME),
             (BLOCKED, TIME),
             (RECEIVE_LIMITED, TIME),
             (SENT_AGAIN, COUNT),
@@ -233,6 +237,7 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     let has_syn_data =
         |one: &&ConnectionRecord| one.tcp.is_some_and(|tcp| tcp.syn_data_acknowledged);
     let syn_data = seen.connections.iter().filter(has_syn_data).count();
+    let [responses, uploads] = stalled::of_a_load(seen);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -250,7 +255,8 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::DOWN, Some(seen.down.count() as f64)),
         (value::CROSS_UP, seen.cross.map(|cross| cross.up.count() as f64)),
         (value::CROSS_DOWN, seen.cross.map(|cross| cross.down.count() as f64)),
-        (value::STALLED, Some(millis(stalled(seen)))),
+        (value::STALLED, responses.map(millis)),
+        (value::UPLOADS_STALLED, uploads.map(millis)),
         (value::BLOCKED, Some(millis(blocked))),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SENT_AGAIN, sent_again),
@@ -269,19 +275,6 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         values.insert(name.to_owned(), millis(sum));
     }
     values
-}
-
-/// Time in which any stream was stalled on a window: streams that stall together count once.
-fn stalled(seen: &Seen) -> Duration {
-    let mut stalls: Vec<(units::Time, units::Time)> =
-        seen.streams.iter().flat_map(|s| &s.stalls).map(|stall| (stall.from, stall.to)).collect();
-    stalls.sort_unstable();
-    let (mut sum, mut until) = (Duration::ZERO, units::Time::ZERO);
-    for (from, to) in stalls {
-        sum += to.saturating_since(from.max(until));
-        until = until.max(to);
-    }
-    sum
 }
 
 fn phases(loaded: &Loaded) -> [Duration; 7] {

@@ -298,6 +298,54 @@ fn captures_of_first_loads_are_kept_and_charted() -> TestResult {
     Ok(())
 }
 
+/// A page that sends a megabyte when its document is there.
+const POST: &str = r#"
+name = "post"
+
+[[object]]
+host = "www.example"
+path = "/"
+kind = "document"
+bytes = "5kB"
+
+[[object]]
+host = "www.example"
+path = "/post"
+kind = "fetch"
+bytes = "100B"
+found_by = 0
+upload = "1MB"
+"#;
+
+/// Through a quarter of the bandwidth-delay product uploads stall, and through forty times as much they do not; the
+/// object's own time is in the load's HAR.
+fn uploads_say_how_long_they_stalled() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let results = folder.path().join("results");
+    let sweep = json!({ "name": "x", "page": ["post"], "link": ["40ms@50mbit"], "protocol": ["h2", "h3"],
+        "stream-window": ["64KiB", "10MiB"], "visit": ["first"], "repeat": 1 });
+    let mut plan = plan(sweep);
+    plan["pages"] = json!({ "post": POST });
+    assert_eq!(measure(&plan, &results, None)?, End::Complete);
+    let run = Run::open(&results)?;
+    assert_eq!(run.samples.len(), 4);
+    for sample in &run.samples {
+        assert_eq!(sample.outcome, Outcome::Completed, "{}", sample.key());
+        let small = sample.point["stream-window"] == "64KiB";
+        let stalled = sample.values.get(value::UPLOADS_STALLED).copied().ok_or("no such value")?;
+        assert_eq!(stalled > 0.0, small, "{}: {stalled} ms", sample.key());
+        let file = &sample.attachments.first().ok_or("no HAR file")?.file;
+        let har: Value = serde_json::from_slice(&std::fs::read(results.join(file))?)?;
+        let entries = har["log"]["entries"].as_array().ok_or("no entries")?;
+        let own: Vec<_> = entries.iter().map(|entry| entry["_stalledOnWindow"].as_f64()).collect();
+        assert!(
+            matches!(own.as_slice(), [Some(get), Some(post)] if *get == 0.0 && (*post > 0.0) == small),
+            "{own:?}"
+        );
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside(
@@ -316,6 +364,7 @@ fn main() -> std::process::ExitCode {
         ),
         Test::inside("a_trace_of_the_users_is_measured", a_trace_of_the_users_is_measured),
         Test::inside("cross_traffic_is_in_the_samples", cross_traffic_is_in_the_samples),
+        Test::inside("uploads_say_how_long_they_stalled", uploads_say_how_long_they_stalled),
         Test::inside(
             "a_stop_loses_nothing_and_what_follows_repeats_nothing",
             a_stop_loses_nothing_and_what_follows_repeats_nothing,

@@ -10,6 +10,7 @@ use lab::{Addresses, JoinHandle, Lab, LabOptions, Link, LinkOptions, Node, Prefi
 use linkmodel::Path;
 use page::Page;
 use page::content::Origin;
+use pump::QueueWatch;
 use tls::{Identity, KeyType, Library, Trust};
 use tokio::sync::oneshot;
 use web::{
@@ -103,8 +104,8 @@ pub struct Lane {
     client: Node,
     server: Node,
     link: Link,
-    /// When packets to the client last waited.
-    bottleneck: Option<Bottleneck>,
+    /// When packets last waited on their way to the server, and to the client.
+    bottlenecks: Option<[Bottleneck; 2]>,
     /// The third byte of its addresses.
     net: u8,
     cross: CrossTraffic,
@@ -163,8 +164,8 @@ impl Lane {
             ..LinkOptions::default()
         };
         let link = lab.connect_with(&client, &server, &Path::default(), &options)?;
-        let queues = link.queues().ok();
-        let bottleneck = queues.map(|[_, down]| Bottleneck::new(move || down.last_waiting()));
+        let of = |queue: QueueWatch| Bottleneck::new(move || queue.last_waiting());
+        let bottlenecks = link.queues().ok().map(|queues| queues.map(of));
         let resolver = SocketAddr::from((address(2), names::PORT));
         let zone = Zone::default();
         let answering = zone.clone();
@@ -179,7 +180,7 @@ impl Lane {
             client,
             server,
             link,
-            bottleneck,
+            bottlenecks,
             net,
             cross: CrossTraffic::None,
             neighbours: None,
@@ -321,7 +322,7 @@ impl Lane {
         plan.settings = setting.settings;
         plan.tcp = setting.tcp();
         plan.quic = setting.quic();
-        plan.bottleneck = self.bottleneck.clone();
+        plan.bottleneck = self.bottlenecks.as_ref().map(|[_, down]| down.clone());
         if setting.protocol == web::Protocol::Http1Clear {
             plan.clear = vec![any];
             return plan;
@@ -391,11 +392,12 @@ impl Lane {
         let user_tcp =
             user_tcp.map(|(user, embedding)| UserTcp { stack: user.client.clone(), embedding });
         let sources = self.sources(setting, &visits)?;
+        let bottleneck = self.bottlenecks.as_ref().map(|[up, _]| up.clone());
         let (resolver, port) = (Resolver::new(self.resolver), serving.port);
         let (page, setting) = (page.clone(), setting.clone());
         Ok(self.client.spawn(move || async move {
             let browser = Browser::new(client, resolver, port, setting);
-            let mut browser = browser.with_user_tcp(user_tcp);
+            let mut browser = browser.with_user_tcp(user_tcp).with_bottleneck(bottleneck);
             let mut sources = sources.into_iter();
             browser.set_source(sources.next());
             let mut all = Vec::with_capacity(visits.len());
@@ -414,7 +416,7 @@ impl Lane {
                 if before != Before::Keep {
                     settled(&sides.link).await?;
                 }
-                let seen = sides.watch(async { Ok(Told::of(browser.load(&page).await)) });
+                let seen = sides.watch(async { Ok(browser.told(&page).await) });
                 all.push(seen.await?);
             }
             browser.forget();
@@ -451,7 +453,7 @@ async fn by_chromium(
                 Before::Keep | Before::Close => load.again(limit).await?,
             };
             let chromium::Visit { loaded, load_event, fetched, .. } = visit;
-            Ok(Told { loaded, load_event, fetched })
+            Ok(Told { load_event, fetched, ..Told::of(loaded) })
         });
         all.push(seen.await?);
     }

@@ -20,13 +20,14 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use units::Time;
 use web::{
-    ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol, PushLimits, Request,
-    Tickets, UserTcp, What,
+    Bottleneck, ClientTimeouts, ConnectPlan, Connection, Ended, Head, Priority, Protocol,
+    PushLimits, Request, Tickets, UserTcp, What,
 };
 
 use crate::names::Resolver;
 use crate::pushed::{Pushes, follow};
 use crate::setting::{ServerPush, Setting};
+use crate::watch::{self, Upload};
 
 /// Events on their way to the load. A connection whose events wait stops reading: none is lost.
 const WAITING_EVENTS: usize = 1024;
@@ -43,6 +44,7 @@ const ENCODINGS: &str = "gzip, deflate, br";
 /// What happened, and when.
 pub(crate) type Told = (Time, Event);
 type Open = Rc<RefCell<HashMap<ConnectionId, Held>>>;
+type Uploads = Rc<RefCell<Vec<Upload>>>;
 
 /// A connection that is open, and who waits for its end.
 struct Held {
@@ -70,6 +72,9 @@ pub struct Browser {
     tickets: Tickets,
     memory: Memory,
     open: Open,
+    bottleneck: Option<Bottleneck>,
+    /// The requests with a body of the last load.
+    uploads: Uploads,
     questions: u16,
 }
 
@@ -87,6 +92,8 @@ impl Browser {
             memory: Memory::new(&setting.policy),
             setting,
             open: Open::default(),
+            bottleneck: None,
+            uploads: Uploads::default(),
             questions: 0,
         }
     }
@@ -95,6 +102,12 @@ impl Browser {
     #[must_use]
     pub fn with_user_tcp(self, user_tcp: Option<UserTcp>) -> Browser {
         Browser { user_tcp, ..self }
+    }
+
+    /// Counts no request's body as stalled on a window while packets to the servers wait there.
+    #[must_use]
+    pub fn with_bottleneck(self, bottleneck: Option<Bottleneck>) -> Browser {
+        Browser { bottleneck, ..self }
     }
 
     /// Connects from this address from now on, of the kernel's TCP, which keeps its Fast Open cookies by it.
@@ -151,6 +164,13 @@ impl Browser {
         loaded
     }
 
+    /// The same, with how long requests' bodies stalled.
+    pub(crate) async fn told(&mut self, page: &Page) -> watch::Told {
+        self.uploads.borrow_mut().clear();
+        let loaded = self.load(page).await;
+        watch::Told { uploads: self.uploads.take(), ..watch::Told::of(loaded) }
+    }
+
     /// The connections that ended since the last load.
     fn ended(&self) -> Vec<ConnectionId> {
         let open = self.open.borrow();
@@ -168,6 +188,7 @@ impl Browser {
             source: self.source,
             early_data: self.setting.early_data(),
             user_tcp: self.user_tcp.clone(),
+            bottleneck: self.bottleneck.clone(),
             quic: self.setting.quic(),
             timeouts: ClientTimeouts {
                 connect: self.setting.timeout,
@@ -342,8 +363,9 @@ impl Run<'_> {
             return self.tell(Event::Failed { object, refused: false });
         };
         let (sender, pushes) = (self.sender.clone(), self.pushes.clone());
+        let uploads = Rc::clone(&self.browser.uploads);
         self.tasks.spawn_local(async move {
-            exchange(&connection, request, (object, id), &pushes, &sender).await;
+            exchange(&connection, request, (object, id), (&pushes, &uploads), &sender).await;
         });
     }
 }
@@ -397,13 +419,17 @@ async fn exchange(
     connection: &Connection,
     request: Request,
     (object, id): (ObjectId, ConnectionId),
-    pushes: &Pushes,
+    (pushes, uploads): (&Pushes, &Uploads),
     sender: &mpsc::Sender<Told>,
 ) {
     let upload = request.upload;
     let mut exchange = connection.request(request);
     let mut uploaded = 0;
     while let Some(web::Event { at, what }) = exchange.next().await {
+        // Before the end is told, with which the load may be over.
+        if upload > 0 && matches!(what, What::End | What::Failed(_)) {
+            uploads.borrow_mut().push(Upload { object, stalled: exchange.stalled() });
+        }
         let event = match what {
             What::Sent if upload > 0 => continue,
             What::Sent => Event::Sent { object },

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::time::{Duration, SystemTime};
 
 use lab::{Link, Node};
-use page::Loaded;
+use page::{Loaded, ObjectId};
 use units::{Bytes, Delay, Time};
-use web::{ConnectionRecord, Counters, Log, Snapshot, StreamRecord};
+use web::{ConnectionRecord, Counters, Log, Snapshot, Stalled, StreamRecord};
 
 use crate::Error;
 use crate::cross::{Crossed, Neighbours};
@@ -27,6 +27,8 @@ pub struct Seen {
     pub begin: Time,
     /// When it ended, by CLOCK_REALTIME.
     pub ended: SystemTime,
+    /// Each request with a body that ended: how long that stalled. Chromium does not say.
+    pub uploads: Vec<Upload>,
     /// The streams that the server finished meanwhile.
     pub streams: Vec<StreamRecord>,
     /// The connections that were opened in it, as the server saw them until their end.
@@ -58,6 +60,15 @@ impl Seen {
     pub fn load_time(&self) -> Delay {
         self.loaded.load_time().max(self.load_event.unwrap_or_default())
     }
+}
+
+/// A request with a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upload {
+    /// Of which object.
+    pub object: ObjectId,
+    /// For how long its body waited for a flow-control window of the server's, by CLOCK_MONOTONIC.
+    pub stalled: Stalled,
 }
 
 /// A load above TLS or QUIC, as the server counts it.
@@ -94,11 +105,12 @@ pub(crate) struct Told {
     pub(crate) loaded: Loaded,
     pub(crate) load_event: Option<Delay>,
     pub(crate) fetched: Vec<chromium::Fetched>,
+    pub(crate) uploads: Vec<Upload>,
 }
 
 impl Told {
     pub(crate) fn of(loaded: Loaded) -> Told {
-        Told { loaded, load_event: None, fetched: Vec::new() }
+        Told { loaded, load_event: None, fetched: Vec::new(), uploads: Vec::new() }
     }
 }
 
@@ -148,7 +160,7 @@ impl Sides {
         let (cpu, before) = (self.server.cpu_time(), self.carried());
         let counted = self.counters.snapshot();
         let begin = conn::now();
-        let Told { loaded, load_event, fetched } = load.await?;
+        let Told { loaded, load_event, fetched, uploads } = load.await?;
         let (ended, after) = (SystemTime::now(), self.carried());
         let above_tls = AboveTls::between(&counted, &self.counters.snapshot());
         let meanwhile = |of: fn(&Carried) -> Bytes| {
@@ -168,6 +180,7 @@ impl Sides {
             fetched,
             begin,
             ended,
+            uploads,
             streams: self.log.take_streams(),
             connections: self.log.take_connections(),
             server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),

@@ -2,6 +2,7 @@
 
 mod early;
 mod push;
+mod uploads;
 mod windows;
 
 use std::sync::Arc;
@@ -527,6 +528,10 @@ fn main() -> std::process::ExitCode {
         Test::inside(
             "a_window_of_64_kb_stops_its_sender",
             windows::a_window_of_64_kb_stops_its_sender,
+        ),
+        Test::inside(
+            "uploads_stall_by_windows_that_are_too_small_alone",
+            uploads::uploads_stall_by_windows_that_are_too_small_alone,
         ),
         Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
         Test::inside("a_slow_link_loses_no_record", a_slow_link_loses_no_record),

@@ -5,8 +5,10 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
+use conn::now;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
+use units::Time;
 
 /// Builds controllers that are watched.
 pub(crate) struct Watched(pub(crate) Arc<dyn ControllerFactory + Send + Sync>);
@@ -29,14 +31,17 @@ pub(crate) struct Flight {
     busy_at: Option<Instant>,
 }
 
-impl Flight {
-    /// A connection's, as it is now.
-    pub(crate) fn of(quic: &quinn::Connection) -> Option<Box<Flight>> {
-        quic.congestion_state().into_any().downcast().ok()
-    }
+/// Up to when a connection had data that it might send, as far as flow control goes.
+pub(crate) fn busy_until(quic: &quinn::Connection) -> Option<Time> {
+    let (instant, time) = (Instant::now(), now());
+    let flight: Box<Flight> = quic.congestion_state().into_any().downcast().ok()?;
+    let busy = flight.busy_until(instant)?;
+    Some(time - instant.saturating_duration_since(busy))
+}
 
+impl Flight {
     /// Up to when the sender is known to have had data that it might send by its windows of flow control.
-    pub(crate) fn busy_until(&self, now: Instant) -> Option<Instant> {
+    fn busy_until(&self, now: Instant) -> Option<Instant> {
         let is_full = self.in_flight + self.mtu > self.inner.window();
         if is_full { Some(now) } else { self.busy_at }
     }

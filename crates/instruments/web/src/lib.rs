@@ -39,9 +39,8 @@
 //!   stream can fill is bounded by [`ServerTimeouts::head`] and the link's rate alone. HTTP/1.1, HTTP/2
 //!   and SPDY stop reading at [`Settings::max_header_list`].
 //! - h3 has no dynamic table: QPACK compresses by its static table and Huffman coding.
-//! - Of HTTP/3 the log says how often a window was shut ([`QuicRecord::blocked`]), and for how long a stream
-//!   waited for quinn, for congestion and windows alike; of HTTP/2 and SPDY it has each
-//!   interval.
+//! - quinn does not say what a body waits for that it takes no more of: it is a window where the peer was told so, or
+//!   where the send buffer cannot be full, and its congestion control says until when there was data to send.
 //! - The `i` parameter of a priority is read and not used: responses of one urgency take turns.
 //! - Over SPDY a head beyond [`Settings::max_header_list`] ends the connection, since what follows cannot be
 //!   decompressed without it.
@@ -75,6 +74,7 @@ mod settings;
 mod site;
 mod socket;
 mod spdy;
+mod stalls;
 mod stream;
 mod task;
 mod user_tcp;
@@ -88,7 +88,7 @@ pub use congestion::Congestion;
 pub use conn::FastOpen;
 pub use counters::{Counters, Snapshot};
 pub use failure::Failure;
-pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, StreamRecord};
+pub use log::{ConnectionRecord, Finish, Log, QuicRecord, Sample, Stall, Stalled, StreamRecord};
 pub use priority::Priority;
 pub use protocol::Protocol;
 pub use quic::QuicSettings;

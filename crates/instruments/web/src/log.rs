@@ -13,7 +13,7 @@ use crate::Protocol;
 
 /// Most intervals kept of one stream; the rest is in its sum and its count.
 const MAX_STALLS: usize = 64;
-/// Most bytes kept of a path.
+/// Most bytes kept of a path, and of an authority.
 const MAX_PATH: usize = 256;
 
 /// One connection as the server saw it, by CLOCK_MONOTONIC. Pushed at its end.
@@ -95,7 +95,7 @@ pub struct QuicRecord {
     pub bytes_received: u64,
 }
 
-/// An interval in which a stream had body data to send, no window to send it in, and a transport that
+/// An interval in which a body had data to send, no window to send it in, and a transport that
 /// would have taken it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stall {
@@ -103,6 +103,27 @@ pub struct Stall {
     pub from: Time,
     /// Until when.
     pub to: Time,
+}
+
+/// The time that a body stalled on a flow-control window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Stalled {
+    /// The sum.
+    pub time: Duration,
+    /// How many intervals there were.
+    pub count: u32,
+    /// The first 64 of them.
+    pub intervals: Vec<Stall>,
+}
+
+impl Stalled {
+    pub(crate) fn note(&mut self, stall: Stall) {
+        self.time += stall.to.saturating_since(stall.from);
+        self.count += 1;
+        if self.intervals.len() < MAX_STALLS {
+            self.intervals.push(stall);
+        }
+    }
 }
 
 /// How a stream ended on the server's side.
@@ -124,6 +145,8 @@ pub struct StreamRecord {
     pub connection: u64,
     /// The stream's number in its protocol; the request's, counted from 0, with HTTP/1.1.
     pub stream: u64,
+    /// The host that was asked, with the port if one was said, cut to 256 bytes.
+    pub authority: String,
     /// The path, cut to 256 bytes.
     pub path: String,
     /// Whether it was pushed: there was no request then.
@@ -149,11 +172,7 @@ pub struct StreamRecord {
     /// The last piece was.
     pub finished: Option<Time>,
     /// Time stalled on a flow-control window. HTTP/1.1 has none.
-    pub stalled: Duration,
-    /// The first 64 intervals of it.
-    pub stalls: Vec<Stall>,
-    /// How many there were.
-    pub stall_count: u32,
+    pub stalled: Stalled,
     /// Time in which the transport took nothing, with data of this stream to send. HTTP/2, SPDY: the socket
     /// was full. HTTP/3: quinn's send buffer was. HTTP/1.1: zero, since hyper does not say; TCP_INFO does.
     pub transport_blocked: Duration,
@@ -162,15 +181,19 @@ pub struct StreamRecord {
 }
 
 impl StreamRecord {
-    pub(crate) fn new(connection: u64, stream: u64, path: &str, urgency: u8, now: Time) -> Self {
-        let mut end = path.len().min(MAX_PATH);
-        while !path.is_char_boundary(end) {
-            end -= 1;
-        }
+    /// `asked`: authority and path.
+    pub(crate) fn new(
+        connection: u64,
+        stream: u64,
+        asked: (&str, &str),
+        urgency: u8,
+        now: Time,
+    ) -> Self {
         StreamRecord {
             connection,
             stream,
-            path: path.get(..end).unwrap_or_default().to_owned(),
+            authority: cut(asked.0),
+            path: cut(asked.1),
             pushed: false,
             urgency,
             status: 0,
@@ -182,21 +205,20 @@ impl StreamRecord {
             answered: None,
             first_data: None,
             finished: None,
-            stalled: Duration::ZERO,
-            stalls: Vec::new(),
-            stall_count: 0,
+            stalled: Stalled::default(),
             transport_blocked: Duration::ZERO,
             finish: Finish::Broken,
         }
     }
+}
 
-    pub(crate) fn stalled_from(&mut self, from: Time, to: Time) {
-        self.stalled += to.saturating_since(from);
-        self.stall_count += 1;
-        if self.stalls.len() < MAX_STALLS {
-            self.stalls.push(Stall { from, to });
-        }
+/// So much of a text as a record keeps.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(MAX_PATH);
+    while !text.is_char_boundary(end) {
+        end -= 1;
     }
+    text.get(..end).unwrap_or_default().to_owned()
 }
 
 /// Records of finished streams and connections, until they are taken. Past its capacity new ones are
@@ -274,7 +296,7 @@ mod tests {
     fn a_full_log_counts_what_it_drops() {
         let log = Log::new(2);
         for stream in 0..5 {
-            log.push_stream(StreamRecord::new(1, stream, "/", 3, Time::ZERO));
+            log.push_stream(StreamRecord::new(1, stream, ("a.test", "/"), 3, Time::ZERO));
         }
         assert_eq!(log.dropped(), 3);
         let kept: Vec<u64> = log.take_streams().iter().map(|record| record.stream).collect();
@@ -284,12 +306,14 @@ mod tests {
 
     #[test]
     fn paths_and_intervals_are_bounded() {
-        let mut record = StreamRecord::new(1, 1, &"/é".repeat(1000), 3, Time::ZERO);
-        assert!(record.path.len() <= MAX_PATH);
+        let long = "/é".repeat(1000);
+        let record = StreamRecord::new(1, 1, (&long, &long), 3, Time::ZERO);
+        assert!(record.path.len() <= MAX_PATH && record.authority == record.path);
+        let mut stalled = Stalled::default();
         for at in 0..1000 {
-            record.stalled_from(Time::from_millis(at), Time::from_millis(at + 1));
+            stalled.note(Stall { from: Time::from_millis(at), to: Time::from_millis(at + 1) });
         }
-        assert_eq!((record.stalls.len(), record.stall_count), (MAX_STALLS, 1000));
-        assert_eq!(record.stalled, Duration::from_secs(1));
+        assert_eq!((stalled.intervals.len(), stalled.count), (MAX_STALLS, 1000));
+        assert_eq!(stalled.time, Duration::from_secs(1));
     }
 }

@@ -1,6 +1,8 @@
 //! What client and server of HTTP/3 have in common.
 
+use std::future::{Future, poll_fn};
 use std::net::UdpSocket;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +127,39 @@ pub(crate) fn endpoint(
         .map_err(|error| Failure::from_io("opening a QUIC endpoint", "opening the socket", &error))
 }
 
+/// Waits for `send`. Where quinn does not take it at once, `begin` is called, and what comes beside says whether the peer
+/// was told meanwhile that a window is shut (RFC 9000 §4.1).
+pub(crate) async fn waiting<T>(
+    send: impl Future<Output = T>,
+    quic: &quinn::Connection,
+    mut begin: impl FnMut(),
+) -> (T, Option<bool>) {
+    let mut send = pin!(send);
+    let mut before = None;
+    let sent = poll_fn(|cx| {
+        let polled = send.as_mut().poll(cx);
+        if polled.is_pending() && before.is_none() {
+            before = Some(times_shut(quic));
+            begin();
+        }
+        polled
+    });
+    let sent = sent.await;
+    (sent, before.map(|before| times_shut(quic) > before))
+}
+
+/// How often the peer was told that a window is shut: DATA_BLOCKED and STREAM_DATA_BLOCKED frames.
+fn times_shut(quic: &quinn::Connection) -> u64 {
+    let sent = quic.stats().frame_tx;
+    sent.data_blocked + sent.stream_data_blocked
+}
+
+/// Whether it was a window that quinn waited for: the peer was told so, or quinn was given less in all than its send
+/// buffer holds. `given` and `send_buffer` in bytes.
+pub(crate) fn is_window(told: bool, given: u64, send_buffer: u64) -> bool {
+    told || given < send_buffer
+}
+
 impl QuicRecord {
     pub(crate) fn of(stats: &ConnectionStats) -> Self {
         QuicRecord {
@@ -147,6 +182,12 @@ impl QuicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_send_buffer_that_may_be_full_is_no_window_unless_the_peer_was_told() {
+        assert!(is_window(false, 999, 1000) && !is_window(false, 1000, 1000));
+        assert!(is_window(true, 999, 1000) && is_window(true, 5000, 1000));
+    }
 
     #[test]
     fn a_kernel_s_release_says_whether_it_cuts() {

@@ -9,12 +9,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use conn::{FastOpen, TcpInfo};
+use conn::{FastOpen, TcpInfo, now};
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use units::Time;
 
 use crate::user_tcp::UserStream;
 use crate::{Congestion, Failure};
@@ -199,6 +200,11 @@ impl Socket {
             Carrier::Kernel(stream) => TcpInfo::of(stream.as_fd()).ok(),
             Carrier::Ours(stream) => stream.info(),
         }
+    }
+
+    /// Up to when it had bytes that it had not sent: now, if it has any.
+    pub(crate) fn unsent_until(&self) -> Option<Time> {
+        self.info().filter(|info| info.unsent > 0).map(|_| now())
     }
 
     /// What SSLmTCP says, on a connection of our TCP.

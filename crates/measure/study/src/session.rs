@@ -168,12 +168,13 @@ impl Expected {
     }
 }
 
-/// About how long something takes, in words: tens of seconds up to two minutes, then minutes.
+/// About how long something takes, in words: tens of seconds up to two minutes, then minutes, from two hours on hours.
 #[must_use]
 pub fn about(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..120 => format!("{} seconds", seconds.div_ceil(10) * 10),
-        seconds => format!("{} minutes", (seconds + 30) / 60),
+        seconds @ 120..7200 => format!("{} minutes", (seconds + 30) / 60),
+        seconds => format!("{:.1} hours", seconds as f64 / 3600.0),
     }
 }
 
@@ -198,9 +199,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_time_is_told_in_tens_of_seconds_or_in_minutes() {
+    fn a_time_is_told_in_tens_of_seconds_in_minutes_or_in_hours() {
         let told = [0, 41, 119, 120, 150].map(|seconds| about(Duration::from_secs(seconds)));
         assert_eq!(told, ["0 seconds", "50 seconds", "120 seconds", "2 minutes", "3 minutes"]);
+        let told = [7199, 7200, 9000].map(|seconds| about(Duration::from_secs(seconds)));
+        assert_eq!(told, ["120 minutes", "2.0 hours", "2.5 hours"]);
     }
 
     pub(crate) fn sample(repeat: u32) -> Sample {

@@ -15,7 +15,7 @@ use units::Time;
 use super::plan::Request;
 use super::push::Push;
 use crate::task::Task;
-use crate::{Failure, Protocol};
+use crate::{Failure, Protocol, Stall, Stalled};
 
 /// Events that wait for the caller; with more, the exchange itself waits, and its windows shut.
 const WAITING_EVENTS: usize = 16;
@@ -65,7 +65,7 @@ pub struct Exchange {
     events: mpsc::Receiver<Event>,
     _task: Task,
     digest: Rc<RefCell<Option<[u8; 32]>>>,
-    stalled: Rc<Cell<Duration>>,
+    stalled: Rc<RefCell<Stalled>>,
 }
 
 /// An exchange that is over, by CLOCK_MONOTONIC. A step that did not happen is `None`.
@@ -86,8 +86,8 @@ pub struct Outcome {
     /// Bytes of the body.
     pub body: u64,
     /// Time for which the request's body waited for a flow-control window, with a transport that would have
-    /// taken it: HTTP/2 and SPDY only.
-    pub stalled: Duration,
+    /// taken it. HTTP/1.1 has none.
+    pub stalled: Stalled,
     /// SHA-256 of the body, if the request asks for it and the body is whole.
     pub digest: Option<[u8; 32]>,
     /// Why it failed, if it did.
@@ -163,6 +163,12 @@ impl Exchange {
         *self.digest.borrow()
     }
 
+    /// For how long the request's body has waited for a flow-control window, of waits that are over.
+    #[must_use]
+    pub fn stalled(&self) -> Stalled {
+        self.stalled.borrow().clone()
+    }
+
     /// Takes all events to the end. What is pushed with it is cancelled.
     pub async fn finish(mut self) -> Outcome {
         let mut outcome = Outcome {
@@ -173,7 +179,7 @@ impl Exchange {
             first_data: None,
             ended: None,
             body: 0,
-            stalled: Duration::ZERO,
+            stalled: Stalled::default(),
             digest: None,
             failure: None,
         };
@@ -197,7 +203,7 @@ impl Exchange {
             }
         }
         outcome.digest = self.digest();
-        outcome.stalled = self.stalled.get();
+        outcome.stalled = self.stalled();
         outcome
     }
 }
@@ -207,7 +213,7 @@ impl Exchange {
 pub(super) struct Sink {
     sender: mpsc::Sender<Event>,
     received: Rc<Cell<u64>>,
-    stalled: Rc<Cell<Duration>>,
+    stalled: Rc<RefCell<Stalled>>,
     hash: Rc<RefCell<Option<Sha256>>>,
 }
 
@@ -228,9 +234,9 @@ impl Sink {
         self.received.get()
     }
 
-    /// The request's body waited so long for a window.
-    pub(super) fn stalled(&self, time: Duration) {
-        self.stalled.set(self.stalled.get() + time);
+    /// The request's body waited for a window.
+    pub(super) fn stalled(&self, stall: Stall) {
+        self.stalled.borrow_mut().note(stall);
     }
 
     /// A response's head came.

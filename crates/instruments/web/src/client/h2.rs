@@ -20,6 +20,7 @@ use super::state::{Ended, State};
 use crate::Failure;
 use crate::body::Body;
 use crate::socket::{Gauge, Socket};
+use crate::stalls::{Stalls, Wait};
 use crate::stream::Stream;
 use crate::task::Task;
 use push::Promises;
@@ -34,6 +35,7 @@ struct Inner {
     sender: RefCell<SendRequest<Bytes>>,
     _driver: Task,
     socket: Socket,
+    stalls: Rc<Stalls>,
     /// What is taken of what is pushed.
     push: Option<PushLimits>,
     /// Most time for an exchange.
@@ -61,9 +63,11 @@ pub(super) async fn connect(
         .handshake(stream);
     let (sender, connection) =
         handshake.await.map_err(|error| Failure::from_h2(&error, "beginning HTTP/2"))?;
-    let state = Rc::clone(state);
+    let stalls = Stalls::new(plan.bottleneck.clone());
+    let (state, watched, watching) = (Rc::clone(state), socket.clone(), Rc::clone(&stalls));
     let driver = Task::spawn(async move {
-        state.end(match connection.await {
+        let ended = watching.watching(connection, || watched.unsent_until()).await;
+        state.end(match ended {
             Ok(()) => Ended::Closed,
             Err(error) if error.is_go_away() && error.reason() == Some(Reason::NO_ERROR) => {
                 Ended::GoAway
@@ -73,7 +77,7 @@ pub(super) async fn connect(
     });
     let sender = RefCell::new(sender);
     let limit = plan.timeouts.exchange;
-    Ok(Connection(Rc::new(Inner { sender, _driver: driver, socket, push, limit })))
+    Ok(Connection(Rc::new(Inner { sender, _driver: driver, socket, stalls, push, limit })))
 }
 
 impl Connection {
@@ -104,7 +108,8 @@ impl Connection {
         if is_bare {
             return reading.await;
         }
-        let mut upload = pin!(send(stream, request.upload, self.0.socket.gauge(), sink));
+        let wait = Wait::new(&self.0.stalls);
+        let mut upload = pin!(send(stream, request.upload, self.0.socket.gauge(), wait, sink));
         tokio::select! {
             biased;
             result = &mut reading => return result,
@@ -134,21 +139,26 @@ async fn send(
     mut stream: SendStream<Bytes>,
     length: u64,
     gauge: &Gauge,
+    mut wait: Wait,
     sink: &Sink,
 ) -> Result<(), ::h2::Error> {
     let mut body = Body::new(length);
     while body.remaining() > 0 {
         let wanted = usize::try_from(body.remaining()).unwrap_or(usize::MAX).min(PIECE);
         stream.reserve_capacity(wanted);
-        let mut stalled_from = None;
         if stream.capacity() == 0 {
             // h2 writes what it has before the window counts as shut.
             tokio::task::yield_now().await;
-            stalled_from = (stream.capacity() == 0 && !gauge.is_blocked()).then(now);
+            if stream.capacity() == 0 && !gauge.is_blocked() {
+                wait.begin(now);
+            }
         }
         let window = poll_fn(|cx| stream.poll_capacity(cx)).await;
-        if let Some(from) = stalled_from.filter(|_| !gauge.is_blocked()) {
-            sink.stalled(now().saturating_since(from));
+        if gauge.is_blocked() {
+            wait.forget();
+        }
+        if let Some(stall) = wait.end(now) {
+            sink.stalled(stall);
         }
         let window = match window {
             Some(window) => window?.min(wanted),

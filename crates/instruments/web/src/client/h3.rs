@@ -20,7 +20,10 @@ use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
 use crate::body::Body;
+use crate::flight::busy_until;
 use crate::gate::Gate;
+use crate::quic::is_window;
+use crate::stalls::{Stalls, Wait};
 use crate::task::Task;
 use crate::{Failure, Protocol};
 
@@ -41,6 +44,16 @@ struct Inner {
     _driver: Task,
     idle: Duration,
     gate: Option<Gate>,
+    uploads: Uploads,
+}
+
+/// What the requests' bodies of a connection share.
+struct Uploads {
+    stalls: Rc<Stalls>,
+    /// Bytes of them that were given to quinn.
+    given: Cell<u64>,
+    /// Bytes that quinn takes and has not sent, or that are not acknowledged.
+    send_buffer: u64,
 }
 
 impl Drop for Inner {
@@ -106,9 +119,16 @@ pub(super) async fn connect(
     };
     let sender = Rc::new(RefCell::new(sender));
     let early = accepted.zip(gate.clone());
+    let stalls = Stalls::new(plan.bottleneck.clone());
+    let uploads = Uploads {
+        stalls: Rc::clone(&stalls),
+        given: Cell::new(0),
+        send_buffer: plan.quic.send_window,
+    };
     let (state, watched, senders) = (Rc::clone(state), quic.clone(), Rc::clone(&sender));
     let task = Task::spawn(async move {
-        let error = drive(driver, early, &watched, most_head, &senders).await;
+        let driving = drive(driver, early, &watched, most_head, &senders);
+        let error = stalls.watching(driving, || busy_until(&watched)).await;
         state.end(if error.is_h3_no_error() {
             // GOAWAY comes first where the server stops in good order.
             Ended::Closed
@@ -116,8 +136,9 @@ pub(super) async fn connect(
             Ended::Failed(failure(&error, &watched, idle, "asking"))
         });
     });
+    let gated = gate.clone();
     let inner =
-        Inner { sender, quic, _endpoint: endpoint, _driver: task, idle, gate: gate.clone() };
+        Inner { sender, quic, _endpoint: endpoint, _driver: task, idle, gate: gated, uploads };
     Ok((Connection(Rc::new(inner)), facts, gate))
 }
 
@@ -235,7 +256,7 @@ impl Connection {
         }
         let mut reading = pin!(read(receiving, sink));
         if request.upload > 0 {
-            let mut upload = pin!(send(sending, request.upload, sink));
+            let mut upload = pin!(self.send(sending, request.upload, sink));
             tokio::select! {
                 biased;
                 result = &mut reading => {
@@ -249,19 +270,34 @@ impl Connection {
         }
         reading.await.map_err(failed("waiting for the response"))
     }
-}
 
-async fn send<S: quic::SendStream<Bytes>>(
-    mut stream: RequestStream<S, Bytes>,
-    length: u64,
-    sink: &Sink,
-) -> Result<(), StreamError> {
-    let mut body = Body::new(length);
-    while body.remaining() > 0 {
-        stream.send_data(body.next(PIECE)).await?;
-        sink.say(What::Uploaded(length - body.remaining())).await;
+    /// Sends a request's body as the windows allow.
+    async fn send<S: quic::SendStream<Bytes>>(
+        &self,
+        mut stream: RequestStream<S, Bytes>,
+        length: u64,
+        sink: &Sink,
+    ) -> Result<(), StreamError> {
+        let Inner { quic, uploads: Uploads { stalls, given, send_buffer }, .. } = &*self.0;
+        let mut wait = Wait::new(stalls);
+        let mut body = Body::new(length);
+        while body.remaining() > 0 {
+            let piece = body.next(PIECE);
+            let bytes = piece.len() as u64;
+            let begin = || wait.begin(now);
+            let (sent, told) = crate::quic::waiting(stream.send_data(piece), quic, begin).await;
+            sent?;
+            if told.is_some_and(|told| !is_window(told, given.get(), *send_buffer)) {
+                wait.forget();
+            }
+            if let Some(stall) = wait.end(now) {
+                sink.stalled(stall);
+            }
+            given.set(given.get() + bytes);
+            sink.say(What::Uploaded(length - body.remaining())).await;
+        }
+        stream.finish().await
     }
-    stream.finish().await
 }
 
 async fn read<S: quic::RecvStream>(

@@ -10,7 +10,9 @@ use http::{HeaderName, HeaderValue, Method};
 use rustls::client::{ClientSessionMemoryCache, ClientSessionStore};
 
 use super::push::PushLimits;
-use crate::{Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp};
+use crate::{
+    Bottleneck, Failure, Priority, Protocol, QuicSettings, Settings, TcpSettings, UserTcp,
+};
 
 /// Tickets kept per host.
 const TICKETS_PER_HOST: usize = 8;
@@ -113,6 +115,9 @@ pub struct ConnectPlan {
     pub early_data: bool,
     /// Our TCP in place of the kernel's, for one protocol in TLS; `tcp` is nothing to it.
     pub user_tcp: Option<UserTcp>,
+    /// Says when packets to the server last waited at the bottleneck, where that is known: until then no
+    /// request's body counts as stalled on a window.
+    pub bottleneck: Option<Bottleneck>,
     /// Limits of time.
     pub timeouts: ClientTimeouts,
 }
@@ -155,6 +160,7 @@ impl ConnectPlan {
             source: None,
             early_data: false,
             user_tcp: None,
+            bottleneck: None,
             timeouts: ClientTimeouts::default(),
         }
     }

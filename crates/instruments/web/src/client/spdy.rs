@@ -17,7 +17,6 @@ use ::spdy::{
 use bytes::Bytes;
 use conn::now;
 use http::response::Parts;
-use units::Time;
 
 use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
@@ -26,6 +25,7 @@ use super::state::{Ended, State};
 use crate::body::Body;
 use crate::socket::Socket;
 use crate::spdy::{Carrier, Progress, client_session, failure, head, next_stall, room};
+use crate::stalls::{Stalls, Wait};
 use crate::stream::Stream;
 use crate::task::Task;
 use crate::{Failure, Protocol};
@@ -52,6 +52,7 @@ struct Core {
     asked: BTreeMap<StreamId, Asked>,
     /// Streams that the server allows.
     max_streams: usize,
+    stalls: Rc<Stalls>,
     /// Wakes the connection's task.
     driver: Waker,
 }
@@ -69,7 +70,7 @@ struct Asked {
     said: u64,
     /// The session says that the stream's window, or its own, is shut.
     is_shut: bool,
-    stalled_from: Option<Time>,
+    wait: Wait,
     sink: Sink,
     /// How many streams were pushed with it.
     pushes: u32,
@@ -96,18 +97,21 @@ pub(super) fn connect(
     plan: &ConnectPlan,
     state: &Rc<State>,
 ) -> Result<Connection, Failure> {
+    let stalls = Stalls::new(plan.bottleneck.clone());
     let core = Rc::new(RefCell::new(Core {
         session: client_session(protocol, &plan.settings, plan.push)?,
         protocol,
         push: plan.push,
         asked: BTreeMap::new(),
         max_streams: usize::MAX,
+        stalls: Rc::clone(&stalls),
         driver: Waker::noop().clone(),
     }));
     let (state, shared) = (Rc::clone(state), Rc::clone(&core));
     let mut carrier = Carrier::new(stream);
     let driver = Task::spawn(async move {
-        let ended = poll_fn(|cx| shared.borrow_mut().poll(cx, &mut carrier, &socket, &state)).await;
+        let session = poll_fn(|cx| shared.borrow_mut().poll(cx, &mut carrier, &socket, &state));
+        let ended = stalls.watching(session, || socket.unsent_until()).await;
         let failure = match &ended {
             Ended::Failed(failure) => failure.clone(),
             _ => Failure::Broken { during: DURING, detail: "the peer closed it".to_owned() },
@@ -166,7 +170,7 @@ impl Connection {
             }
             error => Failure::Plan(format!("the request: {error}")),
         })?;
-        core.asked.insert(stream, Asked::new(request.upload, sink));
+        core.asked.insert(stream, Asked::new(request.upload, sink, &core.stalls));
         core.driver.wake_by_ref();
         Ok(Ask { core: Rc::clone(&self.0.core), stream })
     }
@@ -221,7 +225,7 @@ impl Drop for Ask {
 }
 
 impl Asked {
-    fn new(upload: u64, sink: &Sink) -> Asked {
+    fn new(upload: u64, sink: &Sink, stalls: &Rc<Stalls>) -> Asked {
         Asked {
             inbox: VecDeque::new(),
             is_over: false,
@@ -230,7 +234,7 @@ impl Asked {
             sent: 0,
             said: 0,
             is_shut: false,
-            stalled_from: None,
+            wait: Wait::new(stalls),
             sink: sink.clone(),
             pushes: 0,
             pushed: None,
@@ -260,12 +264,8 @@ impl Asked {
 
     /// The body waits for a window, and the transport would take more; or no longer.
     fn stalled(&mut self, is_stalled: bool) {
-        if is_stalled == self.stalled_from.is_some() {
-            return;
-        }
-        match self.stalled_from.take() {
-            None => self.stalled_from = Some(now()),
-            Some(from) => self.sink.stalled(now().saturating_since(from)),
+        if let Some(stall) = self.wait.set(is_stalled, now) {
+            self.sink.stalled(stall);
         }
     }
 }

@@ -19,14 +19,13 @@ use tls::EarlyData;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
-use units::Time;
 
 use super::h3_streams::{self, Streams};
 use super::link::{Link, Responding, too_slow};
 use super::tcp::sample;
 use super::{Shared, date};
 use crate::counters::connection_memory;
-use crate::flight::Flight;
+use crate::flight::busy_until;
 use crate::log::{ConnectionRecord, Finish, QuicRecord};
 use crate::site::RequestHead;
 use crate::{Failure, Protocol, QuicSettings};
@@ -108,7 +107,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 result = serve(&quic, &streams, &link) => result,
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
-                () = link.watch_unsent(|| busy_until(&quic)) => Ok(()),
+                never = link.stalls.watch_unsent(|| busy_until(&quic)) => match never {},
                 () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;
@@ -338,47 +337,27 @@ where
     Ok(())
 }
 
-/// Waits for `send`, and counts the time for which it is not taken at once: as blocked by quinn's send buffer where
-/// that may be full and the client was not told meanwhile that a window is shut (RFC 9000 §4.1), else as stalled on a
-/// window.
+/// Waits for `send`, and counts the time for which it is not taken at once: as blocked by quinn's send buffer, or as
+/// stalled on a window.
 async fn waiting<T>(
     send: impl Future<Output = T>,
     quic: &quinn::Connection,
     responding: &mut Responding,
 ) -> T {
-    let mut send = pin!(send);
-    let mut shut_before = None;
-    let sent = std::future::poll_fn(|cx| {
-        let polled = send.as_mut().poll(cx);
-        if polled.is_pending() && shut_before.is_none() {
-            shut_before = Some(times_shut(quic));
-            responding.stalled(true);
-            responding.blocked(true);
-        }
-        polled
-    });
-    let sent = sent.await;
-    if let Some(before) = shut_before {
-        let may_be_full = responding.link.given.get() >= responding.link.server.send_buffer;
-        match may_be_full && times_shut(quic) == before {
-            true => responding.forget_stall(),
-            false => responding.forget_block(),
+    let begin = || {
+        responding.stalled(true);
+        responding.blocked(true);
+    };
+    let (sent, told) = crate::quic::waiting(send, quic, begin).await;
+    if let Some(told) = told {
+        let (given, send_buffer) =
+            (responding.link.given.get(), responding.link.server.send_buffer);
+        match crate::quic::is_window(told, given, send_buffer) {
+            true => responding.forget_block(),
+            false => responding.forget_stall(),
         }
         responding.stalled(false);
         responding.blocked(false);
     }
     sent
-}
-
-/// How often the client was told that a window is shut: DATA_BLOCKED and STREAM_DATA_BLOCKED frames.
-fn times_shut(quic: &quinn::Connection) -> u64 {
-    let sent = quic.stats().frame_tx;
-    sent.data_blocked + sent.stream_data_blocked
-}
-
-/// Up to when the connection had data that it might send, as far as flow control goes.
-fn busy_until(quic: &quinn::Connection) -> Option<Time> {
-    let (instant, time) = (std::time::Instant::now(), now());
-    let busy = Flight::of(quic)?.busy_until(instant)?;
-    Some(time - instant.saturating_duration_since(busy))
 }

@@ -9,11 +9,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use units::Time;
 
-use super::{Bottleneck, Shared};
+use super::Shared;
 use crate::counters::Held;
 use crate::log::{Finish, StreamRecord};
 use crate::site::RequestHead;
 use crate::socket::Gauge;
+use crate::stalls::{Stalls, Wait};
 use crate::{Failure, Protocol};
 
 /// One connection.
@@ -25,11 +26,8 @@ pub(super) struct Link {
     /// Bytes of bodies that were given to the library.
     pub(super) given: Cell<u64>,
     pub(super) stalled: Cell<Duration>,
-    /// Responses whose window is shut just now.
-    stalls: Cell<usize>,
-    stall_began: Notify,
-    /// When the transport was last seen with bytes that it had not sent, while a response's window was shut.
-    unsent_at: Cell<Option<Time>>,
+    /// Responses that wait for a window.
+    pub(super) stalls: Rc<Stalls>,
     /// Requests under way.
     active: Cell<usize>,
     /// Of them, those whose answer waits on purpose.
@@ -44,6 +42,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(id: u64, server: Rc<Shared>) -> Self {
+        let stalls = Stalls::new(server.bottleneck.clone());
         Link {
             id,
             server,
@@ -51,9 +50,7 @@ impl Link {
             requests: Cell::new(0),
             given: Cell::new(0),
             stalled: Cell::new(Duration::ZERO),
-            stalls: Cell::new(0),
-            stall_began: Notify::new(),
-            unsent_at: Cell::new(None),
+            stalls,
             active: Cell::new(0),
             thinking: Cell::new(0),
             moved: Cell::new(false),
@@ -66,18 +63,6 @@ impl Link {
     /// Something moved for a request.
     pub(super) fn touch(&self) {
         self.moved.set(true);
-    }
-
-    /// Notes, for as long as responses' windows are shut, up to when the transport had bytes that it had not sent:
-    /// then it is not the window that keeps the link idle. Never resolves.
-    pub(super) async fn watch_unsent(&self, unsent_until: impl Fn() -> Option<Time>) {
-        loop {
-            while self.stalls.get() == 0 {
-                self.stall_began.notified().await;
-            }
-            self.unsent_at.set(self.unsent_at.get().max(unsent_until()));
-            tokio::time::sleep(UNSENT_STEP).await;
-        }
     }
 
     /// Resolves when the connection is to end in good order: the server stops, or it was idle.
@@ -141,9 +126,6 @@ impl Link {
     }
 }
 
-/// How often a transport is asked for unsent bytes while a window is shut.
-const UNSENT_STEP: Duration = Duration::from_millis(1);
-
 /// How long an idle connection may take to end.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -154,7 +136,7 @@ pub(super) struct Responding {
     _held: Held,
     pushed: bool,
     thinking: bool,
-    stalled_from: Option<Time>,
+    wait: Wait,
     blocked_from: Option<Time>,
 }
 
@@ -162,17 +144,18 @@ impl Responding {
     /// Begins with a request whose head is there.
     pub(super) fn new(link: &Rc<Link>, stream: u64, request: &RequestHead<'_>) -> Self {
         let record = link.server.log.is_on().then(|| {
-            let urgency = request.priority().urgency;
-            Box::new(StreamRecord::new(link.id, stream, request.path(), urgency, now()))
+            let (asked, urgency) =
+                ((request.authority(), request.path()), request.priority().urgency);
+            Box::new(StreamRecord::new(link.id, stream, asked, urgency, now()))
         });
         link.requests.set(link.requests.get() + 1);
         Responding::begin(link, record, link.server.counters.request())
     }
 
-    /// Begins with a promise.
-    pub(super) fn pushed(link: &Rc<Link>, stream: u64, path: &str, urgency: u8) -> Self {
+    /// Begins with a promise, of the request for this authority and path.
+    pub(super) fn pushed(link: &Rc<Link>, stream: u64, asked: (&str, &str), urgency: u8) -> Self {
         let record = link.server.log.is_on().then(|| {
-            let record = StreamRecord::new(link.id, stream, path, urgency, now());
+            let record = StreamRecord::new(link.id, stream, asked, urgency, now());
             Box::new(StreamRecord { pushed: true, ..record })
         });
         let mut responding = Responding::begin(link, record, link.server.counters.promise());
@@ -189,7 +172,7 @@ impl Responding {
             _held: held,
             pushed: false,
             thinking: false,
-            stalled_from: None,
+            wait: Wait::new(&link.stalls),
             blocked_from: None,
         }
     }
@@ -252,35 +235,13 @@ impl Responding {
         }
     }
 
-    /// The stream has data, its window is shut, and the transport would take more; or no longer. It counts from
-    /// when the transport has sent all that it had taken, and nothing of it waits at the bottleneck: a large socket
-    /// buffer, and a long queue, take more than the link carries.
+    /// The stream has data, its window is shut, and the transport would take more; or no longer.
     pub(super) fn stalled(&mut self, is_stalled: bool) {
-        if is_stalled == self.stalled_from.is_some() {
-            return;
-        }
-        let time = now();
-        let open = &self.link.stalls;
-        match self.stalled_from.take() {
-            None => {
-                self.stalled_from = Some(time);
-                open.set(open.get() + 1);
-                self.link.stall_began.notify_one();
-            }
-            Some(from) => {
-                open.set(open.get() - 1);
-                let queued = self.link.server.bottleneck.as_ref().map(Bottleneck::last_waiting);
-                let busy = [self.link.unsent_at.get(), queued];
-                let from = busy.into_iter().flatten().fold(from, Time::max);
-                if from >= time {
-                    return;
-                }
-                let stalled = &self.link.stalled;
-                stalled.set(stalled.get() + time.saturating_since(from));
-                if let Some(record) = &mut self.record {
-                    record.stalled_from(from, time);
-                }
-            }
+        let Some(stall) = self.wait.set(is_stalled, now) else { return };
+        let stalled = &self.link.stalled;
+        stalled.set(stalled.get() + stall.to.saturating_since(stall.from));
+        if let Some(record) = &mut self.record {
+            record.stalled.note(stall);
         }
     }
 
@@ -302,9 +263,7 @@ impl Responding {
 
     /// What seemed to be a stall was none.
     pub(super) fn forget_stall(&mut self) {
-        if self.stalled_from.take().is_some() {
-            self.link.stalls.set(self.link.stalls.get() - 1);
-        }
+        self.wait.forget();
     }
 
     /// What seemed to be blocked by the transport was not.

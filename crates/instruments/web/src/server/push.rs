@@ -15,9 +15,10 @@ pub(super) struct Promised {
 }
 
 impl Promised {
-    /// The path of the request.
-    pub(super) fn path(&self) -> &str {
-        self.parts.uri.path_and_query().map_or("/", |path| path.as_str())
+    /// Authority and path of the request.
+    pub(super) fn asked(uri: &Uri) -> (&str, &str) {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        (authority, uri.path_and_query().map_or("/", |path| path.as_str()))
     }
 }
 

@@ -157,7 +157,7 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let result = tokio::select! {
         result = served => result,
         () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
-        () = link.watch_unsent(|| socket.info().filter(|info| info.unsent > 0).map(|_| now())) => Ok(()),
+        never = link.stalls.watch_unsent(|| socket.unsent_until()) => match never {},
         () = shared.aborting() => Ok(()),
     };
     drop(held);

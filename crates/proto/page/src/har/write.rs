@@ -18,6 +18,9 @@ pub struct About<'a> {
     pub protocol: &'a str,
     /// The program's version.
     pub version: &'a str,
+    /// For how long the bodies of each object, its request's and its response's, waited for a flow-control window, in
+    /// the page's order. Empty where nobody knows.
+    pub stalled: &'a [Delay],
 }
 
 /// A load as HAR 1.2 in JSON. Objects that were never wanted are left out.
@@ -96,6 +99,9 @@ fn entry(
     let fields = entry.as_object_mut()?;
     if let Some(connection) = timeline.connection {
         fields.insert("connection".to_owned(), json!(connection.0.to_string()));
+    }
+    if let Some(stalled) = about.stalled.get(id.index()).filter(|_| asked) {
+        fields.insert("_stalledOnWindow".to_owned(), json!(millis(*stalled)));
     }
     if from_cache {
         fields.insert("_fromCache".to_owned(), json!("disk"));

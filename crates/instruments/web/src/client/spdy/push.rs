@@ -57,7 +57,7 @@ impl Core {
         let parent = parent.filter(|parent| !parent.is_over && parent.pushes < limits.streams);
         let parent = parent.ok_or(RstStatus::REFUSED_STREAM)?;
         parent.pushes += 1;
-        let mut asked = Asked::new(0, &parent.sink);
+        let mut asked = Asked::new(0, &parent.sink, &self.stalls);
         asked.pushed = Some(Pushed { awaits_head: response.is_none(), left: limits.bytes });
         parent.push(Incoming::Pushed(Promise { stream, authority, path }));
         if let Some(parts) = response {

@@ -5,6 +5,7 @@ use http::{Method, Request};
 use super::{Stage, Stream};
 use crate::server::date;
 use crate::server::link::Responding;
+use crate::server::push::Promised;
 
 impl Stream {
     /// Promises what is to be pushed, before anything that refers to it (RFC 9113 §8.4.1). A client that
@@ -12,12 +13,13 @@ impl Stream {
     pub(super) fn promise(&mut self) {
         let Some(respond) = &mut self.respond else { return };
         for promised in std::mem::take(&mut self.promises) {
-            let path = promised.path().to_owned();
+            let uri = promised.parts.uri.clone();
             let request = Request::from_parts(promised.parts, ());
             let Ok(mut pushed) = respond.push_request(request) else { return };
             let link = &self.responding.link;
             let id = pushed.stream_id().as_u32().into();
-            let mut responding = Responding::pushed(link, id, &path, promised.urgency);
+            let mut responding =
+                Responding::pushed(link, id, Promised::asked(&uri), promised.urgency);
             let body = promised.answer.body(&Method::GET);
             let length = body.remaining();
             let status = promised.answer.status.as_u16();

@@ -6,6 +6,7 @@ use http::Method;
 use super::{Stage, Stream};
 use crate::server::date;
 use crate::server::link::Responding;
+use crate::server::push::Promised;
 use crate::spdy::head;
 
 impl Stream {
@@ -17,14 +18,14 @@ impl Stream {
             let body = promised.answer.body(&Method::GET);
             let length = body.remaining();
             let status = promised.answer.status.as_u16();
-            let path = promised.path().to_owned();
             let response = promised.answer.head(date::now());
             let Some(block) = head::of_push(&promised.parts, &response) else { continue };
             let priority = Priority::new(promised.urgency).unwrap_or(Priority::LOWEST);
             let Ok(pushed) = session.push(id, &block, priority, length == 0) else { break };
             let link = &self.responding.link;
             let number = pushed.value().into();
-            let mut responding = Responding::pushed(link, number, &path, promised.urgency);
+            let asked = Promised::asked(&promised.parts.uri);
+            let mut responding = Responding::pushed(link, number, asked, promised.urgency);
             responding.answered(status, length);
             if length > 0 {
                 let stage = Stage::Body(body, 0);
