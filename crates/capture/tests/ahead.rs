@@ -8,6 +8,7 @@ use std::thread;
 
 use crate::common::Owned;
 use capture::{Batch, Cut, Merge};
+use lab_test::Pcap;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -15,26 +16,20 @@ use rand_pcg::Pcg64;
 /// for what is left of the block before.
 fn pcap(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Pcg64::seed_from_u64(seed);
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 262_144, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    let mut pcap = Pcap::new(Pcap::ETHERNET);
     let mut nanos = 1_700_000_000_000_000_000_u64;
-    while bytes.len() < len {
+    while pcap.as_bytes().len() < len {
         nanos += random.random_range(1..1_000_000);
-        let frame = match random.random_range(0..100) {
+        let frame: usize = match random.random_range(0..100) {
             0 => random.random_range(60_000..262_144),
             1..20 => random.random_range(1..66_000),
             _ => random.random_range(0..200),
         };
-        let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-        for word in [seconds as u32, fraction as u32, frame, frame] {
-            bytes.extend(word.to_le_bytes());
-        }
-        let at = bytes.len();
-        bytes.extend((0..frame as usize).map(|index| (at + index * 7) as u8));
+        let at = pcap.as_bytes().len();
+        let frame: Vec<u8> = (0..frame).map(|index| (at + index * 7) as u8).collect();
+        pcap.push(nanos, &frame);
     }
-    bytes
+    pcap.as_bytes().to_vec()
 }
 
 /// A pcapng of an interface and secrets of so many bytes.

@@ -5,23 +5,18 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Owned, path};
 use capture::{Batch, Event, Merge};
+use lab_test::Pcap;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 /// Writes a nanosecond pcap of frames that hold a number each.
 fn write(path: &Path, frames: &[(u64, u32)]) {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    let mut pcap = Pcap::new(Pcap::ETHERNET);
     for (nanos, number) in frames {
-        let (seconds, fraction) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-        for word in [seconds as u32, fraction as u32, 4, 4, *number] {
-            bytes.extend(word.to_le_bytes());
-        }
+        pcap.push(*nanos, &number.to_le_bytes());
     }
-    fs::write(path, bytes).unwrap();
+    fs::write(path, pcap.as_bytes()).unwrap();
 }
 
 fn read(merge: &mut Merge) -> Vec<Owned> {

@@ -53,12 +53,10 @@ fn rows_say_what_the_wire_does_and_several_files_are_one_capture() {
 
 /// A pcap file of one frame.
 fn file_of(folder: &std::path::Path, link: u32, frame: &[u8]) -> String {
-    let numbers = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, link, 1, 0];
-    let lengths = [frame.len() as u32; 2];
-    let mut bytes: Vec<u8> = numbers.iter().chain(&lengths).flat_map(|n| n.to_le_bytes()).collect();
-    bytes.extend_from_slice(frame);
+    let mut pcap = lab_test::Pcap::new(link);
+    pcap.push(1_000_000_000, frame);
     let path = folder.join("one.pcap");
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, pcap.as_bytes()).unwrap();
     path.display().to_string()
 }
 

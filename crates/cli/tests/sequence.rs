@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::support::{data, run, talk};
+use lab_test::Pcap;
 use serde_json::Value;
 
 const SYN: u8 = 2;
@@ -10,18 +11,15 @@ const ACK: u8 = 16;
 
 /// A capture of IPv4 without a link header, a packet a millisecond.
 struct Capture {
-    bytes: Vec<u8>,
-    packets: u32,
+    pcap: Pcap,
+    packets: u64,
     /// The next byte of client and server.
     next: [u32; 2],
 }
 
 impl Capture {
     fn new() -> Capture {
-        // pcap: magic number, version 2.4, snap length, LINKTYPE_RAW.
-        let header = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 101];
-        let bytes = header.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let mut capture = Capture { bytes, packets: 0, next: [100, 200] };
+        let mut capture = Capture { pcap: Pcap::new(Pcap::IP), packets: 0, next: [100, 200] };
         capture.packet(0, SYN, &[]);
         capture.packet(1, SYN | ACK, &[]);
         capture
@@ -41,11 +39,7 @@ impl Capture {
         packet.extend(self.next[1 - side].to_be_bytes());
         packet.extend([5 << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
         packet.extend_from_slice(payload);
-        let len = packet.len() as u32;
-        for number in [1, self.packets * 1000, len, len] {
-            self.bytes.extend(number.to_le_bytes());
-        }
-        self.bytes.extend(packet);
+        self.pcap.push(1_000_000_000 + self.packets * 1_000_000, &packet);
         self.packets += 1;
         self.next[side] += payload.len() as u32 + u32::from(flags & SYN != 0);
     }
@@ -73,7 +67,7 @@ fn download(folder: &Path) -> String {
         }
     }
     let file = folder.join("download.pcap");
-    std::fs::write(&file, capture.bytes).unwrap();
+    std::fs::write(&file, capture.pcap.as_bytes()).unwrap();
     file.display().to_string()
 }
 

@@ -239,19 +239,19 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
         }
         ciphers.push(cipher_alone(arguments, options.cpus[0])?);
     }
-    let cipher = median(ciphers);
+    let cipher = median(&ciphers, |nanos| *nanos);
     println!(
         "frames of {} bytes, engine on processor {:?}, tester on {tester:?}; AES-128-GCM alone {cipher:.0} ns a frame",
         arguments.bytes, options.cpus[0]
     );
-    let null = median(runs[0].iter().map(|run| run.frames_per_second).collect());
+    let null = median(&runs[0], |run| run.frames_per_second);
     let bound = 1.0 / (1.0 / null + cipher / 1e9);
     for (case, runs) in CASES.iter().zip(&runs) {
         let rates: Vec<f64> = runs.iter().map(|run| run.frames_per_second).collect();
         let (least, most) = rates
             .iter()
             .fold((f64::MAX, 0.0f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
-        let rate = median(rates);
+        let rate = median(&rates, |rate| *rate);
         let of_bound = if case.name == "null" { 1.0 } else { rate / bound };
         println!(
             "  {:<12} {:>4.0} thousand frames/s ({:.0} to {:.0}), {:>5.0} ns CPU a frame, {:.2} of it the kernel's, \
@@ -260,11 +260,11 @@ fn throughput(arguments: &Arguments, options: &Options, tester: Option<usize>) -
             rate / 1e3,
             least / 1e3,
             most / 1e3,
-            median(runs.iter().map(|run| run.cpu_ns).collect()),
-            median(runs.iter().map(|run| run.kernel).collect()),
-            median(runs.iter().map(|run| run.calls).collect()),
+            median(runs, |run| run.cpu_ns),
+            median(runs, |run| run.kernel),
+            median(runs, |run| run.calls),
             of_bound,
-            median(runs.iter().map(|run| run.arrived).collect()),
+            median(runs, |run| run.arrived),
         );
     }
     Ok(())
@@ -465,7 +465,8 @@ fn ping(
     })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// The median of what there is of each run; NaN of none.
+fn median<'a, T: 'a>(runs: impl IntoIterator<Item = &'a T>, of: impl Fn(&T) -> f64) -> f64 {
+    let values: Vec<f64> = runs.into_iter().map(of).collect();
+    stats::median(&values).unwrap_or(f64::NAN)
 }

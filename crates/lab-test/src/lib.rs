@@ -9,6 +9,7 @@
 mod need;
 #[cfg(feature = "lab")]
 pub mod net;
+mod pcap;
 mod runner;
 mod scenario;
 
@@ -19,6 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use need::{Need, program, skip, skipped};
+pub use pcap::Pcap;
 pub use runner::{Test, main};
 pub use scenario::{Ended, Running, Scenario, judge};
 

@@ -16,14 +16,15 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use packet::vnet::{self, Segmentation};
-use packet::{PacketSocket, RingOptions, RxRing, SocketOptions, Tun};
+use packet::{PacketSocket, SocketOptions, Tun};
 use tcp::Checksum;
 use wire::ethernet::{self, Address, EtherType};
 
 use crate::interface::{self, Interface};
 use crate::options::DeviceOptions;
 use crate::outbox::Outbox;
-use crate::{Error, InterfaceAddress, filter};
+use crate::rings::Rings;
+use crate::{Error, InterfaceAddress};
 
 /// The longest IP packet, super-segments included.
 pub(crate) const MAX_PACKET: usize = 65_535;
@@ -47,7 +48,7 @@ pub(crate) struct Received<'f> {
 #[derive(Debug)]
 pub(crate) enum Device {
     Packet {
-        ring: RxRing,
+        rings: Rings,
         /// To send from; receives nothing.
         sender: PacketSocket,
         /// Whether received frames carry a `virtio_net_hdr`.
@@ -111,20 +112,13 @@ impl Device {
         vnet: bool,
         addresses: &[InterfaceAddress],
     ) -> Result<Opened, Error> {
-        let receiving = SocketOptions { vnet_header: vnet, ..SocketOptions::default() };
-        let frame = u32::from(interface.mtu) + ethernet::HEADER_LEN as u32 + 4;
-        let ring = match vnet {
-            false => RingOptions { frames: 4096, frame_bytes: frame },
-            true => RingOptions { frames: 256, frame_bytes: MAX_PACKET as u32 + 64 },
-        };
-        let ring = RxRing::open(interface.index, &receiving, ring)?;
         let ours: Vec<IpAddr> = addresses.iter().map(InterfaceAddress::address).collect();
-        filter::attach(ring.as_fd(), &ours)?;
-        join_groups(ring.socket(), interface.index, &ours)?;
+        let rings = Rings::open(&interface, vnet, &ours)?;
+        join_groups(rings.socket(), interface.index, &ours)?;
         let sender = open_sender(interface.index)?;
         Ok(Opened {
             outbox: Outbox::new(true, Some(interface.link), interface.mtu),
-            device: Device::Packet { ring, sender, vnet },
+            device: Device::Packet { rings, sender, vnet },
             link: Some(interface.link),
             mtu: interface.mtu,
             super_segments: true,
@@ -152,14 +146,14 @@ impl Device {
         })
     }
 
-    /// Descriptors that become readable when packets wait, and writable when there is room to send,
-    /// for a reactor that outlives the device.
-    pub(crate) fn duplicate(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+    /// Descriptors of which one becomes readable when packets wait, and one that becomes writable when there is room
+    /// to send, for a reactor that outlives the device.
+    pub(crate) fn duplicate(&self) -> io::Result<(Vec<OwnedFd>, OwnedFd)> {
         let readable = match self {
-            Device::Packet { ring, .. } => ring.as_fd(),
-            Device::Tun { tun, .. } => tun.as_fd(),
+            Device::Packet { rings, .. } => rings.duplicate()?,
+            Device::Tun { tun, .. } => vec![tun.as_fd().try_clone_to_owned()?],
         };
-        Ok((readable.try_clone_to_owned()?, self.sender().try_clone_to_owned()?))
+        Ok((readable, self.sender().try_clone_to_owned()?))
     }
 
     /// Where frames are sent.
@@ -173,7 +167,7 @@ impl Device {
     /// Whether a packet waits, as far as can be told without a system call.
     pub(crate) fn is_ready(&self) -> bool {
         match self {
-            Device::Packet { ring, .. } => ring.is_ready(),
+            Device::Packet { rings, .. } => rings.is_ready(),
             Device::Tun { ready, .. } => *ready,
         }
     }
@@ -188,18 +182,27 @@ impl Device {
     /// Takes the error that a socket keeps, such as the interface having gone down.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         match self {
-            Device::Packet { ring, .. } => ring.socket().take_error(),
+            Device::Packet { rings, .. } => rings.take_error(),
             Device::Tun { .. } => None,
+        }
+    }
+
+    /// Frames that were lost since there was no room for them; none where it cannot be told.
+    pub(crate) fn lost(&mut self) -> u64 {
+        match self {
+            Device::Packet { rings, .. } => rings.lost().unwrap_or_default(),
+            Device::Tun { .. } => 0,
         }
     }
 
     /// Hands the oldest packet that waits to `each`. Never waits.
     pub(crate) fn receive(&mut self, each: impl FnOnce(Received<'_>)) -> Taken {
         match self {
-            Device::Packet { ring, vnet, .. } => {
-                let Some(frame) = ring.receive() else { return Taken::Nothing };
+            Device::Packet { rings, vnet, .. } => {
+                let Some(frame) = rings.receive() else { return Taken::Nothing };
                 if frame.bytes().len() < frame.original_len() {
-                    return Taken::TooLong;
+                    // With super-segments it came before the rings' filters were there.
+                    return if *vnet { Taken::Unusable } else { Taken::TooLong };
                 }
                 if frame.vlan().is_some() {
                     return Taken::Unusable;

@@ -24,7 +24,7 @@ const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// The task.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    readable: AsyncFd<OwnedFd>,
+    readable: Vec<AsyncFd<OwnedFd>>,
     /// Watched only while the device's queue is full: a packet socket tells of room for every
     /// frame that leaves.
     writable: Option<AsyncFd<OwnedFd>>,
@@ -47,14 +47,15 @@ enum Next {
 }
 
 impl Driver {
-    /// A driver, to be spawned on the current runtime. The first descriptor becomes readable with
-    /// the device, the second writable.
+    /// A driver, to be spawned on the current runtime. One of the first descriptors becomes readable with
+    /// the device, the other one writable.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        (device, sender): (OwnedFd, OwnedFd),
+        (device, sender): (Vec<OwnedFd>, OwnedFd),
         spin: Duration,
     ) -> io::Result<Self> {
-        let readable = watch(device, Interest::READABLE)?;
+        let readable = device.into_iter().map(|device| watch(device, Interest::READABLE));
+        let readable = readable.collect::<io::Result<_>>()?;
         let sleep = Box::pin(tokio::time::sleep(NEVER));
         let (active, afterwards) = (now(), Afterwards::default());
         Ok(Driver { shared, readable, writable: None, sender, sleep, spin, active, afterwards })
@@ -85,11 +86,15 @@ impl Driver {
     /// Whether the device has become readable or writable; if not, the task is woken when it does.
     fn poll_device(&mut self, cx: &mut Context<'_>, blocked: bool) -> bool {
         let mut changed = false;
-        if let Poll::Ready(Ok(mut guard)) = self.readable.poll_read_ready(cx) {
-            // What comes between the last look and here is found by the look that follows.
-            guard.clear_ready();
+        for readable in &self.readable {
+            if let Poll::Ready(Ok(mut guard)) = readable.poll_read_ready(cx) {
+                // What comes between the last look and here is found by the look that follows.
+                guard.clear_ready();
+                changed = true;
+            }
+        }
+        if changed {
             self.shared.lock().set_readable();
-            changed = true;
         }
         if blocked && self.poll_writable(cx) {
             self.writable = None;

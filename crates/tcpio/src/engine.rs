@@ -31,6 +31,8 @@ pub struct StackCounters {
     pub received: u64,
     /// Packets that TCP had no use for.
     pub ignored: u64,
+    /// Frames that came while there was no room for them.
+    pub lost: u64,
     /// Frames for others, of unknown protocols, malformed, or longer than the ring's places.
     pub discarded: u64,
     /// Frames given to the device.
@@ -405,8 +407,9 @@ impl Engine {
     }
 
     /// What the stack and its device have counted.
-    pub(crate) fn counters(&self) -> StackCounters {
-        StackCounters { send_errors: self.outbox.errors(), ..self.counters }
+    pub(crate) fn counters(&mut self) -> StackCounters {
+        let (lost, send_errors) = (self.device.lost(), self.outbox.errors());
+        StackCounters { lost, send_errors, ..self.counters }
     }
 }
 

@@ -18,6 +18,8 @@ const MAX_ADDRESSES: usize = 180;
 const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const LOAD_LENGTH: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_LEN) as u16;
+const JUMP_IF_GREATER: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 const PASS: libc::sock_filter = code(RETURN, u32::MAX);
 const DROP: libc::sock_filter = code(RETURN, 0);
@@ -35,13 +37,38 @@ const fn unless(k: u32, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf, k }
 }
 
-/// The program for these addresses; `None` if they are too many.
-fn program(addresses: &[IpAddr]) -> Option<Vec<libc::sock_filter>> {
+/// Which frames pass by their length, Ethernet header included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lengths {
+    Any,
+    /// At most so many bytes.
+    UpTo(u32),
+    /// More than so many.
+    Above(u32),
+}
+
+impl Lengths {
+    /// What drops the others, and otherwise goes on behind its end.
+    fn program(self) -> Vec<libc::sock_filter> {
+        let (k, jt, jf) = match self {
+            Lengths::Any => return Vec::new(),
+            Lengths::UpTo(most) => (most, 0, 1),
+            Lengths::Above(most) => (most, 1, 0),
+        };
+        let jump = libc::sock_filter { code: JUMP_IF_GREATER, jt, jf, k };
+        vec![code(LOAD_LENGTH, 0), jump, DROP]
+    }
+}
+
+/// The program for these addresses and lengths. Of very many addresses it tells none apart.
+fn program(addresses: &[IpAddr], lengths: Lengths) -> Vec<libc::sock_filter> {
+    let mut program = lengths.program();
     if addresses.len() > MAX_ADDRESSES {
-        return None;
+        program.push(PASS);
+        return program;
     }
     let type_is = |ether_type: EtherType, jf| unless(u32::from(ether_type.0), jf);
-    let mut program = vec![code(LOAD_HALF, 12), type_is(EtherType::ARP, 1), PASS];
+    program.extend([code(LOAD_HALF, 12), type_is(EtherType::ARP, 1), PASS]);
     let v4 = addresses.iter().filter_map(|address| match address {
         IpAddr::V4(v4) => Some(v4.to_bits()),
         IpAddr::V6(_) => None,
@@ -64,13 +91,17 @@ fn program(addresses: &[IpAddr]) -> Option<Vec<libc::sock_filter>> {
         }
     }
     program.push(DROP);
-    Some(program)
+    program
 }
 
-/// Lets only ARP and what is for `addresses` reach the packet socket `fd` from now on. With very
-/// many addresses everything is let through.
-pub(crate) fn attach(fd: BorrowedFd<'_>, addresses: &[IpAddr]) -> Result<(), Error> {
-    let Some(mut program) = program(addresses) else { return Ok(()) };
+/// Lets only ARP and what is for `addresses`, of these lengths, reach the packet socket `fd` from now on. Very many
+/// addresses are not told apart from others.
+pub(crate) fn attach(
+    fd: BorrowedFd<'_>,
+    addresses: &[IpAddr],
+    lengths: Lengths,
+) -> Result<(), Error> {
+    let mut program = program(addresses, lengths);
     let len = libc::c_ushort::try_from(program.len()).unwrap_or(libc::c_ushort::MAX);
     let filter = libc::sock_fprog { len, filter: program.as_mut_ptr() };
     // SAFETY: pointer and length describe `filter`, which describes `program`; both outlive the
@@ -107,6 +138,10 @@ mod tests {
                     Some(bytes) => accumulator = u32::from_be_bytes(bytes.try_into().unwrap()),
                     None => return false,
                 },
+                LOAD_LENGTH => accumulator = frame.len() as u32,
+                JUMP_IF_GREATER => {
+                    at += usize::from(if accumulator > step.k { step.jt } else { step.jf });
+                }
                 JUMP_IF_EQUAL => {
                     at += usize::from(if accumulator == step.k { step.jt } else { step.jf });
                 }
@@ -134,7 +169,7 @@ mod tests {
     #[test]
     fn only_what_is_ours_passes() {
         let addresses = ["10.77.1.101", "10.77.1.102", "fd77:1::101"].map(|a| a.parse().unwrap());
-        let program = program(&addresses).unwrap();
+        let program = program(&addresses, Lengths::Any);
         for (ether_type, destination, ours) in [
             (EtherType::IPV4, "10.77.1.101", true),
             (EtherType::IPV4, "10.77.1.102", true),
@@ -157,8 +192,24 @@ mod tests {
         let addresses: Vec<IpAddr> = (0..180u16)
             .map(|n| std::net::Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, n).into())
             .collect();
-        assert!(program(&addresses).unwrap().len() <= 4096);
-        let last = frame(EtherType::IPV6, "fd77::b3");
-        assert!(passes(&program(&addresses).unwrap(), &last));
+        let whole = program(&addresses, Lengths::Above(10));
+        assert!(whole.len() <= 4096);
+        assert!(passes(&whole, &frame(EtherType::IPV6, "fd77::b3")));
+        // One more, and all pass.
+        let more = [addresses, vec!["10.77.1.1".parse().unwrap()]].concat();
+        assert!(passes(&program(&more, Lengths::Any), &frame(EtherType::IPV4, "10.77.1.9")));
+    }
+
+    #[test]
+    fn every_length_passes_one_of_two() {
+        let addresses = ["10.77.1.101".parse().unwrap()];
+        let [short, long] =
+            [Lengths::UpTo(40), Lengths::Above(40)].map(|lengths| program(&addresses, lengths));
+        for (bytes, is_short) in [(34, true), (40, true), (41, false), (60_000, false)] {
+            let mut frame = frame(EtherType::IPV4, "10.77.1.101");
+            frame.resize(bytes, 0);
+            assert_eq!((passes(&short, &frame), passes(&long, &frame)), (is_short, !is_short));
+        }
+        assert!(!passes(&long, &[&frame(EtherType::IPV4, "10.77.1.1")[..], &[0; 99]].concat()));
     }
 }

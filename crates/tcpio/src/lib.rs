@@ -45,6 +45,7 @@ mod neighbours;
 mod options;
 mod outbox;
 mod path_mtu;
+mod rings;
 mod routes;
 mod shared;
 mod stack;

@@ -135,7 +135,7 @@ impl Stack {
     /// The stack's addresses, and what goes on below TCP.
     #[must_use]
     pub fn info(&self) -> StackInfo {
-        let engine = self.user.lock();
+        let mut engine = self.user.lock();
         StackInfo {
             addresses: engine.routes.addresses().to_vec(),
             streams: engine.streams.len(),

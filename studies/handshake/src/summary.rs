@@ -231,8 +231,7 @@ impl Cell {
     /// The median of one value with its exact interval, by [`Cell::observed`]; `None` without samples.
     #[must_use]
     pub fn median(&self, name: &str) -> Option<Estimate> {
-        let sample = stats::Sample::new(&self.observed(name)).ok()?;
-        Some(sample.median_estimate(Confidence::C95))
+        stats::median_estimate(&self.observed(name))
     }
 }
 
@@ -430,7 +429,7 @@ fn row(key: RowKey, cells: BTreeMap<PathKey, Cell>, seed: u64) -> Result<Row, st
     let whole = |name| {
         let values: Vec<f64> =
             cells_of_mode.iter().flat_map(|cell| cell.samples(name)).copied().collect();
-        stats::Sample::new(&values).ok().map(|sample| sample.median().round() as u32)
+        stats::median(&values).map(|median| median.round() as u32)
     };
     let spec = match (whole(value::SPEC_READY), whole(value::SPEC_RESPONSE)) {
         (Some(ready), Some(response)) => Some(RoundTrips { ready, response }),

@@ -184,10 +184,7 @@ fn values(samples: &[&Sample], name: &str) -> BTreeMap<u32, f64> {
 
 fn row(cell: &Cell, samples: &[&Sample], cells: &BTreeMap<Cell, Vec<&Sample>>) -> Row {
     let all = |name: &str| values(samples, name).into_values().collect::<Vec<f64>>();
-    let estimate = |name: &str| {
-        let sample = stats::Sample::from_vec(all(name)).ok()?;
-        Some(sample.median_estimate(Confidence::C95))
-    };
+    let estimate = |name: &str| stats::median_estimate(&all(name));
     let median = |name: &str| estimate(name).map(|estimate| estimate.value);
     let least = |name: &str| all(name).into_iter().reduce(f64::min);
     let failures = || {

@@ -143,7 +143,7 @@ fn values(samples: &[&Sample], name: &str) -> Vec<f64> {
 }
 
 fn row(point: Point, samples: &[&Sample]) -> Row {
-    let estimate = |name: &str| estimate(values(samples, name));
+    let estimate = |name: &str| stats::median_estimate(&values(samples, name));
     let timed = |name: &str| estimate(&named(point.backend, name));
     let sum = |name: &str| values(samples, name).iter().sum::<f64>();
     let failures = samples.iter().filter_map(|sample| match &sample.outcome {
@@ -186,11 +186,6 @@ fn row(point: Point, samples: &[&Sample]) -> Row {
     }
 }
 
-fn estimate(values: Vec<f64>) -> Option<Estimate> {
-    let sample = stats::Sample::from_vec(values).ok()?;
-    Some(sample.median_estimate(Confidence::C95))
-}
-
 /// What one more hop costs: a line through the medians by hops.
 fn per_hop(points: &[(Point, Vec<&Sample>)]) -> Vec<PerHop> {
     let mut groups: Vec<(Point, BTreeMap<u8, Vec<f64>>)> = Vec::new();
@@ -214,10 +209,8 @@ fn fitted(point: &Point, cells: &BTreeMap<u8, Vec<f64>>) -> Option<PerHop> {
     if usable.len() < 2 {
         return None;
     }
-    let medians: Vec<(u8, f64)> = usable
-        .iter()
-        .filter_map(|(hops, delays)| Some((**hops, stats::Sample::new(delays).ok()?.median())))
-        .collect();
+    let medians: Vec<(u8, f64)> =
+        usable.iter().filter_map(|(hops, delays)| Some((**hops, stats::median(delays)?))).collect();
     let line: Vec<stats::Cell<'_>> = usable
         .iter()
         .map(|(hops, delays)| stats::Cell { x: f64::from(**hops), samples: delays })

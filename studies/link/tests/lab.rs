@@ -1,53 +1,23 @@
 //! The study measured in the lab: every trial has its sample, bytes on the wire are those of the formats, a stop loses
 //! nothing, and what is resumed repeats nothing.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 use link_study::LinkStudy;
-use record::{Finished, Manifest, Outcome, Recorder, Run};
+use record::{Outcome, Run};
 use serde_json::{Value, json};
-use study::{End, Options, Session, Study, Watcher};
-
-/// Stops when it was asked so many times.
-struct Follower {
-    looks: Cell<u32>,
-}
-
-impl Watcher for Follower {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-    fn interrupted(&self) -> bool {
-        self.looks.set(self.looks.get().saturating_sub(1));
-        self.looks.get() == 0
-    }
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-    fn note(&mut self, _: &str) {}
-}
+use study::{End, Options, Study, unattended_until};
 
 /// Measures a plan into a folder, or what a folder lacks.
-fn measure(plan: &Value, folder: &Path, looks: u32) -> TestResult<End> {
+fn measure(plan: &Value, folder: &Path, looks: Option<u32>) -> TestResult<End> {
     let mut plan = LinkStudy.recorded_plan(plan, &Options::none()).map_err(|e| e.to_string())?;
-    let whole = json!({ "link": plan.value() });
-    let begin = || record::Session::begin(false);
-    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
-        let resumed = Recorder::resume(folder, &whole, begin())?;
-        (resumed.recorder, resumed.finished)
-    } else {
-        let recorder = Recorder::create(folder, Manifest::new(whole, begin()))?;
-        (recorder, Finished::default())
-    };
-    let mut follower = Follower { looks: Cell::new(looks) };
-    let session = Session::new("link", &mut recorder, &finished, &mut follower);
-    let mut session = session.in_lab(sleeping(plan.seed()));
-    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
-    recorder.finish()?;
-    Ok(end)
+    let end = unattended_until("link", &plan.value(), folder, looks, |session| {
+        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
+    });
+    Ok(end.map_err(|problem| problem.to_string())?)
 }
 
 fn plan(sweep: Value) -> Value {
@@ -62,7 +32,7 @@ fn every_protocol_has_its_bytes() -> TestResult {
         ["plain", "macsec", "esp", "esp:aes-cbc-128-sha1", "l2tp-esp", "wireguard", "macsec-vxlan"];
     let sweep = json!({ "name": "x", "protocol": protocols, "frame": ["1000", "128"],
         "load": ["1000pps"], "repeat": 1 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), protocols.len() * 2);
     for sample in &run.samples {
@@ -99,7 +69,7 @@ fn hops_and_ways() -> TestResult {
     let sweep = json!({ "name": "x", "protocol": ["plain", "macsec"], "network": ["direct"],
         "reach": ["end-to-end", "every-hop"], "hops": ["1", "3", "8"], "ways": ["both"],
         "load": ["1000pps"], "repeat": 1 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     // Plain frames have one way to be plain.
     assert_eq!(run.samples.len(), 3 * 3);
@@ -118,7 +88,7 @@ fn a_slow_gateway_loses() -> TestResult {
     let sweep = json!({ "name": "x", "protocol": ["esp:aes-cbc-128-sha1"], "gateway": ["8mbit"],
         "load": ["4mbit", "16mbit"], "repeat": 1 });
     let plan = json!({ "seed": 5, "trial": "500ms", "sweeps": [sweep] });
-    assert_eq!(measure(&plan, &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan, &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     let lost = |load: &str| {
         let own = run.samples.iter().find(|sample| sample.point["load"] == load);
@@ -138,10 +108,10 @@ fn what_is_resumed_repeats_nothing() -> TestResult {
     let sweep =
         json!({ "name": "x", "protocol": ["plain", "macsec"], "load": ["1000pps"], "repeat": 3 });
     let plan = plan(sweep);
-    assert_eq!(measure(&plan, &results, 12)?, End::Interrupted);
+    assert_eq!(measure(&plan, &results, Some(12))?, End::Interrupted);
     let before = Run::open(&results)?.samples.len();
     assert!(before < 6, "{before}");
-    assert_eq!(measure(&plan, &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan, &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     let keys: BTreeSet<String> = run.samples.iter().map(record::Sample::key).collect();
     assert_eq!((run.samples.len(), keys.len()), (6, 6));

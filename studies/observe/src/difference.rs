@@ -118,8 +118,7 @@ fn difference(from: &[f64], to: &[f64], seed: u64) -> Option<((f64, f64), Estima
         _ => f64::NAN,
     };
     let saved = bootstrap_medians(&[from, to], bootstrap, Confidence::C95, difference).ok()?;
-    let median = |values: &[f64]| stats::Sample::new(values).ok().map(|sample| sample.median());
-    Some(((median(from)?, median(to)?), saved))
+    Some(((stats::median(from)?, stats::median(to)?), saved))
 }
 
 #[cfg(test)]

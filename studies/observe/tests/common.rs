@@ -1,6 +1,5 @@
 //! What these tests share.
 
-use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -13,47 +12,22 @@ use lab_test::TestResult;
 use lab_test::net::sleeping;
 use observe::Lab;
 use observe::reading::{self, Reading, SinkOptions, View};
-use record::{Finished, Manifest, Recorder};
-use serde_json::{Value, json};
-use study::{End, Options, Session, Study, Watcher};
+use serde_json::Value;
+use study::{End, Options, Study, Watcher, unattended_until};
 
-/// Follows, and stops after so many batches.
-struct Follower {
-    batches: Cell<u32>,
-}
-
-impl Watcher for Follower {
-    fn progress(&mut self, _: &str, done: Duration, total: Duration) {
-        assert!(done <= total, "{done:?} of {total:?}");
-    }
-    fn interrupted(&self) -> bool {
-        self.batches.set(self.batches.get().saturating_sub(1));
-        self.batches.get() == 0
-    }
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-    fn note(&mut self, _: &str) {}
-}
-
-/// Measures a plan into a folder, or what a folder lacks, with at most so many looks whether to stop.
-pub fn measure(plan: &Value, folder: &Path, captures: Option<PathBuf>, looks: u32) -> End {
-    let mut plan = Lab.recorded_plan(plan, &Options::none()).unwrap();
-    let whole = json!({ "observe": plan.value() });
-    let begin = || record::Session::begin(false);
-    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
-        let resumed = Recorder::resume(folder, &whole, begin()).unwrap();
-        (resumed.recorder, resumed.finished)
-    } else {
-        let recorder = Recorder::create(folder, Manifest::new(whole, begin())).unwrap();
-        (recorder, Finished::default())
-    };
-    let mut follower = Follower { batches: Cell::new(looks) };
-    let session = Session::new("observe", &mut recorder, &finished, &mut follower);
-    let mut session = session.in_lab(sleeping(plan.seed())).keeping_captures(captures);
-    let end = plan.measure(&mut session).unwrap();
-    recorder.finish().unwrap();
-    end
+/// Measures a plan into a folder, or what a folder lacks, stopped when it has looked so many times whether it is.
+pub fn measure(
+    plan: &Value,
+    folder: &Path,
+    captures: Option<PathBuf>,
+    looks: Option<u32>,
+) -> TestResult<End> {
+    let mut plan = Lab.recorded_plan(plan, &Options::none()).map_err(|e| e.to_string())?;
+    let end = unattended_until("observe", &plan.value(), folder, looks, |session| {
+        let session = session.keeping_captures(captures);
+        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
+    });
+    Ok(end.map_err(|problem| problem.to_string())?)
 }
 
 /// Follows until all connections have been made, and a while longer.

@@ -33,7 +33,7 @@ fn records_agree_with_the_logs() -> TestResult {
     let plan = json!({ "seed": 71, "sweeps": [
         { "name": "each" }, { "name": "more", "visit": ["Tls12", "Tls13"], "repeat": 8 },
     ] });
-    assert_eq!(measure(&plan, &results, Some(folder.path().to_owned()), u32::MAX), End::Complete);
+    assert_eq!(measure(&plan, &results, Some(folder.path().to_owned()), None)?, End::Complete);
     for name in ["wifi", "cellular"] {
         assert!(folder.path().join(format!("{name}.pcapng")).is_file());
     }
@@ -94,10 +94,10 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let results = folder.path().join("results");
     let plan = json!({ "seed": 72, "sweeps": [{ "name": "each" }] });
     // Asked before all, and before each batch: the third time it stops, after one batch.
-    assert_eq!(measure(&plan, &results, None, 3), End::Interrupted);
+    assert_eq!(measure(&plan, &results, None, Some(3))?, End::Interrupted);
     let first = Run::open(&results)?;
     assert_eq!(first.samples.len(), 12);
-    assert_eq!(measure(&plan, &results, None, u32::MAX), End::Complete);
+    assert_eq!(measure(&plan, &results, None, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), Scenario::ALL.len() * Population::ALL.len());
     assert_eq!(connections(&run).len(), run.samples.len());

@@ -1,37 +1,18 @@
 //! The study measured in the lab: every load has its sample, a stop loses nothing, and what is resumed
 //! repeats nothing.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use lab_test::net::sleeping;
 use lab_test::{Test, TestResult};
 use page_study::{PageStudy, Summary, value};
-use record::{AttachmentKind, Finished, Manifest, Outcome, Recorder, Run, Sample};
+use record::{AttachmentKind, Outcome, Run, Sample};
 use serde_json::{Value, json};
-use study::{End, Options, Session, Study, Watcher};
-
-/// Stops when it was asked so many times.
-struct Follower {
-    looks: Cell<u32>,
-}
-
-impl Watcher for Follower {
-    fn progress(&mut self, _: &str, _: Duration, _: Duration) {}
-    fn interrupted(&self) -> bool {
-        self.looks.set(self.looks.get().saturating_sub(1));
-        self.looks.get() == 0
-    }
-    fn warning(&mut self, what: &str, _: Option<&str>) {
-        panic!("{what}");
-    }
-    fn note(&mut self, _: &str) {}
-}
+use study::{End, Options, Study, unattended_until};
 
 /// Measures a plan into a folder, or what a folder lacks.
-fn measure(plan: &Value, folder: &Path, looks: u32) -> TestResult<End> {
+fn measure(plan: &Value, folder: &Path, looks: Option<u32>) -> TestResult<End> {
     measure_keeping(plan, folder, looks, None)
 }
 
@@ -39,26 +20,15 @@ fn measure(plan: &Value, folder: &Path, looks: u32) -> TestResult<End> {
 fn measure_keeping(
     plan: &Value,
     folder: &Path,
-    looks: u32,
+    looks: Option<u32>,
     captures: Option<&Path>,
 ) -> TestResult<End> {
     let mut plan = PageStudy.recorded_plan(plan, &Options::none()).map_err(|e| e.to_string())?;
-    let whole = json!({ "page": plan.value() });
-    let begin = || record::Session::begin(false);
-    let (mut recorder, finished) = if folder.join("manifest.json").exists() {
-        let resumed = Recorder::resume(folder, &whole, begin())?;
-        (resumed.recorder, resumed.finished)
-    } else {
-        let recorder = Recorder::create(folder, Manifest::new(whole, begin()))?;
-        (recorder, Finished::default())
-    };
-    let mut follower = Follower { looks: Cell::new(looks) };
-    let session = Session::new("page", &mut recorder, &finished, &mut follower);
-    let session = session.keeping_captures(captures.map(Path::to_owned));
-    let mut session = session.in_lab(sleeping(plan.seed()));
-    let end = plan.measure(&mut session).map_err(|problem| problem.to_string())?;
-    recorder.finish()?;
-    Ok(end)
+    let end = unattended_until("page", &plan.value(), folder, looks, |session| {
+        let session = session.keeping_captures(captures.map(Path::to_owned));
+        plan.measure(&mut session.in_lab(sleeping(plan.seed())))
+    });
+    Ok(end.map_err(|problem| problem.to_string())?)
 }
 
 fn plan(sweep: Value) -> Value {
@@ -72,7 +42,7 @@ fn every_load_has_its_sample() -> TestResult {
     let results = folder.path().join("results");
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
         "protocol": ["http/1.1", "spdy/3.1", "h2", "h3"], "visit": ["first", "kept", "closed"], "repeat": 2 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), 4 * 3 * 2);
     for sample in &run.samples {
@@ -118,7 +88,7 @@ fn early_handshakes_are_counted_and_compared() -> TestResult {
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
         "handshake": ["kernel", "tfo", "0rtt", "tfo-0rtt", "tls12-rsa"],
         "protocol": ["h2", "h3"], "visit": ["first", "closed"], "repeat": 2 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     // HTTP/3 has two of the five.
     assert_eq!(run.samples.len(), (5 + 2) * 2 * 2);
@@ -151,11 +121,11 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["5ms@50mbit"],
         "protocol": ["http/1.1", "h2"], "visit": ["first", "kept"], "repeat": 3 });
     let plan = plan(sweep);
-    let end = measure(&plan, &results, 12)?;
+    let end = measure(&plan, &results, Some(12))?;
     let before = Run::open(&results)?.samples;
     assert!(before.len() <= 12, "{}", before.len());
     assert!(end == End::Interrupted || before.len() == 12, "{end:?} with {}", before.len());
-    assert_eq!(measure(&plan, &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan, &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     let keys: std::collections::BTreeSet<String> = run.samples.iter().map(|s| s.key()).collect();
     assert_eq!((run.samples.len(), keys.len()), (12, 12));
@@ -186,7 +156,7 @@ fn lanes_do_not_touch_counts() -> TestResult {
             fields.insert("lanes".to_owned(), json!(lanes));
         }
         let results = folder.path().join(name);
-        assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+        assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
         Ok(Run::open(&results)?.samples)
     };
     let (alone, together) = (measured("alone", Some(1))?, measured("together", None)?);
@@ -206,7 +176,7 @@ fn a_bus_and_an_initial_window_are_measured() -> TestResult {
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["bus:3"], "protocol": ["h2"],
         "visit": ["first"], "initial-window": ["3", "10"], "congestion": ["cubic", "reno"],
         "repeat": 1 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), 4);
     for sample in &run.samples {
@@ -234,7 +204,7 @@ fn a_trace_of_the_users_is_measured() -> TestResult {
     let link = format!("trace:{}@20ms", file.display());
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": [link], "protocol": ["h2"],
         "visit": ["first"], "repeat": 1 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     let [sample] = run.samples.as_slice() else { return Err("not one sample".into()) };
     assert_eq!(sample.outcome, Outcome::Completed);
@@ -250,7 +220,7 @@ fn cross_traffic_is_in_the_samples() -> TestResult {
     let results = folder.path().join("results");
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["3g-1.37"], "protocol": ["h2"],
         "visit": ["first"], "queue": ["drop-tail", "codel"], "cross-traffic": ["bulk"], "repeat": 1 });
-    assert_eq!(measure(&plan(sweep), &results, u32::MAX)?, End::Complete);
+    assert_eq!(measure(&plan(sweep), &results, None)?, End::Complete);
     let run = Run::open(&results)?;
     assert_eq!(run.samples.len(), 2);
     for sample in &run.samples {
@@ -290,7 +260,7 @@ fn captures_of_first_loads_are_kept_and_charted() -> TestResult {
     std::fs::create_dir(&captures)?;
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["20ms@20mbit"],
         "protocol": ["http/1.1", "spdy/3.1", "h2", "h3"], "visit": ["first", "closed"], "repeat": 2 });
-    let end = measure_keeping(&plan(sweep), &results, u32::MAX, Some(&captures))?;
+    let end = measure_keeping(&plan(sweep), &results, None, Some(&captures))?;
     assert_eq!(end, End::Complete);
     let run = Run::open(&results)?;
     for sample in &run.samples {

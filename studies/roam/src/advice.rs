@@ -10,6 +10,8 @@ use crate::summary::{Changed, Row, Summary};
 const MOST_CHANGES: usize = 4;
 /// Most cases in the first sentence.
 const MOST_CASES: usize = 4;
+/// A radio that holds frames back for so long, in ms, waits for an answer that does not come.
+const HELD: f64 = 100.0;
 /// Directions that differ by less, in ms, do not: a frame or a beacon does that.
 const DIFFERENT: f64 = 10.0;
 
@@ -39,6 +41,7 @@ pub(crate) fn sentences(summary: &Summary) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(how_long(&rows));
     lines.extend(rows.iter().take(MOST_CASES).filter_map(|row| where_to(row)));
+    lines.extend(held(&rows));
     lines.extend(extremes(&rows));
     lines.extend(directions(&rows));
     lines.extend(paper_order(summary));
@@ -87,6 +90,20 @@ fn where_to(row: &Row) -> Option<String> {
     });
     let scenario = row.point.title();
     Some(format!("{scenario}, {direction}: {}{keyless}{rest}.", longest.join(", ")))
+}
+
+/// The case in which a radio holds frames back for longest, if it is long, and what to try.
+fn held(rows: &[&Row]) -> Option<String> {
+    let time = |row: &Row| row.up.of_phase(Phase::Held).max(row.down.of_phase(Phase::Held));
+    let row = rows.iter().max_by(|a, b| time(a).total_cmp(&time(b)))?;
+    (time(row) >= HELD).then(|| {
+        format!(
+            "In {} a radio holds frames back for {}, until its request for block acknowledgements is answered or given \
+             up: try `--change extended-key-ids` and `--change no-aggregation`.",
+            row.point.title(),
+            ms(time(row))
+        )
+    })
 }
 
 /// Who is cut off least and most, where there are more cases than the first sentence has.
@@ -216,6 +233,18 @@ mod tests {
         assert!(all.contains("The directions differ: macsec-same-ssid 310 ms up"), "{all}");
         assert!(all.contains("order holds at 1000pps, 2000pps"), "{all}");
         assert!(all.contains("its networks: it saves 100 ms [100, 100] of 310 ms"), "{all}");
+    }
+
+    #[test]
+    fn a_radio_that_holds_frames_back_is_told_with_what_to_try() {
+        let mut summary = Summary::of(&samples());
+        assert_eq!(held(&usual(&summary)), None);
+        summary.rows[0].down.phases.push((Phase::Held, 1016.0));
+        let line = held(&usual(&summary)).unwrap();
+        assert!(
+            line.starts_with("In ipsec-different-ssid a radio holds frames back for 1016 ms"),
+            "{line}"
+        );
     }
 
     #[test]

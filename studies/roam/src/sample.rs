@@ -45,13 +45,14 @@ pub mod value {
     const COUNTED: [Each; 6] = [OUTAGES, GAPS, LOST, LATE, REORDERED, DUPLICATES];
 
     /// The time that went to each phase.
-    const PHASES: [(Phase, &str, &str); 12] = [
+    const PHASES: [(Phase, &str, &str); 13] = [
         (Phase::Trigger, "up_t0_ms", "down_t0_ms"),
         (Phase::Discovery, "up_t1_ms", "down_t1_ms"),
         (Phase::Attachment, "up_t2_ms", "down_t2_ms"),
         (Phase::Authentication, "up_t4_ms", "down_t4_ms"),
         (Phase::Configuration, "up_t3_ms", "down_t3_ms"),
         (Phase::DuplicateDetection, "up_t3_dad_ms", "down_t3_dad_ms"),
+        (Phase::Held, "up_held_ms", "down_held_ms"),
         (Phase::GatewayDiscovery, "up_t3_gateway_ms", "down_t3_gateway_ms"),
         (Phase::Security, "up_t5_ms", "down_t5_ms"),
         (Phase::Binding, "up_t6_ms", "down_t6_ms"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handoff::{Change, Direction, Phase};
 use record::{Outcome, Sample};
 use serde::Serialize;
-use stats::{Confidence, Estimate};
+use stats::{Confidence, Estimate, median, median_estimate};
 
 use crate::point::{PAPER, Point};
 use crate::sample::{Bar, STUDY, bars_label, value};
@@ -182,15 +182,6 @@ fn values(samples: &[&Sample], name: &str) -> Vec<f64> {
     good(samples).filter_map(|sample| sample.values.get(name).copied()).collect()
 }
 
-fn estimate(values: Vec<f64>) -> Option<Estimate> {
-    let sample = stats::Sample::from_vec(values).ok()?;
-    Some(sample.median_estimate(Confidence::C95))
-}
-
-fn median(values: Vec<f64>) -> Option<f64> {
-    Some(stats::Sample::from_vec(values).ok()?.median())
-}
-
 fn row(point: Point, samples: &[&Sample]) -> Row {
     let failures = samples.iter().filter_map(|sample| match &sample.outcome {
         Outcome::Failed { reason } => Some(reason.clone()),
@@ -207,8 +198,8 @@ fn row(point: Point, samples: &[&Sample]) -> Row {
         not_back: good(samples).filter(is_out).count(),
         failed: failures.len(),
         failure: failures.first().cloned(),
-        outage_ms: estimate(values(samples, value::OUTAGE)),
-        keyless_ms: estimate(values(samples, value::KEYLESS)),
+        outage_ms: median_estimate(&values(samples, value::OUTAGE)),
+        keyless_ms: median_estimate(&values(samples, value::KEYLESS)),
         up: way(samples, Direction::Up),
         down: way(samples, Direction::Down),
         busy: values(samples, value::BUSY).into_iter().reduce(f64::max),
@@ -221,7 +212,7 @@ fn row(point: Point, samples: &[&Sample]) -> Row {
 fn way(samples: &[&Sample], direction: Direction) -> Way {
     let of = |each| values(samples, value::of(each, direction));
     let phase = |phase: Phase| {
-        let median = median(values(samples, value::of_phase(phase, direction)))?;
+        let median = median(&values(samples, value::of_phase(phase, direction)))?;
         (median > 0.0).then_some((phase, median))
     };
     let gap_name = value::of(value::GAPS, direction);
@@ -230,13 +221,14 @@ fn way(samples: &[&Sample], direction: Direction) -> Way {
         let (gap, rest) = (sample.values.get(gap_name)?, sample.values.get(unexplained)?);
         (*gap > 0.0).then(|| 1.0 - rest / gap)
     });
+    let explained: Vec<f64> = explained.collect();
     Way {
-        outage_ms: estimate(of(value::OUTAGES)),
-        gap_ms: estimate(of(value::GAPS)),
-        lost: median(of(value::LOST)),
-        late: median(of(value::LATE)),
+        outage_ms: median_estimate(&of(value::OUTAGES)),
+        gap_ms: median_estimate(&of(value::GAPS)),
+        lost: median(&of(value::LOST)),
+        late: median(&of(value::LATE)),
         phases: Phase::ALL.iter().filter_map(|one| phase(*one)).collect(),
-        explained: median(explained.collect()),
+        explained: median(&explained),
         bars: middle_bars(samples, direction),
     }
 }

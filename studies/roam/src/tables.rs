@@ -1,7 +1,7 @@
 //! The tables: outages, phases, changes.
 
 use handoff::{Direction, Phase};
-use report::{Cell, Column, Row as TableRow, Table};
+use report::{Cell, Column, Row as TableRow, Table, decimals};
 use stats::Estimate;
 
 use crate::summary::{Row, Summary, Way};
@@ -42,8 +42,8 @@ fn outages(summary: &Summary) -> Table {
             number(row.down.outage_ms),
             number(row.up.gap_ms),
             number(row.down.gap_ms),
-            late.map_or(Cell::Empty, |late| Cell::number(late, 0)),
-            row.busy.map_or(Cell::Empty, |busy| Cell::number(busy * 100.0, 0)),
+            Cell::known(late, 0),
+            Cell::known(row.busy.map(|busy| busy * 100.0), 0),
             runs(row),
         ];
         table.push(TableRow::new(cells).command(&row.command));
@@ -75,8 +75,7 @@ fn phases(summary: &Summary) -> Table {
         ];
         cells.extend(shown.iter().map(|phase| time(way, *phase)));
         cells.push(number(way.gap_ms));
-        let explained = way.explained.map(|share| Cell::number(share * 100.0, 0));
-        cells.push(explained.unwrap_or_default());
+        cells.push(Cell::known(way.explained.map(|share| share * 100.0), 0));
         table.push(TableRow::new(cells).command(&row.command));
     }
     table
@@ -128,10 +127,6 @@ fn runs(row: &Row) -> Cell {
         text += &format!(" ({} failed)", row.failed);
     }
     Cell::text(text)
-}
-
-fn decimals(ms: f64) -> usize {
-    if ms.abs() < 100.0 { 1 } else { 0 }
 }
 
 fn estimate(estimate: Option<Estimate>) -> Cell {

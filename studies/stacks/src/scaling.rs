@@ -227,7 +227,7 @@ fn drawn(values: &[f64], rng: &mut Pcg64Mcg) -> Option<f64> {
 /// The median of as many values as there are, each drawn from all.
 fn drawn_median(values: &[f64], rng: &mut Pcg64Mcg) -> f64 {
     let again: Vec<f64> = values.iter().filter_map(|_| drawn(values, rng)).collect();
-    stats::Sample::from_vec(again).map_or(f64::NAN, |sample| sample.median())
+    stats::median(&again).unwrap_or(f64::NAN)
 }
 
 fn interval(value: f64, draws: impl Iterator<Item = f64>) -> Estimate {

@@ -142,7 +142,7 @@ impl Cell {
     fn close(&mut self) {
         let median = |values: &BTreeMap<u32, f64>| {
             let values: Vec<f64> = values.values().copied().collect();
-            Some(stats::Sample::from_vec(values).ok()?.median_estimate(Confidence::C95))
+            stats::median_estimate(&values)
         };
         let medians =
             self.values.iter().filter_map(|(name, values)| Some((name.clone(), median(values)?)));

@@ -44,8 +44,8 @@ pub fn beside(arguments: &Arguments, options: &Options, tester: Option<usize>) -
     }
     println!("two gateways on one processor, frames of {bytes} bytes, thousand frames/s:");
     for (name, figures) in rows.into_iter().filter(|(_, figures)| !figures.is_empty()) {
-        let rate = median(figures.iter().map(|figures| figures.rate).collect());
-        let cpu = median(figures.iter().map(|figures| figures.cpu_ns).collect());
+        let rate = median(&figures, |figures| figures.rate);
+        let cpu = median(&figures, |figures| figures.cpu_ns);
         println!("  {name:<20} {:>6.1}, {cpu:>6.0} ns CPU a frame", rate / 1e3);
     }
     Ok(())

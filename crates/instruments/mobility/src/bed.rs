@@ -16,7 +16,7 @@ use crate::mover::{self, Mover};
 use crate::traffic::{Ends, FRAME, since};
 use crate::tunnel::{Keepers, Pipes};
 use crate::wiring::{self, Nodes};
-use crate::{Error, radio, sites, tcp, tunnel, wait};
+use crate::{Error, holds, radio, sites, tcp, tunnel, wait};
 
 /// How long the host and its peer may take to hear each other once the host is attached.
 const REACHED: Duration = Duration::from_secs(60);
@@ -76,6 +76,7 @@ impl Bed {
         sites::peer(layout).apply(&nodes.peer)?;
         let servers = servers(&nodes, layout, scenario)?;
         let mover = Mover::stand(&nodes, scenario, seed)?;
+        holds::watch()?;
         let keepers = Keepers::start(&nodes, scenario, seed)?;
         let clients = addresses(&nodes, layout, scenario, &mover)?;
         let watchers = vec![
@@ -208,7 +209,7 @@ impl Bed {
 
     /// What all who watch have said since they were last asked.
     fn said(&self) -> Result<Vec<daemons::Seen>, Error> {
-        let mut all = Vec::new();
+        let mut all = holds::take()?;
         for daemon in self.watchers.iter().chain(self.mover.daemons()).chain(&self.clients) {
             all.extend(daemon.take()?);
         }

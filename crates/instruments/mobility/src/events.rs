@@ -45,7 +45,7 @@ pub(crate) fn events(all: Vec<Seen>, more: Vec<Event>, filter: &Filter, began: T
     });
     let mut events: Vec<Event> = of_seen.chain(more).collect();
     events.sort_by_key(|event| event.at);
-    without_repeats(events)
+    without_stray_ends(without_repeats(events))
 }
 
 /// A line with its blanks as one each, cut where it gets long.
@@ -69,6 +69,22 @@ fn without_repeats(events: Vec<Event>) -> Vec<Event> {
         kept.push(event);
     }
     kept
+}
+
+/// A radio lets go of what it did not hold, too: whenever a station leaves.
+fn without_stray_ends(mut events: Vec<Event>) -> Vec<Event> {
+    let mut holders: Vec<Source> = Vec::new();
+    events.retain(|event| {
+        let held = holders.iter().position(|holder| *holder == event.source);
+        match (event.what, held) {
+            (What::HoldStarted, None) => holders.push(event.source),
+            (What::HoldEnded, Some(at)) => drop(holders.swap_remove(at)),
+            (What::HoldEnded, None) => return false,
+            _ => {}
+        }
+        true
+    });
+    events
 }
 
 #[cfg(test)]
@@ -97,6 +113,10 @@ mod tests {
             seen(150, Source::Kernel, What::GatewayKnown, &neighbour("10.50.0.2", "wlan2")),
             seen(160, Source::Bridge, What::Bound, "02:00:00:00:02:00 dev sec2 master site"),
             seen(170, Source::Bridge, What::Bound, "02:00:00:00:09:00 dev sec2 master site"),
+            // The old access point's, and the new one's.
+            seen(108, Source::AccessPoint, What::HoldEnded, "ap1 02:00:00:00:02:00"),
+            seen(180, Source::AccessPoint, What::HoldStarted, "ap2 02:00:00:00:02:00"),
+            seen(185, Source::AccessPoint, What::HoldEnded, "ap2 02:00:00:00:02:00"),
         ];
         let began = Time::from_millis(100);
         let pulled = Event {
@@ -109,7 +129,14 @@ mod tests {
         let shown: Vec<_> = events.iter().map(|e| (e.at.as_nanos() / 1_000_000, e.what)).collect();
         assert_eq!(
             shown,
-            [(5, What::Triggered), (20, What::LinkUp), (50, What::GatewayKnown), (60, What::Bound)]
+            [
+                (5, What::Triggered),
+                (20, What::LinkUp),
+                (50, What::GatewayKnown),
+                (60, What::Bound),
+                (80, What::HoldStarted),
+                (85, What::HoldEnded),
+            ]
         );
     }
 }

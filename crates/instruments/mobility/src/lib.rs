@@ -27,6 +27,7 @@ mod bed;
 mod certificates;
 mod error;
 mod events;
+mod holds;
 mod layout;
 mod mover;
 mod place;

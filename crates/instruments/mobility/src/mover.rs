@@ -5,7 +5,7 @@ use std::time::Duration;
 use daemons::hostapd::AccessPoint;
 use daemons::supplicant::{Network, Station};
 use daemons::{Control, Daemon, Passphrase, Protection};
-use handoff::{Access, Attachment, Scenario, Trigger, WifiSecurity};
+use handoff::{Access, Attachment, Scenario, Source, Trigger, WifiSecurity};
 use l2vpn::kernel::{Script, must};
 use lab::Node;
 use units::Time;
@@ -27,6 +27,20 @@ const FADES_BY: usize = 4;
 const FADES_EVERY: Duration = Duration::from_millis(100);
 /// The span of the passphrase, which is none of a site.
 const WIFI_SPAN: u8 = 8;
+
+/// The radios by their names: the station's, its second one, and those of access points with their numbers.
+const STATION: &str = "station";
+const AHEAD: &str = "ahead";
+const POINT: &str = "ap";
+
+/// Whose a radio is, by its name; `None` for other stations.
+pub(crate) fn holder(radio: &str) -> Option<Source> {
+    match radio {
+        STATION | AHEAD => Some(Source::Radio),
+        _ if radio.starts_with(POINT) => Some(Source::AccessPoint),
+        _ => None,
+    }
+}
 
 /// An access point that runs.
 #[derive(Debug)]
@@ -86,10 +100,10 @@ impl Mover {
         let client =
             |name: &str, node: &Node| client(name, node, &attachments, scenario, &protection);
         let is_there = points.iter().any(Option::is_some);
-        let own = is_there.then(|| client("station", &nodes.host)).transpose()?;
+        let own = is_there.then(|| client(STATION, &nodes.host)).transpose()?;
         let makes_before_break = scenario.measures.make_before_break;
         let is_ahead = makes_before_break && points.iter().all(Option::is_some);
-        let ahead = is_ahead.then(|| client("ahead", &nodes.host)).transpose()?;
+        let ahead = is_ahead.then(|| client(AHEAD, &nodes.host)).transpose()?;
         let others = if points[0].is_some() { 1..scenario.stations } else { 0..0 };
         let crowd = others.map(|number| client(&format!("other{number}"), &nodes.crowd));
         let crowd = crowd.collect::<Result<_, Error>>()?;
@@ -290,7 +304,7 @@ fn point(
     protection: &Protection,
 ) -> Result<Point, Error> {
     let node = nodes.site(site);
-    let name = format!("ap{}", site.number());
+    let name = format!("{POINT}{}", site.number());
     let radio = Radio::make(&name, node)?;
     let access_point = AccessPoint {
         interface: radio.interface.clone(),

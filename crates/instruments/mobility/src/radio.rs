@@ -11,6 +11,7 @@ use lab::Node;
 use rustix::mount::{MountFlags, mount};
 
 use crate::Error;
+use crate::holds::TRACING;
 
 // drivers/net/wireless/mac80211_hwsim.h
 const HWSIM: &str = "MAC80211_HWSIM";
@@ -105,12 +106,15 @@ impl Drop for Radio {
     }
 }
 
-/// Makes the developers' files visible, by which radios are put out of reach.
+/// Makes the developers' files visible: those by which radios are put out of reach, and what the kernel records.
 pub(crate) fn prepare() -> Result<(), Error> {
-    match mount("debugfs", DEBUG, "debugfs", MountFlags::empty(), None::<&std::ffi::CStr>) {
-        Ok(()) | Err(rustix::io::Errno::BUSY) => Ok(()),
-        Err(error) => Err(Error::radio("mounting debugfs")(error.into())),
+    for (kind, place) in [("debugfs", DEBUG), ("tracefs", TRACING)] {
+        match mount(kind, place, kind, MountFlags::empty(), None::<&std::ffi::CStr>) {
+            Ok(()) | Err(rustix::io::Errno::BUSY) => {}
+            Err(error) => return Err(Error::radio(format!("mounting {kind}"))(error.into())),
+        }
     }
+    Ok(())
 }
 
 /// The number of a radio.

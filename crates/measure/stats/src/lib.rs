@@ -5,7 +5,7 @@
 //!
 //! | question | here | method |
 //! |---|---|---|
-//! | where do the samples lie? | [`Sample`] | median, quantiles (type 7), MAD; [`Sample::median_estimate`] with the exact order-statistic interval |
+//! | where do the samples lie? | [`Sample`], [`median`] | median, quantiles (type 7), MAD; [`median_estimate`] with the exact order-statistic interval |
 //! | how does time grow with RTT? | [`fit_medians`] | least absolute deviations over cell medians, seeded bootstrap inside each cell |
 //! | is it what was specified? | [`Estimate::is_within`] | the whole interval inside the tolerance, or outside; else it cannot be told |
 //! | how long when some never finished? | [`Survival`] | Kaplan-Meier quantiles, "not reached" where the samples end |
@@ -60,7 +60,7 @@ pub use exact::fisher_exact;
 pub use fit::{Cell, Line, LineFit, Residual, fit_line, fit_medians};
 pub use paired::{PairedComparison, compare_paired, wilcoxon_signed_rank};
 pub use plot::{Bin, EcdfPoint, ecdf, histogram};
-pub use sample::Sample;
+pub use sample::{Sample, median, median_estimate};
 pub use shares::{ShareShift, compare_shares};
 pub use survival::{Observation, Survival};
 pub use unpaired::{Shift, hodges_lehmann, mann_whitney};

@@ -134,6 +134,18 @@ impl Sample {
     }
 }
 
+/// The median of some numbers; `None` without any, or where one is not finite.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    Some(Sample::new(values).ok()?.median())
+}
+
+/// The median of some numbers with its exact interval ([`Sample::median_estimate`]) at 95 %; `None` as of [`median`].
+#[must_use]
+pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
+    Some(Sample::new(values).ok()?.median_estimate(Confidence::C95))
+}
+
 /// Definition 7 over a slice that is sorted and not empty, with 0 ≤ p ≤ 1.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     let last = sorted.len() - 1;

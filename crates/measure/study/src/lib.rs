@@ -37,7 +37,7 @@ pub use published::{Counterpart, Figure, PublishedError, beside, figures};
 pub use session::{End, Expected, Session, Watcher, about};
 pub use sweep::{Number, Sweep};
 pub use threads::threads;
-pub use unattended::{Nobody, unattended};
+pub use unattended::{Nobody, unattended, unattended_until};
 
 use std::time::Duration;
 

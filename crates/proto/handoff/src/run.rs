@@ -10,11 +10,11 @@ named! {
         Control = "control",
         /// The station's supplicant.
         Supplicant = "supplicant",
-        /// An access point's daemon.
+        /// An access point: its daemon, and what its radio holds back.
         AccessPoint = "access-point",
         /// The station's kernel: links, addresses, routes, neighbours (rtnetlink).
         Kernel = "kernel",
-        /// The station's kernel: scans, authentication, association (nl80211).
+        /// The station's kernel: scans, authentication, association (nl80211), and what its radio holds back.
         Radio = "radio",
         /// The station's DHCP client.
         Dhcp = "dhcp",
@@ -72,6 +72,10 @@ named! {
         Bound = "bound",
         /// t8: the first packet was sent to the host's new place.
         Redirected = "redirected",
+        /// A radio asks for block acknowledgements (IEEE 802.11-2020 §10.25.2), and holds frames of that priority back.
+        HoldStarted = "hold-started",
+        /// It has its answer, or has given up: the frames go.
+        HoldEnded = "hold-ended",
         /// The trial ends.
         Ended = "ended",
     }

@@ -27,6 +27,9 @@ named! {
         Configuration = "t3",
         /// t3: duplicate address detection.
         DuplicateDetection = "t3-dad",
+        /// A radio holds the traffic's frames back, and with them ARP's, until its request for block acknowledgements
+        /// is answered or a second is over.
+        Held = "held",
         /// t3: the gateway's hardware address.
         GatewayDiscovery = "t3-gateway",
         /// t5: IKEv2, MKA, WireGuard's handshake.
@@ -53,6 +56,7 @@ impl Phase {
             Phase::Authentication => "t4 authentication",
             Phase::Configuration => "t3 DHCP",
             Phase::DuplicateDetection => "t3 duplicate detection",
+            Phase::Held => "hold for block acknowledgements",
             Phase::GatewayDiscovery => "t3 gateway discovery",
             Phase::Security => "t5 security association",
             Phase::Binding => "t6, t7 binding update",
@@ -186,8 +190,15 @@ const fn edge(what: What) -> Option<Edge> {
         What::SecurityDone => Ends(Phase::Security),
         What::Bound => Ends(Phase::Binding),
         What::Redirected => Ends(Phase::Redirection),
+        What::HoldStarted => Begins(Phase::Held),
+        What::HoldEnded => Ends(Phase::Held),
         What::Authenticated | What::Ended => return None,
     })
+}
+
+/// Whether the station itself says it.
+const fn is_own(source: Source) -> bool {
+    matches!(source, Source::Supplicant | Source::Kernel | Source::Radio)
 }
 
 /// Goes through the events of a run and cuts the outage at them.
@@ -201,6 +212,8 @@ struct Walk {
     is_triggered: bool,
     /// Whether the host is attached anew.
     is_attached: bool,
+    /// Who holds frames back: the station's radio, the access point's, or both.
+    holders: Vec<Source>,
     /// The phase that ended last.
     ended: Option<Phase>,
     spans: Vec<Span>,
@@ -214,6 +227,7 @@ impl Walk {
             open: Vec::new(),
             is_triggered: false,
             is_attached: false,
+            holders: Vec::new(),
             ended: None,
             spans: Vec::new(),
         }
@@ -240,6 +254,9 @@ impl Walk {
             (What::GatewayAsked | What::GatewayKnown | What::Bound | What::Redirected, _) => {
                 self.is_attached
             }
+            // So has the old place's radio what it holds; one that lets go does not free what another holds.
+            (What::HoldStarted, _) => self.is_attached,
+            (What::HoldEnded, _) => self.holders == [event.source],
             _ => true,
         };
         counts.then_some(edge)
@@ -247,7 +264,7 @@ impl Walk {
 
     fn pass(&mut self, event: &Event) {
         let Some(edge) = self.counted(event) else {
-            self.note_loss(event);
+            self.note(event);
             return;
         };
         let phase = match (edge, self.earliest()) {
@@ -256,27 +273,35 @@ impl Walk {
             (Edge::Ends(phase), Some(open)) => open.min(phase),
             (Edge::Begins(phase) | Edge::Ends(phase), None) => phase,
         };
+        // What was before a hold is for the next to say: keys that end are waited for all the same.
+        let is_first = edge == Edge::Begins(Phase::Held) && self.open.is_empty();
         // After the outage only an end says what was before it.
-        if event.at <= self.to || matches!(edge, Edge::Ends(_)) {
+        if !is_first && (event.at <= self.to || matches!(edge, Edge::Ends(_))) {
             self.cut(event.at.min(self.to), phase);
         }
         match edge {
             Edge::Begins(phase) => self.begin(phase),
             Edge::Ends(phase) => self.end(phase),
         }
-        match event.what {
-            What::Triggered => (self.is_triggered, self.is_attached) = (true, false),
-            What::Associated | What::Authorized | What::LinkUp => self.is_attached = true,
-            _ => {}
-        }
-        self.note_loss(event);
+        self.note(event);
     }
 
-    /// The station itself knows best whether it is attached.
-    fn note_loss(&mut self, event: &Event) {
-        let is_own = matches!(event.source, Source::Supplicant | Source::Kernel | Source::Radio);
-        if event.what == What::LinkLost && is_own {
-            self.is_attached = false;
+    /// What an event says of the host beside the phase that it begins or ends.
+    fn note(&mut self, event: &Event) {
+        match event.what {
+            What::Triggered if !self.is_triggered => {
+                (self.is_triggered, self.is_attached) = (true, false);
+            }
+            What::Associated | What::Authorized | What::LinkUp if self.is_triggered => {
+                self.is_attached = true;
+            }
+            // The station itself knows best whether it is attached.
+            What::LinkLost if is_own(event.source) => self.is_attached = false,
+            What::HoldStarted if self.is_attached && !self.holders.contains(&event.source) => {
+                self.holders.push(event.source);
+            }
+            What::HoldEnded => self.holders.retain(|holder| *holder != event.source),
+            _ => {}
         }
     }
 
@@ -289,9 +314,17 @@ impl Walk {
     }
 
     fn end(&mut self, phase: Phase) {
-        // What it needed is over too, even if nobody said so. Key daemons and bridges say nothing about the radio.
-        let is_own = phase <= Phase::GatewayDiscovery;
-        self.open.retain(|open| if is_own { *open > phase } else { *open != phase });
+        if phase == Phase::Held {
+            // What else was waited for is waited for still.
+            self.open.retain(|open| *open != phase);
+            return;
+        }
+        // What it needed is over too, even if nobody said so. Key daemons and bridges say nothing about the radio; and
+        // frames are held until who holds them lets go.
+        let has_needs = phase <= Phase::GatewayDiscovery;
+        self.open.retain(|open| {
+            *open == Phase::Held || if has_needs { *open > phase } else { *open != phase }
+        });
         self.ended = Some(phase);
     }
 

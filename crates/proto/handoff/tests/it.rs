@@ -83,3 +83,18 @@ fn a_run_reads_back() {
     assert_eq!(Timeline::of(&run, Direction::Down), None);
     assert!(!Outage::of(&run, Direction::Down).is_over);
 }
+
+/// A handoff to another network with WPA3-SAE, as it was recorded: the access point asks for block acknowledgements
+/// before the station has its key, and holds frames for a second: those down, and of those up ARP's answer.
+#[test]
+fn a_recorded_hold_is_named_in_both_directions() {
+    let run: Run = serde_json::from_str(include_str!("data/wpa3-sae.json")).unwrap();
+    let micros = |direction| {
+        let timeline = Timeline::of(&run, direction).unwrap();
+        assert!(timeline.adds_up(), "{timeline:?}");
+        let phases = [Phase::Held, Phase::GatewayDiscovery, Phase::Unexplained];
+        phases.map(|phase| timeline.of_phase(phase).as_micros())
+    };
+    assert_eq!(micros(Direction::Up), [1_018_473, 11_067, 3_117]);
+    assert_eq!(micros(Direction::Down), [1_002_417, 0, 5_072]);
+}

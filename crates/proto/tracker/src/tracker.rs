@@ -1,110 +1,34 @@
 //! Frames in, connections out.
 
+mod frames;
+mod leaving;
+mod limits;
 mod outer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use units::Time;
 use wire::tcp::Flags;
 use wire::{dtls, quic};
 
 use crate::counters::Counters;
-use crate::decode::{
-    Content, Decoded, Fragment, Layer, LinkType, MAX_HEADERS, Transport, decode, plain_tcp,
-};
+use crate::decode::{Decoded, Transport};
 use crate::flow::{Flow, FlowContent, Leave};
 use crate::fragments::Fragments;
 use crate::keylog::KeyLog;
-use crate::record::{Connection, Output, Traffic};
+use crate::record::{Output, Traffic};
 use crate::side::Sender;
 use crate::table::{Activity, Table};
 use crate::tcp::Input;
 use crate::tls::Mark;
 
-/// What bounds a [`Tracker`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Connections followed at once; beyond it the one silent for longest is dropped and counted.
-    /// At least 1.
-    pub connections: usize,
-    /// Bytes of each direction of a TCP connection that are put in order.
-    pub stream_bytes: u64,
-    /// Bytes held in all connections together whose records are not out: segments and CRYPTO frames
-    /// that came out of order with what keeping them takes, hellos that are not whole, names and
-    /// lists of hellos. A connection that would exceed it loses what is not whole; where that is not
-    /// enough, the ones silent for longest are dropped and counted.
-    pub held_bytes: usize,
-    /// Silence after which an open connection is given out.
-    pub idle: Duration,
-    /// Silence after which a closed connection is given out: late segments count until then.
-    pub linger: Duration,
-    /// Keys the hash table, so that who sends packets cannot make them collide.
-    pub seed: u64,
-    /// When records are given out.
-    pub hand_out: HandOut,
-}
-
-/// When a connection's record is given out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandOut {
-    /// When it has ended.
-    #[default]
-    AtEnd,
-    /// When its handshake is over and both sides have sent application data, or it is clear that
-    /// nothing more will be told: [`crate::Connection::goes_on`] says that its end follows as an
-    /// [`crate::Ending`]. Little memory is held until then.
-    AfterHandshake,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            connections: 100_000,
-            stream_bytes: 64 * 1024,
-            held_bytes: 256 * 1024 * 1024,
-            idle: Duration::from_secs(300),
-            linger: Duration::from_secs(5),
-            seed: 0,
-            hand_out: HandOut::AtEnd,
-        }
-    }
-}
-
-/// Frames that [`Tracker::handle_packets`] reads before it takes the first of them: enough to wait
-/// for memory together, few enough to stay in the nearest cache.
-const GROUP: usize = 16;
-
-/// A captured frame.
-#[derive(Debug, Clone, Copy)]
-pub struct Packet<'a> {
-    /// When it was captured.
-    pub at: Time,
-    /// What it begins with.
-    pub link_type: LinkType,
-    /// What was kept of it.
-    pub bytes: &'a [u8],
-    /// Bytes that it had on the link.
-    pub original_len: usize,
-}
-
-/// What a frame is.
-struct Read<'a> {
-    content: Option<Content<'a>>,
-    /// Of a transport packet's key.
-    hash: u32,
-    /// Headers that may still follow.
-    left: u8,
-}
+pub use frames::Packet;
+pub(crate) use leaving::EXPIRY_PERIOD;
+pub use limits::{HandOut, Limits};
 
 /// QUIC versions that are counted one by one at most.
 const UNREAD_VERSIONS: usize = 16;
-
-/// How often connections are looked through for silent ones, in the capture's time.
-pub(crate) const EXPIRY_PERIOD: Duration = Duration::from_millis(1);
 
 /// The longest that a connection keeps its place in the order of activity while it is active.
 const MAX_LAZINESS: Duration = Duration::from_secs(1);
@@ -182,92 +106,6 @@ impl Tracker {
         &self.key_log
     }
 
-    /// Takes a frame captured at `at`: `bytes` of it were kept, `original_len` it had on the link.
-    /// Frames that are no TCP or QUIC are counted and passed over.
-    pub fn handle_packet(
-        &mut self,
-        at: Time,
-        link_type: LinkType,
-        bytes: &[u8],
-        original_len: usize,
-    ) {
-        let packet = Packet { at, link_type, bytes, original_len };
-        let read = self.read_frame(&packet, None);
-        self.handle_frame(&packet, &read);
-    }
-
-    /// Takes frames in the capture's order, as [`Tracker::handle_packet`] one by one would. It is
-    /// faster: what several of them need from memory is asked for at once.
-    pub fn handle_packets(&mut self, packets: &[Packet<'_>]) {
-        for group in packets.chunks(GROUP) {
-            let mut hashes = [None; GROUP];
-            for (hash, packet) in hashes.iter_mut().zip(group) {
-                *hash = self.hash_of(packet);
-            }
-            let guessed = hashes.map(|hash| hash.and_then(|hash| self.table.guess(hash)));
-            for place in guessed.into_iter().flatten() {
-                std::hint::black_box(self.table.warm(place));
-            }
-            // Read again: to keep what was read of all of them would cost more.
-            for (packet, hash) in group.iter().zip(hashes) {
-                let read = self.read_frame(packet, hash);
-                self.handle_frame(packet, &read);
-            }
-        }
-    }
-
-    /// The hash of a transport packet's key.
-    #[inline]
-    fn hash_of(&self, packet: &Packet<'_>) -> Option<u32> {
-        if let Some(ends) = plain_tcp(packet.link_type, packet.bytes) {
-            return Some(self.table.hash_plain(ends));
-        }
-        let read = self.read_frame(packet, None);
-        matches!(read.content, Some(Content::Transport(_))).then_some(read.hash)
-    }
-
-    /// Reads a frame whose key may have been hashed before.
-    fn read_frame<'a>(&self, packet: &Packet<'a>, hash: Option<u32>) -> Read<'a> {
-        let mut left = MAX_HEADERS;
-        let layer = Layer::of_frame(packet.link_type, packet.bytes);
-        let content = layer.and_then(|layer| decode(layer, &mut left));
-        let hash = match &content {
-            Some(Content::Transport(packet)) => {
-                let hash = hash.unwrap_or_else(|| self.table.hash(&packet.key));
-                debug_assert_eq!(hash, self.table.hash(&packet.key));
-                hash
-            }
-            _ => 0,
-        };
-        Read { content, hash, left }
-    }
-
-    fn handle_frame(&mut self, packet: &Packet<'_>, read: &Read<'_>) {
-        self.counters.frames += 1;
-        self.now = self.now.max(packet.at);
-        let frames = Traffic { frames: 1, bytes: packet.original_len as u64 };
-        self.handle_content(packet.at, read, frames);
-        if self.outer_clock.is_none() {
-            self.expire();
-        }
-    }
-
-    /// What is to be given out: records, and with [`HandOut::AfterHandshake`] endings too. The
-    /// ending of a connection comes after its record.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        self.ready.pop_front()
-    }
-
-    /// A connection that has ended, fallen silent or been dropped, or with
-    /// [`HandOut::AfterHandshake`] one of which all is told; endings are passed over.
-    pub fn poll_connection(&mut self) -> Option<Connection> {
-        loop {
-            if let Output::Connection(connection) = self.ready.pop_front()? {
-                return Some(*connection);
-            }
-        }
-    }
-
     /// What has been seen so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
@@ -293,72 +131,7 @@ impl Tracker {
         self.table.len()
     }
 
-    /// All connections not polled yet, in the order of their first frames, those still open too.
-    /// Endings are passed over.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<Connection> {
-        self.close();
-        let mut all: Vec<Connection> = Vec::new();
-        while let Some(connection) = self.poll_connection() {
-            all.push(connection);
-        }
-        all.sort_by_key(|connection| connection.first_frame);
-        all
-    }
-
-    /// Gives out all connections, as if the capture ended here: poll them. Fragments that wait are
-    /// dropped and counted. Connections come in the order in which they began.
-    pub fn close(&mut self) {
-        let before = self.ready.len();
-        for list in [Activity::Closed, Activity::Reported, Activity::Open] {
-            while let Some(oldest) = self.table.oldest(list) {
-                self.give_out(oldest, Leave::CaptureEnded);
-            }
-        }
-        let number = |output: &Output| match output {
-            Output::Connection(connection) => connection.number,
-            Output::Ending(ending) => ending.number,
-        };
-        if let Some(added) = self.ready.make_contiguous().get_mut(before..) {
-            added.sort_by_key(number);
-        }
-        self.fragments.finish();
-        self.count_fragments();
-    }
-
-    /// Takes what was read of `frames`, and what is inside of that.
-    fn handle_content(&mut self, at: Time, read: &Read<'_>, frames: Traffic) {
-        match &read.content {
-            Some(Content::Transport(packet)) => {
-                self.handle_transport(at, packet, read.hash, frames);
-            }
-            None => add(&mut self.counters.other, frames),
-            Some(Content::Fragment(fragment)) => {
-                add(&mut self.counters.fragments, frames);
-                self.handle_fragment(at, fragment, read.left, frames);
-                self.count_fragments();
-            }
-        }
-    }
-
-    /// Takes a fragment, and if it is the last one missing the datagram, in which there may be no
-    /// more headers than `left`: so a datagram within a datagram comes to an end.
-    fn handle_fragment(&mut self, at: Time, part: &Fragment<'_>, mut left: u8, frames: Traffic) {
-        let Some(whole) = self.fragments.insert(self.now, part, frames) else { return };
-        self.counters.reassembled = self.counters.reassembled.saturating_add(1);
-        let content = whole.layer().and_then(|layer| decode(layer, &mut left));
-        let hash = match &content {
-            Some(Content::Transport(packet)) => self.table.hash(&packet.key),
-            _ => 0,
-        };
-        self.handle_content(at, &Read { content, hash, left }, whole.frames);
-    }
-
-    fn count_fragments(&mut self) {
-        self.counters.fragments_waiting = self.fragments.waiting();
-        self.counters.fragments_dropped = *self.fragments.dropped();
-    }
-
+    /// Takes a packet of a connection that is followed, of one that it begins, or of none.
     fn handle_transport(&mut self, at: Time, packet: &Decoded<'_>, hash: u32, frames: Traffic) {
         match packet.transport {
             Transport::Tcp { .. } => {}
@@ -491,63 +264,11 @@ impl Tracker {
         self.table.insert(flow, self.now)
     }
 
-    /// Drops the connection in these lists that was silent for longest. False if there is none.
-    fn drop_one(&mut self, lists: &[Activity]) -> bool {
-        let mut best: Option<(Time, u32)> = None;
-        for list in lists {
-            let Some(place) = self.table.stalest(*list) else { continue };
-            let Some(last) = self.table.get(place).map(|flow| flow.last_frame) else { continue };
-            if best.is_none_or(|(earliest, _)| last < earliest) {
-                best = Some((last, place));
-            }
-        }
-        let Some((_, stalest)) = best else { return false };
-        self.counters.dropped += 1;
-        self.give_out(stalest, Leave::Dropped);
-        true
-    }
-
     /// The connection that a packet begins, if it does.
     fn begin(&mut self, at: Time, packet: &Decoded<'_>) -> Option<Flow> {
         let number = self.counters.connections;
         let stream_bytes = self.limits.stream_bytes;
         Flow::begin(number, at, packet, stream_bytes, &mut self.scratch)
-    }
-
-    /// Gives out what has been silent for long enough: looked at once a millisecond of the
-    /// capture's time.
-    fn expire(&mut self) {
-        if self.now < self.next_expiry {
-            return;
-        }
-        self.next_expiry = self.now + EXPIRY_PERIOD;
-        self.expire_now();
-    }
-
-    fn expire_now(&mut self) {
-        let Limits { linger, idle, .. } = self.limits;
-        for (list, silence) in
-            [(Activity::Closed, linger), (Activity::Reported, idle), (Activity::Open, idle)]
-        {
-            while let Some(oldest) = self.table.oldest(list) {
-                let now = self.now;
-                let due = |flow: &mut Flow| now.saturating_since(flow.last_frame) > silence;
-                if !self.table.get(oldest).is_some_and(due) {
-                    break;
-                }
-                self.give_out(oldest, Leave::Over);
-            }
-        }
-        if self.fragments.waiting() > 0 {
-            self.fragments.expire(self.now);
-            self.count_fragments();
-        }
-    }
-
-    fn give_out(&mut self, place: u32, why: Leave) {
-        let Some(flow) = self.table.remove(place) else { return };
-        self.held = self.held.saturating_sub(flow.held_bytes());
-        self.ready.push_back(flow.leave(why, &self.key_log));
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn counterparts(findings: &Findings, command: &str) -> Vec<(String, C
 pub(super) fn compute(row: &Row) -> Option<(f64, f64)> {
     let median = |name: &str| {
         let all: Vec<f64> = row.cells.iter().flat_map(|cell| cell.samples(name)).copied().collect();
-        Some(stats::Sample::new(&all).ok()?.median())
+        stats::median(&all)
     };
     Some((median(value::CLIENT_CRYPTO)?, median(value::SERVER_CRYPTO)?))
 }
@@ -193,7 +193,7 @@ pub(super) fn parts(cell: &summary::Cell) -> Option<[f64; 3]> {
     let between = |from: &str, to: &str| {
         let (from, to) = cell.paired(from, to);
         let times: Vec<f64> = from.iter().zip(&to).map(|(from, to)| to - from).collect();
-        Some(stats::Sample::new(&times).ok()?.median())
+        stats::median(&times)
     };
     let connect = cell.median(value::CONNECT)?.value;
     // The request leaves with what rides in the handshake: then SSL takes nothing beside connect.

@@ -83,7 +83,7 @@ impl Compute {
             let (client, server) = cell.paired(value::CLIENT_CRYPTO, value::SERVER_CRYPTO);
             sums.extend(client.iter().zip(server).map(|(client, server)| client + server));
         }
-        let crypto = stats::Sample::new(&sums).ok()?.median();
+        let crypto = stats::median(&sums)?;
         let round_trips = row.spec?.response;
         Some(Compute { c, crypto, lab: lab_delay.map(|lab| lab.over(round_trips).value) })
     }

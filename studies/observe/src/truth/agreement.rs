@@ -197,7 +197,7 @@ fn round_trips(recorded: &[&&Sample], findings: &Findings) -> Vec<RoundTripAgree
         RoundTripAgreement {
             population: population.to_owned(),
             known_ms,
-            median_ms: stats::Sample::new(&own).ok().map(|sample| sample.median()),
+            median_ms: stats::median(&own),
             mode_ms: places
                 .map(|mode| mode.place_ms.value)
                 .min_by(|a, b| far(a).total_cmp(&far(b))),

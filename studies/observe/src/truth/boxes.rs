@@ -144,13 +144,12 @@ pub(super) fn costs(samples: &[&Sample]) -> Vec<FallbackCost> {
     }
     let row = |((population, visit), all): ((&str, Scenario), Vec<(f64, f64)>)| {
         let (lost, trips): (Vec<f64>, Vec<f64>) = all.iter().copied().unzip();
-        let median = |values: &[f64]| stats::Sample::new(values).ok().map(|own| own.median());
         Some(FallbackCost {
             population: population.to_owned(),
             visit: visit.to_string(),
             count: all.len(),
-            lost_ms: median(&lost)?,
-            round_trips: median(&trips)?,
+            lost_ms: stats::median(&lost)?,
+            round_trips: stats::median(&trips)?,
         })
     };
     rows.into_iter().filter_map(row).collect()

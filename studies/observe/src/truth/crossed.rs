@@ -131,7 +131,7 @@ pub(super) fn crossed(samples: &[&Sample]) -> Vec<CrossedRow> {
 
 fn median(samples: &[&Sample], name: &str) -> Option<f64> {
     let values: Vec<f64> = samples.iter().filter_map(|own| own.values.get(name).copied()).collect();
-    stats::Sample::new(&values).ok().map(|sample| sample.median())
+    stats::median(&values)
 }
 
 /// What sessions of another name would have spared clients that made several connections.
@@ -157,13 +157,12 @@ pub(super) fn pauses(samples: &[&Sample]) -> Vec<PauseRow> {
     }
     let row = |(pause, pairs): (&str, Vec<(f64, f64)>)| {
         let (put_in, found): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-        let median = |values: &[f64]| stats::Sample::new(values).ok().map(|own| own.median());
         let worst = pairs.iter().map(|(put_in, found)| (found - put_in).abs());
         Some(PauseRow {
             pause: pause.to_owned(),
             count: pairs.len(),
-            put_in_ms: median(&put_in)?,
-            found_ms: median(&found)?,
+            put_in_ms: stats::median(&put_in)?,
+            found_ms: stats::median(&found)?,
             worst_ms: worst.fold(0.0, f64::max),
         })
     };

@@ -66,7 +66,7 @@ fn group(records: &[&Record]) -> Option<Group> {
         paths_carried: paths.difference(&broken).count() as u64,
         syn: count(|record| record.syn),
         syn_ack: count(|record| record.syn_ack),
-        connect_ms: stats::Sample::from_vec(times).ok().map(|times| times.median()),
+        connect_ms: stats::median(&times),
     })
 }
 

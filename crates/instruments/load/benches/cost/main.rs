@@ -100,11 +100,6 @@ fn as_it_comes(identity: &Identity, generators: &ClientConfig) -> Result<Arc<Cli
     Ok(Arc::new(config))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
-}
-
 fn main() -> Result<()> {
     let Arguments { rounds, connections } = arguments()?;
     let key = KeyType::EcdsaP256;
@@ -149,7 +144,7 @@ fn main() -> Result<()> {
         "{key}, {connections} connections a round, {CONCURRENT} at a time; bytes: {lengths:?}\n"
     );
     println!("| CPU time per connection | median, us | each round |\n|---|---:|---|");
-    let medians = values.clone().map(median);
+    let medians = values.each_ref().map(|values| stats::median(values).unwrap_or(f64::NAN));
     for ((name, median), each) in names.iter().zip(medians).zip(&values) {
         let each: Vec<String> = each.iter().map(|value| format!("{value:.0}")).collect();
         println!("| {name} | {median:.1} | {} |", each.join(", "));

@@ -156,6 +156,42 @@ fn a_daemon_that_speaks_late_explains_what_was_before() {
     assert!(timeline.adds_up());
 }
 
+fn by(at: u64, source: Source, what: What) -> Event {
+    Event { at: Time::from_millis(at), source, what, detail: String::new() }
+}
+
+/// A handoff in which the access point and the station hold frames back.
+fn held(cut: u64, back: u64, holds: &[(u64, Source, What)]) -> Timeline {
+    let mut run = run(cut, back, &WHOLE[..13]);
+    run.events.extend(holds.iter().map(|(at, source, what)| by(*at, *source, *what)));
+    Timeline::of(&run, Direction::Down).unwrap()
+}
+
+#[test]
+fn frames_are_held_until_who_holds_them_lets_go() {
+    let (point, own) = (Source::AccessPoint, Source::Radio);
+    let holds = [
+        (1240, point, What::HoldStarted),
+        (1372, own, What::HoldStarted),
+        (1374, own, What::HoldEnded),
+        (2280, point, What::HoldEnded),
+    ];
+    let timeline = held(1001, 2281, &holds);
+    // What the access point does not hold goes on: keys and DHCP have their time, and the 9 ms between them are its.
+    assert_eq!(timeline.of_phase(Phase::Authentication), Duration::from_millis(31));
+    assert_eq!(timeline.of_phase(Phase::Configuration), Duration::from_millis(101));
+    assert_eq!(timeline.of_phase(Phase::Held), Duration::from_millis(2280 - 1371 + 9));
+    assert!(timeline.adds_up());
+    // One that was over at once has not held what came a second later.
+    let holds = [(1372, point, What::HoldStarted), (1373, point, What::HoldEnded)];
+    let timeline = held(1001, 2281, &holds);
+    assert_eq!(timeline.of_phase(Phase::Held), Duration::from_millis(2));
+    assert!(!timeline.adds_up());
+    // Nor is the old place's of this handoff.
+    let holds = [(900, point, What::HoldStarted), (1005, own, What::HoldStarted)];
+    assert_eq!(held(1001, 2281, &holds).of_phase(Phase::Held), Duration::ZERO);
+}
+
 #[test]
 fn who_does_not_come_back_has_a_timeline_until_the_end() {
     let timeline = Timeline::of(&run(1001, 3000, &WHOLE[..3]), Direction::Down).unwrap();

@@ -2,7 +2,8 @@
 
 use units::Time;
 
-use super::{Read, Tracker};
+use super::Tracker;
+use super::frames::Read;
 use crate::decode::{Content, decode};
 use crate::shard::Datagram;
 

@@ -1,8 +1,10 @@
 //! How connections and stacks end.
 
 use std::io::ErrorKind;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use tcpio::{DeviceOptions, StackOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,6 +22,7 @@ pub fn tests() -> Vec<Test> {
         Test::inside("shutdown_sends_what_is_buffered", shutdown),
         Test::inside("shutdown_of_a_silent_peer_is_bounded", bounded_shutdown),
         Test::inside("a_dropped_stack_leaves_nothing", dropped_stack),
+        Test::inside("a_thousand_that_end_at_once_are_all_heard", all_end_at_once),
     ]
 }
 
@@ -27,7 +30,7 @@ fn half_close() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -55,7 +58,7 @@ fn resets() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -90,7 +93,7 @@ fn refused() -> TestResult {
     let closed = at(b.kernel()[0], 7001);
     let stack_port = at(b.addresses()[0], 7001);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let (ready, open) = std::sync::mpsc::channel();
+    let (ready, open) = channel();
     let other = b.with_stack(b.options(), move |stack| async move {
         ready.send(())?;
         let _ = stopped.await;
@@ -120,7 +123,7 @@ fn dropped_stream() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -143,7 +146,7 @@ fn shutdown() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -172,7 +175,7 @@ fn bounded_shutdown() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -186,7 +189,7 @@ fn bounded_shutdown() -> TestResult {
         .await
     });
     listening.recv_timeout(WAIT)?;
-    let options = tcpio::StackOptions { linger: Duration::from_millis(50), ..a.options() };
+    let options = StackOptions { linger: Duration::from_millis(50), ..a.options() };
     join(a.with_stack(options, move |stack| async move {
         let stream = stack.connect(target, connect())?;
         stream.connected().await?;
@@ -200,7 +203,7 @@ fn dropped_stack() -> TestResult {
     let net = Net::direct()?;
     let [a, b] = net.sides();
     let target = at(b.kernel()[0], 7000);
-    let (ready, listening) = std::sync::mpsc::channel();
+    let (ready, listening) = channel();
     let server = b.node.spawn(move || async move {
         let listener = TcpListener::bind(target).await?;
         ready.send(())?;
@@ -242,4 +245,53 @@ fn dropped_stack() -> TestResult {
         Ok(())
     }))?;
     join(server)
+}
+
+/// Connections that all end at once, while who serves them has something else to do.
+fn all_end_at_once() -> TestResult {
+    const CONNECTIONS: usize = 1000;
+    let net = Net::direct()?;
+    let [a, b] = net.sides();
+    let target = at(b.addresses()[0], 7000);
+    let (ready, listening) = channel();
+    let (accepted, all_accepted) = channel();
+    let (ended, all_ended) = channel();
+    let server = b.with_stack(joined(&b), move |stack| async move {
+        let listener = stack.listen(target, listen())?;
+        ready.send(())?;
+        let mut streams = Vec::new();
+        while streams.len() < CONNECTIONS {
+            streams.push(listener.accept().await?);
+        }
+        accepted.send(())?;
+        // Meanwhile nobody drives the stack: this is its runtime's only thread.
+        all_ended.recv_timeout(WAIT)?;
+        for stream in &mut streams {
+            assert_eq!(stream.read(&mut [0; 1]).await?, 0);
+        }
+        Ok(stack.info().counters)
+    });
+    listening.recv_timeout(WAIT)?;
+    join(a.with_stack(joined(&a), move |stack| async move {
+        let mut streams = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let stream = stack.connect(target, connect())?;
+            stream.connected().await?;
+            streams.push(stream);
+        }
+        all_accepted.recv_timeout(WAIT)?;
+        // Each says so at once.
+        drop(streams);
+        Ok(ended.send(())?)
+    }))?;
+    let counters = join(server)?;
+    assert_eq!(counters.lost, 0, "{counters:?}");
+    Ok(())
+}
+
+/// A stack that takes super-segments.
+fn joined(side: &Side) -> StackOptions {
+    let name = side.end.interface.clone();
+    let device = DeviceOptions::Interface { name, vnet_header: true };
+    StackOptions { device, ..side.options() }
 }

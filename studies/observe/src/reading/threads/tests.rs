@@ -148,20 +148,11 @@ fn fragments(bytes: &[u8]) -> Option<[Vec<u8>; 2]> {
 }
 
 fn write(path: &Path, frames: &[Captured]) {
-    let mut bytes: Vec<u8> = Vec::new();
-    // Nanoseconds.
-    for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 262_144, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    let mut pcap = lab_test::Pcap::new(lab_test::Pcap::ETHERNET);
     for (at, frame, len) in frames {
-        let seconds = (at / 1_000_000_000) as u32;
-        let nanos = (at % 1_000_000_000) as u32;
-        for word in [seconds, nanos, frame.len() as u32, (*len).max(frame.len()) as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
+        pcap.push_cut(*at, frame, (*len).max(frame.len()));
     }
-    std::fs::write(path, bytes).unwrap();
+    std::fs::write(path, pcap.as_bytes()).unwrap();
 }
 
 /// Copies with some frames in fragments, late or twice, and some that are nothing.
