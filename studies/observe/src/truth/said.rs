@@ -242,6 +242,7 @@ mod tests {
 
     use study::Findings as _;
 
+    use super::super::sample::label;
     use super::*;
 
     /// The committed results: clients at 25 ms and at 55 ms, whose common median would be of neither.
@@ -261,6 +262,14 @@ mod tests {
             own.classes.iter().find(is_it).unwrap().handshake_ms.unwrap()
         };
         assert!((20.0..40.0).contains(&full("wifi")) && (50.0..80.0).contains(&full("cellular")));
+        // Samples that were recorded before messages and frames were.
+        let mut older = run.samples.clone();
+        for sample in &mut older {
+            sample
+                .labels
+                .retain(|name, _| ![label::MESSAGES, label::FRAMES].contains(&name.as_str()));
+        }
+        let said = Said::of(&older, &run.manifest).unwrap().unwrap();
         let json = said.json().unwrap();
         assert!(json[STUDY]["findings"]["frames"].is_null());
         let headings: Vec<_> = said.sections().unwrap().into_iter().map(|own| own.id).collect();
