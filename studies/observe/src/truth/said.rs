@@ -244,6 +244,7 @@ mod tests {
 
     use super::super::sample::label;
     use super::*;
+    use crate::truth::sample::label;
 
     /// The committed results: clients at 25 ms and at 55 ms, whose common median would be of neither.
     #[test]
@@ -271,7 +272,16 @@ mod tests {
         }
         let said = Said::of(&older, &run.manifest).unwrap().unwrap();
         let json = said.json().unwrap();
-        assert!(json[STUDY]["findings"]["frames"].is_null());
+        let frames = &json[STUDY]["findings"]["frames"];
+        assert!(frames["frames"].is_u64() && frames["lost"].is_null(), "{frames}");
+        assert!(json[STUDY]["findings"]["unread_quic"].is_null());
+        // Samples of before 2026-11-22.
+        let mut older = run.samples.clone();
+        for sample in &mut older {
+            sample.labels.retain(|name, _| name != label::MESSAGES && name != label::FRAMES);
+        }
+        let said = Said::of(&older, &run.manifest).unwrap().unwrap();
+        assert!(said.json().unwrap()[STUDY]["findings"]["frames"].is_null());
         let headings: Vec<_> = said.sections().unwrap().into_iter().map(|own| own.id).collect();
         assert!(!headings.iter().any(|id| id == "offers" || id == "failures"), "{headings:?}");
         assert!(said.tables().iter().all(|table| table.caption != "What was seen"));
