@@ -244,7 +244,6 @@ mod tests {
 
     use super::super::sample::label;
     use super::*;
-    use crate::truth::sample::label;
 
     /// The committed results: clients at 25 ms and at 55 ms, whose common median would be of neither.
     #[test]
@@ -263,22 +262,16 @@ mod tests {
             own.classes.iter().find(is_it).unwrap().handshake_ms.unwrap()
         };
         assert!((20.0..40.0).contains(&full("wifi")) && (50.0..80.0).contains(&full("cellular")));
+        let json = said.json().unwrap();
+        let frames = &json[STUDY]["findings"]["frames"];
+        assert!(frames["frames"].is_u64() && frames["lost"].is_null(), "{frames}");
+        assert!(json[STUDY]["findings"]["unread_quic"].is_null());
         // Samples that were recorded before messages and frames were.
         let mut older = run.samples.clone();
         for sample in &mut older {
             sample
                 .labels
                 .retain(|name, _| ![label::MESSAGES, label::FRAMES].contains(&name.as_str()));
-        }
-        let said = Said::of(&older, &run.manifest).unwrap().unwrap();
-        let json = said.json().unwrap();
-        let frames = &json[STUDY]["findings"]["frames"];
-        assert!(frames["frames"].is_u64() && frames["lost"].is_null(), "{frames}");
-        assert!(json[STUDY]["findings"]["unread_quic"].is_null());
-        // Samples of before 2026-11-22.
-        let mut older = run.samples.clone();
-        for sample in &mut older {
-            sample.labels.retain(|name, _| name != label::MESSAGES && name != label::FRAMES);
         }
         let said = Said::of(&older, &run.manifest).unwrap().unwrap();
         assert!(said.json().unwrap()[STUDY]["findings"]["frames"].is_null());
