@@ -63,11 +63,11 @@ pub enum Command {
     /// Measure with every study at a quick scale and write one report (4 minutes at most)
     #[command(display_order = 0)]
     Run(RunArgs),
-    /// Build the report of results again, without measuring
+    /// Build the report of earlier results again, without measuring
     Report(ReportArgs),
-    /// Say what got slower between two results, and how sure that is
+    /// Show what got slower between two results, and how certain that is
     Compare(CompareArgs),
-    /// Say what this machine can do, what is missing and how to get it
+    /// Check what this machine can do, what is missing and how to get it
     #[command(after_help = usual_epilogue(
         "Examples:
   wiretax doctor
@@ -76,19 +76,19 @@ pub enum Command {
     Doctor(JsonArg),
     /// Run any programs over an emulated path, without root
     Lab(Box<LabCommandArgs>),
-    /// How long real clients take to set up TLS, from captures or an interface
+    /// How long real clients take to set up TLS, from capture files or a live interface
     Observe(Box<ObserveArgs>),
     /// Sequence charts of flow control in SPDY and HTTP/2, from captures
     Sequence(SequenceArgs),
     /// Measure a live server's handshakes from here: few connections, read-only, no root
     Probe(ProbeArgs),
-    /// What a server's certificates cost in bytes and round trips; post-quantum ones beside
+    /// What a server's certificates cost in bytes and round trips, with post-quantum chains for comparison
     Chain(Box<ChainArgs>),
-    /// Load a TLS server: thousands of connections per second, at a number or a rate
+    /// Load a TLS server with thousands of connections per second, at a fixed number or rate
     Load(Box<LoadArgs>),
-    /// Carry unmodified programs' connections over SSLmTCP: one gateway at each end
+    /// Carry connections of unmodified programs over SSLmTCP, with a gateway at each end
     Gateway(GatewayArgs),
-    /// Say what a term in a report means
+    /// Explain a term that reports use
     Explain(ExplainArgs),
     /// Print a completion script for a shell
     #[command(after_help = usual_epilogue(
@@ -113,9 +113,9 @@ pub enum Command {
     },
     /// List the TLS libraries that can be measured, and build them
     Drivers(DriversArgs),
-    /// Fetch and check the guest: a machine in virtual time, for `--clock virtual`
+    /// Fetch and check the guest: a virtual machine in virtual time, for `--clock virtual`
     Guest(GuestArgs),
-    /// Answer one question about a driver: what `wiretax stacks` starts for each measurement
+    /// Make one measurement with a driver: the process that `wiretax stacks` starts for each
     // By a name that no typo is taken for.
     #[command(hide = true, name = HOST)]
     StacksHost,

@@ -10,10 +10,10 @@ const GLOBAL: &str = "Global options";
 /// The options that every command has.
 #[derive(Debug, Args)]
 pub struct GlobalArgs {
-    /// Say more on stderr; twice for traces of the machinery
+    /// More diagnostics on stderr; twice for internal traces
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub verbose: u8,
-    /// No progress and no notes on stderr, errors only
+    /// Only errors on stderr: no progress and no notes
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GLOBAL)]
     pub quiet: bool,
     /// Colour on stderr
@@ -44,7 +44,7 @@ pub struct JsonArg {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub struct OutArgs {
-    /// Folder for the results; a new one under ./results if not given
+    /// Folder for the results [default: a new one in ./results]
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
     /// Continue an interrupted run in this folder
@@ -56,10 +56,10 @@ pub struct OutArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Lab")]
 pub struct LabArgs {
-    /// What carries the frames of emulated links
+    /// How the frames of emulated links are carried
     #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
     pub backend: LinkBackend,
-    /// Leave out the lab's measurement of itself (about 3 seconds); the report will say so
+    /// Skip the lab's calibration (about 3 seconds); the report will say so
     #[arg(long)]
     pub no_calibration: bool,
 }

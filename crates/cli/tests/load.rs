@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
         (&["load", "https://127.0.0.1:1/", "--ca", "nowhere.pem"], &["nowhere.pem"]),
         (&["load", "https://127.0.0.1:1/", "--duration", "10"], &["no unit"]),
         (&["load", "https://127.0.0.1:1/", "--ramp", "10s"], &["ramp must be shorter"]),
-        (&["load", "https://127.0.0.1:1/", "--connect-to", "elsewhere"], &["no address"]),
+        (&["load", "https://127.0.0.1:1/", "--connect-to", "elsewhere"], &["not an address"]),
         (&["load", "https://127.0.0.1:1/", "--source", "::1", "--insecure"], &["IPv4", "IPv6"]),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -66,13 +66,14 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
             let option = option(name, value, help).value_hint(ValueHint::FilePath);
             option.value_parser(value_parser!(PathBuf))
         };
-        let rate = "Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire; unlimited if not given";
+        let rate =
+            "Rate of the path each way, as 10mbit, 10mbit/ip or 10mbit/wire [default: unlimited]";
         let profile = "Jitter, rate, queue and loss of a named profile (lan, cable, lte, 3g, wlan, \
                        satellite), or of a profile file (TOML); its RTT too, unless --rtt is given";
-        let up = "Capacity from client to server by a trace: the millisecond of each 1500-byte packet, \
-                  one a line, as mahimahi has them";
-        let down = "Capacity from server to client by a trace";
-        let timeout = "Give a connection up after this time [default: 60s]; it stays in as a censored \
+        let up = "Capacity trace from client to server, in mahimahi's format: the millisecond of each \
+                  1500-byte packet, one per line";
+        let down = "Capacity trace from server to client";
+        let timeout = "Give a connection up after this time [default: 60s]; it counts as a censored \
                        sample";
         let command = command
             .arg(option("rate", "RATE", rate).value_parser(value_parser!(Rate)))
@@ -95,7 +96,7 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
             .value_parser(value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath)
             .help(
-                "Your clients' round-trip times: what `wiretax observe --rtt-out` writes, or one a \
+                "Your clients' round-trip times: what `wiretax observe --rtt-out` writes, or one per \
                  line (`25ms`, or `25ms 0.7` with a weight)",
             );
         command.args([from, clients])

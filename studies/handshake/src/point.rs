@@ -97,7 +97,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%"),
         axis!("middlebox", middlebox, "none", "KINDS", "Middleboxes on the way: none, drop-syn-data, strip-syn-data", unnamed "none"),
-        axis!("queue", queue, "none", "KINDS", "Full queues before the client, by a download beside: none, droptail, codel", unnamed "none"),
+        axis!("queue", queue, "none", "KINDS", "Full queues before the client, filled by a concurrent download: none, droptail, codel", unnamed "none"),
         axis!("mode", mode, "all", "MODES", "Modes, or `all`"),
         axis!(
             "key",
@@ -114,9 +114,9 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "LIBRARIES",
             "Libraries on both sides: openssl, rustls"
         ),
-        axis!("chain", chain, "1", "COUNTS", "Certificates that the server sends"),
-        axis!("peer", peer, "same", "KINDS", "Servers: same (it does what the mode does), plain (the kernel's TCP without Fast Open, then TLS)", unnamed "same"),
-        axis!("visit", visit, "first", "KINDS", "SSLmTCP: first (what was learnt of the path is forgotten), remembered", unnamed "first"),
+        axis!("chain", chain, "1", "COUNTS", "Number of certificates that the server sends"),
+        axis!("peer", peer, "same", "KINDS", "Servers: same (it supports what the mode needs), plain (the kernel's TCP without Fast Open, then TLS)", unnamed "same"),
+        axis!("visit", visit, "first", "KINDS", "SSLmTCP: first (no memory of the path), remembered", unnamed "first"),
         axis!("clock", clock, "wall", "CLOCK", CLOCK_HELP, unnamed "wall"),
     ],
     canonical: Point::canonical,

@@ -48,8 +48,8 @@ impl study::Study for Haproxy {
   wiretax stacks haproxy --build-only    build, measure later
   wiretax stacks haproxy --library openssl-3.5.5 --sdk openssl-3.5.5=/opt/openssl
 
-The first build on a library takes two or three minutes; it is kept, and an interrupted one
-continues. docs/haproxy.md says what is built and how it is run."
+The first build with a library takes two or three minutes and is kept; an interrupted build
+resumes. docs/haproxy.md says what is built and how it is run."
             .to_owned()
     }
 
@@ -70,7 +70,7 @@ continues. docs/haproxy.md says what is built and how it is run."
                 .long("duration")
                 .value_name("TIME")
                 .value_parser(value_parser!(Delay))
-                .help("How long each run is measured [default: 2s]"),
+                .help("Duration of each measurement [default: 2s]"),
         )
     }
 
@@ -90,12 +90,12 @@ continues. docs/haproxy.md says what is built and how it is run."
                 .value_name("NAME=DIR")
                 .value_hint(ValueHint::DirPath)
                 .action(ArgAction::Append)
-                .help("Headers (DIR/include) and static archives (DIR/lib) of a library, in place of its driver's"),
+                .help("Headers (DIR/include) and static archives (DIR/lib) of a library, instead of its driver's"),
             Arg::new("jobs")
                 .long("jobs")
                 .value_name("N")
                 .value_parser(value_parser!(u64).range(1..=1024))
-                .help("Compilers at once [default: the processors]"),
+                .help("Number of parallel compilers [default: one per processor]"),
             flag("retry", "Build again what failed before"),
             flag("build-only", "Build, and measure nothing"),
         ])

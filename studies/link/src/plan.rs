@@ -23,7 +23,7 @@ const LONGEST_TRIAL: Duration = Duration::from_secs(600);
 /// The numbers of a sweep.
 pub(crate) const NUMBERS: &[Number] = &[Number {
     name: "repeat",
-    help: "Trials per point; with --scale or --plan at most so many [default: 5]",
+    help: "Trials per point; an upper limit with --scale or --plan [default: 5]",
     default: Some(5),
     least: 1,
     most: u32::MAX as u64,

@@ -45,15 +45,15 @@ impl study::Study for Stacks {
   wiretax stacks                         the default set of libraries: under five minutes
   wiretax stacks --scale quick           the same in a minute
   wiretax stacks --libraries 'openssl-*,boringssl' --out results/openssl
-  wiretax stacks --scale full --libraries all          everything: some hours
+  wiretax stacks --scale full --libraries all          everything: several hours
   wiretax stacks --workload full --threads powers --wire loopback --key rsa-2048
   wiretax stacks --workload full,resume --locks count --connections 100 --libraries openssl-3.0.2
   wiretax stacks --load 20000            machines for 20,000 new connections per second
   wiretax stacks --resume results/openssl
 
-Libraries are drivers: `wiretax drivers list` says which there are, `make drivers` builds the default
-set. `go` and `java` are measured over loopback where their toolchains are. A library that crashes,
-hangs or misreports resumption is reported by name, and the others go on."
+Each library has a driver: `wiretax drivers list` lists them, `make drivers` builds the default set.
+`go` and `java` are measured over loopback if their toolchains are installed. A library that crashes,
+hangs or misreports resumption is reported by name, and the rest continues."
             .to_owned()
     }
 
@@ -90,9 +90,11 @@ hangs or misreports resumption is reported by name, and the others go on."
 
     fn asks(&self, command: Command) -> Command {
         command.arg(
-            Arg::new("load").long("load").value_name("N").value_parser(parse_load).help(
-                "New connections per second that machines are reckoned for [default: 100000]",
-            ),
+            Arg::new("load")
+                .long("load")
+                .value_name("N")
+                .value_parser(parse_load)
+                .help("New connections per second to size machines for [default: 100000]"),
         )
     }
 

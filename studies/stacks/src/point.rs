@@ -109,14 +109,14 @@ pub const AXES: Axes<Point> = Axes {
             locks,
             "pthread",
             "KINDS",
-            "What stands under the locks: pthread, light, count (then nothing is timed)"
+            "Lock implementation: pthread, light, count (counts locks; nothing is timed)"
         ),
         axis!(
             "client",
             client,
             "same",
             "NAMES",
-            "The client's library: same, reference (one for all, that takes few locks; for go and java the \
+            "The client's library: same, reference (the same for all, with few locks; for go and java the \
              load generator), or a name"
         ),
         axis!(
@@ -124,15 +124,15 @@ pub const AXES: Axes<Point> = Axes {
             library,
             "default",
             "NAMES",
-            "Libraries: names, patterns such as openssl-*, `default`, `built`, `all`, or the path of a driver \
-             of your own; alone they keep the plan"
+            "Libraries: names, patterns such as openssl-*, `default`, `built`, `all`, or the path of your \
+             own driver; given alone, the rest of the plan stays"
         ),
         axis!(
             "tool",
             tool,
             "host",
             "NAMES",
-            "What counts: host (clocks), callgrind (instructions and atomic operations)"
+            "Measuring tool: host (clocks), callgrind (instructions and atomic operations)"
         ),
     ],
     canonical,

@@ -31,24 +31,24 @@ const MEANINGS: [(Exit, &str); 7] = [
   wiretax chain chain.pem --make ml-dsa-44,ml-dsa-65,ml-dsa-87 --measure
   wiretax chain chain.pem --make ml-dsa-65/slh-dsa-sha2-128s --group x25519mlkem768 --json
 
-No private key is needed: sizes decide, and --measure shows the file's own certificates in the lab
+No private key is needed: only sizes matter, and --measure serves the file's own certificates in the lab
 with signatures of the right length. Chains of --make have keys: they are served and verified.", &MEANINGS))]
 pub struct ChainArgs {
-    /// PEM files with the certificates that a server sends, the leaf first; each is a chain
+    /// PEM files, each with the chain of certificates that a server sends, leaf first
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,
           required_unless_present_any = ["make", "server"])]
     pub files: Vec<PathBuf>,
-    /// The chain that this server sends, HOST or HOST:PORT: one connection that asks for nothing
+    /// Take the chain that this server sends, HOST or HOST:PORT: one connection, without a request
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname, conflicts_with = "measure")]
     pub server: Option<String>,
     /// Write the server's chain to this file (PEM)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "server")]
     pub save: Option<PathBuf>,
-    /// Chains made here to compare with: ecdsa-p256, rsa-2048, rsa-4096, ml-dsa-44, -65 or -87; behind a
-    /// slash the key of its issuers, as ml-dsa-44/slh-dsa-sha2-128s
+    /// Chains to make for comparison: ecdsa-p256, rsa-2048, rsa-4096, ml-dsa-44, -65 or -87; after a
+    /// slash the key of the issuers, as ml-dsa-44/slh-dsa-sha2-128s
     #[arg(long, value_parser = value::<Recipe>, value_name = "KEY", value_delimiter = ',')]
     pub make: Vec<Recipe>,
-    /// Certificates that a chain made here sends
+    /// Number of certificates in a chain of --make
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=10))]
     pub length: u8,
     /// Your users' round-trip times
@@ -63,17 +63,17 @@ pub struct ChainArgs {
     #[arg(long, default_value_t = 1448, value_name = "BYTES", help_heading = "Path",
           value_parser = clap::value_parser!(u16).range(88..=65495))]
     pub mss: u16,
-    /// The key exchange; the hybrid one sends a share of X25519 beside, as browsers do
+    /// The key exchange; the hybrid one also sends an X25519 share, as browsers do
     #[arg(long, value_parser = value::<Group>, default_value = "x25519", value_name = "GROUP",
           help_heading = "Path")]
     pub group: Group,
-    /// Trust these roots (PEM) and no others when the chain is verified; else the system's
+    /// Verify the chain against these roots only (PEM) [default: the system's]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Certificates")]
     pub ca: Option<PathBuf>,
-    /// The name that the leaf must carry, if it is not its first
+    /// The name that the leaf must carry [default: the first name in it]
     #[arg(long, value_name = "NAME", help_heading = "Certificates")]
     pub name: Option<String>,
-    /// Show the chains in the lab, too, and count bytes and round trips there (about 10 seconds)
+    /// Also serve the chains in the lab, and count bytes and round trips there (about 10 seconds)
     #[arg(long, help_heading = "Lab")]
     pub measure: bool,
     #[command(flatten)]

@@ -20,26 +20,26 @@ use crate::value::value;
   wiretax compare records --before ..2026-11-21T13:00 --after 2026-11-21T13:15..
 
 Results of studies are compared cell by cell. Records of `wiretax observe` (--json or --parquet) are
-compared by handshake time, share of resumptions and share of failures: over all, by version and
+compared by handshake time, share of resumptions and share of failures: overall, by version and
 class, by client network and by server name. Times without a zone are UTC."
 ))]
 pub struct CompareArgs {
     /// Results to compare with, or records of `observe`
     #[arg(value_hint = ValueHint::AnyPath)]
     pub before: PathBuf,
-    /// Results that may be better or worse [with --before and --after: the same records]
+    /// Results to judge [with --before and --after: the same records]
     #[arg(value_hint = ValueHint::AnyPath, required_unless_present = "after_time")]
     pub after: Option<PathBuf>,
-    /// Of records: those of this time are compared with; either end may be left out
+    /// For records: the time range to compare with; either end may be omitted
     #[arg(id = "before_time", long = "before", value_parser = value::<TimeRange>, value_name = "A..B", requires = "after_time")]
     pub before_time: Option<TimeRange>,
-    /// Of records: those of this time may be better or worse
+    /// For records: the time range to judge
     #[arg(id = "after_time", long = "after", value_parser = value::<TimeRange>, value_name = "C..D", requires = "before_time")]
     pub after_time: Option<TimeRange>,
     /// Changes smaller than this share do not count
     #[arg(value_parser = value::<Probability>, long, default_value = "5%", value_name = "SHARE")]
     pub threshold: Probability,
-    /// The value to compare, by its name in the samples [default: each study's main one]; of records
+    /// The value to compare, by its name in the samples [default: each study's main one]; for records
     /// tls_handshake_ms, hello_to_data_ms, handshake_ms or tls_round_trips
     #[arg(long, value_name = "NAME")]
     pub value: Option<String>,

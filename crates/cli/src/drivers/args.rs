@@ -19,14 +19,13 @@ const MEANINGS: [(Exit, &str); 5] = [
 /// `wiretax drivers`.
 #[derive(Debug, Args)]
 #[command(after_help = epilogue("Examples:
-  wiretax drivers list                     what there is, and what is built
+  wiretax drivers list                     which exist, and which are built
   wiretax drivers build                    the default set (some 20 minutes on two cores)
   wiretax drivers build 'openssl-3.*' s2n  some more
   wiretax drivers build all
 
-Each library is built by itself into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it); what was built
-stays when a later one fails or you stop it, and an interrupted build resumes. The sources
-come from the package registries.", &MEANINGS))]
+Each library is built separately into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it). Finished ones
+stay if a later one fails, and an interrupted build resumes. Sources come from the package registries.", &MEANINGS))]
 pub struct DriversArgs {
     /// What to do.
     #[command(subcommand)]
@@ -39,11 +38,11 @@ pub struct DriversArgs {
 /// What to do with drivers.
 #[derive(Debug, Subcommand)]
 pub enum DriversCommand {
-    /// Say what there is, and what is built
+    /// List the libraries, and which are built
     List(JsonArg),
     /// Build some, or the default set
     Build {
-        /// Names, beginnings with a star, `default` or `all`.
+        /// Names, prefixes with a star, `default` or `all`.
         #[arg(default_value = "default")]
         names: Vec<String>,
     },

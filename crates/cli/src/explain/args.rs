@@ -21,7 +21,7 @@ const MEANINGS: [(Exit, &str); 3] = [
     &MEANINGS
 ))]
 pub struct ExplainArgs {
-    /// The term; all are listed if it is left out
+    /// The term; without it all are listed
     #[arg(value_name = "TERM")]
     pub term: Vec<String>,
 }

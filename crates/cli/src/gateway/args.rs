@@ -13,16 +13,16 @@ use crate::exit::Exit;
 use crate::value::{Refused, value};
 /// What the exit status of a gateway means.
 const MEANINGS: [(Exit, &str); 4] = [
-    (Exit::Done, "ended as it was asked to"),
+    (Exit::Done, "ended as requested"),
     (Exit::Usage, "the command line or a file is wrong"),
     (Exit::Machine, "this machine cannot do it: rights, a port in use, no packet filter"),
-    (Exit::Interrupted, "ended at once, by a second signal"),
+    (Exit::Interrupted, "ended at once, after a second signal"),
 ];
 
 /// How a gateway ends, below the examples of its help.
 fn epilogue(text: &str) -> String {
-    let signals = "SIGTERM or SIGINT: no new connections, and --drain for the open ones; a second one \
-                   ends at once.";
+    let signals = "SIGTERM or SIGINT: accepts no new connections, and gives the open ones the time of --drain; \
+                   a second signal ends at once.";
     crate::exit::epilogue(&format!("{text}\n\n{signals}"), &MEANINGS)
 }
 
@@ -41,7 +41,7 @@ fn epilogue(text: &str) -> String {
     )
 )]
 pub struct GatewayArgs {
-    /// Which side.
+    /// Which side to run.
     #[command(subcommand)]
     pub side: Side,
 }
@@ -49,7 +49,7 @@ pub struct GatewayArgs {
 /// The two sides.
 #[derive(Debug, Subcommand)]
 pub enum Side {
-    /// End SSLmTCP and ordinary TLS before an unmodified server
+    /// Terminate SSLmTCP and ordinary TLS in front of an unmodified server
     #[command(after_help = epilogue(
         "Examples:
   wiretax gateway serve --listen 192.0.2.10:443 --to 127.0.0.1:80 \\
@@ -67,7 +67,7 @@ pub enum Side {
   curl http://127.0.0.1:8080/"
     ))]
     Connect(Box<ConnectArgs>),
-    /// Find out whether data in SYN and SYN+ACK survive a path of yours
+    /// Find out whether data in SYN and SYN+ACK get through a path of yours
     Survey(Box<SurveyArgs>),
 }
 
@@ -76,8 +76,8 @@ pub enum Side {
 #[command(override_usage = "wiretax gateway serve [OPTIONS] --listen <ADDRESS:PORT> \\
        --to <HOST:PORT> --certificate <FILE> --key <FILE>")]
 pub struct ServeArgs {
-    /// Where peers come to, as 192.0.2.10:443: an address of the network that no machine has, or
-    /// with --redirect this machine's
+    /// Address to listen on, as 192.0.2.10:443: one of the network that no machine has, or with
+    /// --redirect this machine's
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening)]
     pub listen: SocketAddr,
     /// The unmodified server, plaintext, as 127.0.0.1:80
@@ -89,8 +89,8 @@ pub struct ServeArgs {
     /// The certificate's private key (PEM), not readable by everyone
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: PathBuf,
-    /// Take requests that come as early data in the SYN: each ticket once, but read
-    /// docs/gateway.md on replay first
+    /// Accept requests as early data in the SYN, once per ticket; read about replay in
+    /// docs/gateway.md first
     #[arg(long, conflicts_with = "paper")]
     pub early_data: bool,
     /// Serve the profile `paper` too: TLS 1.2 with RSA key exchange, which has no forward secrecy
@@ -108,12 +108,12 @@ pub struct ServeArgs {
         help_heading = "Where our packets go"
     )]
     pub allow: Vec<InterfaceAddress>,
-    /// Connections at once from one IPv4 address, or one IPv6 /64, at most [default: a quarter of
-    /// --max-connections]
+    /// Maximum number of connections at once from one IPv4 address, or one IPv6 /64 [default: a
+    /// quarter of --max-connections]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
     pub max_per_source: Option<u32>,
-    /// SYNs with data per second that are taken, whose sender may be forged; more are answered as
-    /// ordinary ones, a round trip later
+    /// SYNs with data accepted per second (their sender may be forged); further ones are answered
+    /// like SYNs without data, which takes one round trip more
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
     pub syn_data_rate: u32,
     #[command(flatten)]
@@ -143,7 +143,7 @@ pub struct ConnectArgs {
     /// replayed), paper, or none (after TCP's)
     #[arg(value_parser = value::<Embedding>, long, default_value = "tls13", value_name = "NAME")]
     pub profile: Embedding,
-    /// With 0rtt: how long a program's first request is waited for
+    /// With 0rtt: how long to wait for a program's first request
     #[arg(value_parser = value::<Delay>, long, default_value = "10ms", value_name = "TIME")]
     pub first_bytes_wait: Delay,
     #[command(flatten)]
@@ -153,17 +153,17 @@ pub struct ConnectArgs {
 /// What both sides have.
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// The interface that peers are on, or with --redirect come by [default: by the routes]
+    /// The interface towards the peers [default: by the routes]
     #[arg(long, value_name = "NAME", help_heading = "Where our packets go")]
     pub interface: Option<String>,
     /// A TUN device of this name, to which you route the gateway's address
     #[arg(long, value_name = "NAME", conflicts_with_all = ["interface", "redirect"], help_heading = "Where our packets go")]
     pub tun: Option<String>,
     /// Share this machine's own address (IPv4): only the packets of this service are taken from
-    /// the kernel, and pass by this machine's firewall
+    /// the kernel; they bypass this machine's firewall
     #[arg(long, help_heading = "Where our packets go")]
     pub redirect: bool,
-    /// The gateway's own address, as 192.0.2.77/24: one that no machine has
+    /// An address for the gateway, as 192.0.2.77/24: one that no machine has
     #[arg(
         value_parser = value::<InterfaceAddress>, long,
         value_name = "ADDRESS/PREFIX",
@@ -177,19 +177,19 @@ pub struct CommonArgs {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address, help_heading = "Running")]
     pub metrics: Option<SocketAddr>,
-    /// Let other machines come to --metrics, and to the --listen of `connect`
+    /// Accept connections from other machines on --metrics, and on the --listen of `connect`
     #[arg(long, help_heading = "Running")]
     pub allow_remote: bool,
-    /// Connections at once, at most
+    /// Maximum number of connections at once
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "N", help_heading = "Running")]
     pub max_connections: u32,
-    /// How long open connections may go on after SIGTERM
+    /// How long open connections may continue after SIGTERM
     #[arg(value_parser = value::<Delay>, long, default_value = "30s", value_name = "TIME", help_heading = "Running")]
     pub drain: Delay,
-    /// The longest that a handshake may take
+    /// Time limit for a handshake
     #[arg(value_parser = value::<Delay>, long, default_value = "10s", value_name = "TIME", help_heading = "Running")]
     pub handshake_timeout: Delay,
-    /// End a connection that has not moved a byte for this long, twice this at most
+    /// Close a connection idle for this long (at the latest after twice this)
     #[arg(value_parser = value::<Delay>, long, default_value = "600s", value_name = "TIME", help_heading = "Running")]
     pub idle_timeout: Delay,
     /// Log lines as JSON
@@ -206,10 +206,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Refused> {
 pub(super) fn listening(text: &str) -> Result<SocketAddr, Refused> {
     let address = address(text)?;
     if address.port() == 0 {
-        return Err(Refused::new(
-            "port 0 is none that peers can come to",
-            "write one from 1 to 65535",
-        ));
+        return Err(Refused::new("peers cannot connect to port 0", "write one from 1 to 65535"));
     }
     Ok(address)
 }

@@ -15,11 +15,11 @@ use crate::value::value;
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Done, "done"),
-    (Exit::Found, "data did not survive, or nobody answered"),
+    (Exit::Found, "data did not get through, or nobody answered"),
     (Exit::Usage, "the command line or a file is wrong"),
     (Exit::Machine, "this machine cannot do it: rights, a port in use, no packet filter"),
     (Exit::Results, "a file could not be written"),
-    (Exit::Interrupted, "interrupted: what was asked until then is in the file"),
+    (Exit::Interrupted, "interrupted: results until then are in the file"),
 ];
 
 fn end_of_help() -> String {
@@ -29,8 +29,8 @@ fn end_of_help() -> String {
   wiretax gateway survey 192.0.2.10 --port 443,8443 --redirect --network home --out home.jsonl
   wiretax gateway survey merge home.jsonl office.jsonl
 
-Both machines are yours: the one answers nothing but the other's questions. Each way is tried in
-turn: plain TCP, data on the SYN as SSLmTCP sends it, and Fast Open with a cookie.",
+Both machines must be yours: the server answers nothing but these surveys. Three ways are tried in
+turn: plain TCP, data in the SYN as SSLmTCP sends it, and Fast Open with a cookie.",
         &MEANINGS,
     )
 }
@@ -44,28 +44,28 @@ turn: plain TCP, data on the SYN as SSLmTCP sends it, and Fast Open with a cooki
     arg_required_else_help = true
 )]
 pub struct SurveyArgs {
-    /// What else than asking.
+    /// Other survey commands.
     #[command(subcommand)]
     pub other: Option<SurveyCommand>,
     /// The machine that answers
     #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
-    /// Ports to ask at
+    /// Ports to connect to
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = "443",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
-    /// Bytes of data on the SYN; with 40 bytes of headers in IPv4, 1420 fill a packet of 1500
+    /// Bytes of data in the SYN; with 40 bytes of headers in IPv4, 1420 fill a packet of 1500
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "20,512,1024,1400",
           value_parser = clap::value_parser!(u16).range(20..=4096))]
     pub size: Vec<u16>,
-    /// Bytes wanted on the SYN+ACK; three times what came is the most that a server sends
+    /// Bytes requested in the SYN+ACK; a server sends at most three times what it received
     #[arg(long, value_name = "BYTES", default_value_t = 1024,
           value_parser = clap::value_parser!(u16).range(0..=4096))]
     pub answer: u16,
     /// Connections for each way, port and size
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// When a connection is given up
+    /// Give a connection up after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::<Delay>)]
     pub timeout: Delay,
     /// What to call this network in the results
@@ -80,10 +80,10 @@ pub struct SurveyArgs {
     pub place: PlaceArgs,
 }
 
-/// What else than asking.
+/// Other survey commands.
 #[derive(Debug, Subcommand)]
 pub enum SurveyCommand {
-    /// Answer the questions of another machine of yours, until SIGTERM or SIGINT
+    /// Answer the surveys of another machine of yours, until SIGTERM or SIGINT
     #[command(after_help = end_of_help())]
     Serve(SurveyServeArgs),
     /// Put the results of several surveys into one table
@@ -94,7 +94,7 @@ pub enum SurveyCommand {
 /// `wiretax gateway survey serve`.
 #[derive(Debug, Args)]
 pub struct SurveyServeArgs {
-    /// Where questions come to, as 192.0.2.10:443; may be repeated: one address, several ports
+    /// Address to listen on, as 192.0.2.10:443; may be repeated for several ports of one address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening, required = true)]
     pub listen: Vec<SocketAddr>,
     #[command(flatten)]
@@ -115,8 +115,7 @@ pub struct SurveyMergeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where our packets go")]
 pub struct PlaceArgs {
-    /// The interface that the other machine is on, or with --redirect is reached by [default: by the
-    /// routes]
+    /// The interface towards the other machine [default: by the routes]
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
     /// A TUN device of this name, to which you route the address

@@ -29,9 +29,9 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax handshake --clock virtual        then: measure in it
 
 A guest is a machine in QEMU with Debian's stock kernel and one processor, on which an instruction
-takes a nanosecond and idle time none: what is measured in it repeats exactly, on every machine.
-Packages are unpacked into ~/.cache/wiretax/guest (XDG_CACHE_HOME moves it), without being root;
-nothing is installed. QEMU and programs that this machine has are used as they are.", &MEANINGS))]
+takes a nanosecond and idle time is skipped: measurements in it repeat exactly, on every machine.
+Packages are unpacked into ~/.cache/wiretax/guest (XDG_CACHE_HOME moves it), without root;
+nothing is installed. QEMU and other programs that this machine already has are used.", &MEANINGS))]
 pub struct GuestArgs {
     /// What to do.
     #[command(subcommand)]
@@ -46,11 +46,11 @@ pub enum GuestCommand {
         /// Fetch another part, too: full-kernel, daemons
         #[arg(long = "with", value_name = "PART", value_parser = value::<Part>)]
         with: Option<Part>,
-        /// Fetch what is there already anew: newer packages
+        /// Fetch again, for newer packages
         #[arg(long)]
         again: bool,
     },
-    /// Say what is there, start a guest, and say how long that takes
+    /// Check what is there, start a guest, and show how long that takes
     Check {
         /// Start this kernel: cloud-kernel, full-kernel
         #[arg(long, value_name = "PART", default_value = "cloud-kernel", value_parser = value::<Part>)]

@@ -26,12 +26,12 @@ fn end_of_help() -> String {
   wiretax lab --trace-down att.down --trace-up att.up --rtt 40ms --pcap run.pcapng --shell client
   sudo wiretax lab --rtt 300ms --outside -- curl -sI https://example.org
 
-The program runs on the node `client`, what --serve starts on the node `server`, whose name the
-programs know (its IPv6 address is called server6). As an ordinary user they see themselves as root,
+The program runs on the node `client`, the command of --serve on the node `server`, which programs
+reach by that name (its IPv6 address is called server6). As an ordinary user they see themselves as root,
 with an empty /run and no other network. The counters of the path go to stderr at the end.
 
-The exit status is the program's own: 128 + n where signal n ended it, 127 where there is no such
-program. Where it did not run:",
+The exit status is the program's own: 128 + n if signal n ended it, 127 if there is no such
+program. If it did not run:",
         &MEANINGS,
     )
 }
@@ -46,16 +46,16 @@ pub struct LabCommandArgs {
     pub program: Vec<OsString>,
     #[command(flatten)]
     pub path: PathArgs,
-    /// A shell command that runs on the node `server` first, and ends with the program
+    /// A shell command to run on the node `server` meanwhile; it is ended with the program
     #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString, help_heading = "Programs")]
     pub serve: Option<String>,
-    /// An interactive shell on this node in place of a program
+    /// Run an interactive shell on this node instead of a program
     #[arg(long, value_enum, value_name = "NODE", help_heading = "Programs")]
     pub shell: Option<Side>,
     /// Give the node `client` the machine's own network, through the path (needs root and nft)
     #[arg(long, help_heading = "Programs")]
     pub outside: bool,
-    /// Write what passes the node `client` to this file (pcapng)
+    /// Write the packets at the node `client` to this file (pcapng)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub pcap: Option<PathBuf>,
     /// Write the counters to this file as JSON
@@ -95,7 +95,7 @@ pub struct PathArgs {
     /// Seed of every random draw
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// What carries the frames
+    /// How frames are carried
     #[arg(long, value_enum, default_value_t = LinkBackend::Auto, value_name = "KIND")]
     pub backend: LinkBackend,
 }

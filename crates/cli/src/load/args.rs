@@ -27,13 +27,13 @@ const MEANINGS: [(Exit, &str); 6] = [
 #[command(after_help = epilogue("Examples:
   wiretax load https://localhost:8443/                       32 connections at once, 10 seconds
   wiretax load https://localhost:8443/ --rate 500 --ramp 5s --duration 30s
-                                                             500 starts per second, come what may
+                                                             500 starts per second, regardless of the server
   wiretax load https://localhost:8443/ --resume 80% --ca ca.pem
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519
 
-Latency of an open loop (--rate) counts from when each connection was due: what a stall of the
-server holds up is in it. Failures of some connections are part of the result.", &MEANINGS))]
+With --rate (an open loop) latency counts from when each connection was due, so that time lost to a
+stall of the server is included. Failures of some connections are part of the result.", &MEANINGS))]
 pub struct LoadArgs {
     /// The server
     #[arg(value_parser = value::<Target>, value_name = "https://HOST[:PORT][/PATH]", value_hint = ValueHint::Url)]
@@ -60,16 +60,16 @@ pub struct PaceArgs {
     /// Open loop: start this many connections per second, whether or not the server keeps up
     #[arg(short, long, value_name = "N")]
     pub rate: Option<f64>,
-    /// Worker threads [default: one for each core]
+    /// Worker threads [default: one per core]
     #[arg(short, long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Start nothing after this time [default: 10s, unless --count is given]
+    /// Start no connection after this time [default: 10s, unless --count is given]
     #[arg(value_parser = value::<Delay>, short, long, value_name = "TIME")]
     pub duration: Option<Delay>,
-    /// Start no more connections than this
+    /// Start at most this many connections
     #[arg(short = 'n', long, value_name = "N")]
     pub count: Option<u64>,
-    /// Grow to the full load over this time, which is left out of rates and latencies
+    /// Grow to the full load over this time, which does not count in rates and latencies
     #[arg(value_parser = value::<Delay>, long, value_name = "TIME", default_value = "0s")]
     pub ramp: Delay,
     /// Give a connection up after this time
@@ -98,13 +98,13 @@ pub struct WorkArgs {
 /// How connections are closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CloseArg {
-    /// At once, by FIN; the port rests in TIME_WAIT unless the server closed first.
+    /// At once, by FIN; the port stays in TIME_WAIT unless the server closed first.
     Fin,
     /// At once, by RST (SO_LINGER 0): no TIME_WAIT.
     Reset,
-    /// By a close_notify alert and FIN, as RFC 8446 §6.1 wants.
+    /// By a close_notify alert and FIN, as RFC 8446 §6.1 requires.
     Notify,
-    /// By FIN after the server's, so that TIME_WAIT is on its side.
+    /// By FIN after the server's, so that the server has the TIME_WAIT.
     Server,
 }
 
@@ -143,7 +143,7 @@ pub struct RouteArgs {
     /// Connect to this address (and port) in place of HOST's
     #[arg(long, visible_alias = "resolve", value_name = "ADDRESS[:PORT]", value_parser = endpoint)]
     pub connect_to: Option<(IpAddr, Option<u16>)>,
-    /// Connect from these local addresses in turn: each has ports of its own
+    /// Connect from these local addresses in turn, each with its own ports
     #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
     pub source: Vec<IpAddr>,
     /// IPv4 only
@@ -152,7 +152,7 @@ pub struct RouteArgs {
     /// IPv6 only
     #[arg(short = '6', long)]
     pub ipv6: bool,
-    /// Load an address beyond this machine and private networks: only with its owner's consent
+    /// Allow addresses outside of this machine and private networks: only with the owner's consent
     #[arg(long)]
     pub allow_remote: bool,
 }
@@ -165,7 +165,7 @@ fn endpoint(text: &str) -> Result<(IpAddr, Option<u16>), Refused> {
     match bare.parse::<IpAddr>() {
         Ok(address) => Ok((address, None)),
         Err(_) => {
-            Err(Refused::new("it is no address", "write 127.0.0.1, 127.0.0.1:8443 or [::1]:8443"))
+            Err(Refused::new("not an address", "write 127.0.0.1, 127.0.0.1:8443 or [::1]:8443"))
         }
     }
 }

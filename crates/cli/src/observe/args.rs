@@ -33,14 +33,14 @@ const MEANINGS: [(Exit, &str); 5] = [
   sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
   wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
   wiretax observe trace.pcap --parquet records && wiretax observe query records names
-  wiretax observe lab                           captures with known answers, and what is made of them
+  wiretax observe lab                           captures with known answers, and how well observe reads them
 
-Nothing is decrypted, unless --key-log gives the keys. Of TLS 1.3 the end of the handshake is told by
-the sizes and the order of encrypted records; connections where that leaves a doubt are counted apart
-(studies/observe/README.md says when).", &MEANINGS)
+Nothing is decrypted, unless --key-log gives the keys. In TLS 1.3 the end of the handshake is inferred
+from the sizes and order of encrypted records; uncertain connections are counted separately
+(studies/observe/README.md says which).", &MEANINGS)
 )]
 pub struct ObserveArgs {
-    /// Capture files: pcap or pcapng, also gzip or zstd; `-` is standard input
+    /// Capture files: pcap or pcapng, also compressed by gzip or zstd; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "interface")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -57,12 +57,12 @@ pub struct ObserveArgs {
     pub command: Option<ObserveCommand>,
 }
 
-/// What else can be done with records.
+/// Other commands on records.
 #[derive(Debug, Subcommand)]
 pub enum ObserveCommand {
     /// Ask the records of --parquet a question in SQL
     Query(QueryArgs),
-    /// How long session tickets should live, by the records of clients that came back
+    /// How long session tickets should live, from the records of clients that came back
     Tickets(TicketArgs),
 }
 
@@ -79,7 +79,7 @@ pub struct LiveArgs {
     /// Take frames that are for other hosts too
     #[arg(long, requires = "interface")]
     pub promiscuous: bool,
-    /// Memory for frames that wait, of each interface and thread, in MiB
+    /// Capture buffer per interface and thread, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024), requires = "interface")]
     pub ring: u32,
     /// End after this time [default: at Ctrl-C]
@@ -94,13 +94,13 @@ pub struct LiveArgs {
   wiretax observe tickets monday.json tuesday.json
   wiretax observe tickets records --time 2026-11-16..2026-11-23 --json
 
-Simulated is when each returning client's ticket would have been accepted, by lifetime and by rotation
-of the keys. Behind one address there may be many clients: the hits are the most that there can be.")]
+Simulates when each returning client's ticket would have been accepted, by ticket lifetime and by how
+often the keys change. Many clients may share one address, so hits are an upper bound.")]
 pub struct TicketArgs {
     /// Records: folders of --parquet, or files of --json, in order of time
     #[arg(value_name = "RECORDS", required = true, value_hint = ValueHint::AnyPath)]
     pub records: Vec<PathBuf>,
-    /// Only those of this time; either end may be left out
+    /// Only records in this time range; either end may be omitted
     #[arg(long, value_parser = value::<TimeRange>, value_name = "A..B")]
     pub time: Option<TimeRange>,
     #[command(flatten)]
@@ -114,11 +114,11 @@ pub struct ReadingArgs {
     /// Keys of the sessions, as programs write them to SSLKEYLOGFILE: checks the rule
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_log: Option<PathBuf>,
-    /// Threads: files give the same records on any number [default: one a processor], interfaces share
-    /// their flows out by PACKET_FANOUT [default: 1]
+    /// Threads. Files give the same records on any number [default: one per processor]; interfaces
+    /// split their flows among them (PACKET_FANOUT) [default: 1]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Connections followed at once; beyond it the oldest is dropped and counted
+    /// Connections followed at once; above that the oldest is dropped and counted
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = connections)]
     pub max_connections: usize,
 }
@@ -133,7 +133,7 @@ pub struct PictureArgs {
     /// Client networks: prefix lengths for IPv4 and IPv6
     #[arg(long, value_name = "V4,V6", default_value = "24,48", value_parser = prefixes)]
     pub prefix: (u8, u8),
-    /// Also say how long session tickets should live, by clients that came back
+    /// Also show how long session tickets should live, from clients that came back
     #[arg(long, conflicts_with = "json")]
     pub tickets: bool,
     /// Seed of every random draw
@@ -145,31 +145,31 @@ pub struct PictureArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ResultArgs {
-    /// Write the report there
+    /// Write the report to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// Write the records as Parquet, a folder an hour
+    /// Write the records as Parquet, one folder per hour
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub parquet: Option<PathBuf>,
     /// Serve histograms to Prometheus at this address, as 127.0.0.1:9464
     #[arg(long, value_name = "ADDR")]
     pub prometheus: Option<SocketAddr>,
-    /// Let other machines come to --prometheus
+    /// Accept connections from other machines on --prometheus
     #[arg(long, requires = "prometheus")]
     pub allow_remote: bool,
     /// Write the clients' round-trip times, for `wiretax handshake --clients`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub rtt_out: Option<PathBuf>,
-    /// Hide addresses in everything that is written: none, truncate, truncate:24/48, or hash (under
-    /// a key, common prefixes stay common). Records of one client can still be linked: by ports,
-    /// times, JA3 and JA4, host names unless --anonymise-names, and by its hash
+    /// Hide addresses in all output: none, truncate, truncate:24/48, or hash (with a key; common
+    /// prefixes stay common). Records of one client can still be linked: by ports, times, JA3 and
+    /// JA4, by its hash, and by host names unless --anonymise-names is given
     #[arg(value_parser = value::<Addresses>, long, value_name = "HOW", default_value = "none", num_args = 0..=1, default_missing_value = "truncate", require_equals = true)]
     pub anonymise: Addresses,
-    /// Hide host names too, as tokens under the key
+    /// Hide host names too: replace them by tokens made with the key
     #[arg(long)]
     pub anonymise_names: bool,
-    /// The key: 64 hexadecimal digits; without it a new one is drawn, and forgotten. Runs with one
-    /// key can be linked with each other
+    /// The key: 64 hexadecimal digits; without it a random key is used and not kept. Runs with the
+    /// same key can be linked with each other
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub anonymise_key: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ pub struct RunArgs {
     /// Seed of every random draw [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The scale of each study's plan: quick, or smoke (some seconds each, to see that all works)
+    /// The scale of each study's plan: quick, or smoke (a few seconds each, to check that all works)
     #[arg(long, default_value = "quick", value_name = "NAME")]
     pub scale: String,
 }

@@ -18,15 +18,15 @@ const MEANINGS: [(Exit, &str); 4] = [
 /// `wiretax sequence`.
 #[derive(Debug, Args)]
 #[command(after_help = epilogue("Examples:
-  wiretax sequence load.pcapng                      with its secrets in it, as --keep-captures keeps it
+  wiretax sequence load.pcapng                      with its secrets in it, as --keep-captures writes it
   wiretax sequence trace.pcap --key-log keys.txt
   wiretax sequence trace.pcap --key-log keys.txt --connection 2 --all | less
   wiretax sequence load.pcapng --json | jq '.connections[].server_sends'
 
-First what can be read of windows: which are announced, when they are given back, how near one was to
-being shut. Then a ladder of the frames of the connection with most data. Windows are those at the place
-of the capture: captured at a sender they are its own. SPDY/3, SPDY/3.1 and HTTP/2 over TCP are read, in
-clear and in TLS 1.3 and 1.2 (suites with AEAD) whose secrets are given; HTTP/3 is not.", &MEANINGS))]
+First it summarises the windows: which are announced, when they are given back, how close one came to
+being full. Then it draws the frames of the connection with most data as a sequence chart. Windows are
+as seen where the capture was made: at a sender they are its own. It reads SPDY/3, SPDY/3.1 and HTTP/2
+over TCP, unencrypted or in TLS 1.3 and 1.2 (AEAD suites) whose secrets are given, but not HTTP/3.", &MEANINGS))]
 pub struct SequenceArgs {
     /// Capture files: pcap or pcapng, also gzip or zstd; `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
@@ -37,7 +37,7 @@ pub struct SequenceArgs {
     /// Only this connection, by its number
     #[arg(long, value_name = "N")]
     pub connection: Option<usize>,
-    /// Every connection and every frame, not what fits a screen
+    /// Show every connection and every frame, not only what fits a screen
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]
