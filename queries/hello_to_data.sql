@@ -1,5 +1,5 @@
 -- How long did it take from ClientHello to the client's first application data, by version?
--- Handshake and think time together, as the document measured; in bins of 10 ms, as share of that
+-- Handshake and think time together, as GREE 2018 measured; in bins of 10 ms, as share of that
 -- version's connections. Connections of which something is uncertain are left out.
 SELECT
     version,

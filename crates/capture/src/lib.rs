@@ -7,7 +7,7 @@
 //! | interfaces, as frames pass | [`Live`], then [`drop_privileges`] |
 //! | bytes that are already in memory | [`format::Reader`] |
 //!
-//! Files are told by content, not by name: pcap, pcapng, and both in gzip or zstd. Frames are
+//! Files are recognised by content, not by name: pcap, pcapng, and both in gzip or zstd. Frames are
 //! handed out in place, in the buffer that the file was read into or in the kernel's ring: nothing
 //! is copied or allocated per frame.
 //!

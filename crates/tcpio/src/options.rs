@@ -43,7 +43,7 @@ pub struct StackOptions {
     pub device: DeviceOptions,
     /// The stack's addresses, at least one; none that the kernel or another host has.
     pub addresses: Vec<InterfaceAddress>,
-    /// By way of whom other networks are reached: one of each family at most.
+    /// Routers to other networks: at most one per address family.
     pub gateways: Vec<IpAddr>,
     /// Neighbours that need not be asked for.
     pub neighbours: Vec<(IpAddr, MacAddr)>,

@@ -32,14 +32,14 @@ pub enum Message<'a> {
     Response {
         /// The sender's index.
         sender: u32,
-        /// The index of whom it answers.
+        /// The sender's index in the message that it answers.
         receiver: u32,
         /// Ephemeral key, an empty AEAD and the two MACs.
         rest: &'a [u8; RESPONSE_LEN - 12],
     },
     /// The answer of a host under load.
     CookieReply {
-        /// The index of whom it answers.
+        /// The sender's index in the message that it answers.
         receiver: u32,
         /// Nonce and encrypted cookie.
         rest: &'a [u8; COOKIE_REPLY_LEN - 8],

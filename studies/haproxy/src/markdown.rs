@@ -9,7 +9,7 @@ use crate::point::Scenario;
 use crate::published::{Bar, bars};
 use crate::summary::{Row, Summary};
 
-/// The document's figures with ours beside, then every build.
+/// The figures of HAProxy 2025 with ours beside them, then every build.
 pub(crate) fn markdown(summary: &Summary, provenance: &str) -> String {
     let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
     let proxies = summary.proxies.unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn markdown(summary: &Summary, provenance: &str) -> String {
     )
 }
 
-/// Each figure of the document.
+/// Each figure of HAProxy 2025.
 fn beside(summary: &Summary) -> String {
     let mut text = "| HAProxy 2025 | scenario | locks | threads | connections/s | × 1.1.1w | here | connections/s by threads | × 1.1.1w here | CPU here | its threads here |\n".to_owned();
     text += &format!("|{}\n", "---|".repeat(11));
@@ -56,7 +56,7 @@ fn beside(summary: &Summary) -> String {
     text
 }
 
-/// Whether the document's threads have cores here.
+/// Whether this machine has cores for the threads of HAProxy 2025.
 pub(crate) fn room(summary: &Summary, bar: &Bar<'_>) -> String {
     match summary.cores {
         Some(cores) if bar.threads > cores as usize => {
@@ -66,12 +66,12 @@ pub(crate) fn room(summary: &Summary, bar: &Bar<'_>) -> String {
     }
 }
 
-/// What was measured of the same scenario and locks with the library that stands for the document's, by
+/// What was measured of the same scenario and locks with the library that stands for that of HAProxy 2025, by
 /// threads.
 pub(crate) fn ours<'a>(summary: &'a Summary, bar: &Bar<'_>) -> Vec<&'a Row> {
     let same = |row: &&Row| bar.is_of(row) && row.per_second.is_some();
     let mut rows: Vec<&Row> = summary.rows.iter().filter(same).collect();
-    // Of several versions that one name of the document stands for, the newest.
+    // Of several versions that one name of HAProxy 2025 stands for, the newest.
     if let Some(library) = rows.iter().map(|row| row.cell.library.clone()).max() {
         rows.retain(|row| row.cell.library == library);
     }

@@ -1,4 +1,4 @@
-//! One load: what the browser's policy asks for is done, and what happens is told to it.
+//! One load: carries out what the browser's policy asks for, and reports what happens back to it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use crate::published::{PublishedError, read};
 
-/// A table, a figure or a claim of a document.
+/// A table, a figure or a claim of a paper.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Claim {
-    /// The table or figure, or the claim in a few words: no two of a document are alike.
+    /// The table or figure, or the claim in a few words: no two of a paper are alike.
     pub item: String,
-    /// What the document says.
+    /// What the paper says.
     pub says: String,
     /// The command that measures it, or the test that shows it, in backticks.
     pub command: String,

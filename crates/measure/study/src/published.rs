@@ -1,8 +1,8 @@
-//! Published figures: what a document states, and ours beside it.
+//! Published figures: what a paper states, and our own beside it.
 //!
-//! One schema for all documents, in CSV: `document,item,row,value,unit,note`. `item` is the table or
-//! figure, `row` what identifies the number in it, `value` may be empty where the document gives only a
-//! rank or a picture.
+//! One schema for all papers, in CSV: `document,item,row,value,unit,note`. `document` names the paper, `item`
+//! is the table or figure, `row` what identifies the number in it; `value` may be empty where the paper gives
+//! only a rank or a picture.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// One number of a document.
+/// One number of a paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Figure {
-    /// The document, by authors and year.
+    /// The paper, by authors and year, as `HAProxy 2025`.
     pub document: String,
     /// The table or figure in it.
     pub item: String,
     /// What identifies the number there.
     pub row: String,
-    /// The number; `None` where the document gives a rank or a picture.
+    /// The number; `None` where the paper gives a rank or a picture.
     pub value: Option<f64>,
     /// Its unit.
     pub unit: String,
-    /// What the document says beside.
+    /// What the paper says about it.
     #[serde(default)]
     pub note: String,
 }
