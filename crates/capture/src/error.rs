@@ -59,7 +59,7 @@ pub enum Error {
         source: packet::Error,
     },
     /// An interface whose frames have a header that is not known.
-    #[error("interface {interface} is of a kind that is not read (ARPHRD {kind})")]
+    #[error("interface {interface} has an unsupported link type (ARPHRD {kind})")]
     InterfaceKind {
         /// Its name.
         interface: String,

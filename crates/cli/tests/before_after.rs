@@ -105,7 +105,7 @@ fn two_times_of_one_file_are_compared() {
     assert!(talk(&output).contains("no TLS handshake within ..2026-11-20T00:00:00Z"));
     for (arguments, said) in [
         (&["compare", "day.json", "--before", "..2026-11-21"][..], "--after"),
-        (&["compare", "day.json", "--before", "noon..", "--after", ".."], "`noon` is no time"),
+        (&["compare", "day.json", "--before", "noon..", "--after", ".."], "`noon` is not a time"),
         (&["compare", "day.json"], "AFTER"),
     ] {
         let output = run(folder, arguments);

@@ -119,7 +119,7 @@ fn what_cannot_be_run_is_said() {
         (&["lab"], 2, &["<PROGRAM>"]),
         (&["lab", "--rt", "5ms", "true"], 2, &["--rt", "--rtt"]),
         (&["lab", "--link", "5g", "true"], 2, &["5g", "lte", "3g-0.9"]),
-        (&["lab", "--queue", "long", "true"], 2, &["`long` is no queue", "codel"]),
+        (&["lab", "--queue", "long", "true"], 2, &["`long` is not a queue", "codel"]),
         (&["lab", "--rtt", "50", "true"], 2, &["no unit"]),
         (&["lab", "--trace-up", "nowhere", "true"], 2, &["nowhere"]),
         (&["lab", "--shell", "client", "true"], 2, &["cannot be used with"]),

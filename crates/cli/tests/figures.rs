@@ -125,9 +125,9 @@ fn a_plan_that_cannot_be_read_is_said_on_the_terminal_and_in_the_report() {
         (json!({ "handshake": 5 }), "the plan of `handshake` in the manifest cannot be read"),
         (
             json!({ "handshaek": {} }),
-            "the manifest has a plan of `handshaek`, which is no study here",
+            "the manifest has a plan of `handshaek`, which is not a known study",
         ),
-        (json!(5), "the plan in the manifest is no list of studies"),
+        (json!(5), "the plan in the manifest is not a list of studies"),
     ] {
         let results = Results::new();
         results.change(|manifest| manifest["plan"] = plan);

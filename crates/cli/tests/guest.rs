@@ -126,7 +126,7 @@ fn an_interrupt_keeps_what_came_and_leaves_no_half() {
     assert!(sent.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", talk(&output));
-    assert!(talk(&output).contains("the same command goes on"), "{}", talk(&output));
+    assert!(talk(&output).contains("run the same command to resume"), "{}", talk(&output));
     wait_until("no process left", || processes_of(folder.path()).is_empty());
     let files = files_below(&folder.path().join("cache/wiretax/guest"));
     assert!(files.iter().all(|file| file.starts_with("programs/")), "{files:?}");

@@ -108,7 +108,7 @@ fn a_live_server_is_measured_and_compared_from_several_places() {
     fs::write(folder.path().join("other.json"), "{}").unwrap();
     let output = run(folder.path(), &["probe", "--compare", "here.json", "other.json"]);
     assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
-    assert!(talk(&output).contains("other.json is no probe result"), "{}", talk(&output));
+    assert!(talk(&output).contains("other.json is not a probe result"), "{}", talk(&output));
     assert!(talk(&output).contains("hint: make one by"), "{}", talk(&output));
 }
 

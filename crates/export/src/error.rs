@@ -19,7 +19,7 @@ pub enum Error {
         v6: u8,
     },
     /// The caller's text is no way to hide addresses.
-    #[error("`{0}` is no way to hide addresses")]
+    #[error("`{0}` is not a way to hide addresses")]
     Addresses(String),
     /// The caller's key is none.
     #[error("the key is not {} hexadecimal digits", 2 * crate::Key::LEN)]

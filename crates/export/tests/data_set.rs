@@ -321,7 +321,7 @@ fn files_that_hold_no_records_are_named_with_what_they_are() {
         ("rows.json.gz", "is compressed"),
         ("empty", "holds no records"),
         ("cut.parquet", "cut.parquet: "),
-        (endings.as_str(), "is no table of"),
+        (endings.as_str(), "is not a table of"),
     ] {
         let path = dir.path().join(name);
         let error = read_back(&path, "..").unwrap_err().to_string();

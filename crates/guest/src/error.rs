@@ -63,7 +63,7 @@ pub enum Error {
         needed_by: PathBuf,
     },
     /// A program is none that the guest can run.
-    #[error("{} is no program of 64 bits", .0.display())]
+    #[error("{} is not a 64-bit program", .0.display())]
     NotAProgram(PathBuf),
     /// A guest of another architecture than x86-64.
     #[error("guests run programs of x86-64, and this is one of another architecture")]
@@ -121,7 +121,7 @@ impl Explain for Error {
                     .into()
             }
             Error::NoLibrary { .. } => "install the package that has it".into(),
-            Error::Interrupted(_) => "the same command goes on with what is fetched".into(),
+            Error::Interrupted(_) => "run the same command to resume".into(),
             Error::Command { .. }
             | Error::NotAProgram(_)
             | Error::Architecture

@@ -32,7 +32,7 @@ pub enum HostError {
         last_words: String,
     },
     /// It answered what cannot be read.
-    #[error("{who}: its host answered rubbish: {what}")]
+    #[error("{who}: its host gave an invalid answer: {what}")]
     Rubbish {
         /// Whose host.
         who: String,

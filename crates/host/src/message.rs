@@ -49,7 +49,7 @@ impl Incoming {
     pub(crate) fn read(frame: Frame) -> Result<Incoming, String> {
         let json = |bytes: &[u8]| {
             let read = serde_json::from_slice::<Value>(bytes);
-            read.map_err(|error| format!("a frame is no JSON: {error}"))
+            read.map_err(|error| format!("a frame is not JSON: {error}"))
         };
         Ok(match frame.kind {
             Kind::Job => return Err("it sent a job".to_owned()),
@@ -59,7 +59,7 @@ impl Incoming {
             Kind::Done => Incoming::Done(json(&frame.payload)?),
             Kind::Failed => {
                 let read = serde_json::from_slice(&frame.payload);
-                Incoming::Failed(read.map_err(|error| format!("its failure is no JSON: {error}"))?)
+                Incoming::Failed(read.map_err(|error| format!("its failure is not JSON: {error}"))?)
             }
         })
     }

@@ -117,11 +117,11 @@ impl Registry {
         let erased = move |job: Value, outlet: &mut Outlet<'_>| {
             let wrong = |what: String| Problem::new(Fault::Measurement, what);
             let job = serde_json::from_value(job).map_err(|error| {
-                wrong(format!("this is no job of the kind {}: {error}", W::KIND))
+                wrong(format!("this is not a job of the kind {}: {error}", W::KIND))
             })?;
             let answer = worker.work(job, outlet)?;
             serde_json::to_value(answer)
-                .map_err(|error| wrong(format!("its answer is no JSON: {error}")))
+                .map_err(|error| wrong(format!("its answer is not JSON: {error}")))
         };
         self.0.insert(W::KIND, Arc::new(erased));
         self

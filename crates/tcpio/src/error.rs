@@ -39,7 +39,7 @@ pub enum Error {
         interface: String,
     },
     /// The interface carries no Ethernet frames.
-    #[error("{interface} is no Ethernet interface")]
+    #[error("{interface} is not an Ethernet interface")]
     NotEthernet {
         /// The interface.
         interface: String,
@@ -57,13 +57,13 @@ pub enum Error {
     #[error("the stack has been shut down")]
     Closed,
     /// Listening on, or connecting from, an address that is not the stack's.
-    #[error("{address} is no address of this stack")]
+    #[error("{address} is not an address of this stack")]
     NotOurs {
         /// The address as given.
         address: IpAddr,
     },
     /// The destination cannot be reached.
-    #[error("there is no way to {destination}")]
+    #[error("there is no route to {destination}")]
     NoRoute {
         /// The destination.
         destination: IpAddr,

@@ -1,4 +1,4 @@
-//! Which addresses are ours, and by way of whom others are reached.
+//! The stack's own addresses, and the routes to others.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ impl InterfaceAddress {
         let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
         if address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast
         {
-            return Err(wrong("it is no address that a host on a link can have"));
+            return Err(wrong("a host on a link cannot have this address"));
         }
         Ok(InterfaceAddress { address, prefix_len })
     }
@@ -182,8 +182,8 @@ mod tests {
             ("10.77.1.101/33", "longer"),
             ("ten/8", "address cannot be read"),
             ("10.0.0.1/x", "prefix cannot be read"),
-            ("224.0.0.1/24", "no address that a host"),
-            ("::/64", "no address that a host"),
+            ("224.0.0.1/24", "cannot have this address"),
+            ("::/64", "cannot have this address"),
         ] {
             let error = text.parse::<InterfaceAddress>().unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains(text), "{text}: {error}");

@@ -167,7 +167,7 @@ impl Ingredient {
                  OpenSSL 3.5 or later behind the server."
             }
             Ingredient::Resumption => {
-                "Only clients that return profit, and only if every server behind the name shares \
+                "Only returning clients benefit, and only if every server behind the name shares \
                  the ticket keys; rotate these at least daily."
             }
             Ingredient::EarlyData => {

@@ -138,7 +138,8 @@ impl Worker for Cells {
 fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {
     let sweep = fields.get("sweep").map_or("", String::as_str);
     let point = AXES.of_fields(fields, &Point::of_sweep(sweep));
-    point.ok_or_else(|| Problem::new(Blame::Measurement, format!("this is no point: {fields:?}")))
+    point
+        .ok_or_else(|| Problem::new(Blame::Measurement, format!("this is not a point: {fields:?}")))
 }
 
 fn warn_of_drops(drops: u64, outlet: &mut Outlet<'_>) -> Result<(), Problem> {

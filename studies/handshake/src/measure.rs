@@ -114,7 +114,7 @@ impl Bench {
                 what,
                 job,
                 limit: limit(job),
-                remedy: Some("give the machine less to do beside"),
+                remedy: Some("stop other programs"),
             })
             .collect();
         let first_sweep = plan.sweeps.first().map_or("", |sweep| sweep.name.as_str());

@@ -72,7 +72,8 @@ impl Worker for Paths {
 fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {
     let sweep = fields.get("sweep").map_or("", String::as_str);
     let point = AXES.of_fields(fields, &Point::of_sweep(sweep));
-    point.ok_or_else(|| Problem::new(Fault::Measurement, format!("this is no point: {fields:?}")))
+    point
+        .ok_or_else(|| Problem::new(Fault::Measurement, format!("this is not a point: {fields:?}")))
 }
 
 /// Bytes of the longest frame on any link of a path.

@@ -87,7 +87,7 @@ impl Plan {
         let trial = self.trial.duration();
         let expected: Duration = rounds.iter().map(|round| round.expected(trial)).sum();
         let limit = PREPARING + expected * SLACK;
-        let remedy = Some("give the machine less to do beside");
+        let remedy = Some("stop other programs");
         let job = StudyJob::<Paths> { host: &host, what: &what, job: &job, limit, remedy };
         job.run(session, |session, sample, _| {
             record(rounds, &sample, session, ahead, trial)?;

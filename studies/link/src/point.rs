@@ -172,7 +172,7 @@ impl fmt::Display for Offered {
 
 /// A text that names no load. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no load")]
+#[error("`{0}` is not a load")]
 pub struct UnknownLoad(String);
 
 impl Explain for UnknownLoad {
@@ -277,7 +277,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             backend,
             "own",
             "KINDS",
-            "What carries the frames: own (our engine), kernel (this machine's), guest (Debian's kernel in virtual time)"
+            "What carries the frames: own (Wiretax's engine), kernel (this machine's), guest (Debian's kernel in virtual time)"
         ),
         axis!(
             "network",
@@ -306,22 +306,22 @@ pub(crate) const AXES: Axes<Point> = Axes {
             protocol,
             "plain,macsec,esp,wireguard",
             "PROTOCOLS",
-            "What protects: plain, macsec, esp, l2tp-esp, wireguard, macsec-vxlan; with a cipher as esp:aes-cbc-128-sha1"
+            "Protocols: plain, macsec, esp, l2tp-esp, wireguard, macsec-vxlan; with a cipher as esp:aes-cbc-128-sha1"
         ),
         axis!(
             "frame",
             frame,
             "1000",
             "BYTES",
-            "Frame sizes, 64 to 1518 bytes without check sequence, or imix"
+            "Frame sizes, 64 to 1518 bytes without frame check sequence, or imix"
         ),
-        axis!("ways", ways, "one", "KINDS", "Which ways frames are sent: one, both", unnamed "one"),
+        axis!("ways", ways, "one", "KINDS", "Directions in which frames are sent: one, both", unnamed "one"),
         axis!(
             "load",
             load,
             "1000pps,throughput",
             "LOADS",
-            "What is sent: 1000pps, 100mbit, throughput (the most without loss), burst (the longest without loss)"
+            "What is sent: 1000pps, 100mbit, throughput (the highest rate without loss), burst (the longest burst without loss)"
         ),
     ],
     canonical: Point::canonical,

@@ -56,7 +56,7 @@ impl Findings {
             // A guest machine's times are exact.
             parts.push(match backend == Backend::Guest || is_told_apart(ours, plain) {
                 true => format!("{} {unit} of delay", signed(ours.value - plain.value, 1)),
-                false => "no delay that can be told from plain's".to_owned(),
+                false => "delay not distinguishable from plain's".to_owned(),
             });
         }
         let throughput = own().find_map(|row| {
@@ -122,7 +122,7 @@ impl Findings {
                 ));
             }
             let what = format!(
-                "Of frames of {frame} bytes {best} carries most without loss: {}",
+                "With {frame}-byte frames, {best} has the highest loss-free throughput: {}",
                 bits(-most)
             );
             return Some(format!("{what}{next}."));
@@ -148,7 +148,7 @@ impl Findings {
         let (plain, every) = (of(Reach::EndToEnd, false)?, of(Reach::EveryHop, true)?);
         if !is_told_apart(plain.slope_us, every.slope_us) {
             return Some(
-                "What a hop costs more when it is protected cannot be told from these trials."
+                "The extra cost of a protected hop cannot be determined from these trials."
                     .to_owned(),
             );
         }
@@ -219,7 +219,7 @@ impl study::Findings for Findings {
         if lines.is_empty() {
             lines.push(match self.summary.rows.first() {
                 Some(row) if row.point.backend == Backend::Between => between(row),
-                _ => "Nothing came of the trials that could be compared.".to_owned(),
+                _ => "No trial gave a comparable result.".to_owned(),
             });
         }
         lines.into_iter().map(|line| Inline::new().text(line)).collect()
@@ -261,18 +261,18 @@ impl study::Findings for Findings {
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
-            let text = format!("{failed} trials are in no figure; the first: {why}.");
+            let text = format!("{failed} trials failed and count in no figure; the first: {why}.");
             notes.push(Note::info(text).answer_covers_less("the other trials' figures stand."));
         }
         if real().any(|row| row.tester_limits) {
-            let text = "Where the highest load tried got through, the tester could send no more: the path may bear it.";
+            let text = "Where the highest load tried got through, the tester could send no more: the path may carry more.";
             let effect =
                 "the order stands; the throughput of the fastest may be more than what is shown.";
             notes.push(Note::info(text).answer_covers_less(effect));
         }
         if rows.iter().any(|row| row.point.backend == Backend::Guest) {
-            let text = "A guest machine's time counts instructions, one a nanosecond: it knows no cache and no \
-                        pipeline, and says nothing of a processor's own speed.";
+            let text = "A guest machine's time counts instructions, one per nanosecond: it has no cache and no \
+                        pipeline, and says nothing about a processor's own speed.";
             let effect = "bytes and frames stand; on a processor protocols close to each other could change places.";
             notes.push(Note::info(text).answer_may_change(effect));
         }
@@ -375,7 +375,10 @@ mod tests {
     #[test]
     fn the_answer_begins_with_what_carries_most() {
         let lines: Vec<String> = findings().answer().iter().map(Inline::to_plain).collect();
-        assert!(lines[0].contains("macsec carries most without loss: 2.00 Gbit/s"), "{lines:?}");
+        assert!(
+            lines[0].contains("macsec has the highest loss-free throughput: 2.00 Gbit/s"),
+            "{lines:?}"
+        );
         assert!(lines[1].starts_with("macsec: +32 bytes per frame, +2.0 µs of delay"), "{lines:?}");
         assert!(lines[2].contains("25 % of plain"), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("4.0 µs per hop")), "{lines:?}");

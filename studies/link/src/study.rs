@@ -44,10 +44,10 @@ impl study::Study for LinkStudy {
   wiretax link --backend guest --protocol macsec,esp,wireguard --load 1000pps
   wiretax link --scale paper --out results/link       the MACsec paper's tables: {}
 
-The path is the paper's: tester, customer edge, provider edge, core, provider edge, customer edge,
-tester, with an MPLS pseudowire in between. Our engine carries the frames unless --backend says
-otherwise. MP-BGP, by which providers agree on labels, is not part of it. Frame sizes are without
-the check sequence of 4 bytes.",
+The path is that of the MACsec paper: tester, customer edge, provider edge, core, provider edge,
+customer edge, tester, with an MPLS pseudowire in between. Wiretax's own engine carries the frames
+(--backend chooses another). MP-BGP, by which providers agree on labels, is not included. Frame sizes
+exclude the frame check sequence of 4 bytes.",
             size("quick"),
             size("paper")
         )
@@ -62,12 +62,12 @@ the check sequence of 4 bytes.",
             .long("trial")
             .value_name("TIME")
             .value_parser(value_parser!(Delay))
-            .help("How long frames are sent in a trial [default: 200ms]; RFC 2544 takes 60s");
+            .help("Duration of a trial [default: 200ms]; RFC 2544 uses 60s");
         let between = Arg::new("between")
             .long("between")
             .value_names(["IF1", "IF2"])
             .num_args(2)
-            .help("Measure what lies between two interfaces of this machine, in place of a path in the lab");
+            .help("Measure the network between two interfaces of this machine, instead of a path in the lab");
         let command = AXES.options(command).args([trial, between]);
         let command = command.mut_arg("protocol", |arg| arg.visible_alias("protocols"));
         Number::options(NUMBERS, command)
@@ -196,8 +196,8 @@ mod tests {
     fn what_is_wrong_is_the_callers() {
         for (line, said) in [
             (&["--protocol", "macsek"][..], "no protocol is called `macsek`"),
-            (&["--load", "fast"], "`fast` is no load"),
-            (&["--frame", "40"], "`40` is no frame size"),
+            (&["--load", "fast"], "`fast` is not a load"),
+            (&["--frame", "40"], "`40` is not a frame size"),
             (&["--frame", "4000"], "longer than 1518"),
             (&["--hops", "9"], "1 to 8 hops"),
             (&["--trial", "0s"], "a trial of"),

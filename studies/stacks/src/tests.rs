@@ -136,7 +136,7 @@ fn a_library_that_breaks_is_named_and_the_others_go_on() {
     for (fault, word, reason) in [
         (Fault::Crashes, "crashed: signal 11", "crashed"),
         (Fault::Hangs, "hung: no answer within", "hung"),
-        (Fault::Rubbish, "answered rubbish", "rubbish"),
+        (Fault::Rubbish, "gave an invalid answer", "rubbish"),
         (Fault::Misreports, "misreported resumption", "misreported"),
     ] {
         let folder = tempfile::tempdir().unwrap();

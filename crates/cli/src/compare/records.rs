@@ -80,7 +80,7 @@ fn conclude(compared: &Compared, diagnostics: &Diagnostics) -> Exit {
     {
         diagnostics.warning(
             "no client network could be compared: addresses were hidden under other keys, cut to \
-             other lengths, or other clients came",
+             other lengths, or the clients are different ones",
         );
     }
     if let Some(moved) = compared.clients_moved() {
@@ -88,7 +88,7 @@ fn conclude(compared: &Compared, diagnostics: &Diagnostics) -> Exit {
         diagnostics.warning_with_remedy(
             format!(
                 "the clients' round-trip times moved, too (median {before:.1} ms, then {after:.1} ms): \
-                 other clients came, or by other ways"
+                 different clients, or different paths"
             ),
             Some("compare in round trips, too: --value tls_round_trips"),
         );

@@ -234,11 +234,11 @@ fn resolve(text: &str) -> Result<(String, SocketAddr), Problem> {
             .with_remedy("write it as example.org:443")
     };
     let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("there is no port"))?;
-    let port: u16 = port.parse().map_err(|_| wrong("its port is no number up to 65535"))?;
+    let port: u16 = port.parse().map_err(|_| wrong("its port is not a number up to 65535"))?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let colons = bare.contains(':') && bare.len() == host.len();
     if port == 0 || colons || ServerName::try_from(bare).is_err() {
-        return Err(wrong("it is no host and port"));
+        return Err(wrong("it is not a host and port"));
     }
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok((bare.to_owned(), SocketAddr::new(address, port)));

@@ -151,8 +151,8 @@ fn table(groups: &[Group]) -> Table {
     let columns = vec![
         Column::new("Way"),
         Column::new("port"),
-        Column::new("on the SYN").unit("bytes"),
-        Column::new("on the SYN+ACK").unit("bytes"),
+        Column::new("in the SYN").unit("bytes"),
+        Column::new("in the SYN+ACK").unit("bytes"),
         Column::new("connections"),
         Column::new("SYN's data"),
         Column::new("SYN+ACK's data"),

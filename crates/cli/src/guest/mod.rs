@@ -53,7 +53,7 @@ fn fetch(with: Option<Part>, again: bool, diagnostics: &Diagnostics) -> Outcome 
                 diagnostics.note(format!("{part}: {how}: {packages}"));
             }
             Err(Error::Interrupted(what)) => {
-                diagnostics.note(format!("interrupted at {what}; the same command goes on"));
+                diagnostics.note(format!("interrupted at {what}; run the same command to resume"));
                 return Ok(Exit::Interrupted);
             }
             Err(error) => return Err(error.into()),
@@ -73,7 +73,7 @@ fn shown(packages: &[Package]) -> String {
 
 fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
     if matches!(kernel, Part::Programs | Part::Daemons) {
-        let problem = Problem::new(Fault::Caller, format!("`{kernel}` is no kernel"));
+        let problem = Problem::new(Fault::Caller, format!("`{kernel}` is not a kernel"));
         return Err(problem.with_remedy("choose from cloud-kernel, full-kernel"));
     }
     let cache = Cache::find()?;

@@ -201,7 +201,9 @@ impl Bench {
         }
         match self.link.stats() {
             Ok(stats) => summary::say(&stats, diagnostics),
-            Err(::lab::Error::NoStats) => diagnostics.note("netem counts nothing for us"),
+            Err(::lab::Error::NoStats) => {
+                diagnostics.note("no counters: netem does not report any")
+            }
             Err(error) => return Err(error.into()),
         }
         match &args.stats {

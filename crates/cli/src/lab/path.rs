@@ -15,9 +15,9 @@ use super::args::PathArgs;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueArg(Queue);
 
-/// A text that is no queue.
+/// A text that is not a queue.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no queue")]
+#[error("`{0}` is not a queue")]
 pub struct NotQueue(String);
 
 impl Explain for NotQueue {

@@ -248,7 +248,7 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
         let share = report.not_started as f64 / due as f64 * 100.0;
         diagnostics.warning(format!(
             "{} of {due} starts that were due could not be made: the server did not keep up with the \
-             rate; the slowest {share:.1} % are in no latency",
+             rate; the slowest {share:.1} % are missing from the latencies",
             report.not_started
         ));
     }

@@ -95,7 +95,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let left = reading.finish()?;
     for (link, frames) in &left.unread_links {
         diagnostics.warning(format!(
-            "{frames} frames of {} were passed over: it is not read",
+            "{frames} frames of {} skipped: unsupported link type",
             link_type(*link)
         ));
     }
@@ -106,7 +106,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
         && let Some((link, _)) = left.unread_links.first_key_value()
     {
         let what = format!(
-            "nothing was read: no frame is of a link type that is, as {}",
+            "nothing was read: all frames were skipped: unsupported link type, as {}",
             link_type(*link)
         );
         let remedy = "capture where the frames are Ethernet, IP, PPP or Linux cooked";
@@ -133,7 +133,7 @@ fn note_unread_quic(args: &ObserveArgs, left: &Read, diagnostics: &Diagnostics) 
         let each = left.unread_quic.iter().map(|(version, count)| format!("{version}: {count}"));
         let each: Vec<String> = each.collect();
         diagnostics.note(format!(
-            "QUIC connections of versions that are not read were passed over: {}",
+            "QUIC connections of unsupported versions were skipped: {}",
             each.join(", ")
         ));
     }

@@ -168,7 +168,7 @@ fn read_report(path: &Path) -> Result<(String, Report), Problem> {
     let text = study::Options::none().text_of(path, "probe result")?;
     let report = serde_json::from_str(&text)
         .blame(Fault::Caller)
-        .while_doing(|| format!("{} is no probe result", path.display()))
+        .while_doing(|| format!("{} is not a probe result", path.display()))
         .map_err(|problem| problem.with_remedy("make one by `wiretax probe HOST --json`"))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Ok((name.unwrap_or_default(), report))

@@ -38,7 +38,7 @@ pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
     for (link, frames) in &unread_links {
         let name = capture::link_type_name(*link).unwrap_or("unknown");
         diagnostics.warning(format!(
-            "{frames} frames of link type {link} ({name}) were passed over: it is not read"
+            "{frames} frames of link type {link} ({name}) skipped: unsupported link type"
         ));
     }
     let mut chart = reader.finish();

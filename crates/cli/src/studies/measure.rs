@@ -333,7 +333,7 @@ pub fn recorded_parts(recorded: &Value) -> Result<Vec<Part>, Problem> {
     let plans = recorded.as_object().filter(|plans| !plans.is_empty());
     let plans = plans.ok_or_else(|| of("the manifest has no plan of a study".to_owned()))?;
     if let Some(name) = plans.keys().find(|name| !STUDIES.iter().any(|it| it.name() == *name)) {
-        return Err(of(format!("the manifest has a plan of `{name}`, which is no study here")));
+        return Err(of(format!("the manifest has a plan of `{name}`, which is not a known study")));
     }
     let found = STUDIES.iter().filter_map(|study| Some((*study, recorded.get(study.name())?)));
     let part = |(study, value): (&'static dyn Study, &Value)| {

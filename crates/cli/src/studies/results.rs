@@ -71,11 +71,13 @@ pub const OTHER_VERSION: &str =
 /// What a manifest's plan has that cannot be read; empty where all of it can.
 fn unread_plans(plan: &Value) -> Vec<String> {
     let Some(plans) = plan.as_object() else {
-        return vec!["the plan in the manifest is no list of studies".to_owned()];
+        return vec!["the plan in the manifest is not a list of studies".to_owned()];
     };
     let unread = plans.iter().filter_map(|(name, plan)| {
         let Some(study) = STUDIES.iter().find(|study| study.name() == name) else {
-            return Some(format!("the manifest has a plan of `{name}`, which is no study here"));
+            return Some(format!(
+                "the manifest has a plan of `{name}`, which is not a known study"
+            ));
         };
         let problem = study.check_plan(plan).err()?;
         Some(format!("the plan of `{name}` in the manifest cannot be read: {problem}"))

@@ -75,8 +75,8 @@ fn command_lines() -> TestResult {
         (CONNECT, "--address"),
         ("gateway connect --listen 0.0.0.0:8080 --to 192.0.2.10:443", "--allow-remote"),
         ("gateway connect --listen 127.0.0.1:0 --to 192.0.2.10", "no port"),
-        ("gateway connect --listen 127.0.0.1:0 --to https://x.test/", "its port is no number"),
-        ("gateway connect --listen 127.0.0.1:0 --to x/y:1", "no host and port"),
+        ("gateway connect --listen 127.0.0.1:0 --to https://x.test/", "its port is not a number"),
+        ("gateway connect --listen 127.0.0.1:0 --to x/y:1", "not a host and port"),
         ("gateway connect --listen 127.0.0.1:0 --to 192.0.2.10:443 --ca x --insecure", "--ca"),
     ] {
         refused(no, line, 2, part)?;
@@ -109,7 +109,7 @@ fn files() -> TestResult {
     // All is well but the address, which no interface leads to.
     key(&made.private_key_pem()?, 0o600)?;
     let line = SERVE.replace("192.0.2.10", "127.0.0.1");
-    refused(place, &line, 2, "no address that peers can come to")
+    refused(place, &line, 2, "not an address that peers can connect to")
 }
 
 fn port_in_use() -> TestResult {

@@ -41,7 +41,7 @@ pub enum ReadError {
         source: serde_json::Error,
     },
     /// A line of JSON does not say what it is.
-    #[error("{}, line {line}: this is no record of `wiretax observe`", .path.display())]
+    #[error("{}, line {line}: this is not a record of `wiretax observe`", .path.display())]
     Strange {
         /// Which file.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum ReadError {
         schema: u32,
     },
     /// A Parquet file is not one of `observe`.
-    #[error("{} is no table of `wiretax observe`", .0.display())]
+    #[error("{} is not a table of `wiretax observe`", .0.display())]
     NotTable(PathBuf),
     /// A column holds something else than it should.
     #[error("{}: column `{column}` does not hold what its name says", .path.display())]

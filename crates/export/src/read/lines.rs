@@ -109,8 +109,8 @@ mod tests {
     fn what_is_no_record_is_named_with_its_line() {
         for (text, said) in [
             ("{\"kind\":\"connection\",\"schema\":1}\n{\n", "records.json, line 2: "),
-            ("{}\n", "line 1: this is no record"),
-            ("{\"study\":\"handshake\"}\n", "line 1: this is no record"),
+            ("{}\n", "line 1: this is not a record"),
+            ("{\"study\":\"handshake\"}\n", "line 1: this is not a record"),
             ("{\"kind\":\"connection\",\"schema\":9}\n", "version 9"),
             ("{\"kind\":\"connection\",\"schema\":1,\"number\":\"x\"}\n", "line 1: invalid type"),
         ] {

@@ -27,10 +27,10 @@ pub struct TimeRange {
 #[non_exhaustive]
 pub enum RangeError {
     /// Two points are missing.
-    #[error("expected two times with two points between them")]
+    #[error("expected two times joined by `..`")]
     Form,
     /// One of them is no time.
-    #[error("`{0}` is no time")]
+    #[error("`{0}` is not a time")]
     Time(String),
     /// It ends before it begins.
     #[error("it ends before it begins")]

@@ -56,7 +56,7 @@ pub enum Error {
     #[error("Chromium cannot {0}")]
     NotByChromium(&'static str),
     /// A host of the page has a name that no certificate and no DNS can carry.
-    #[error("`{0}` is no host name")]
+    #[error("`{0}` is not a host name")]
     HostName(String),
 }
 

@@ -139,8 +139,8 @@ fn by_redirect(common: &Common, name: Option<&str>, purpose: Purpose<'_>) -> Res
     if let Purpose::Listen { at, allowed } = purpose {
         let from = if allowed.is_empty() { "anywhere" } else { "the networks of --allow" };
         tracing::warn!(
-            hint = "limit who may come by --allow, or filter before this machine",
-            "--redirect: packets from {from} to {at} pass by this machine's firewall"
+            hint = "limit the sources by --allow, or filter in front of this machine",
+            "--redirect: packets from {from} to {at} bypass this machine's firewall"
         );
     }
     let described = format!("{own} by way of {interface} and {tun}");
@@ -227,7 +227,7 @@ fn own_address(
     };
     if listen.ip().is_unspecified() || listen.ip().is_loopback() {
         return Err(Error::options(
-            format!("{} is no address that peers can come to over our TCP", listen.ip()),
+            format!("{} is not an address that peers can connect to over our TCP", listen.ip()),
             "name in --listen an address of the network that no machine has, or this machine's own \
              and --redirect",
         ));

@@ -116,7 +116,7 @@ pub fn parse_counted(text: &str) -> Result<Counted, Error> {
         let fields = fields(line);
         let number = |column: usize| match fields.get(column).map(String::as_str) {
             None | Some("") => Ok(0),
-            Some(text) => text.parse().map_err(|_| wrong(format!("`{text}` is no number"))),
+            Some(text) => text.parse().map_err(|_| wrong(format!("`{text}` is not a number"))),
         };
         let side = match fields.get(kind).map(String::as_str) {
             Some("FRONTEND") => {

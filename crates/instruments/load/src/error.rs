@@ -18,7 +18,7 @@ pub enum Error {
     )]
     Remote(IpAddr),
     /// Not a DNS name or an address.
-    #[error("`{0}` is no name that a certificate can carry")]
+    #[error("`{0}` is not a name that a certificate can carry")]
     ServerName(String),
     /// The roots cannot be used.
     #[error("trust: {0}")]

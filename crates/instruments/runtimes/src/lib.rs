@@ -80,7 +80,7 @@ pub enum Error {
         why: String,
     },
     /// The program ended before its time.
-    #[error("{runtime} ended before its time ({status}): {stderr}")]
+    #[error("{runtime} exited early ({status}): {stderr}")]
     Crashed {
         /// The runtime that it is about.
         runtime: Runtime,
@@ -90,7 +90,7 @@ pub enum Error {
         stderr: String,
     },
     /// The program said nothing for too long, and was killed.
-    #[error("{runtime} said nothing for {} s and was killed", after.as_secs_f64())]
+    #[error("{runtime} did not answer for {} s and was killed", after.as_secs_f64())]
     Hung {
         /// The runtime that it is about.
         runtime: Runtime,
@@ -98,7 +98,7 @@ pub enum Error {
         after: Duration,
     },
     /// The program said something that it must not.
-    #[error("{runtime} said what it must not: {line}")]
+    #[error("{runtime} printed an unexpected line: {line}")]
     Rubbish {
         /// The runtime that it is about.
         runtime: Runtime,

@@ -23,7 +23,10 @@ const STATUSES: [(&str, c_int); 5] = [
 /// A status for people: its name, or its number where that is none of the interface's.
 pub(crate) fn status_text(status: c_int) -> String {
     let found = STATUSES.iter().find(|(_, number)| *number == status);
-    found.map_or_else(|| format!("{status}, which is no status"), |(name, _)| (*name).to_owned())
+    found.map_or_else(
+        || format!("{status}, which is not a known status"),
+        |(name, _)| (*name).to_owned(),
+    )
 }
 
 pub(crate) const IO_END: isize = 0;
@@ -144,7 +147,7 @@ mod tests {
             assert!(SHIM.contains(&line), "{line}");
             assert_eq!(status_text(number), name);
         }
-        assert_eq!(status_text(77), "77, which is no status");
+        assert_eq!(status_text(77), "77, which is not a known status");
     }
 
     #[test]

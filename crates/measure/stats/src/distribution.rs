@@ -44,7 +44,7 @@ impl Explain for DistributionError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             DistributionError::Line { .. } | DistributionError::Empty => {
-                "write one round-trip time a line, like `23.5` (ms), `23.5ms` or `23.5ms 120` with \
+                "write one round-trip time per line, like `23.5` (ms), `23.5ms` or `23.5ms 120` with \
                  a weight"
             }
             DistributionError::TooLong { .. } => {

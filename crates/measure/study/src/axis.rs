@@ -15,7 +15,7 @@ use crate::sweep::Sweep;
 
 /// A word that is no value of its axis. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{word}` is no value of `{axis}`: {why}")]
+#[error("`{word}` is not a value of `{axis}`: {why}")]
 pub struct UnknownValue {
     /// The axis.
     pub axis: &'static str,
@@ -321,7 +321,7 @@ mod tests {
     fn a_wrong_word_names_its_axis() {
         let error = AXES.points(&sweep(&[("rtt", "x"), ("mode", "a")]), &Point::default(), &words);
         let text = error.unwrap_err().to_string();
-        assert_eq!(text, "`x` is no value of `rtt`: invalid digit found in string");
+        assert_eq!(text, "`x` is not a value of `rtt`: invalid digit found in string");
         let unknown = read_value::<units::Delay>("rtt", "20").unwrap_err();
         assert!(unknown.remedy().unwrap().contains("20ms"), "{unknown:?}");
     }

@@ -243,7 +243,7 @@ mod tests {
         let zero = text("name = \"a\", mode = [\"a\"], repeat = 0");
         assert_eq!(zero, "sweep `a`: repeat is 0; expected an integer from 1 to 1000");
         assert!(text("name = \"a\"").contains("its list `mode` is empty"));
-        assert!(text("name = \"a\", mode = [true]").contains("no list of words"));
+        assert!(text("name = \"a\", mode = [true]").contains("not a list of words"));
         let other = read("[scale.full]\nsweep = []").unwrap_err();
         assert_eq!(other.to_string(), "no scale is called `quick`");
         assert_eq!(remedy(other), "there are: full");

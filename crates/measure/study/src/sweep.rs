@@ -114,7 +114,7 @@ impl Sweep {
             if axes.axes.iter().any(|axis| axis.name == key) {
                 let list = words(value);
                 let list =
-                    list.ok_or_else(|| out_of_range(format!("`{key}` is no list of words")))?;
+                    list.ok_or_else(|| out_of_range(format!("`{key}` is not a list of words")))?;
                 sweep.lists.insert(key.clone(), list);
             } else if let Some(number) = numbers.iter().find(|number| number.name == key) {
                 if value.is_null() {

@@ -120,7 +120,7 @@ fn host_tunnel(scenario: &mut Scenario, tunnel: Tunnel) {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ScenarioError {
     /// It does not read.
-    #[error("this is no scenario: {0}")]
+    #[error("not a scenario: {0}")]
     NotOne(String),
     /// It contradicts itself.
     #[error(transparent)]

@@ -96,7 +96,7 @@ impl DelayTable {
         Ok(DelayTable(values.into()))
     }
 
-    /// Reads measured delays from a text, one a line: `3.5` in milliseconds, or with a unit, as
+    /// Reads measured delays from a text, one per line: `3.5` in milliseconds, or with a unit, as
     /// `150us`. Empty lines and lines that begin with `#` are passed over.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl DelayTable {
             let parsed = if bare { format!("{line}ms").parse() } else { line.parse() };
             let delay = parsed.map_err(|error: units::ParseError| {
                 let problem = format!("has an error in line {}: {error}", at + 1);
-                ConfigError::new("jitter.table", problem, "give one delay in milliseconds a line")
+                ConfigError::new("jitter.table", problem, "give one delay in milliseconds per line")
             })?;
             values.push(delay);
             if values.len() > Self::MAX_LEN {

@@ -29,7 +29,7 @@ pub enum Sizes {
 
 /// Why a text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no frame size")]
+#[error("`{0}` is not a frame size")]
 pub struct SizesError(String);
 
 impl Explain for SizesError {

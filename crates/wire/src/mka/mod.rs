@@ -163,7 +163,7 @@ impl<'a> Packet<'a> {
     /// It is cut short, no multiple of 4 bytes long, or its name has no length that one can have.
     pub fn new_checked(bytes: &'a [u8], icv_len: usize) -> Result<Self, Error> {
         if !bytes.len().is_multiple_of(4) {
-            return Err(Error::malformed(FORMAT, "its length is no multiple of 4"));
+            return Err(Error::malformed(FORMAT, "its length is not a multiple of 4"));
         }
         let had = bytes.len();
         let split = had.checked_sub(icv_len).and_then(|at| bytes.split_at_checked(at));

@@ -177,7 +177,10 @@ impl<'a> Known<'a> {
 fn peers(body: &[u8]) -> Result<Peers<'_>, Error> {
     match body.as_chunks::<PEER_LEN>() {
         (peers, []) => Ok(Peers(peers)),
-        _ => Err(Error::malformed(FORMAT, "a list of peers is no multiple of 16 bytes long")),
+        _ => Err(Error::malformed(
+            FORMAT,
+            "the length of a list of peers is not a multiple of 16 bytes",
+        )),
     }
 }
 

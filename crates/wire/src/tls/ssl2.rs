@@ -45,7 +45,7 @@ impl<'a> Ssl2ClientHello<'a> {
     pub fn new_checked(record: &'a [u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(FORMAT, record);
         if reader.u8()? != 1 {
-            return Err(Error::malformed(FORMAT, "it is no ClientHello"));
+            return Err(Error::malformed(FORMAT, "it is not a ClientHello"));
         }
         let version = reader.u16()?;
         let [specs, session_id, challenge] = [reader.u16()?, reader.u16()?, reader.u16()?];
@@ -90,7 +90,7 @@ pub fn ssl2_server_version(record: &[u8]) -> Result<Version, Error> {
     let [kind, _session_id_hit, _certificate_type, high, low] =
         *Reader::new(FORMAT, record).array()?;
     if kind != 4 {
-        return Err(Error::malformed(FORMAT, "it is no ServerHello"));
+        return Err(Error::malformed(FORMAT, "it is not a ServerHello"));
     }
     Ok(Version(u16::from_be_bytes([high, low])))
 }

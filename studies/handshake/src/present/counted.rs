@@ -30,7 +30,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         ));
     }
     if let Some(missed) = fits::modes_that(findings, Holds::No) {
-        let text = format!("The round trips of {missed} are not what the specifications give.");
+        let text = format!("The round trips of {missed} are not what the specifications say.");
         let remedy = "see \u{201C}Round trips and compute\u{201D} for how far they are off";
         let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
         notes.push(note.answer_may_change(
@@ -39,7 +39,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     }
     if let Some(open) = fits::modes_that(findings, Holds::CannotTell) {
         let text = format!(
-            "Whether the round trips of {open} are what the specifications give cannot be told."
+            "It cannot be determined whether the round trips of {open} are what the specifications say."
         );
         let remedy = "measure more with `--repeat`, or at RTTs farther apart";
         let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
@@ -139,7 +139,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
         section = section.with(Note::warning(
             Inline::new().text(text),
             Inline::marked(
-                "without loss: give the machine less to do beside, and measure again with the same \
+                "without loss: stop other programs, and measure again with the same \
                  seed; under loss: what was sent again may hide what it was, look at it with \
                  `--keep-captures`",
             ),

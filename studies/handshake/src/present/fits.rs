@@ -184,8 +184,8 @@ impl Doubt {
                  RTT."
             ),
             _ => format!(
-                ": {value}; with {connections} connections per point at these RTTs it cannot be told \
-                 whether it is {spec} ± {N_TOLERANCE}. {}",
+                ": {value}; with {connections} connections per point at these RTTs it cannot be \
+                 determined whether it is {spec} ± {N_TOLERANCE}. {}",
                 self.remedy()
             ),
         };
@@ -231,10 +231,13 @@ mod tests {
     #[test]
     fn a_wide_interval_is_not_taken_for_a_wrong_handshake() {
         let said = line(2.04, 2.075, 2.106);
-        assert!(said.contains("with 5 connections") && said.contains("cannot be told"), "{said}");
+        assert!(
+            said.contains("with 5 connections") && said.contains("cannot be determined"),
+            "{said}"
+        );
         assert!(said.contains("--repeat 20 or RTTs 2 times as far apart would tell"), "{said}");
         let said = line(-1.2, 0.6, 2.4);
-        assert!(said.contains("cannot be told whether it is 2 ± 0.05. More conn"), "{said}");
+        assert!(said.contains("cannot be determined whether it is 2 ± 0.05. More conn"), "{said}");
         assert!(said.contains("72 times narrower"), "{said}");
         let said = line(2.9, 3.0, 3.1);
         assert!(said.contains("3.000 [2.900, 3.100], not 2: more than chance"), "{said}");

@@ -22,8 +22,8 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
     if rows.is_empty() {
         return Ok(None);
     }
-    let text = "SSLmTCP carries the TLS handshake in TCP's: the ClientHello on the SYN, the server's \
-                flight on the SYN+ACK. Each mode stands beside its **control**, the same handshake \
+    let text = "SSLmTCP carries the TLS handshake in TCP's: the ClientHello in the SYN, the server's \
+                flight in the SYN+ACK. Each mode stands beside its **control**, the same handshake \
                 in sequence over the same TCP in user space, so that what is saved is the \
                 handshake's and not the stack's. Both took turns, and are compared in pairs.";
     let mut section =

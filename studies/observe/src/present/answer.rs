@@ -64,7 +64,7 @@ fn difference(findings: &Findings) -> String {
         let cost = stats::Estimate { value: -saved.value, low, high, ..saved };
         format!("{to} is later than {from} by {}", size(cost))
     } else {
-        format!("{to} and {from} cannot be told apart: {} lie between", size(saved))
+        format!("{to} and {from} cannot be told apart: they differ by {}", size(saved))
     };
     let where_it_is: Vec<String> = difference.by_mode.iter().filter_map(in_mode).collect();
     if where_it_is.is_empty() {
@@ -227,7 +227,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let unconfirmed = findings.modes.iter().filter_map(|of| of.to_data.as_ref());
     if unconfirmed.chain(&findings.round_trip_modes).any(|modes| !modes.confirmed) {
         let text = "Mixture and kernel density do not find the same modes everywhere; the table of modes says where.";
-        let effect = "what lies between the versions does not rest on modes.";
+        let effect = "the difference between versions does not depend on modes.";
         notes.push(Note::info(text).answer_stands(effect));
     }
     notes

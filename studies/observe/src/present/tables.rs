@@ -169,7 +169,7 @@ pub(super) fn difference_section(findings: &Findings) -> Section {
          times that it most likely came from. Intervals are of 95 % (bootstrap). Below {FEWEST} handshakes \
          of a version nothing is said. Think time is in all of these."
     );
-    let section = Section::new("difference", "What lies between the versions");
+    let section = Section::new("difference", "Difference between versions");
     section.with(Inline::new().text(text)).with(difference(findings))
 }
 
@@ -389,7 +389,7 @@ pub(super) fn failures_section(findings: &Findings) -> Section {
         return section;
     }
     let text = "A client whose hello got no answer, and within a minute a connection of the same address to \
-                the same server name that offers less: something on the way may not bear TLS 1.3 or long \
+                the same server name that offers less: something on the way may not tolerate TLS 1.3 or long \
                 hellos. They are the most that there were, for another client may have the address.";
     section.with(Inline::new().text(text)).with(fallbacks(findings))
 }

@@ -92,8 +92,7 @@ fn fallbacks(agreement: &Agreement) -> Table {
         Column::new("lost").unit("ms"),
         Column::new("lost").unit("RTT"),
     ];
-    let caption =
-        "Boxes that do not bear a hello: time from the first hello to the second (medians)";
+    let caption = "Boxes that reject a hello: time from the first hello to the second (medians)";
     let mut table = Table::new(caption, columns);
     for row in &agreement.fallbacks {
         table.push(Row::new(vec![

@@ -46,7 +46,7 @@ impl fmt::Display for Host {
 
 /// A text that is no name of a host. The caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("a host name has labels of letters, digits and hyphens, and is no address")]
+#[error("a host name has labels of letters, digits and hyphens, and is not an address")]
 pub struct NoHost;
 
 impl Explain for NoHost {

@@ -119,7 +119,7 @@ pub(super) fn measure(
     let lost = site.finish()?;
     if lost > 0 {
         let what = format!("the capture of known clients lost {lost} frames");
-        let remedy = "give the machine less to do beside, and measure again";
+        let remedy = "stop other programs, and measure again";
         session.watcher().warning(&what, Some(remedy));
         let warning = Warning::new(what, remedy).touching(Touches::All);
         session.update_manifest(|manifest| manifest.warn(warning))?;

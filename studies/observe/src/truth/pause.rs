@@ -103,7 +103,7 @@ impl FromStr for Pause {
         if text.eq_ignore_ascii_case(NONE) {
             return Ok(Pause::None);
         }
-        let no_time = || NoPause("it is no distribution with a time behind a colon".to_owned());
+        let no_time = || NoPause("expected a distribution, a colon and a time".to_owned());
         let (law, typical) = text.split_once(':').ok_or_else(no_time)?;
         let law: Law =
             law.trim().parse().map_err(|e: units::UnknownName| NoPause(e.to_string()))?;

@@ -247,7 +247,7 @@ mod tests {
             let line = ["lab".to_owned(), format!("--{option}"), word.to_owned()];
             let matches = command.clone().get_matches_from(line);
             let wrong = Lab.plan(&Options::new(&matches)).err().unwrap();
-            let expected = format!("`{word}` is no value of `{option}`");
+            let expected = format!("`{word}` is not a value of `{option}`");
             assert!(wrong.to_string().contains(&expected), "{wrong}");
         }
     }

@@ -204,7 +204,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
 /// Every sure change.
 pub(super) fn section(findings: &Findings) -> Option<Section> {
     let table = table(findings, usize::MAX)?;
-    let text = "What a change saves of the server's CPU time (for contexts and locks: what it wins in \
+    let text = "What a change saves of the server's CPU time (for contexts and locks: what it gains in \
                 connections per second). Changes that may be chance, or are below 2 %, are left out; of \
                 other libraries the best stands for all.";
     Some(Section::new("stacks-change", "What to change").with(Inline::new().text(text)).with(table))

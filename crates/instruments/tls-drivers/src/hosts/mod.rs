@@ -54,7 +54,7 @@ pub enum HostFailure {
     #[error("hung: no answer within {} s", .0.as_secs())]
     Hung(Duration),
     /// It answered what is no answer.
-    #[error("answered rubbish: {0}")]
+    #[error("gave an invalid answer: {0}")]
     Rubbish(String),
     /// Something else about it.
     #[error("{0}")]

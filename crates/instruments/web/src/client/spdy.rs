@@ -387,7 +387,7 @@ impl Core {
         let Some(asked) = self.asked.get_mut(&stream) else { return };
         let Some(parts) = head::response(headers) else {
             let _ = self.session.reset(stream, RstStatus::PROTOCOL_ERROR);
-            let detail = "the head of the response is no HTTP".to_owned();
+            let detail = "the head of the response is not HTTP".to_owned();
             let protocol = self.protocol;
             asked.push(Incoming::Failed(Failure::Http { protocol, detail, peer: true }));
             return;
