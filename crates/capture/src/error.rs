@@ -43,7 +43,7 @@ pub enum Error {
         source: io::Error,
     },
     /// It is no capture, or damaged.
-    #[error("{name} cannot be read from byte {offset} on: {problem}")]
+    #[error("{name} cannot be read beyond byte {offset}: {problem}")]
     Format {
         /// The file.
         name: String,

@@ -147,7 +147,7 @@ fn without_a_guest_virtual_time_says_how_to_get_one() {
         let output = ran(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(3), "{arguments:?}: {}", talk(&output));
         let said = talk(&output);
-        assert!(said.contains("hint: fetch it once by `make guest`"), "{arguments:?}: {said}");
+        assert!(said.contains("hint: fetch it once with `make guest`"), "{arguments:?}: {said}");
         assert!(data(&output).is_empty(), "{}", data(&output));
     }
 }

@@ -37,7 +37,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The engine's thread has ended of itself: a defect.
-    #[error("the engine has stopped of itself")]
+    #[error("the engine stopped unexpectedly")]
     Stopped,
 }
 

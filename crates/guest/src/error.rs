@@ -100,16 +100,16 @@ impl Explain for Error {
         Some(match self {
             Error::NoCache => "set one of them to a folder that only you can write to".into(),
             Error::NotFetched(Part::FullKernel) => {
-                "fetch it once by `wiretax guest fetch --with full-kernel`".into()
+                "fetch it once with `wiretax guest fetch --with full-kernel`".into()
             }
             Error::NotFetched(Part::Daemons) => {
-                "fetch it once by `wiretax guest fetch --with daemons`".into()
+                "fetch it once with `wiretax guest fetch --with daemons`".into()
             }
             Error::NotFetched(_) => {
-                "fetch it once by `make guest`, or `wiretax guest fetch`".into()
+                "fetch it once with `make guest`, or `wiretax guest fetch`".into()
             }
             Error::Incomplete { .. } | Error::NoGuestProgram(_) => {
-                "fetch it anew by `wiretax guest fetch --again`".into()
+                "fetch it again with `wiretax guest fetch --again`".into()
             }
             Error::NoProgram("apt-get" | "apt-cache" | "dpkg-deb") => {
                 "fetch on Debian 12 or later: QEMU, kernel and programs come from its packages"
@@ -117,7 +117,7 @@ impl Explain for Error {
             }
             Error::NoProgram(_) => "install it".into(),
             Error::Command { program: "apt-get" | "apt-cache", .. } | Error::Unclear { .. } => {
-                "bring the package lists up to date (`apt-get update`, as root), see that the network works, and try again"
+                "update the package lists (`apt-get update`, as root), check that the network works, and try again"
                     .into()
             }
             Error::NoLibrary { .. } => "install the package that has it".into(),

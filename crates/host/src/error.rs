@@ -22,7 +22,7 @@ pub enum HostError {
         last_words: String,
     },
     /// It did not answer in time.
-    #[error("{who}: its host did not answer within {} s and was ended{}", .limit.as_secs(), words(.last_words))]
+    #[error("{who}: its host did not answer within {} s and was stopped{}", .limit.as_secs(), words(.last_words))]
     Hung {
         /// Whose host.
         who: String,
@@ -40,7 +40,7 @@ pub enum HostError {
         what: String,
     },
     /// It was ended before it had answered, since the caller wanted to stop.
-    #[error("{who}: its host was ended before it had answered")]
+    #[error("{who}: its host was stopped before it answered")]
     Stopped {
         /// Whose host.
         who: String,

@@ -87,7 +87,7 @@ pub enum Error {
         what: &'static str,
     },
     /// What is outside of the lab is another's.
-    #[error("{interface} cannot be taken into the lab without root's rights outside of it")]
+    #[error("taking {interface} into the lab needs root's rights outside of it")]
     NoRights {
         /// The interface.
         interface: String,
@@ -289,7 +289,7 @@ impl Error {
             Error::NoAddress { .. } => "give its link one",
             Error::SettingName { .. } => "write it like net.ipv4.tcp_fastopen",
             Error::Setting { .. } => {
-                "see whether this kernel has the setting, and in each network namespace"
+                "check whether this kernel has the setting, and in each network namespace"
             }
             Error::NoNetem => {
                 "load it with `sudo modprobe sch_netem` (on Fedora and Red Hat it is in the package \
@@ -302,7 +302,7 @@ impl Error {
             Error::NoRights { .. } => "run with sudo",
             Error::NoWayOut { remedy, .. } => return remedy.clone(),
             Error::CaptureFile { .. } => "free space there or choose another place",
-            Error::CaptureStuck { .. } => "see whether its disk hangs",
+            Error::CaptureStuck { .. } => "check whether its disk hangs",
             Error::Thread(_) => "raise `ulimit -u`",
             Error::Packet(error) => return error.remedy(),
             Error::Pump(error) => return error.remedy(),

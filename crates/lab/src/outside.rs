@@ -243,7 +243,7 @@ fn refused(mut nft: Child) -> Error {
     no_way(
         format!("nft cannot make its table: {first}"),
         Some(
-            "see that the kernel has nf_tables with NAT (CONFIG_NFT_NAT, CONFIG_NFT_MASQ) and is Linux 5.12 or later",
+            "check that the kernel has nf_tables with NAT (CONFIG_NFT_NAT, CONFIG_NFT_MASQ) and is Linux 5.12 or later",
         ),
     )
 }

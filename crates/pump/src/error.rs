@@ -65,7 +65,7 @@ impl Explain for Error {
             Error::NoMemory { .. } => "set a smaller number of buffers",
             Error::Stopped => "start a new one",
             Error::CalibrationLost { .. } => {
-                "see that both far ends are up and that the rig's ports are joined to them"
+                "check that both far ends are up and that the rig's ports are joined to them"
             }
             Error::System { .. } | Error::NoSuchLink => return None,
         };

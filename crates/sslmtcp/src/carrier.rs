@@ -32,7 +32,7 @@ pub enum CarrierError {
     Envelope(#[from] EnvelopeError),
     /// The peer took an envelope for stream data (a Fast Open server that knows no SSLmTCP): connect
     /// again without.
-    #[error("the server took the data in the SYN but knows no SSLmTCP")]
+    #[error("the server took the data in the SYN but does not support SSLmTCP")]
     PlainPeer,
     /// The stream ended without close_notify: data may be missing (RFC 8446 §6.1).
     #[error("the stream was cut off: it ended without close_notify (RFC 8446 §6.1)")]

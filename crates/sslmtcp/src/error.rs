@@ -60,7 +60,7 @@ impl Explain for Error {
             Error::Carrier(error) => error.remedy(),
             Error::Stack(error) => error.remedy(),
             Error::TimedOut { .. } => {
-                Some("see whether the server is busy, or the path lossy".into())
+                Some("check whether the server is busy, or the path lossy".into())
             }
             Error::Tcp { .. } | Error::Ended => None,
         }

@@ -73,13 +73,13 @@ pub enum Problem {
     #[error("it is neither pcap nor pcapng, nor one of these in gzip or zstd")]
     Unknown,
     /// A format that is known by name only.
-    #[error("it is {0}, which is not read")]
+    #[error("it is {0}, which is not supported")]
     Foreign(&'static str),
     /// Something compressed by other means.
     #[error("it is compressed by {0}")]
     Compression(&'static str),
     /// A version of the format with other records.
-    #[error("version {major}.{minor} of the format is not read")]
+    #[error("version {major}.{minor} of the format is not supported")]
     Version {
         /// Major version.
         major: u16,

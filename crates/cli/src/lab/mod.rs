@@ -46,7 +46,7 @@ pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode,
             let name = name.unwrap_or_else(|| "the shell".into());
             let (what, remedy) = match code {
                 NOT_FOUND => (format!("there is no program `{name}`"), "check its name, and PATH"),
-                _ => (format!("`{name}` cannot be executed"), "see whether you may execute it"),
+                _ => (format!("`{name}` cannot be executed"), "check whether you may execute it"),
             };
             diagnostics.error(&Problem::new(Fault::Caller, what).with_remedy(remedy));
             return Ok(code.into());

@@ -122,7 +122,7 @@ fn no_backend() -> TestResult {
     let _connect = world.connect(SERVE, &[])?;
     let output = world.curl(&[&format!("http://{LOCAL}/")])?;
     check(!output.status.success(), || "an answer from nowhere".to_owned())?;
-    serve.wait_for("see whether the server at 127.0.0.1:80 is running")
+    serve.wait_for("check whether the server at 127.0.0.1:80 is running")
 }
 
 fn json() -> TestResult {

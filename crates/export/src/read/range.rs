@@ -43,7 +43,7 @@ impl Explain for RangeError {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("write 2026-11-21..2026-11-22T13:30, in UTC; either end may be left out".into())
+        Some("write 2026-11-21..2026-11-22T13:30, in UTC; either end may be omitted".into())
     }
 }
 

@@ -81,7 +81,7 @@ impl Explain for Error {
             Error::Lab(error) => error.remedy(),
             Error::Web(error) => error.remedy(),
             Error::Chromium(error) => error.remedy(),
-            Error::NotByChromium(_) => Some("leave it to the loader here".into()),
+            Error::NotByChromium(_) => Some("use Wiretax's own loader".into()),
             Error::TooManyHosts { .. } => Some("leave hosts out of the page".into()),
             Error::HostName(_) => Some("correct the name in the page".into()),
             Error::Tls(_)

@@ -73,8 +73,8 @@ impl Explain for Error {
             Error::NotInstalled(error) => error.remedy(),
             Error::Lab(error) => error.remedy(),
             Error::Content(error) => error.remedy(),
-            Error::Late { .. } => Some("leave the machine more time: load less at once".into()),
-            _ => Some(format!("see that the program is the package {PACKAGE}'s or newer").into()),
+            Error::Late { .. } => Some("load less at once, so that the machine keeps up".into()),
+            _ => Some(format!("check that the program is the package {PACKAGE}'s or newer").into()),
         }
     }
 }

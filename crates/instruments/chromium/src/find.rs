@@ -34,7 +34,7 @@ impl Explain for NotInstalled {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         Some(match self {
-            NotInstalled::Given(_) => "give the path of a headless shell of Chromium".into(),
+            NotInstalled::Given(_) => "give the path of Chromium's headless shell".into(),
             NotInstalled::Anywhere => {
                 format!("install Debian's package {PACKAGE}: apt install {PACKAGE}").into()
             }

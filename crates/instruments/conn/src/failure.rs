@@ -84,7 +84,7 @@ impl Explain for Failure {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Failure::Unreachable { .. } => {
-                Some("look at the route, the firewall and the cable".into())
+                Some("check the route, the firewall and the cable".into())
             }
             Failure::Tls(error) => error.remedy(),
             Failure::Environment { errno, .. } => remedy(*errno).map(Cow::Borrowed),
@@ -134,10 +134,10 @@ fn remedy(errno: i32) -> Option<&'static str> {
         }
         libc::EADDRINUSE => "choose another port: another program listens there",
         libc::EADDRNOTAVAIL => {
-            "see whether an interface of this network namespace has the address and its ports are \
+            "check whether an interface of this network namespace has the address and its ports are \
              not used up"
         }
-        libc::EAFNOSUPPORT => "see whether this kernel has the address family (is IPv6 off?)",
+        libc::EAFNOSUPPORT => "check whether this kernel has the address family (is IPv6 off?)",
         libc::ENOPROTOOPT | libc::EOPNOTSUPP => "use a kernel that has the option",
         libc::ENOBUFS | libc::ENOMEM => "give the machine more memory",
         _ => return None,

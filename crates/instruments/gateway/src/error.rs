@@ -128,10 +128,10 @@ impl Explain for Error {
             },
             Error::Privileges(error) => return error.remedy(),
             Error::Redirect { .. } => {
-                "see that it has CAP_NET_ADMIN, and the kernel nf_tables with fwd in the netdev \
+                "check that it has CAP_NET_ADMIN, and the kernel nf_tables with fwd in the netdev \
                  family (Linux 5.12 or later)"
             }
-            Error::Setting { .. } => "see that it has CAP_NET_ADMIN, and /proc/sys is writable",
+            Error::Setting { .. } => "check that it has CAP_NET_ADMIN, and /proc/sys is writable",
             Error::NoInterface { .. } => "name one with --interface",
             Error::System { .. } => return None,
         };

@@ -160,11 +160,11 @@ impl Explain for Error {
             )
             .into(),
             Error::Fetch { file, sha256, .. } => format!(
-                "without a network put the file at {}, its SHA-256 is {sha256}",
+                "without a network, put the file at {} (SHA-256 {sha256})",
                 file.display()
             )
             .into(),
-            Error::WrongSum { .. } => "look for what changes files on the way".into(),
+            Error::WrongSum { .. } => "look for a proxy or a mirror that changes files".into(),
             Error::Missing { program, .. } => install(program).into(),
             Error::Build { reason, .. } => {
                 crate::command::hint(reason).unwrap_or("--retry builds again").into()

@@ -56,7 +56,7 @@ impl Explain for Error {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
-            Error::Remote(_) => "if its owner agrees, say so by --allow-remote",
+            Error::Remote(_) => "if its owner agrees, add --allow-remote",
             Error::NoRoots { .. } => "install ca-certificates, or name the server's root",
             Error::Files { .. } => "raise `ulimit -n`, or use fewer connections",
             Error::Options(_) | Error::ServerName(_) | Error::Trust(_) | Error::System(_) => {

@@ -136,7 +136,7 @@ impl Explain for CostError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             CostError::Processors(_) => Some("allow it more with taskset(1)".into()),
-            CostError::Busy { .. } => Some("try when idle".into()),
+            CostError::Busy { .. } => Some("try again on an idle machine".into()),
             CostError::Object(error) => error.remedy(),
             _ => None,
         }

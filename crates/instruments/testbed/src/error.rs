@@ -35,7 +35,7 @@ pub enum Error {
         failure: conn::Failure,
     },
     /// The download beside what is measured broke.
-    #[error("the download beside what is measured broke: {source}")]
+    #[error("the concurrent download failed: {source}")]
     Beside {
         /// What went wrong.
         source: std::io::Error,

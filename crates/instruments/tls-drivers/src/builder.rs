@@ -67,7 +67,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// It was ended half way.
-    #[error("{0}: ended half way, and what was built before is kept")]
+    #[error("{0}: interrupted; what was built before is kept")]
     Ended(String),
 }
 

@@ -135,7 +135,7 @@ impl Explain for DriverError {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
-            DriverError::NotADriver { .. } => Some("build it anew with `make drivers`".into()),
+            DriverError::NotADriver { .. } => Some("build it again with `make drivers`".into()),
             _ => None,
         }
     }

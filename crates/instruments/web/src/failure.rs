@@ -188,7 +188,7 @@ impl Explain for Failure {
         match self {
             Failure::Unsupported { remedy, .. } => Some((*remedy).into()),
             Failure::Transport(failure) => failure.remedy(),
-            Failure::Busy => Some("wait for its end, or use another connection".into()),
+            Failure::Busy => Some("wait until it ends, or use another connection".into()),
             Failure::TooLarge(_) => Some(
                 "raise Settings::max_header_list, or PushLimits::bytes for what is pushed".into(),
             ),

@@ -56,7 +56,7 @@ impl Explain for EnterError {
             EnterError::StrayMarker { .. } => Some("unset it".into()),
             EnterError::UserNamespaces(denied) => denied.remedy(),
             EnterError::Namespaces(_) => Some(
-                "see that the kernel is built with CONFIG_NET_NS and CONFIG_PID_NS, and that \
+                "check that the kernel is built with CONFIG_NET_NS and CONFIG_PID_NS, and that \
                  user.max_net_namespaces and user.max_pid_namespaces are above zero"
                     .into(),
             ),

@@ -370,7 +370,7 @@ fn wrong_use() -> TestResult {
     assert!(message(a.sysctl("kernel.hostname", "x")).contains("net.ipv4.tcp_fastopen"));
     assert!(
         message(a.sysctl("net.ipv4.no_such_thing", "1"))
-            .contains("see whether this kernel has the setting")
+            .contains("check whether this kernel has the setting")
     );
     let capture = a.capture(std::env::temp_dir().join("never.pcapng")).map(drop);
     assert!(message(capture).contains("no link"));

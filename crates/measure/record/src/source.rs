@@ -26,7 +26,7 @@ impl Explain for Untraceable {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("measure again into another folder, by one build of a clean checkout".into())
+        Some("measure again into another folder, with one build of a clean checkout".into())
     }
 }
 

@@ -94,7 +94,7 @@ pub enum RttError {
         connections: u64,
     },
     /// There are no round-trip times.
-    #[error("no round-trip time is in it")]
+    #[error("it has no round-trip times")]
     Empty,
 }
 

@@ -48,11 +48,9 @@ impl Explain for DistributionError {
                  a weight"
             }
             DistributionError::TooLong { .. } => {
-                "take a sample of it, or give each value once with its weight"
+                "use a sample of it, or give each value once with its weight"
             }
-            DistributionError::Weight(_) => {
-                "give at least one that is above 0, and none that is huge"
-            }
+            DistributionError::Weight(_) => "give at least one above 0, and none that is huge",
         };
         Some(remedy.into())
     }

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("the threshold {0} is not a fraction between 0 and 1")]
     Threshold(f64),
     /// A line needs two places to stand on.
-    #[error("a line needs samples at 2 different x at least and got {distinct}")]
+    #[error("a line needs samples at 2 or more different x, and got {distinct}")]
     OneX {
         /// How many different x there were.
         distinct: usize,
@@ -51,7 +51,7 @@ pub enum Error {
         b: usize,
     },
     /// More resamples, cells or points than the crate works through.
-    #[error("{what} is {have}, and at most {limit} are worked through")]
+    #[error("{what} is {have}, and at most {limit} are supported")]
     TooMany {
         /// What there is too much of.
         what: &'static str,
@@ -61,7 +61,7 @@ pub enum Error {
         limit: usize,
     },
     /// More failures than attempts.
-    #[error("{failed} attempts failed of {attempts}")]
+    #[error("{failed} of {attempts} attempts failed")]
     Failures {
         /// Failed attempts.
         failed: u64,
@@ -82,7 +82,7 @@ impl Explain for Error {
             Error::Confidence(_) => "write 0.95 for 95 %",
             Error::Threshold(_) => "write 0.05 for 5 %",
             Error::OneX { .. } => "measure at another RTT",
-            Error::Unpaired { .. } => "drop what has no partner",
+            Error::Unpaired { .. } => "drop the samples without a partner",
             Error::Probability(_) | Error::TooMany { .. } | Error::Failures { .. } => return None,
         };
         Some(remedy.into())

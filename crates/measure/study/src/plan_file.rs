@@ -92,7 +92,7 @@ impl Explain for PlanError {
             PlanError::UnknownScale { known, .. } => Some(format!("there are: {known}").into()),
             PlanError::UnknownKey { known, .. } => Some(format!("there are: name, {known}").into()),
             PlanError::TwoClocks => {
-                Some("measure by one after the other, each into a folder of its own".into())
+                Some("measure with one after the other, each into its own folder".into())
             }
             PlanError::NoName => Some("write name = \"…\" into each sweep".into()),
             _ => None,

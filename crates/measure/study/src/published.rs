@@ -64,7 +64,7 @@ pub enum Counterpart {
 
 /// A file of published figures that does not read. Ours.
 #[derive(Debug, Error)]
-#[error("published figures do not read: {0}")]
+#[error("published figures cannot be read: {0}")]
 pub struct PublishedError(#[from] csv::Error);
 
 impl Explain for PublishedError {

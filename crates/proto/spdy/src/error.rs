@@ -70,7 +70,7 @@ impl Explain for SessionError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             SessionError::Version => {
-                Some("see that both sides negotiated spdy/3 or spdy/3.1".into())
+                Some("check that both sides negotiated spdy/3 or spdy/3.1".into())
             }
             _ => None,
         }

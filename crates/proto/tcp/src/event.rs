@@ -140,7 +140,7 @@ impl Explain for StreamError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             StreamError::Closed(CloseReason::Refused) => {
-                Some("see whether a server is listening there".into())
+                Some("check whether a server is listening there".into())
             }
             _ => None,
         }
