@@ -187,7 +187,7 @@ impl Device {
         }
     }
 
-    /// Frames that were lost since there was no room for them; none where it cannot be told.
+    /// Frames that were lost since there was no room for them; none if that is not known.
     pub(crate) fn lost(&mut self) -> u64 {
         match self {
             Device::Packet { rings, .. } => rings.lost().unwrap_or_default(),

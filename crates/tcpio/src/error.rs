@@ -25,7 +25,7 @@ pub enum Error {
     #[error("a stack needs an address of its own")]
     NoAddress,
     /// The gateway is in none of the stack's networks.
-    #[error("the gateway {gateway} is in no network of the stack")]
+    #[error("the gateway {gateway} is not in any network of the stack")]
     Gateway {
         /// The gateway as given.
         gateway: IpAddr,

@@ -49,7 +49,7 @@ impl<'a> Record<'a> {
         let length = reader.u16()?;
         let room = whole.saturating_sub(HEADER_LEN);
         if length == 0 || length > MAX_LENGTH || usize::from(length) > room {
-            return Err(Error::malformed(FORMAT, "its length is none that it can have"));
+            return Err(Error::malformed(FORMAT, "its length is not possible"));
         }
         let rest = reader.rest();
         let payload = rest.get(..usize::from(length)).unwrap_or(rest);

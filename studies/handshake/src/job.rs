@@ -179,7 +179,7 @@ impl Run<'_, '_> {
         }
         let download = self.bed.download(CLIENT)?;
         if !download.is_steady() {
-            self.outlet.event("the download beside did not fill the queue".to_owned())?;
+            self.outlet.event("the concurrent download did not fill the queue".to_owned())?;
         }
         Ok(Some(download))
     }

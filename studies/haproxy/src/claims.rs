@@ -107,7 +107,7 @@ fn full(summary: &Summary) -> Option<String> {
         rows().fold((0, 0), |(runs, failed), row| (runs + row.runs, failed + row.failed));
     rows().next()?;
     Some(format!(
-        "{runs} runs with {} threads, in none of which a handshake was resumed; {failed} failed",
+        "{runs} runs with {} threads, none with a resumed handshake; {failed} failed",
         counts_text(summary, Scenario::Full)
     ))
 }

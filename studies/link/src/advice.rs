@@ -98,7 +98,7 @@ fn slow_ciphers(summary: &Summary) -> Vec<String> {
             let times = theirs.value / own.value;
             let (ours, theirs) = (row.point.protocol, other.point.protocol);
             let line = format!(
-                "Take {theirs} in place of {ours}: {times:.1} times the throughput at {} bytes per frame.",
+                "Use {theirs} instead of {ours}: {times:.1} times the throughput at {} bytes per frame.",
                 row.point.frame
             );
             if !lines.contains(&line) {

@@ -236,7 +236,7 @@ impl study::Findings for Findings {
                 figures.push(KeyFigure {
                     value: format!("{:.0}", found.value),
                     unit: "Mbit/s".to_owned(),
-                    label: format!("{protocol}, the most without loss"),
+                    label: format!("{protocol}, highest rate without loss"),
                     detail: interval(found),
                     means: means::throughput(plain, found),
                 });

@@ -102,7 +102,7 @@ fn retry(shares: &str, group: &str, saveable: &Saveable, all: u64) -> Change {
     let what = if group == "none" {
         "Ask for no second hello".to_owned()
     } else {
-        format!("Accept a group that clients send a share for, beside {group}")
+        format!("Accept a group that clients send a share for, besides {group}")
     };
     let why = format!(
         "The first hello had key shares for {shares}; the server asked for {group} by a \

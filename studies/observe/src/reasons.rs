@@ -38,7 +38,9 @@ pub(crate) fn meaning(name: &str) -> &'static str {
         "quic_data" => {
             "QUIC's 1-RTT packets hide whether they hold application data; the first one was taken"
         }
-        "quic_early_data" => "QUIC hides whether early data were accepted: likely is the most",
+        "quic_early_data" => {
+            "QUIC hides whether early data were accepted: the best answer is `likely`"
+        }
         _ => "see `proto/tracker`, where the reason is defined",
     }
 }

@@ -236,7 +236,7 @@ fn given(options: &Options<'_>, libraries: &[String]) -> Result<Plan, Problem> {
     let callgrind = options.all::<String>("tool").contains(&Tool::Callgrind.to_string());
     if callgrind && options.given("ms") {
         let what = "callgrind counts over connections, not over a time";
-        return refused(what, "--connections in place of --ms");
+        return refused(what, "use --connections instead of --ms");
     }
     let mut plan = match axes {
         true => {

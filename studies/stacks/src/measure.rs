@@ -54,7 +54,7 @@ pub struct Bench<'a> {
 
 impl Bench<'_> {
     /// Carries out `plan`, less what is finished already. A library that fails, crashes, hangs or
-    /// answers rubbish is a sample and a warning, and the others go on.
+    /// gives an invalid answer is a sample and a warning, and the others continue.
     ///
     /// # Errors
     /// A sample cannot be written, or no certificate could be made.

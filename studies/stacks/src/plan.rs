@@ -41,7 +41,7 @@ pub(crate) const NUMBERS: &[Number] = &[
     },
     Number {
         name: "connections",
-        help: "Connections of a slice, per thread, in place of a time [default with callgrind: 10]",
+        help: "Connections per slice and thread, instead of a time [default with callgrind: 10]",
         default: None,
         least: 1,
         most: 1_000_000,

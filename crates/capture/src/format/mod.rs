@@ -57,7 +57,7 @@ pub enum Step {
     Pass(u64),
     /// As [`Step::Pass`], but the block goes on.
     Part(u64),
-    /// It cannot be told before this many bytes are seen: more than were given, and less than
+    /// Unknown until this many bytes are seen: more than were given, and less than
     /// [`pcapng::MAX_SECRETS`] and some.
     Need(usize),
 }
@@ -87,7 +87,7 @@ pub enum Problem {
         minor: u16,
     },
     /// A frame longer than any.
-    #[error("a frame of {0} captured bytes cannot be (the most are {MAX_CAPTURED})")]
+    #[error("a frame of {0} captured bytes is not possible (at most {MAX_CAPTURED})")]
     FrameLength(u32),
     /// A block whose length is no multiple of four, too short for its type or too long.
     #[error("a block of type {kind:#x} cannot have {len} bytes")]

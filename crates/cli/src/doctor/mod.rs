@@ -48,7 +48,7 @@ fn guest() -> lab::Fact {
     let (ok, detail, remedy) = match found {
         Ok(Versions { kernel, qemu }) => (true, format!("Linux {kernel} in QEMU {qemu}"), None),
         Err(error) => {
-            let detail = format!("{error}: `--clock virtual` cannot be had");
+            let detail = format!("{error}: `--clock virtual` is not available");
             (false, detail, error.remedy().map(|remedy| remedy.into_owned()))
         }
     };

@@ -57,7 +57,7 @@ fn command_of(study: &dyn Study, documented: bool) -> Command {
             Arg::new("keep_captures")
                 .long("keep-captures")
                 .action(clap::ArgAction::SetTrue)
-                .help("Keep the packet captures (pcapng) beside the samples")
+                .help("Keep the packet captures (pcapng) with the samples")
                 .help_heading("Results"),
         );
     }
@@ -75,13 +75,13 @@ fn common() -> [Arg; 3] {
         Arg::new("scale")
             .long("scale")
             .value_name("NAME")
-            .help("A scale of the built-in plan, or of the plan file"),
+            .help("Scale of the built-in plan, or of the plan file"),
         Arg::new("plan")
             .long("plan")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath)
-            .help("A plan file (TOML) in place of the built-in one"),
+            .help("A plan file (TOML) instead of the built-in plan"),
         Arg::new("seed")
             .long("seed")
             .value_name("N")

@@ -272,7 +272,7 @@ impl Measurement {
                 Ok(End::Complete | End::OutOfTime) => {}
                 Err(problem) if several && problem.fault() != Fault::Results => {
                     let name = words(*study);
-                    diagnostics.warning(format!("the study {name} could not go on: {problem}"));
+                    diagnostics.warning(format!("the study {name} could not continue: {problem}"));
                     let problem = problem.while_doing(format!("the study {name}"));
                     ended.problem = ended.problem.or(Some(problem));
                 }

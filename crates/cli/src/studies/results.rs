@@ -200,7 +200,7 @@ impl Results {
         }
         let unread = self.unread.iter().map(|what| {
             Note::warning(Inline::new().text(what), Inline::new().text(OTHER_VERSION))
-                .answer_covers_less("what cannot be read is in no figure.")
+                .answer_covers_less("what cannot be read is left out of all figures.")
         });
         report.cautions.extend(unread);
         let manifest = &self.manifest;

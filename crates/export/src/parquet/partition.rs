@@ -62,7 +62,7 @@ impl<R: Table> TableWriter<R> {
         Ok(())
     }
 
-    /// Writes all that was gathered. After an error it goes on with the other hours.
+    /// Writes all that was gathered. After an error it continues with the other hours.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
         for (hour, batch) in std::mem::take(&mut self.hours) {

@@ -19,7 +19,7 @@ pub struct Part {
     pub symbol: String,
     /// Instructions per handshake.
     pub instructions: f64,
-    /// Atomic read-modify-writes a handshake; none where they cannot be told.
+    /// Atomic read-modify-writes per handshake; none where they cannot be recognised.
     pub atomic_rmw: Option<f64>,
 }
 

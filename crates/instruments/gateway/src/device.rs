@@ -171,7 +171,7 @@ fn redirected(purpose: Purpose<'_>, remembered: Duration) -> Result<(Ipv4Addr, P
             if !machine::is_kernels((*listen.ip()).into()) || listen.ip().is_unspecified() {
                 return Err(Error::options(
                     format!(
-                        "--redirect is for an address of this machine, {} is none",
+                        "--redirect needs an address of this machine, and {} is not one",
                         listen.ip()
                     ),
                     "name the machine's own address in --listen, or leave out --redirect",

@@ -61,7 +61,7 @@ fn cut(line: &[u8]) -> String {
 pub(crate) fn run(command: &mut Command, patience: Duration) -> std::io::Result<(bool, String)> {
     let output = child::run(command, Vec::new(), patience, [Kept::Last(WORDS); 2])?;
     let End::Exited(status) = output.end else {
-        return Ok((false, format!("nothing came of it in {} s", patience.as_secs())));
+        return Ok((false, format!("it did not finish within {} s", patience.as_secs())));
     };
     let said = [output.stdout, output.stderr].map(|said| last_words(&said, WORDS));
     let said = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();

@@ -93,12 +93,12 @@ impl<'a> Views<'a> {
             (
                 timeline.request_sent.map(|time| time + there),
                 server.request_received,
-                "the request at the server sooner than the path allows",
+                "the request at the server earlier than the path allows",
             ),
             (
                 server.response_sent.map(|time| time + back),
                 answered,
-                "the response at the client sooner than the path allows",
+                "the response at the client earlier than the path allows",
             ),
         ];
         pairs.into_iter().find(|(first, then, _)| is_late(*first, *then)).map(|(_, _, say)| say)

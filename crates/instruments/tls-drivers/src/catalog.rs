@@ -96,7 +96,7 @@ pub struct Driver {
     pub library: String,
     /// The version that its library's own string must hold.
     pub version: String,
-    /// Whether it is of the set that is built and measured unless told otherwise.
+    /// Whether it is of the set that is built and measured by default.
     pub default: bool,
     /// Where it comes from.
     pub about: String,

@@ -104,7 +104,7 @@ pub enum Holds {
 }
 
 impl Holds {
-    /// Whether both hold: one that does not decides, then one that cannot be told.
+    /// Whether both hold: one that does not decides, then one that is undecided.
     #[must_use]
     pub fn and(self, other: Holds) -> Holds {
         match (self, other) {

@@ -92,7 +92,7 @@ pub fn claims_misfits(claims: &[Claim], answers: &[Answer]) -> Vec<String> {
             misfits.push(format!("{item}: a field is empty"));
         }
         if seen.is_empty() && !answered(item) {
-            misfits.push(format!("{item}: nothing says what came of it"));
+            misfits.push(format!("{item}: it has no result"));
         }
     }
     let unknown = answers.iter().filter(|(item, _)| !items.contains(item.as_str()));

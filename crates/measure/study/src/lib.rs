@@ -121,7 +121,7 @@ pub trait Study: Sync {
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn Question>, Problem>;
 
     /// What each value of its samples is, by the value's name. The first is what `wiretax compare`
-    /// compares unless it is told otherwise.
+    /// compares by default.
     fn values(&self) -> Vec<(&'static str, ValueKind)>;
 
     /// The figures that its document published, and what stands beside each: see [`figures`].

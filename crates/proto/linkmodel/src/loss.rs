@@ -97,7 +97,7 @@ impl GilbertElliott {
             }
             _ => Err(ConfigError::new(
                 "burst.loss",
-                format!("of {loss} cannot be had with bursts of {mean_burst} frames"),
+                format!("of {loss} is not possible with bursts of {mean_burst} frames"),
                 "give a loss of at most length / (length + 1), or longer bursts",
             )),
         }

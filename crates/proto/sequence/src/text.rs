@@ -95,7 +95,9 @@ pub fn sentences(connection: &Connection) -> Vec<String> {
     }
     if connection.left_out > 0 {
         let count = thousands(connection.left_out);
-        lines.push(format!("  {count} frames are beyond the limit: in no line, in all windows."));
+        lines.push(format!(
+            "  {count} frames exceed the limit: no line shows them, all windows include them."
+        ));
     }
     lines
 }

@@ -34,7 +34,7 @@ impl<'a> NameValues<'a> {
         }
         let block = NameValues { bytes, count };
         if block.has_duplicates() {
-            return Err(Error::malformed(FORMAT, "a header name stands there twice"));
+            return Err(Error::malformed(FORMAT, "a header name appears twice"));
         }
         Ok(block)
     }
@@ -171,7 +171,7 @@ impl Headers {
         check_name(name.as_bytes())?;
         check_value(value)?;
         if self.get(name).is_some() {
-            return Err(Error::malformed(FORMAT, "a header name stands there twice"));
+            return Err(Error::malformed(FORMAT, "a header name appears twice"));
         }
         let too_long = |_| Error::DoesNotFit { format: FORMAT, field: "a header" };
         let name_len = u32::try_from(name.len()).map_err(too_long)?;

@@ -69,11 +69,11 @@ impl RecordHeader {
     /// a length that TLS allows.
     pub const fn parse(bytes: &[u8; RECORD_HEADER_LEN]) -> Result<Self, Error> {
         let Some(content_type) = ContentType::from_number(bytes[0]) else {
-            return Err(Error::malformed(FORMAT, "its type is none of TLS's"));
+            return Err(Error::malformed(FORMAT, "its type is not one of TLS"));
         };
         let legacy_version = u16::from_be_bytes([bytes[1], bytes[2]]);
         if bytes[1] != 3 && bytes[1] != 0x7f {
-            return Err(Error::malformed(FORMAT, "its version is none of TLS's"));
+            return Err(Error::malformed(FORMAT, "its version is not one of TLS"));
         }
         let length = u16::from_be_bytes([bytes[3], bytes[4]]);
         if length > MAX_RECORD_LEN {

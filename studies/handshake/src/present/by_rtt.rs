@@ -62,7 +62,7 @@ fn plot(name: &str, rows: &[&Row]) -> Result<Option<Plot>, PlotError> {
     let alt = match slopes.as_slice() {
         [] => "Medians of the time to the first response byte, by RTT.".to_owned(),
         slopes => format!(
-            "Each millisecond of RTT costs the first response byte so many milliseconds: {}.",
+            "Each millisecond of RTT delays the first response byte by this many milliseconds: {}.",
             listed(slopes)
         ),
     };

@@ -54,7 +54,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
             format!("{unread} samples are left out: their mode, RTT or loss cannot be read.");
         let remedy = "read them with the version of wiretax that the manifest names";
         let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
-        notes.push(note.answer_covers_less("these samples are in no figure."));
+        notes.push(note.answer_covers_less("these samples are left out of all figures."));
     }
     let missing = findings.planned.unwrap_or(0).saturating_sub(findings.summary.samples);
     if missing > 0 {
@@ -103,7 +103,7 @@ fn unfinished(findings: &Findings) -> Option<Caution> {
     if !failed.is_empty() {
         let reasons = failed.iter().map(|(reason, count)| format!("{count} {reason}"));
         let reasons = listed(&reasons.collect::<Vec<_>>());
-        parts.push(format!("failed ({reasons}), which have no time and are in no median"));
+        parts.push(format!("failed ({reasons}), which have no time and count in no median"));
     }
     if parts.is_empty() {
         return None;

@@ -88,7 +88,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
         return None;
     }
     let text = "Some networks drop a SYN that carries data, some take the data out of it (RFC 7413 \
-                §7.1), and most servers are ordinary ones. Each mode stands beside ordinary TCP and \
+                §7.1), and most servers do not know it. Each mode is compared with ordinary TCP and \
                 TLS on the same path. A dropped SYN costs the timer that sends it again without data, \
                 a second (RFC 6298 §2.1); SSLmTCP then remembers the destination for an hour, and \
                 the next connection (**remembered**) begins with a bare SYN at once. The lab forgets \

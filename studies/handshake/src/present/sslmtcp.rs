@@ -63,7 +63,7 @@ pub(super) fn headlines(findings: &Findings) -> Vec<String> {
         }
         modes.push(one.key.mode);
         Some(format!(
-            "{} lets the client send {:.1}\u{a0}ms of {:.1}\u{a0}ms sooner ({:.0}\u{a0}%) than {} at an RTT of {}.",
+            "{} lets the client send {:.1}\u{a0}ms of {:.1}\u{a0}ms earlier ({:.0}\u{a0}%) than {} at an RTT of {}.",
             one.key.mode,
             saved.ready_ms.value,
             saved.control_ms,
@@ -315,7 +315,7 @@ fn waiting(embedded: &[Embedded]) -> Result<Option<Plot>, PlotError> {
         || "Nothing was saved.".to_owned(),
         |most| {
             format!(
-                "With a gateway at both ends, users at {} have each new connection's answer {:.0} ms sooner.",
+                "With a gateway at both ends, users at {} get the answer on each new connection {:.0} ms earlier.",
                 rtt_text(most.rtt_ms),
                 most.response_ms.value
             )

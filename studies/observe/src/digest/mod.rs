@@ -111,9 +111,9 @@ pub(crate) struct Changes {
     pub tls13_offered: Saveable,
     /// The same of clients that did not.
     pub tls13_not_offered: Saveable,
-    /// A TLS 1.2 ticket or session id in vain.
+    /// A TLS 1.2 ticket or session id that was not accepted.
     pub in_vain_tls12: Saveable,
-    /// A pre-shared key in vain.
+    /// A pre-shared key that was not accepted.
     pub in_vain_tls13: Saveable,
     /// Full handshakes from a network seen before, without a ticket.
     pub came_back: Saveable,

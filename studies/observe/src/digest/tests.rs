@@ -251,7 +251,7 @@ fn the_text_answers_first_and_has_no_gaps() {
     let connections = replay(&[(&tls12, populations(100)), (&tls13, populations(100))]);
     let found = findings(&digest(&connections, &Options::default()));
     let text = found.text(110);
-    assert!(text.starts_with("TLS 1.3 is sooner than TLS 1.2 by "), "{text}");
+    assert!(text.starts_with("TLS 1.3 is faster than TLS 1.2 by "), "{text}");
     assert!(text.contains("1.00 round trips (95 % interval 1.00 to 1.00)"), "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
     let page = report::render(&found.report().unwrap());

@@ -58,11 +58,11 @@ fn difference(findings: &Findings) -> String {
         )
     };
     let verdict = if saved.low > 0.0 {
-        format!("{to} is sooner than {from} by {}", size(saved))
+        format!("{to} is faster than {from} by {}", size(saved))
     } else if saved.high < 0.0 {
         let (low, high) = (-saved.high, -saved.low);
         let cost = stats::Estimate { value: -saved.value, low, high, ..saved };
-        format!("{to} is later than {from} by {}", size(cost))
+        format!("{to} is slower than {from} by {}", size(cost))
     } else {
         format!("{to} and {from} cannot be told apart: they differ by {}", size(saved))
     };
@@ -132,7 +132,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
         figures.push(KeyFigure {
             value: format!("{:.2}", saved.value),
             unit: "RTT".to_owned(),
-            label: format!("sooner by {}", findings.difference.to),
+            label: format!("saved by {}", findings.difference.to),
             detail: format!("95 % interval {:.2} to {:.2} round trips", saved.low, saved.high),
             means: format!(
                 "A client that comes by the newer version saves its own RTT {:.1} times on each full handshake.",
@@ -222,7 +222,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
             ),
             "Raise the number of connections that are followed.",
         );
-        notes.push(note.answer_covers_less("these connections are in no figure."));
+        notes.push(note.answer_covers_less("these connections are left out of all figures."));
     }
     let unconfirmed = findings.modes.iter().filter_map(|of| of.to_data.as_ref());
     if unconfirmed.chain(&findings.round_trip_modes).any(|modes| !modes.confirmed) {

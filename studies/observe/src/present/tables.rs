@@ -465,7 +465,7 @@ pub(super) fn doubt_section(findings: &Findings) -> Section {
         findings.handshakes + findings.untold,
         findings.doubtful_records
     );
-    let mut section = Section::new("doubt", "What is in doubt, and what was passed over")
+    let mut section = Section::new("doubt", "What is in doubt, and what was skipped")
         .with(Inline::new().text(text));
     if !findings.uncertain.is_empty() {
         section = section.with(doubt(findings));

@@ -104,7 +104,8 @@ impl Shares {
             shares.push((host, count));
         }
         if shares.len() > HOSTS {
-            let what = format!("`{HOST}` has {} names, and {HOSTS} are the most", shares.len());
+            let what =
+                format!("`{HOST}` has {} names, and at most {HOSTS} are supported", shares.len());
             return Err(out_of_range(sweep, what));
         }
         Ok(Shares(shares))

@@ -158,7 +158,7 @@ impl Maker {
         *next += 1;
         let fields = stranger_fields(population);
         let mut sample = self.empty(fields, repeat, population, "");
-        astray(&mut sample, label::STRANGER, "it is in no log");
+        astray(&mut sample, label::STRANGER, "no log has it");
         sample
     }
 
@@ -206,7 +206,7 @@ fn describe(sample: &mut Sample, record: &Connection, point: &Point) {
     let tls = record.tls.as_ref();
     let name = tls.and_then(|tls| tls.server_name.clone()).unwrap_or_default();
     let misnamed = (name != point.host.name())
-        .then(|| format!("its record names {name:?} in place of {}", point.host));
+        .then(|| format!("its record names {name:?} instead of {}", point.host));
     let labels = [
         (label::STATE, label::RECORDED.to_owned()),
         (label::CLASS, class.to_owned()),

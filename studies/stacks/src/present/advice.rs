@@ -145,7 +145,7 @@ fn sharing(findings: &Findings) -> Option<Inline> {
                 findings.summary.title(&change.from)
             ))
             .text(format!(
-                " win {:.0} % more connections per second on this machine's cores.",
+                " gain {:.0} % more connections per second on this machine's cores.",
                 change.percent()
             )),
     )

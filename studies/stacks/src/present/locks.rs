@@ -234,7 +234,7 @@ fn variants(findings: &Findings) -> Option<Table> {
         Column::new("won").unit("%"),
     ];
     let caption = "Connections per second with one shared context and the C library's locks, and \
-                   what a context for each thread or light locks in their place win";
+                   what a context per thread, or light locks instead, gain";
     let mut table = Table::new(caption, columns);
     for name in findings.summary.measured() {
         let of = |kind| {

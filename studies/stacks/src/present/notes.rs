@@ -52,9 +52,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
              measures it alone."
         );
         let note = Note::warning(Inline::new().text(text), Inline::marked(&remedy));
-        notes.push(
-            note.answer_covers_less("what failed is in no figure; the other libraries' stand."),
-        );
+        notes.push(note.answer_covers_less(
+            "what failed is left out of all figures; the other libraries' stand.",
+        ));
     }
     let taken =
         "times may be longer than on an idle machine, by what the intervals say; counts stand.";

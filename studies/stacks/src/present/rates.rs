@@ -185,12 +185,12 @@ fn means(findings: &Findings, group: &Group<'_>) -> String {
             findings.summary.title(worst)
         ),
         [(only, rate), ..] => format!(
-            "A server of so many threads that does nothing else makes at most {} new connections per second with \
+            "A server with this many threads that does nothing else makes at most {} new connections per second with \
              {}.",
             rate_text(*rate),
             findings.summary.title(only)
         ),
-        [] => "No rate was measured at the most threads, so that nothing follows for a server."
+        [] => "No rate was measured with the largest number of threads, so nothing follows for a server."
             .to_owned(),
     }
 }
@@ -211,7 +211,7 @@ fn alt(findings: &Findings, group: &Group<'_>) -> String {
             findings.summary.title(only),
             rate_text(*rate)
         ),
-        [] => "No library was measured at the most threads.".to_owned(),
+        [] => "No library was measured with the largest number of threads.".to_owned(),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table>
     ];
     let caption = format!(
         "Libraries whose server's CPU time cannot be told apart, {}: of the ratios of slices of the same \
-         round, the interval of the median holds 1",
+         round, the interval of the median contains 1",
         suite_text(suite)
     );
     let mut table = Table::new(caption, columns);

@@ -134,7 +134,7 @@ impl Exchange {
             let result = match (result, wrong) {
                 (Ok(()), Some(expected)) => Err(Failure::Http {
                     protocol,
-                    detail: format!("a body of {received} bytes came in place of {expected}"),
+                    detail: format!("a body of {received} bytes came instead of {expected}"),
                     peer: true,
                 }),
                 (result, _) => result,

@@ -185,7 +185,9 @@ impl ConnectPlan {
         for protocol in &self.protocols {
             match protocol {
                 Protocol::Http1Clear | Protocol::Http3 if self.protocols.len() > 1 => {
-                    return wrong("HTTP/3 and HTTP/1.1 in clear cannot be offered beside others");
+                    return wrong(
+                        "HTTP/3 and unencrypted HTTP/1.1 cannot be offered together with others",
+                    );
                 }
                 _ => self.settings.check(*protocol)?,
             }
