@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The checkout.
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
@@ -25,7 +25,7 @@ fn packages() -> BTreeMap<String, PathBuf> {
 }
 
 /// Files below a folder with one of these endings, less what is built or hidden.
-fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+pub fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();

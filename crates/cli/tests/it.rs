@@ -24,3 +24,4 @@ mod scripts;
 mod sequence;
 mod stacks;
 mod support;
+mod words;

@@ -46,8 +46,8 @@ impl study::Study for LinkStudy {
 
 The path is that of the MACsec paper: tester, customer edge, provider edge, core, provider edge,
 customer edge, tester, with an MPLS pseudowire in between. Wiretax's own engine carries the frames
-(--backend chooses another). MP-BGP, by which providers agree on labels, is not included. Frame sizes
-exclude the frame check sequence of 4 bytes.",
+(--backend chooses another). MP-BGP, by which providers agree on labels, is not included. Frame
+sizes exclude the frame check sequence of 4 bytes.",
             size("quick"),
             size("paper")
         )

@@ -52,8 +52,8 @@ impl study::Study for Stacks {
   wiretax stacks --resume results/openssl
 
 Each library has a driver: `wiretax drivers list` lists them, `make drivers` builds the default set.
-`go` and `java` are measured over loopback if their toolchains are installed. A library that crashes,
-hangs or misreports resumption is reported by name, and the rest continues."
+`go` and `java` are measured over loopback if their toolchains are installed. A library that
+crashes, hangs or misreports resumption is reported by name, and the rest continues."
             .to_owned()
     }
 

@@ -31,8 +31,9 @@ const MEANINGS: [(Exit, &str); 7] = [
   wiretax chain chain.pem --make ml-dsa-44,ml-dsa-65,ml-dsa-87 --measure
   wiretax chain chain.pem --make ml-dsa-65/slh-dsa-sha2-128s --group x25519mlkem768 --json
 
-No private key is needed: only sizes matter, and --measure serves the file's own certificates in the lab
-with signatures of the right length. Chains of --make have keys: they are served and verified.", &MEANINGS))]
+No private key is needed: only sizes matter, and --measure serves the file's own certificates in
+the lab with signatures of the right length. Chains of --make have keys: they are served
+and verified.", &MEANINGS))]
 pub struct ChainArgs {
     /// PEM files, each with the chain of certificates that a server sends, leaf first
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,

@@ -24,8 +24,9 @@ const MEANINGS: [(Exit, &str); 5] = [
   wiretax drivers build 'openssl-3.*' s2n  some more
   wiretax drivers build all
 
-Each library is built separately into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it). Finished ones
-stay if a later one fails, and an interrupted build resumes. Sources come from the package registries.", &MEANINGS))]
+Each library is built separately into ~/.cache/wiretax/drivers (XDG_CACHE_HOME moves it). Finished
+ones stay if a later one fails, and an interrupted build resumes. Sources come from the package
+registries.", &MEANINGS))]
 pub struct DriversArgs {
     /// What to do.
     #[command(subcommand)]

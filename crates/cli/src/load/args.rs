@@ -27,7 +27,7 @@ const MEANINGS: [(Exit, &str); 6] = [
 #[command(after_help = epilogue("Examples:
   wiretax load https://localhost:8443/                       32 connections at once, 10 seconds
   wiretax load https://localhost:8443/ --rate 500 --ramp 5s --duration 30s
-                                                             500 starts per second, regardless of the server
+                                                             500 starts per second, whatever happens
   wiretax load https://localhost:8443/ --resume 80% --ca ca.pem
   wiretax load https://localhost:8443/ --handshake-only --count 10000 --json
   wiretax load https://test.example/ --connect-to 127.0.0.1:8443 --tls 1.3 --group x25519

@@ -33,10 +33,10 @@ const MEANINGS: [(Exit, &str); 5] = [
   sudo wiretax observe --interface eth0 --port 443 --duration 1h --prometheus 127.0.0.1:9464
   wiretax observe trace.pcap --rtt-out clients.txt && wiretax handshake --clients clients.txt
   wiretax observe trace.pcap --parquet records && wiretax observe query records names
-  wiretax observe lab                           captures with known answers, and how well observe reads them
+  wiretax observe lab                           how well observe reads captures with known answers
 
-Nothing is decrypted, unless --key-log gives the keys. In TLS 1.3 the end of the handshake is inferred
-from the sizes and order of encrypted records; uncertain connections are counted separately
+Nothing is decrypted, unless --key-log gives the keys. In TLS 1.3 the end of the handshake is
+inferred from the sizes and order of encrypted records; uncertain connections are counted separately
 (studies/observe/README.md says which).", &MEANINGS)
 )]
 pub struct ObserveArgs {
@@ -94,8 +94,8 @@ pub struct LiveArgs {
   wiretax observe tickets monday.json tuesday.json
   wiretax observe tickets records --time 2026-11-16..2026-11-23 --json
 
-Simulates when each returning client's ticket would have been accepted, by ticket lifetime and by how
-often the keys change. Many clients may share one address, so hits are an upper bound.")]
+Simulates when each returning client's ticket would have been accepted, by ticket lifetime and by
+how often the keys change. Many clients may share one address, so hits are an upper bound.")]
 pub struct TicketArgs {
     /// Records: folders of --parquet, or files of --json, in order of time
     #[arg(value_name = "RECORDS", required = true, value_hint = ValueHint::AnyPath)]
