@@ -15,7 +15,7 @@ pub enum Error {
     /// A file cannot be opened.
     #[error("{name} cannot be opened: {source}")]
     Open {
-        /// The file.
+        /// Path of the file, or `standard input`.
         name: String,
         /// What the system said.
         source: io::Error,
@@ -23,7 +23,7 @@ pub enum Error {
     /// A file cannot be read on.
     #[error("{name} cannot be read after byte {offset}: {source}")]
     Read {
-        /// The file.
+        /// Path of the file, or `standard input`.
         name: String,
         /// Bytes of it that were read.
         offset: u64,
@@ -35,7 +35,7 @@ pub enum Error {
         "{name} is damaged: it cannot be decompressed beyond byte {offset} of what was in it: {source}"
     )]
     Compressed {
-        /// The file.
+        /// Path of the file, or `standard input`.
         name: String,
         /// Where what is missing begins, in the uncompressed file.
         offset: u64,
@@ -45,7 +45,7 @@ pub enum Error {
     /// It is no capture, or damaged.
     #[error("{name} cannot be read beyond byte {offset}: {problem}")]
     Format {
-        /// The file.
+        /// Path of the file, or `standard input`.
         name: String,
         /// Where the record begins that cannot be, in the uncompressed file.
         offset: u64,
@@ -61,7 +61,7 @@ pub enum Error {
     /// An interface whose frames have a header that is not known.
     #[error("interface {interface} has an unsupported link type (ARPHRD {kind})")]
     InterfaceKind {
-        /// Its name.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
         /// Its ARPHRD number.
         kind: u16,
@@ -78,7 +78,7 @@ pub enum Error {
     /// Any other failure of an interface.
     #[error("interface {interface}: {source}")]
     Interface {
-        /// Its name.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
         /// What went wrong.
         source: packet::Error,

@@ -101,7 +101,7 @@ impl<'a> Iterator for Frames<'a> {
 /// before were handed out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The file.
+    /// Path of the file, or `standard input`.
     pub name: String,
     /// Where what is not whole begins, in the uncompressed file.
     pub offset: u64,

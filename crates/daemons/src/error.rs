@@ -16,9 +16,9 @@ pub enum Error {
     /// It has ended.
     #[error("{daemon} on node {node} ended by {status}")]
     Ended {
-        /// The daemon.
+        /// The daemon's program name, as `hostapd`.
         daemon: &'static str,
-        /// Its node.
+        /// Name of the lab node that it runs on.
         node: String,
         /// How it ended, as the system says.
         status: String,
@@ -26,9 +26,9 @@ pub enum Error {
     /// Its control socket.
     #[error("asking {daemon} on node {node} to {command}")]
     Control {
-        /// The daemon.
+        /// The daemon's program name, as `hostapd`.
         daemon: &'static str,
-        /// Its node.
+        /// Name of the lab node that it runs on.
         node: String,
         /// What it was to do; without secrets.
         command: String,
@@ -38,9 +38,9 @@ pub enum Error {
     /// It refused.
     #[error("{daemon} on node {node} does not {command}: {answer}")]
     Refused {
-        /// The daemon.
+        /// The daemon's program name, as `hostapd`.
         daemon: &'static str,
-        /// Its node.
+        /// Name of the lab node that it runs on.
         node: String,
         /// What it was to do; without secrets.
         command: String,

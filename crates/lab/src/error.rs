@@ -73,7 +73,7 @@ pub enum Error {
     NoAddress {
         /// The node's name.
         node: String,
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
         /// IPv4 or IPv6.
         family: &'static str,
@@ -89,7 +89,7 @@ pub enum Error {
     /// What is outside of the lab is another's.
     #[error("taking {interface} into the lab needs root's rights outside of it")]
     NoRights {
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
     },
     /// The lab cannot be joined to the machine's own network.
@@ -103,7 +103,7 @@ pub enum Error {
     /// A program could not be started inside a node.
     #[error("{program} cannot be run on node {node}: {doing} failed")]
     Program {
-        /// The program.
+        /// The program, as it was asked for.
         program: String,
         /// The node's name.
         node: String,
@@ -115,7 +115,7 @@ pub enum Error {
     /// A program ended before it was ready.
     #[error("{program} on node {node} ended before it was ready ({status}){}", wrote(.last))]
     ProgramEnded {
-        /// The program.
+        /// The program, as it was asked for.
         program: String,
         /// The node's name.
         node: String,
@@ -130,7 +130,7 @@ pub enum Error {
         limit.as_secs_f64(), wrote(.last)
     )]
     NotReady {
-        /// The program.
+        /// The program, as it was asked for.
         program: String,
         /// The node's name.
         node: String,
@@ -154,7 +154,7 @@ pub enum Error {
     Mtu {
         /// The MTU as asked for, in bytes.
         mtu: u32,
-        /// The backend.
+        /// What carries the link's frames.
         backend: crate::Backend,
         /// The least that it can have.
         least: u32,
@@ -189,7 +189,7 @@ pub enum Error {
     Setting {
         /// The node's name.
         node: String,
-        /// The setting.
+        /// The setting's name, as `net.ipv4.tcp_fastopen`.
         key: String,
         /// What the kernel said.
         source: io::Error,
@@ -221,7 +221,7 @@ pub enum Error {
     /// A capture file could not be written. The run went on; the file was removed.
     #[error("the capture {} could not be written", path.display())]
     CaptureFile {
-        /// The file.
+        /// Path of the capture file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -12,15 +12,15 @@ use crate::{Mode, TimeSummary};
 pub struct DifferenceSummary {
     /// How many there are.
     pub count: u64,
-    /// Smallest.
+    /// Minimum, in nanoseconds.
     pub min_ns: i64,
-    /// Median.
+    /// Median, in nanoseconds.
     pub p50_ns: i64,
     /// 90th percentile.
     pub p90_ns: i64,
     /// 99th percentile.
     pub p99_ns: i64,
-    /// Greatest.
+    /// Maximum, in nanoseconds.
     pub max_ns: i64,
 }
 

@@ -44,7 +44,6 @@ pub(crate) struct Received<'f> {
     pub(crate) checksum: Checksum,
 }
 
-/// A device.
 #[derive(Debug)]
 pub(crate) enum Device {
     Packet {

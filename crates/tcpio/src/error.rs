@@ -33,7 +33,7 @@ pub enum Error {
     /// The kernel has this address itself, and would answer too.
     #[error("{address} is the kernel's own (on {interface}), which would reset our connections")]
     OwnedByKernel {
-        /// The address.
+        /// The address, as it was given.
         address: IpAddr,
         /// The kernel's interface that has it.
         interface: String,
@@ -41,13 +41,13 @@ pub enum Error {
     /// The interface carries no Ethernet frames.
     #[error("{interface} is not an Ethernet interface")]
     NotEthernet {
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
     },
     /// The interface is down.
     #[error("{interface} is down")]
     Down {
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
     },
     /// There is no tokio runtime with IO and time to drive the stack.
@@ -65,7 +65,7 @@ pub enum Error {
     /// The destination cannot be reached.
     #[error("there is no route to {destination}")]
     NoRoute {
-        /// The destination.
+        /// The address to connect to.
         destination: IpAddr,
     },
     /// The listener was refused.

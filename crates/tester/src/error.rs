@@ -11,7 +11,7 @@ pub enum Error {
     /// An interface cannot be used.
     #[error("the interface `{interface}` cannot be used by the tester: {source}")]
     Port {
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
         /// What stands in the way.
         source: packet::Error,
@@ -23,7 +23,7 @@ pub enum Error {
     /// Sending failed for good.
     #[error("the tester cannot send on `{interface}`: {source}")]
     Send {
-        /// The interface.
+        /// The interface's name, as `ip link` shows it.
         interface: String,
         /// What the kernel said.
         source: std::io::Error,

@@ -43,17 +43,17 @@ pub struct Flow {
 /// Delays one way: see [`traffic::Delays`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    /// The least.
+    /// Shortest delay.
     pub least: Duration,
-    /// The median.
+    /// Median delay.
     pub median: Duration,
     /// 99 of 100 frames take at most so long.
     pub p99: Duration,
     /// 999 of 1000.
     pub p999: Duration,
-    /// The longest.
+    /// Longest delay.
     pub longest: Duration,
-    /// The mean.
+    /// Mean delay.
     pub mean: Duration,
 }
 

@@ -13,9 +13,9 @@ const EXAMPLE: &str = "1%, 0.5% or 0.01";
 pub struct Probability(f64);
 
 impl Probability {
-    /// Never.
+    /// Probability 0: never.
     pub const ZERO: Probability = Probability(0.0);
-    /// Always.
+    /// Probability 1: always.
     pub const ONE: Probability = Probability(1.0);
 
     /// `value` as a probability; `None` unless it lies within 0 and 1.

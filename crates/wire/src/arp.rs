@@ -84,7 +84,7 @@ fn join(hardware: Address, protocol: Ipv4Addr) -> [u8; 10] {
     [a, b, c, d, e, f, w, x, y, z]
 }
 
-/// A packet.
+/// A packet for IPv4 over Ethernet, as its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// What it is for.

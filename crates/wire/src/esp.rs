@@ -61,7 +61,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A header.
+/// A header as its values: SPI and sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// The security parameters index, not 0.

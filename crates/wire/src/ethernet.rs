@@ -32,11 +32,11 @@ impl fmt::Debug for Address {
 pub struct EtherType(pub u16);
 
 impl EtherType {
-    /// IPv4.
+    /// IPv4 (RFC 894).
     pub const IPV4: EtherType = EtherType(0x0800);
-    /// IPv6.
+    /// IPv6 (RFC 2464).
     pub const IPV6: EtherType = EtherType(0x86dd);
-    /// ARP.
+    /// ARP (RFC 826).
     pub const ARP: EtherType = EtherType(0x0806);
     /// An 802.1Q customer tag.
     pub const VLAN: EtherType = EtherType(0x8100);

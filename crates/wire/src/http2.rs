@@ -139,7 +139,7 @@ impl SettingId {
 pub struct Setting {
     /// What it says.
     pub id: SettingId,
-    /// Its value.
+    /// Its value, in the unit of the setting (RFC 9113 §6.5.2).
     pub value: u32,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// A frame.
+/// A frame, by its type (RFC 9113 §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A piece of a stream (§6.1). All of a frame's payload counts for flow control, padding too.
@@ -187,7 +187,7 @@ pub enum Frame<'a> {
     Settings {
         /// The peer's were taken; there are no entries.
         ack: bool,
-        /// The entries.
+        /// Its entries, in the order of the wire.
         entries: Settings<'a>,
     },
     /// No new streams (§6.8).

@@ -181,7 +181,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// A tag.
+/// A SecTAG as its values (IEEE 802.1AE §9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// The association number, below 4.

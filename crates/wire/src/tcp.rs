@@ -29,7 +29,7 @@ impl Flags {
     pub const SYN: Flags = Flags(0x02);
     /// Reset the connection.
     pub const RST: Flags = Flags(0x04);
-    /// Push.
+    /// PSH: hand the data to the application now (RFC 9293 §3.1).
     pub const PSH: Flags = Flags(0x08);
     /// The acknowledgment number counts.
     pub const ACK: Flags = Flags(0x10);
@@ -165,7 +165,7 @@ pub struct Repr<'a> {
     pub flags: Flags,
     /// The window field, not scaled.
     pub window: u16,
-    /// The options.
+    /// The options, in the order of the wire.
     pub options: OptionList<'a>,
 }
 

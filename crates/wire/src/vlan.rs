@@ -62,7 +62,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// A tag.
+/// A tag as its values (IEEE 802.1Q §9.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// VLAN identifier, below 4096.

@@ -45,7 +45,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A header.
+/// A header as its values (RFC 7348 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// The network identifier, below 2^24.

@@ -18,7 +18,7 @@ pub const TAG_LEN: usize = 16;
 /// What the plaintext of transport data is padded to a multiple of.
 pub const BLOCK_LEN: usize = 16;
 
-/// A message.
+/// A message, by its type (the WireGuard paper §5.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The handshake's first message.
@@ -28,7 +28,7 @@ pub enum Message<'a> {
         /// Ephemeral key, static key and time, encrypted, and the two MACs.
         rest: &'a [u8; INITIATION_LEN - 8],
     },
-    /// Its second.
+    /// The handshake's second message.
     Response {
         /// The sender's index.
         sender: u32,

@@ -18,15 +18,15 @@ pub mod value {
 
     /// Median delay one way.
     pub const MEDIAN: &str = "delay_p50_us";
-    /// The least.
+    /// Shortest one-way delay of a trial, in microseconds.
     pub const LEAST: &str = "delay_min_us";
-    /// The mean.
+    /// Mean one-way delay of a trial, in microseconds.
     pub const MEAN: &str = "delay_mean_us";
     /// 99 of 100 frames took at most so long.
     pub const P99: &str = "delay_p99_us";
     /// 999 of 1000.
     pub const P999: &str = "delay_p999_us";
-    /// The longest.
+    /// Longest one-way delay of a trial, in microseconds.
     pub const LONGEST: &str = "delay_max_us";
     /// The share of frames sent that did not come.
     pub const LOSS: &str = "lost_share";

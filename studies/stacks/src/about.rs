@@ -28,7 +28,7 @@ pub struct About {
     pub name: String,
     /// Family and version, by its driver.
     pub title: String,
-    /// SPDX.
+    /// Licence as an SPDX expression.
     pub licence: String,
     /// Whether it belongs to the default set.
     pub default: bool,

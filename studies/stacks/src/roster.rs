@@ -51,7 +51,7 @@ pub struct Library {
     pub version: String,
     /// Whether it belongs to the default set.
     pub default: bool,
-    /// SPDX.
+    /// Licence as an SPDX expression.
     pub licence: String,
     /// What a test cannot show.
     pub facts: Vec<Fact>,

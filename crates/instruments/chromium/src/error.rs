@@ -35,7 +35,7 @@ pub enum Error {
     /// A command was refused.
     #[error("DevTools: {command} was refused: {why}")]
     Refused {
-        /// The command.
+        /// The DevTools method, as `Page.navigate`.
         command: &'static str,
         /// What Chromium says.
         why: String,
@@ -43,7 +43,7 @@ pub enum Error {
     /// An answer lacks what it must have.
     #[error("DevTools: the answer to {command} has no {field}")]
     NoField {
-        /// The command.
+        /// The DevTools method, as `Page.navigate`.
         command: &'static str,
         /// What is missing.
         field: &'static str,
@@ -51,7 +51,7 @@ pub enum Error {
     /// No answer in time.
     #[error("DevTools: no answer to {command} within {} s", limit.as_secs())]
     Late {
-        /// The command.
+        /// The DevTools method, as `Page.navigate`.
         command: &'static str,
         /// How long it was waited for.
         limit: Duration,

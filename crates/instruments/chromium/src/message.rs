@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// A message.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Message {

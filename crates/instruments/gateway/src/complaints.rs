@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 /// Lines in one period.
 const MOST: u32 = 10;
-/// The period.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Writes at most [`MOST`] lines a [`PERIOD`], and how many it left out.

@@ -23,7 +23,7 @@ pub enum Error {
     /// A file that cannot be used.
     #[error("{}: {problem}", .path.display())]
     File {
-        /// The file.
+        /// Path of the file, as given.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -59,9 +59,9 @@ pub enum Error {
     /// A setting of the network cannot be written.
     #[error("{name} cannot be set to {value}: {source}")]
     Setting {
-        /// The setting.
+        /// The setting's name, as `net.ipv4.conf.all.forwarding`.
         name: String,
-        /// Its value.
+        /// The value that it should get.
         value: &'static str,
         /// What the kernel said.
         source: io::Error,

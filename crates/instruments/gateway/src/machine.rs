@@ -45,7 +45,6 @@ pub(crate) struct Routes(Vec<Route>);
 /// Where an address is, or is reached by way of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The interface.
     pub(crate) interface: String,
     /// The length of the prefix of the network on the link that it is in, if it is in one.
     pub(crate) prefix_len: Option<u8>,

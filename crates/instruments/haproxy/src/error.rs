@@ -15,7 +15,7 @@ pub enum Error {
     Unknown {
         /// What was to be named.
         what: &'static str,
-        /// The name.
+        /// The name as the user gave it.
         given: String,
         /// All that there are.
         known: Vec<String>,
@@ -34,7 +34,7 @@ pub enum Error {
     Unsupported {
         /// HAProxy's version.
         haproxy: &'static str,
-        /// The library.
+        /// The library's driver name, as `openssl-3.5.5`.
         library: String,
         /// Why not.
         reason: &'static str,
@@ -45,7 +45,7 @@ pub enum Error {
         looked(.sdk)
     )]
     NoSdk {
-        /// The library.
+        /// The library's driver name, as `openssl-3.5.5`.
         library: String,
         /// Where they were looked for; empty where its driver has none.
         sdk: PathBuf,
@@ -75,7 +75,7 @@ pub enum Error {
     /// A program that a build needs is not there.
     #[error("the program `{program}` cannot be run: {reason}")]
     Missing {
-        /// Its name.
+        /// The program's name, looked up in PATH.
         program: String,
         /// What the system said.
         reason: String,
@@ -83,7 +83,7 @@ pub enum Error {
     /// A step of a build failed.
     #[error("{what} failed: {reason} ({})", .log.display())]
     Build {
-        /// The step.
+        /// The step of the build, as it is said to the user.
         what: String,
         /// The log's last telling line.
         reason: String,
@@ -103,7 +103,7 @@ pub enum Error {
     /// HAProxy ended, or does not answer.
     #[error("HAProxy with {library} {what}: {said}")]
     Process {
-        /// The library.
+        /// The library's driver name, as `openssl-3.5.5`.
         library: String,
         /// What happened.
         what: &'static str,
@@ -113,7 +113,7 @@ pub enum Error {
     /// What HAProxy answered is not what it documents.
     #[error("HAProxy's answer to `{command}` cannot be read: {reason}")]
     Answer {
-        /// The command.
+        /// The command that the runtime socket was given.
         command: &'static str,
         /// What is wrong with it.
         reason: String,

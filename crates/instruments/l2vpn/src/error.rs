@@ -28,9 +28,9 @@ pub enum Error {
     /// A program refused what it was to configure.
     #[error("{program} on node {node} failed{}", wrote(.said))]
     Program {
-        /// The program.
+        /// The program's name, as `ip`.
         program: &'static str,
-        /// The node.
+        /// Name of the lab node.
         node: String,
         /// What it wrote on standard error; keys are not among it.
         said: Vec<String>,
@@ -40,7 +40,7 @@ pub enum Error {
     Netlink {
         /// What was tried.
         doing: &'static str,
-        /// The node.
+        /// Name of the lab node.
         node: String,
         /// What the kernel said.
         source: std::io::Error,
@@ -64,7 +64,7 @@ pub enum Error {
     /// What the kernel counts cannot be read.
     #[error("what node {node} counted cannot be read: {problem}")]
     Counters {
-        /// The node.
+        /// Name of the lab node.
         node: String,
         /// What is wrong.
         problem: String,

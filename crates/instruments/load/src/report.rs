@@ -113,11 +113,11 @@ pub struct Latencies {
 pub struct Summary {
     /// How many.
     pub count: u64,
-    /// The mean.
+    /// Mean, in microseconds.
     pub mean_us: f64,
-    /// The least.
+    /// Minimum, in microseconds.
     pub min_us: f64,
-    /// The median.
+    /// Median, in microseconds.
     pub p50_us: f64,
     /// 90 % are not above it.
     pub p90_us: f64,
@@ -127,7 +127,7 @@ pub struct Summary {
     pub p999_us: f64,
     /// 99.99 % are not above it.
     pub p9999_us: f64,
-    /// The greatest.
+    /// Maximum, in microseconds.
     pub max_us: f64,
 }
 

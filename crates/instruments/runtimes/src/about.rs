@@ -53,7 +53,7 @@ impl Runtime {
         }
     }
 
-    /// SPDX.
+    /// Its licence as an SPDX expression.
     #[must_use]
     pub const fn licence(self) -> &'static str {
         match self {

@@ -26,9 +26,9 @@ pub enum DistributionError {
     /// More text than is read.
     #[error("it is {bytes} bytes long, and at most {limit} are read")]
     TooLong {
-        /// Its length.
+        /// Length of the text in bytes.
         bytes: usize,
-        /// The limit.
+        /// The most bytes that are read.
         limit: usize,
     },
     /// Weights that add up to nothing or to infinity.

@@ -12,7 +12,7 @@ pub enum Error {
     /// Fewer samples than the statistic needs.
     #[error("{what} needs at least {needed} samples and got {have}")]
     TooFew {
-        /// The statistic.
+        /// The statistic that was asked for.
         what: &'static str,
         /// How many it needs.
         needed: usize,
@@ -24,7 +24,7 @@ pub enum Error {
     NotFinite {
         /// Its place in the input, from 0.
         index: usize,
-        /// The value.
+        /// The value: infinite or not a number.
         value: f64,
     },
     /// A probability outside its range.
@@ -57,7 +57,7 @@ pub enum Error {
         what: &'static str,
         /// How many there were.
         have: usize,
-        /// The limit.
+        /// The most that is supported.
         limit: usize,
     },
     /// More failures than attempts.

@@ -17,7 +17,7 @@ use crate::sweep::Sweep;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{word}` is not a value of `{axis}`: {why}")]
 pub struct UnknownValue {
-    /// The axis.
+    /// The axis' name, as on the command line.
     pub axis: &'static str,
     /// The word as given.
     pub word: String,
@@ -117,7 +117,7 @@ macro_rules! axis {
 /// The axes of a study, in the order in which they are crossed: the first changes slowest.
 #[derive(Debug, Clone, Copy)]
 pub struct Axes<P: 'static> {
-    /// The axes.
+    /// The axes, in the order in which they are crossed.
     pub axes: &'static [Axis<P>],
     /// Gives what is the same measurement one name: QUIC has one library, whatever a sweep says.
     pub canonical: fn(P) -> P,

@@ -23,7 +23,7 @@ pub struct Figure {
     pub row: String,
     /// The number; `None` where the paper gives a rank or a picture.
     pub value: Option<f64>,
-    /// Its unit.
+    /// Its unit, as `ms`; empty for ratios and counts.
     pub unit: String,
     /// What the paper says about it.
     #[serde(default)]
@@ -43,7 +43,7 @@ impl Figure {
 pub enum Counterpart {
     /// Our number, with its interval.
     Ours {
-        /// The estimate.
+        /// Our value, in the figure's unit.
         value: f64,
         /// The interval's ends.
         interval: Option<(f64, f64)>,
@@ -52,12 +52,12 @@ pub enum Counterpart {
     },
     /// These results do not have it; another command measures it.
     NotMeasured {
-        /// The command.
+        /// The command that measures it.
         command: String,
     },
     /// There is none, for a reason.
     None {
-        /// The reason.
+        /// Why there is none.
         reason: String,
     },
 }

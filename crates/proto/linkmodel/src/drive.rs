@@ -68,9 +68,9 @@ pub enum State {
 /// A while in one state. Times are since the drive's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// Its beginning.
+    /// When it begins, from the drive's start.
     pub from: Duration,
-    /// Its end.
+    /// When it ends, from the drive's start.
     pub until: Duration,
     /// The state.
     pub state: State,

@@ -49,7 +49,6 @@ struct SynWithData {
     ip: usize,
     /// The TCP header: in IPv4 where the bytes end that the IP checksum covers.
     tcp: usize,
-    /// The data.
     data: usize,
 }
 

@@ -99,7 +99,6 @@ impl Windows {
     }
 }
 
-/// A window.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     /// Bytes that may be sent.

@@ -12,38 +12,38 @@ use crate::error::SessionError;
 pub enum Event {
     /// The peer opened a stream: a request, or at a client a stream that is pushed.
     Opened {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
         /// The stream of this side that a pushed one belongs to.
         associated: Option<StreamId>,
-        /// Its priority.
+        /// Its priority, 0 (highest) to 7 in SPDY/3.
         priority: Priority,
-        /// Its headers.
+        /// Names and values, decompressed, in the order of the wire.
         headers: Headers,
         /// The peer sends no more on it.
         fin: bool,
     },
     /// The peer accepted a stream of this side: a response begins.
     Reply {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
-        /// Its headers.
+        /// Names and values, decompressed, in the order of the wire.
         headers: Headers,
         /// The peer sends no more on it.
         fin: bool,
     },
     /// More headers.
     Headers {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
-        /// The headers.
+        /// Names and values, decompressed, in the order of the wire.
         headers: Headers,
         /// The peer sends no more on it.
         fin: bool,
     },
     /// Data. [`Session::consume`](crate::Session::consume) opens the window again.
     Data {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
         /// A frame's payload or a piece of it; may be empty with `fin`.
         data: Bytes,
@@ -52,26 +52,26 @@ pub enum Event {
     },
     /// A stream ended abnormally and is gone.
     Reset {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
         /// Which side ended it, and the reason given.
         reason: ResetReason,
     },
     /// A stream whose queue was full has room for at least half of it again.
     Writable {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
     },
     /// The peer's settings, as far as the draft has them; of several with one id the first.
     Settings {
         /// The peer asks the client to forget what it persisted. Done already.
         clear: bool,
-        /// The settings.
+        /// The settings of one frame, one per id.
         settings: Vec<Setting>,
     },
     /// The answer to a ping of this side.
     Pong {
-        /// The ping.
+        /// The ping's number, as this side sent it.
         id: u32,
         /// From [`Session::ping`](crate::Session::ping) to now.
         round_trip: Duration,
@@ -116,14 +116,14 @@ pub enum Window {
 pub enum Change {
     /// A stream has data queued and its window, or the session's, is shut.
     StallBegan {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
         /// The window that is shut; the stream's own if both are.
         window: Window,
     },
     /// That is over: the window is open, or the stream gone.
     StallEnded {
-        /// The stream.
+        /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
         /// The window that was shut.
         window: Window,

@@ -91,7 +91,7 @@ impl RttEstimator {
         self.initial = self.initial.max(AFTER_LOST_SYN);
     }
 
-    /// SRTT.
+    /// SRTT, the smoothed round-trip time; none before the first sample (RFC 6298 §2).
     #[must_use]
     pub fn smoothed(&self) -> Option<Duration> {
         self.estimate.map(|estimate| nanos(estimate.smoothed))

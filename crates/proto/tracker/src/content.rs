@@ -32,7 +32,6 @@ enum State {
     Unknown,
     /// Another protocol, which TLS may follow.
     Watched(Probe),
-    /// TLS.
     Tls(Box<Handshake>),
     /// Something else: every payload byte is application data.
     Plain,

@@ -18,17 +18,17 @@ const REMEMBERED: u64 = 65_536;
 /// Delays of a stream, one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// The least.
+    /// Shortest delay.
     pub least: Duration,
-    /// The median.
+    /// Median delay.
     pub median: Duration,
     /// 99 of 100 frames take at most so long.
     pub p99: Duration,
     /// 999 of 1000.
     pub p999: Duration,
-    /// The longest.
+    /// Longest delay.
     pub longest: Duration,
-    /// The mean.
+    /// Mean delay.
     pub mean: Duration,
 }
 

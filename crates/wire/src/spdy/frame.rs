@@ -12,11 +12,11 @@ use crate::{Error, Reader};
 pub enum Frame<'a> {
     /// A piece of a stream (§2.2.2).
     Data {
-        /// Its stream.
+        /// The stream it belongs to, never 0.
         stream: StreamId,
         /// Its sender's last frame on the stream.
         fin: bool,
-        /// The piece.
+        /// The part of the payload that is there.
         payload: &'a [u8],
     },
     /// Opens a stream (§2.6.1).
@@ -25,7 +25,7 @@ pub enum Frame<'a> {
         stream: StreamId,
         /// The stream that it belongs to, if it is pushed; else [`StreamId::SESSION`].
         associated: StreamId,
-        /// Its priority.
+        /// Its priority, 0 (highest) to 7 in SPDY/3.
         priority: Priority,
         /// Its sender's last frame on the stream.
         fin: bool,
@@ -36,7 +36,7 @@ pub enum Frame<'a> {
     },
     /// Accepts a stream (§2.6.2).
     SynReply {
-        /// The stream.
+        /// The stream it belongs to.
         stream: StreamId,
         /// Its sender's last frame on the stream.
         fin: bool,
@@ -45,7 +45,7 @@ pub enum Frame<'a> {
     },
     /// Ends a stream abnormally (§2.6.3).
     RstStream {
-        /// The stream.
+        /// The stream it belongs to.
         stream: StreamId,
         /// The status that says why it ends.
         status: RstStatus,
@@ -54,7 +54,7 @@ pub enum Frame<'a> {
     Settings {
         /// The client forgets what it has persisted.
         clear: bool,
-        /// The entries.
+        /// Its entries, in the order of the wire.
         entries: Settings<'a>,
     },
     /// A ping, or the answer to one (§2.6.5).
@@ -71,7 +71,7 @@ pub enum Frame<'a> {
     },
     /// More headers (§2.6.7).
     Headers {
-        /// The stream.
+        /// The stream it belongs to.
         stream: StreamId,
         /// Its sender's last frame on the stream.
         fin: bool,
@@ -94,7 +94,7 @@ pub enum Frame<'a> {
     },
     /// A control frame of a type that the drafts do not have.
     Unknown {
-        /// Its type.
+        /// Its type, one that SPDY/3 does not define here.
         kind: FrameType,
     },
 }

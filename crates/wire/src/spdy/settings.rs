@@ -26,12 +26,12 @@ impl SettingId {
     pub const CLIENT_CERTIFICATE_VECTOR_SIZE: SettingId = SettingId(8);
 }
 
-/// An entry.
+/// An entry of a SETTINGS frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// What it says.
     pub id: SettingId,
-    /// Its value.
+    /// Its value, in the unit of the setting.
     pub value: u32,
     /// The server asks the client to persist it (FLAG_SETTINGS_PERSIST_VALUE).
     pub persist: bool,

@@ -10,7 +10,7 @@ pub const MAX_OPTIONS_LEN: usize = 40;
 /// The experiment identifier of Fast Open under kinds 253 and 254 (RFC 6994, RFC 7413 §4.1.1).
 const FAST_OPEN_EXPERIMENT: u16 = 0xf989;
 
-/// An option.
+/// An option of a TCP header (RFC 9293 §3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpOption<'a> {
     /// Padding between options (kind 1).
@@ -25,16 +25,16 @@ pub enum TcpOption<'a> {
     Sack(SackBlocks),
     /// The sender's clock and the echo of the peer's (kind 8).
     Timestamps {
-        /// TSval.
+        /// TSval: the sender's clock (RFC 7323 §3.2).
         value: u32,
-        /// TSecr.
+        /// TSecr: the peer's latest TSval; valid with ACK only.
         echo: u32,
     },
     /// A Fast Open cookie, or the request for one (kind 34, or 253 and 254 with 0xf989).
     FastOpen(FastOpen<'a>),
     /// Any other.
     Unknown {
-        /// Its kind.
+        /// Its kind's number (IANA TCP Option Kind Numbers).
         kind: u8,
         /// What follows kind and length.
         data: &'a [u8],
@@ -69,7 +69,7 @@ impl SackBlocks {
         list
     }
 
-    /// The blocks.
+    /// The blocks' left and right edges, in the order of the wire (RFC 2018 §3).
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.blocks.get(..self.count).unwrap_or(&[])

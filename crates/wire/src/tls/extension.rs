@@ -25,17 +25,17 @@ impl ExtensionKind {
     pub const SESSION_TICKET: ExtensionKind = ExtensionKind(35);
     /// key_share in TLS 1.3 before draft 23.
     pub const KEY_SHARE_DRAFT: ExtensionKind = ExtensionKind(40);
-    /// pre_shared_key.
+    /// pre_shared_key: tickets or external keys to resume with (RFC 8446 §4.2.11).
     pub const PRE_SHARED_KEY: ExtensionKind = ExtensionKind(41);
-    /// early_data.
+    /// early_data: 0-RTT data follow, or were accepted (RFC 8446 §4.2.10).
     pub const EARLY_DATA: ExtensionKind = ExtensionKind(42);
-    /// supported_versions.
+    /// supported_versions: where TLS 1.3 negotiates its version (RFC 8446 §4.2.1).
     pub const SUPPORTED_VERSIONS: ExtensionKind = ExtensionKind(43);
-    /// cookie.
+    /// cookie: a HelloRetryRequest's state, echoed by the client (RFC 8446 §4.2.2).
     pub const COOKIE: ExtensionKind = ExtensionKind(44);
-    /// psk_key_exchange_modes.
+    /// psk_key_exchange_modes: whether resumption has a key exchange too (RFC 8446 §4.2.9).
     pub const PSK_KEY_EXCHANGE_MODES: ExtensionKind = ExtensionKind(45);
-    /// key_share.
+    /// key_share: public keys for the key exchange (RFC 8446 §4.2.8).
     pub const KEY_SHARE: ExtensionKind = ExtensionKind(51);
     /// quic_transport_parameters (RFC 9001 §8.2).
     pub const QUIC_TRANSPORT_PARAMETERS: ExtensionKind = ExtensionKind(57);
@@ -53,12 +53,12 @@ impl ExtensionKind {
     }
 }
 
-/// An extension.
+/// An extension as it is on the wire (RFC 8446 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extension<'a> {
-    /// Its number.
+    /// Its type's registered number (IANA TLS ExtensionType Values).
     pub kind: ExtensionKind,
-    /// Its body.
+    /// Its body, without type and length.
     pub data: &'a [u8],
 }
 
@@ -115,7 +115,7 @@ impl<'a> Extensions<'a> {
 /// One key share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyShare<'a> {
-    /// Its group.
+    /// Its group's registered number (IANA TLS Supported Groups).
     pub group: u16,
     /// The public value.
     pub key: &'a [u8],
@@ -229,7 +229,7 @@ pub mod body {
         out
     }
 
-    /// supported_groups.
+    /// The body of supported_groups with these groups, preferred first (RFC 8446 §4.2.7).
     #[must_use]
     pub fn supported_groups(groups: &[u16]) -> Vec<u8> {
         with_length16(groups.iter().flat_map(|group| group.to_be_bytes()).collect())

@@ -40,7 +40,7 @@ impl ContentType {
         })
     }
 
-    /// Its number.
+    /// Its number on the wire (RFC 8446 §5.1).
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -134,31 +134,31 @@ impl<'a> Iterator for Records<'a> {
 pub struct HandshakeType(pub u8);
 
 impl HandshakeType {
-    /// ClientHello.
+    /// ClientHello: the client's offer, first of all messages (RFC 8446 §4.1.2).
     pub const CLIENT_HELLO: HandshakeType = HandshakeType(1);
     /// ServerHello, HelloRetryRequest too since draft 22.
     pub const SERVER_HELLO: HandshakeType = HandshakeType(2);
-    /// NewSessionTicket.
+    /// NewSessionTicket: for a later resumption (RFC 8446 §4.6.1).
     pub const NEW_SESSION_TICKET: HandshakeType = HandshakeType(4);
-    /// EndOfEarlyData.
+    /// EndOfEarlyData: the client's 0-RTT data are over (RFC 8446 §4.5).
     pub const END_OF_EARLY_DATA: HandshakeType = HandshakeType(5);
     /// HelloRetryRequest before draft 22.
     pub const HELLO_RETRY_REQUEST_DRAFT: HandshakeType = HandshakeType(6);
-    /// EncryptedExtensions.
+    /// EncryptedExtensions: the server's answers that need no key exchange (RFC 8446 §4.3.1).
     pub const ENCRYPTED_EXTENSIONS: HandshakeType = HandshakeType(8);
-    /// Certificate.
+    /// Certificate: the sender's chain, leaf first (RFC 8446 §4.4.2).
     pub const CERTIFICATE: HandshakeType = HandshakeType(11);
     /// ServerKeyExchange (TLS 1.2).
     pub const SERVER_KEY_EXCHANGE: HandshakeType = HandshakeType(12);
-    /// CertificateRequest.
+    /// CertificateRequest: the server wants the client's certificate (RFC 8446 §4.3.2).
     pub const CERTIFICATE_REQUEST: HandshakeType = HandshakeType(13);
     /// ServerHelloDone (TLS 1.2).
     pub const SERVER_HELLO_DONE: HandshakeType = HandshakeType(14);
-    /// CertificateVerify.
+    /// CertificateVerify: the signature over the handshake so far (RFC 8446 §4.4.3).
     pub const CERTIFICATE_VERIFY: HandshakeType = HandshakeType(15);
     /// ClientKeyExchange (TLS 1.2).
     pub const CLIENT_KEY_EXCHANGE: HandshakeType = HandshakeType(16);
-    /// Finished.
+    /// Finished: the MAC over the handshake so far (RFC 8446 §4.4.4).
     pub const FINISHED: HandshakeType = HandshakeType(20);
 }
 

@@ -208,9 +208,9 @@ pub struct ProbeSample {
 pub struct Summary {
     /// The middle one; of an even number the mean of the two in the middle. Milliseconds.
     pub median_ms: f64,
-    /// The smallest.
+    /// Minimum, in milliseconds.
     pub min_ms: f64,
-    /// The largest.
+    /// Maximum, in milliseconds.
     pub max_ms: f64,
 }
 

@@ -9,7 +9,6 @@ pub const LARGEST: usize = 4_096;
 /// Bytes behind the answer: how many bytes of the SYN's data the server took, and sent on the SYN+ACK.
 pub(super) const SEEN: usize = 4;
 
-/// A question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
     /// Bytes of it in all.

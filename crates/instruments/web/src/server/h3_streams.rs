@@ -119,7 +119,6 @@ impl quic::OpenStreams<Bytes> for Opener {
     }
 }
 
-/// A connection.
 pub(super) struct Connection {
     opener: Opener,
     requests: Pending<(quinn::SendStream, quinn::RecvStream)>,

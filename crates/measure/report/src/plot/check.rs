@@ -16,31 +16,31 @@ pub enum PlotError {
     /// There is no sentence for who cannot see it.
     #[error("the plot `{title}` needs a sentence that says what it shows")]
     NoAlt {
-        /// The plot.
+        /// The plot's title.
         title: String,
     },
     /// There is no sentence for the reader.
     #[error("the plot `{title}` needs a sentence that says what it means for the reader")]
     NoMeaning {
-        /// The plot.
+        /// The plot's title.
         title: String,
     },
     /// There is nothing to draw.
     #[error("the plot `{title}` has nothing to draw")]
     Empty {
-        /// The plot.
+        /// The plot's title.
         title: String,
     },
     /// A value, an interval's end or an edge is infinite or not a number.
     #[error("series `{series}` has a value that is not finite")]
     NotFinite {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
     },
     /// An interval's lower end is above its upper end.
     #[error("series `{series}` has an interval from {low} down to {high}")]
     Interval {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
         /// The lower end.
         low: f64,
@@ -50,29 +50,29 @@ pub enum PlotError {
     /// A value that has no logarithm is on a logarithmic axis.
     #[error("series `{series}` has {value} on a logarithmic axis, which only positive values fit")]
     NotPositive {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
-        /// The value.
+        /// The value, zero or below.
         value: f64,
     },
     /// The length of a bar means something only from zero, and a logarithmic axis has none.
     #[error("the plot `{title}` has bars on a logarithmic axis")]
     LogBars {
-        /// The plot.
+        /// The plot's title.
         title: String,
     },
     /// A part of a whole cannot be less than nothing.
     #[error("series `{series}` has the part {value}: a part of a bar cannot be negative")]
     NegativePart {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
-        /// The part.
+        /// The part, below zero.
         value: f64,
     },
     /// A series has not one bar for each category.
     #[error("series `{series}` has {bars} bars for {categories} categories")]
     Categories {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
         /// How many bars.
         bars: usize,
@@ -82,7 +82,7 @@ pub enum PlotError {
     /// A bin is empty or overlaps the one before.
     #[error("series `{series}` has bins out of order at {from}")]
     Bins {
-        /// The series.
+        /// The series' name, as in the legend.
         series: String,
         /// The lower edge of the bin.
         from: f64,

@@ -57,7 +57,7 @@ impl Plot {
         self
     }
 
-    /// The title.
+    /// The title, shown above the plot.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
@@ -104,7 +104,7 @@ pub enum Scale {
     Log,
 }
 
-/// An axis.
+/// What an axis shows: its title with the unit, its scale and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Axis {
     /// What it measures.
@@ -168,7 +168,7 @@ pub struct Series<T> {
     pub origin: Origin,
     /// Whether it is drawn thin and grey, as a background to the others.
     pub muted: bool,
-    /// Its values.
+    /// Its values, in the form that the chart needs.
     pub data: T,
 }
 
@@ -218,7 +218,7 @@ pub struct Interval {
 /// A value to draw, and what makes it again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Mark {
-    /// The value.
+    /// The value drawn, in the axis' unit.
     pub value: f64,
     /// Its interval, where there is one.
     pub interval: Option<Interval>,
@@ -339,7 +339,7 @@ pub enum Uncertainty {
 pub enum Chart {
     /// Points joined by lines, in the order given.
     Lines {
-        /// The lines.
+        /// One line per series.
         series: Vec<Series<Vec<Point>>>,
         /// How intervals are shown.
         uncertainty: Uncertainty,
@@ -364,23 +364,23 @@ pub enum Chart {
     /// The share of samples at or below each value; the x axis is the values'. A censored sample
     /// counts as above every value, so its curve ends below one.
     Ecdf {
-        /// The samples.
+        /// One distribution of raw samples per series.
         series: Vec<Series<Distribution>>,
     },
     /// Counts by bin; the x axis is the values'.
     Histogram {
-        /// The bins.
+        /// Bins of each series, in order, not overlapping.
         series: Vec<Series<Vec<Bin>>>,
     },
     /// Quartiles, whiskers to the last sample within 1.5 interquartile ranges, and the samples
     /// beyond; horizontal, the first series on top; the x axis is the values'.
     Boxes {
-        /// The samples.
+        /// One distribution of raw samples per series.
         series: Vec<Series<Distribution>>,
     },
     /// Samples as they are.
     Scatter {
-        /// The samples.
+        /// One cloud of points per series.
         series: Vec<Series<Vec<Point>>>,
     },
 }

@@ -21,36 +21,36 @@ pub enum Opener {
     MacSec(Box<Receive>),
     /// ESP in tunnel mode, of an IP packet.
     Esp {
-        /// The association.
+        /// The security association, with its anti-replay window.
         inbound: Box<Inbound>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, which the outer headers must have.
         underlay: Underlay,
     },
     /// A frame in L2TPv3 over UDP, this in ESP in transport mode.
     L2tp {
-        /// The association.
+        /// The security association, with its anti-replay window.
         inbound: Box<Inbound>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, which the outer headers must have.
         underlay: Underlay,
         /// This end's number for the session.
         session: u32,
     },
     /// WireGuard's transport data, of an IP packet.
     WireGuard {
-        /// The session.
+        /// The session's receiving half, with its anti-replay window.
         receiver: Box<Receiver>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, which the outer headers must have.
         underlay: Underlay,
         /// The UDP port of both ends.
         port: u16,
     },
     /// A MACsec frame in VXLAN.
     MacSecVxlan {
-        /// The channels.
+        /// The peers' secure channels, with their anti-replay windows.
         receive: Box<Receive>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, which the outer headers must have.
         underlay: Underlay,
-        /// The network.
+        /// The VXLAN network identifier, 24 bits.
         network: u32,
     },
 }

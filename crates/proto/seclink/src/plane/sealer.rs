@@ -18,36 +18,36 @@ pub enum Sealer {
     MacSec(Box<Transmit>),
     /// ESP in tunnel mode, of an IP packet.
     Esp {
-        /// The association.
+        /// The security association, with the next sequence number.
         outbound: Box<Outbound>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, for the outer headers.
         underlay: Underlay,
     },
     /// A frame in L2TPv3 over UDP, this in ESP in transport mode.
     L2tp {
-        /// The association.
+        /// The security association, with the next sequence number.
         outbound: Box<Outbound>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, for the outer headers.
         underlay: Underlay,
         /// The receiver's number for the session.
         session: u32,
     },
     /// WireGuard's transport data, of an IP packet.
     WireGuard {
-        /// The session.
+        /// The session's sending half, with its counter.
         sender: Box<Sender>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, for the outer headers.
         underlay: Underlay,
         /// The UDP port of both ends.
         port: u16,
     },
     /// A MACsec frame in VXLAN.
     MacSecVxlan {
-        /// The channel.
+        /// The secure channel, with its packet number.
         transmit: Box<Transmit>,
-        /// The tunnel.
+        /// Addresses of the tunnel's ends, for the outer headers.
         underlay: Underlay,
-        /// The network.
+        /// The VXLAN network identifier, 24 bits.
         network: u32,
     },
 }
