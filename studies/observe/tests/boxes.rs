@@ -1,4 +1,4 @@
-//! Boxes on the way that do not bear some hellos, and clients that come again with less.
+//! Boxes on the way that do not tolerate some hellos, and clients that come again with less.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -25,7 +25,7 @@ const SEGMENT: usize = 1448;
 const RECORD: usize = 5;
 const MESSAGE: usize = 4;
 
-/// What a box does not bear in a hello.
+/// What a box does not tolerate in a hello.
 #[derive(Debug, Clone, Copy)]
 enum Dislikes {
     /// That it offers TLS 1.3.

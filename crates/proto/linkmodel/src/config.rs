@@ -34,7 +34,7 @@ pub struct LinkConfig {
     /// Whether jitter may let a later frame overtake an earlier one. If not (the default), a frame
     /// is held until the one before it is due.
     pub jitter_may_reorder: bool,
-    /// A middlebox where frames enter that does not bear data on a SYN.
+    /// A middlebox where frames enter that does not tolerate data on a SYN.
     #[serde(skip_serializing_if = "is_none")]
     pub middlebox: Middlebox,
     /// Which frames are lost before they reach the queue.

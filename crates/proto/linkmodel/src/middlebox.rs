@@ -1,4 +1,4 @@
-//! A middlebox on the link that does not bear data on a SYN.
+//! A middlebox on the link that does not tolerate data on a SYN.
 //!
 //! TCP lets a segment with SYN carry data (RFC 9293 §3.4), and Fast Open uses it (RFC 7413). There
 //! are middleboxes that drop such segments, and some that pass the segment on without its data

@@ -1,4 +1,4 @@
-//! What falling back costs: middleboxes that do not bear data on a SYN, and ordinary servers.
+//! What falling back costs: middleboxes that do not tolerate data on a SYN, and ordinary servers.
 
 use report::{Cell, Column, Inline, Note, Row as TableRow, Section, Table};
 use stats::{Bootstrap, Confidence, Estimate};

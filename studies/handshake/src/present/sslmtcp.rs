@@ -26,8 +26,7 @@ pub(super) fn section(findings: &Findings) -> Result<Option<Section>, PlotError>
                 flight in the SYN+ACK. Each mode stands beside its **control**, the same handshake \
                 in sequence over the same TCP in user space, so that what is saved is the \
                 handshake's and not the stack's. Both took turns, and are compared in pairs.";
-    let mut section =
-        Section::new("sslmtcp", "SSLmTCP beside its control").with(Inline::marked(text));
+    let mut section = Section::new("sslmtcp", "SSLmTCP and its control").with(Inline::marked(text));
     if let Some(verdict) = verdict(findings, &rows) {
         section = section.with(verdict);
     }

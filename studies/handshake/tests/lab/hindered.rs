@@ -1,4 +1,4 @@
-//! Middleboxes that do not bear data on a SYN, and ordinary servers: every mode still gets its answer,
+//! Middleboxes that do not tolerate data on a SYN, and ordinary servers: every mode still gets its answer,
 //! by the round trips of ordinary TCP and TLS.
 
 use handshake::{Plan, label, summarise, value};

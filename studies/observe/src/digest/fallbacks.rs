@@ -1,4 +1,4 @@
-//! Clients that tried again with less: what is on their way does not bear the hello that they sent first.
+//! Clients that tried again with less: what is on their way does not tolerate the hello that they sent first.
 //!
 //! Something between client and server may reset or swallow connections whose hello offers TLS 1.3, or is
 //! longer than one segment. A client that knows such things tries again, with an older version or a shorter

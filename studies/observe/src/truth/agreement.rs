@@ -44,7 +44,7 @@ pub struct Agreement {
     pub series: Series,
     /// Think times between connections of one client.
     pub pauses: Vec<PauseRow>,
-    /// What boxes cost clients that do not bear a hello.
+    /// What boxes cost clients that do not tolerate a hello.
     pub fallbacks: Vec<FallbackCost>,
 }
 

@@ -1,4 +1,4 @@
-//! Boxes on the way that do not bear a client's hello: the client comes again with less, to where no box is.
+//! Boxes on the way that do not tolerate a client's hello: the client comes again with less, to where no box is.
 
 use std::collections::BTreeMap;
 use std::io;
