@@ -21,7 +21,7 @@ use crate::pcapng::CaptureFile;
 
 /// How long the ring is left to fill before it is looked at again. A reader that woke at every
 /// frame would take its processor from what is measured; at 10 ms the default ring holds 1.6
-/// million frames a second.
+/// million frames per second.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// How long the last frames may take to be written.

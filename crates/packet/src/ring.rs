@@ -1,6 +1,6 @@
 //! Receive rings: frames that the kernel writes into memory shared with us (TPACKET_V2).
 //!
-//! TPACKET_V3 forwards more frames a second but hands them over in blocks up to 1 ms late, so a
+//! TPACKET_V3 forwards more frames per second but hands them over in blocks up to 1 ms late, so a
 //! link cannot use it.
 
 use std::io;

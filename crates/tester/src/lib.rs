@@ -10,7 +10,7 @@
 //! there is a second processor, and waits in `ppoll` where there is one.
 //!
 //! What limits it is the kernel's work for a frame: on a veth pair it runs the receiving side in the
-//! sender's context. Of its own it writes 16 bytes a frame and copies none.
+//! sender's context. Of its own it writes 16 bytes per frame and copies none.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

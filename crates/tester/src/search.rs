@@ -22,7 +22,7 @@ pub struct Searching {
 pub struct Found {
     /// The highest load without loss, in bit/s; 0 if every one lost.
     pub bits_per_second: f64,
-    /// The same in frames a second.
+    /// The same in frames per second.
     pub frames_per_second: f64,
     /// Trials that it took.
     pub trials: u32,

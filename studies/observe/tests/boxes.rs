@@ -52,7 +52,7 @@ struct Case {
     name: &'static str,
     port: u16,
     dislikes: Dislikes,
-    /// What becomes of a hello that it does not bear.
+    /// What becomes of a hello that it does not tolerate.
     fate: Fate,
     /// Clients that come, one after the other.
     clients: usize,
@@ -117,7 +117,7 @@ fn stand_in_the_way(listener: TcpListener, case: Case, server: tls::Server) -> i
     Ok(())
 }
 
-/// A case's clients before and after the box has shown what it does not bear.
+/// A case's clients before and after the box has shown what it does not tolerate.
 fn clients(case: Case, identity: &tls::Identity) -> Result<[tls::Client; 2], tls::Error> {
     let trust = tls::Trust::Roots(identity.roots());
     let usual = tls::ClientConfig::new(Library::OpenSsl, case.name, trust);

@@ -35,7 +35,7 @@ pub struct Share(
     pub String,
     /// What it is for, mostly: a [`Purpose`], or `other`.
     pub String,
-    /// Instructions a handshake.
+    /// Instructions per handshake.
     pub f64,
 );
 
@@ -48,7 +48,7 @@ pub struct FrameOf(
     pub String,
     /// What it is for, mostly.
     pub String,
-    /// Instructions a handshake, with those of what it calls.
+    /// Instructions per handshake, with those of what it calls.
     pub f64,
 );
 

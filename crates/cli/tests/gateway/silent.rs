@@ -23,7 +23,7 @@ pub fn tests() -> Vec<Test> {
 const HOST: &str = "10.77.1.66/24";
 /// As many handshakes as may be under way, and more: they are opened at once.
 const FIRST: usize = 1500;
-/// Between two of the others, at least: 200 a second at most.
+/// Between two of the others, at least: 200 per second at most.
 const APART: Duration = Duration::from_millis(5);
 /// Clients of each kind.
 const CLIENTS: usize = 20;

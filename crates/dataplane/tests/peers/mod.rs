@@ -51,7 +51,7 @@ pub fn beside(arguments: &Arguments, options: &Options, tester: Option<usize>) -
     Ok(())
 }
 
-/// Frames a second through a node that seals and one that opens, with a veth pair between them.
+/// Frames per second through a node that seals and one that opens, with a veth pair between them.
 fn two_nodes(
     protection: Protection,
     arguments: &Arguments,
@@ -85,7 +85,7 @@ pub struct Site {
 /// Of a pair of gateways.
 #[derive(Clone, Copy)]
 pub struct Figures {
-    /// Frames a second that came out.
+    /// Frames per second that came out.
     rate: f64,
     /// CPU time that both took for each.
     cpu_ns: f64,
@@ -193,7 +193,7 @@ impl Site {
         Ok([head, packet].concat())
     }
 
-    /// The most frames a second that come out at the far end, of several loads, and the CPU time that the programs
+    /// The most frames per second that come out at the far end, of several loads, and the CPU time that the programs
     /// then take for each, in nanoseconds; what the kernel does for them elsewhere is not in it.
     fn most(
         &self,
@@ -244,7 +244,7 @@ fn take(sink: &mut RxRing) -> u64 {
     count
 }
 
-/// Sends so many frames a second for a time; how many come a second.
+/// Sends this many frames per second for a time; how many come per second.
 fn load(source: &RxRing, sink: &mut RxRing, frame: &[u8], rate: f64, time: Duration) -> f64 {
     let mut batch = SendBatch::new(BURST);
     let (from, mut sent, mut came) = (clock::monotonic(), 0u64, 0);
@@ -266,7 +266,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Frames a second through a pair of boringtuns.
+/// Frames per second through a pair of boringtuns.
 pub fn boringtun(
     program: &Path,
     bytes: usize,
@@ -305,7 +305,7 @@ pub fn boringtun(
     site.most(&running, bytes, time, cpus[1])
 }
 
-/// Frames a second through a pair of strongSwan's daemons, whose ESP is libipsec's. `program` is charon; swanctl is
+/// Frames per second through a pair of strongSwan's daemons, whose ESP is libipsec's. `program` is charon; swanctl is
 /// found by its name.
 pub fn strongswan(
     program: &Path,

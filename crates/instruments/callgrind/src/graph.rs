@@ -11,7 +11,7 @@ pub struct Function {
     pub object: String,
     /// Its name, without the version of a symbol and the depth of a recursion.
     pub symbol: String,
-    /// Instructions a handshake, without those of what it calls.
+    /// Instructions per handshake, without those of what it calls.
     pub instructions: f64,
 }
 
@@ -22,7 +22,7 @@ pub struct Call {
     pub caller: usize,
     /// Another one.
     pub callee: usize,
-    /// Instructions a handshake, those of what is called in turn among them.
+    /// Instructions per handshake, those of what is called in turn among them.
     pub instructions: f64,
 }
 
@@ -42,7 +42,7 @@ pub struct Frame {
     pub depth: usize,
     /// An index into [`Graph::functions`].
     pub function: usize,
-    /// Instructions a handshake below this frame, its own among them.
+    /// Instructions per handshake below this frame, its own among them.
     pub instructions: f64,
 }
 

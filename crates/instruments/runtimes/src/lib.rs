@@ -195,7 +195,7 @@ pub struct ServerPlan {
     pub identity: Identity,
     /// Go: processors at once (GOMAXPROCS). Java: threads, each with one connection at a time.
     pub threads: usize,
-    /// Whether it issues tickets, one a handshake.
+    /// Whether it issues tickets, one per handshake.
     pub tickets: bool,
     /// Bytes of its answer's body, 16 MiB at most.
     pub body: usize,

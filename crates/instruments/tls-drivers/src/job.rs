@@ -22,7 +22,7 @@ named! {
     pub enum Contexts: "contexts" {
         /// One for all threads, as servers usually have it.
         Shared = "shared",
-        /// One a thread.
+        /// One per thread.
         PerThread = "per-thread",
     }
 }

@@ -8,7 +8,7 @@ use handoff::{
 };
 use units::{Delay, Probability, Time};
 
-/// Two thousand frames a second for two seconds; those of `lost` never come, those of `late` come at its end.
+/// Two thousand frames per second for two seconds; those of `lost` never come, those of `late` come at its end.
 fn stream(lost: std::ops::Range<u64>, late: std::ops::Range<u64>) -> Stream {
     let (mut departures, mut tally) = (Departures::new(), Tally::new());
     for number in 0..4000 {

@@ -46,7 +46,7 @@ pub struct Config {
     /// [`Config::orphan_rate`] bytes that it has yet to send. It is reset then, whatever the peer
     /// acknowledges meanwhile.
     pub orphan_wait: Duration,
-    /// Bytes a second that the peer of such a connection is to take at least, so that what it is
+    /// Bytes per second that the peer of such a connection is to take at least, so that what it is
     /// sent can arrive whole; at least 1. With the default 4 MiB may take 256 s.
     pub orphan_rate: usize,
     /// Most connections whose application is gone and that have data to send; beyond it the oldest

@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes a connection in a tracker with so many, and the most there ever were a connection.
+/// Bytes per connection in a tracker with this many, and the most per connection at any time.
 fn bytes_each(name: &str, opening: usize, connections: u32) -> (isize, isize) {
     let mut frames: Vec<_> = common::frames(name).into_iter().take(opening).collect();
     let client = frames[0].1[26..30].to_vec();

@@ -22,7 +22,7 @@ use crate::digest::{Fate, Less};
 /// How long a client waits for an answer to its first hello.
 pub(super) const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What a box does not bear, and what it does then.
+/// What a box does not tolerate, and what it does then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Intolerance {
     /// What the client's second hello has less of.

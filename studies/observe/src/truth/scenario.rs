@@ -140,7 +140,7 @@ impl Scenario {
         Some(Intolerance { less, fate })
     }
 
-    /// What the client offers at first, before a box has shown what it does not bear.
+    /// What the client offers at first, before a box has shown what it does not tolerate.
     pub(super) fn first_config(self, second: &tls::ClientConfig) -> Option<tls::ClientConfig> {
         let mut first = second.clone();
         match self.meets_box()?.less {

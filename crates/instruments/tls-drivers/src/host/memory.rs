@@ -1,7 +1,7 @@
 //! Handshakes through memory: client and server in one thread, the libraries alone.
 //!
 //! Some connections run at once, and the sides take turns for all of them: reading the thread's clock
-//! costs a system call, and so only a part of one a connection.
+//! costs a system call, and so only a part of one per connection.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -16,7 +16,7 @@ struct Plan {
     seed: u64,
     bytes: u64,
     one_way: Duration,
-    /// Bytes a second; `None` for no limit.
+    /// Bytes per second; `None` for no limit.
     rate: Option<u64>,
     queue: u64,
     loss: f64,
