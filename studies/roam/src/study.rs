@@ -251,6 +251,29 @@ mod tests {
         }
     }
 
+    /// The scenarios that users are shown: README's in a block of TOML, the help's after its heading.
+    fn shown() -> [String; 2] {
+        let readme = include_str!("../README.md");
+        let (_, block) = readme.split_once("```toml\n").expect("the block");
+        let (block, _) = block.split_once("```").expect("its end");
+        let help = RoamStudy.examples();
+        let (_, lines) =
+            help.split_once("A file describes one of your own:\n\n").expect("the heading");
+        let (lines, _) = lines.split_once("\n\n").expect("the scenario's end");
+        [block.to_owned(), lines.to_owned()]
+    }
+
+    #[test]
+    fn the_scenarios_that_users_are_shown_can_be() {
+        for text in shown() {
+            let scenario = Scenario::parse(&text).expect(&text);
+            assert_eq!(scenario.name, "my-case");
+            mobility::Bed::check(&scenario).expect(&text);
+            assert_eq!(scenario.trigger, handoff::Trigger::CutSilent);
+            assert_ne!(scenario.attachments[0].ssid, scenario.attachments[1].ssid);
+        }
+    }
+
     #[test]
     fn every_value_has_its_kind_and_none_twice() {
         let names: BTreeSet<_> = RoamStudy.values().into_iter().map(|(name, _)| name).collect();

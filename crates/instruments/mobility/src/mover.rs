@@ -197,6 +197,10 @@ impl Mover {
             attach(control, number, second, Some(point))?;
         }
         attach(control, 0, point, self.points[1].as_ref())?;
+        if self.ahead.is_none() && seeks(self.trigger, Site::ALL.map(|site| self.ssid(site))) {
+            // To select a network disables the others.
+            control.order("ENABLE_NETWORK 1 no-connect")?;
+        }
         if let (Some(ahead), Some(second)) = (&self.ahead, &self.points[1]) {
             let number = if self.ssid(Site::First) == self.ssid(Site::Second) { 0 } else { 1 };
             pin(&ahead.control, number, second)?;
@@ -368,6 +372,12 @@ fn loss(node: &Node, radio: &Radio, scenario: &Scenario) -> Result<(), Error> {
     Ok(script.apply(node)?)
 }
 
+/// Whether the station has to find its other network by itself: it is cut off from the first, and told nothing.
+fn seeks(trigger: Trigger, ssids: [Option<&str>; 2]) -> bool {
+    let is_cut = matches!(trigger, Trigger::CutDeauth | Trigger::CutSilent);
+    is_cut && matches!(ssids, [Some(first), Some(second)] if first != second)
+}
+
 /// Has the station attach itself to an access point of a network, and to no other.
 fn attach(control: &Control, number: u8, to: &Point, other: Option<&Point>) -> Result<(), Error> {
     control.order("DISCONNECT")?;
@@ -400,4 +410,19 @@ fn attached(control: &Control, bssid: &str) -> Result<(), Error> {
 pub(crate) fn described(node: &Node) -> Vec<String> {
     let lines = |arguments: &[&str]| must(node, "ip", arguments, "").unwrap_or_default();
     [lines(&["-4", "-oneline", "address"]), lines(&["route"]), lines(&["neigh"])].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_cut_off_between_networks_finds_the_other_by_itself() {
+        let (a, b) = (Some("a"), Some("b"));
+        for trigger in Trigger::ALL.iter().copied() {
+            let is_cut = [Trigger::CutDeauth, Trigger::CutSilent].contains(&trigger);
+            assert_eq!(seeks(trigger, [a, b]), is_cut, "{trigger}");
+            assert!(!seeks(trigger, [a, a]) && !seeks(trigger, [a, None]), "{trigger}");
+        }
+    }
 }

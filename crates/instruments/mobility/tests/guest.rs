@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fault::{Explain, Problem};
 use handoff::{
-    Attachment, Change, Direction, Domain, Measures, Phase, Run, Scenario, Source, Timeline,
-    Trigger, Tunnel, What, WifiSecurity,
+    Attachment, Change, Direction, Domain, Measures, Outage, Phase, Run, Scenario, Source,
+    Timeline, Trigger, Tunnel, What, WifiSecurity,
 };
 use host::{Host, Outlet, Place, Registry, Worker};
 use lab::{Lab, LabOptions};
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Test::new("a_key_in_time_spares_the_second_of_block_acknowledgements", in_time)
             .within(LONG),
         Test::new("the_second_of_block_acknowledgements_is_seen_and_named", named).within(LONG),
+        Test::new("who_is_cut_off_from_one_network_comes_back_by_the_other", between).within(LONG),
         Test::helper("show", show),
     ])
 }
@@ -148,6 +149,26 @@ fn repeats() -> TestResult {
         assert!(run.down.received > 0 && !run.down.lost.is_empty(), "{name}");
     }
     assert_eq!(once, again);
+    Ok(())
+}
+
+/// Whoever is cut off, and knows another network, finds it by itself.
+fn between() -> TestResult {
+    let of = |trigger: Trigger| Scenario {
+        trigger,
+        measures: Measures { scan_list: true, no_duplicate_detection: true, ..Measures::default() },
+        ..scenario(trigger.name(), ["labA", "labB"])
+    };
+    let scenarios = vec![of(Trigger::CutDeauth), of(Trigger::CutSilent)];
+    let job = Job { scenarios, frames_per_second: 1000, trial: "5s".parse()?, runs: 2 };
+    let runs = in_a_guest(&job)?;
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        for direction in Direction::ALL {
+            let outage = Outage::of(&run, *direction);
+            assert!(outage.is_over && outage.lost > 0, "{direction}: {outage:?}");
+        }
+    }
     Ok(())
 }
 
