@@ -59,7 +59,7 @@ fn how_long(rows: &[&Row]) -> Option<String> {
     let rate = rows.first()?.point.rate.per_second();
     let each = rows.iter().take(MOST_CASES).filter_map(|row| {
         let more = if row.not_back > 0 { "more than " } else { "" };
-        Some(format!("{more}{} in {}", ms(row.outage_ms?.value), row.point.title()))
+        Some(format!("{more}{} in {}", ms(row.outage_ms?.value), row.case()))
     });
     let each = each.collect::<Vec<_>>().join(", ");
     Some(format!("A moving host is cut off for {each}, at {rate} packets/s each way."))
@@ -112,7 +112,7 @@ fn extremes(rows: &[&Row]) -> Option<String> {
     let mut sorted: Vec<&&Row> = rows.iter().collect();
     sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
     let [least, next, .., most] = sorted.as_slice() else { return None };
-    let shown = |row: &&&Row| format!("{} ({})", row.point.title(), ms(of(row)));
+    let shown = |row: &&&Row| format!("{} ({})", row.case(), ms(of(row)));
     (rows.len() > MOST_CASES).then(|| {
         format!(
             "Of {} cases {} and {} are cut off least, {} most.",

@@ -104,7 +104,8 @@ fn give_up(
 }
 
 fn about<'a>(job: &Job, point: &'a Point, asked: &'a Asked) -> About<'a> {
-    About { point, repeat: asked.repeat, seed: job.seed, command: &asked.command }
+    let is_stream = job.scenario.measures.mptcp;
+    About { point, repeat: asked.repeat, seed: job.seed, command: &asked.command, is_stream }
 }
 
 fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {

@@ -82,8 +82,9 @@ impl study::Findings for Findings {
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
             notes.push(note.answer_may_change("the outages of these cases could be much longer."));
         }
-        if let Some(row) =
-            rows.iter().find(|row| row.up.late > Some(0.0) || row.down.late > Some(0.0))
+        if let Some(row) = rows
+            .iter()
+            .find(|row| !row.is_stream && (row.up.late > Some(0.0) || row.down.late > Some(0.0)))
         {
             let text = format!(
                 "Frames that somebody kept and delivered late count as delivered, as in {}: there the gap is longer \
@@ -175,7 +176,7 @@ impl Findings {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} [{:.0}, {:.0}] | {} | {} | {} | {} |",
-                row.point.title(),
+                row.case(),
                 row.point.rate.per_second(),
                 advice::ms(outage.value),
                 outage.low,

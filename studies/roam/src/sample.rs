@@ -18,7 +18,8 @@ pub mod value {
     use handoff::{Direction, Phase};
     use record::{Better, Clock, ValueKind};
 
-    /// Frames lost by the rate, in the direction that was cut off longer.
+    /// Frames lost by the rate, in the direction that was cut off longer; of a TCP stream the longest gap, less the time
+    /// between two frames.
     pub const OUTAGE: &str = "outage_ms";
     /// The same less authentication (t4) and security association (t5).
     pub const KEYLESS: &str = "outage_without_keys_ms";
@@ -30,7 +31,7 @@ pub mod value {
     /// What is told of each direction: its names up and down, its unit, and whether it is a time.
     type Each = (&'static str, &'static str, &'static str, bool);
 
-    /// Frames lost by the rate.
+    /// The same of each direction.
     pub const OUTAGES: Each = ("up_outage_ms", "down_outage_ms", "ms", true);
     /// The longest time between two arrivals since the trigger.
     pub const GAPS: Each = ("up_gap_ms", "down_gap_ms", "ms", true);
@@ -111,6 +112,9 @@ pub(crate) const fn bars_label(direction: Direction) -> &'static str {
     }
 }
 
+/// The label of samples whose frames went by a TCP stream.
+pub(crate) const STREAM: &str = "tcp_stream";
+
 /// What a sample has beside what was seen.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About<'a> {
@@ -118,12 +122,21 @@ pub(crate) struct About<'a> {
     pub(crate) repeat: u32,
     pub(crate) seed: u64,
     pub(crate) command: &'a str,
+    /// Whether frames go by a TCP stream.
+    pub(crate) is_stream: bool,
+}
+
+impl About<'_> {
+    /// How long the host was cut off: a TCP stream loses no frame, and delivers all of them late.
+    const fn time_of(&self, outage: &Outage) -> Duration {
+        if self.is_stream { outage.by_gap } else { outage.by_loss }
+    }
 }
 
 /// The sample of a run.
 pub(crate) fn sample(about: About<'_>, run: &Run) -> Sample {
-    let mut sample = bare(about, outcome(run));
-    put_values(&mut sample.values, run);
+    let mut sample = bare(about, outcome(about, run));
+    put_values(&mut sample.values, about, run);
     for direction in Direction::ALL {
         let Some(timeline) = Timeline::of(run, *direction) else { continue };
         put_phases(&mut sample.values, &timeline, *direction);
@@ -131,7 +144,7 @@ pub(crate) fn sample(about: About<'_>, run: &Run) -> Sample {
         let label = bars_label(*direction).to_owned();
         sample.labels.extend(text.map(|text| (label, text)));
     }
-    let keyless = keyless(run);
+    let keyless = keyless(about, run);
     sample.values.insert(value::KEYLESS.to_owned(), millis(keyless));
     sample
 }
@@ -151,7 +164,11 @@ fn bare(about: About<'_>, outcome: Outcome) -> Sample {
         at_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
         outcome,
         values: BTreeMap::new(),
-        labels: BTreeMap::new(),
+        labels: about
+            .is_stream
+            .then(|| (STREAM.to_owned(), "yes".to_owned()))
+            .into_iter()
+            .collect(),
         attachments: Vec::new(),
         command: about.command.to_owned(),
     }
@@ -159,7 +176,7 @@ fn bare(about: About<'_>, outcome: Outcome) -> Sample {
 
 /// A run on a busy machine, or one in which nothing came, says nothing of the handoff; one that did not end has a time
 /// that is longer than what was seen of it.
-fn outcome(run: &Run) -> Outcome {
+fn outcome(about: About<'_>, run: &Run) -> Outcome {
     let failed = |reason: String| Outcome::Failed { reason };
     if run.busy.value() > MOST_BUSY {
         let busy = run.busy.value() * 100.0;
@@ -174,17 +191,17 @@ fn outcome(run: &Run) -> Outcome {
         }
     }
     let outages = Direction::ALL.iter().map(|direction| Outage::of(run, *direction));
-    match outages.filter(|outage| !outage.is_over).map(|outage| outage.by_loss).max() {
+    match outages.filter(|outage| !outage.is_over).map(|outage| about.time_of(&outage)).max() {
         Some(until) => Outcome::TimedOut { after_ms: millis(until) },
         None => Outcome::Completed,
     }
 }
 
-fn put_values(values: &mut BTreeMap<String, f64>, run: &Run) {
+fn put_values(values: &mut BTreeMap<String, f64>, about: About<'_>, run: &Run) {
     let mut put = |name: &str, number: f64| values.insert(name.to_owned(), number);
     for direction in Direction::ALL {
         let (stream, outage) = (run.stream(*direction), Outage::of(run, *direction));
-        put(value::of(value::OUTAGES, *direction), millis(outage.by_loss));
+        put(value::of(value::OUTAGES, *direction), millis(about.time_of(&outage)));
         if let Some(gap) = outage.gap {
             put(value::of(value::GAPS, *direction), millis(gap.duration()));
         }
@@ -193,7 +210,7 @@ fn put_values(values: &mut BTreeMap<String, f64>, run: &Run) {
         put(value::of(value::REORDERED, *direction), stream.reordered as f64);
         put(value::of(value::DUPLICATES, *direction), stream.duplicates as f64);
     }
-    put(value::OUTAGE, millis(longer(run).1.by_loss));
+    put(value::OUTAGE, millis(about.time_of(&longer(about, run).1)));
     put(value::SENT, run.up.sent.min(run.down.sent) as f64);
     put(value::BUSY, run.busy.value());
 }
@@ -206,19 +223,19 @@ fn put_phases(values: &mut BTreeMap<String, f64>, timeline: &Timeline, direction
 }
 
 /// The direction that was cut off longer.
-fn longer(run: &Run) -> (Direction, Outage) {
+fn longer(about: About<'_>, run: &Run) -> (Direction, Outage) {
     let of = |direction: Direction| (direction, Outage::of(run, direction));
     let (up, down) = (of(Direction::Up), of(Direction::Down));
-    if up.1.by_loss > down.1.by_loss { up } else { down }
+    if about.time_of(&up.1) > about.time_of(&down.1) { up } else { down }
 }
 
 /// The longer outage less the time that went to keys: the paper's transitions leave t4 and t5 out.
-fn keyless(run: &Run) -> Duration {
-    let (direction, outage) = longer(run);
+fn keyless(about: About<'_>, run: &Run) -> Duration {
+    let (direction, outage) = longer(about, run);
     let keys = Timeline::of(run, direction).map(|timeline| {
         timeline.of_phase(Phase::Authentication) + timeline.of_phase(Phase::Security)
     });
-    outage.by_loss.saturating_sub(keys.unwrap_or_default())
+    about.time_of(&outage).saturating_sub(keys.unwrap_or_default())
 }
 
 /// The pieces of a timeline since the trigger.
@@ -285,7 +302,21 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn sample_of(point: &Point, repeat: u32, run: &Run) -> Sample {
-        sample(About { point, repeat, seed: 1, command: "wiretax roam" }, run)
+        sample(About { point, repeat, seed: 1, command: "wiretax roam", is_stream: false }, run)
+    }
+
+    /// A run by a TCP stream: of what was sent within `outage` ms from 1 s on all comes when that is over.
+    pub(crate) fn streamed(point: &Point, repeat: u32, outage: u64) -> Sample {
+        let back = Time::from_millis(1000 + outage);
+        let (mut departures, mut tally) = (Departures::new(), Tally::new());
+        for number in 0..4000 {
+            let sent = Time::from_millis(number);
+            departures.note(Sent { number, at: sent });
+            let at = if sent >= Time::from_millis(1000) { sent.max(back) } else { sent };
+            tally.note(Received { number, sent, at });
+        }
+        let run = Run { up: tally.stream(&departures), ..run(1000, outage, 0) };
+        sample(About { point, repeat, seed: 1, command: "wiretax roam", is_stream: true }, &run)
     }
 
     #[test]
@@ -305,6 +336,24 @@ pub(crate) mod tests {
         assert_eq!((bars[1].0, bars[2].0), (Phase::Trigger, Phase::Discovery));
         let sum: f64 = bars.iter().map(|bar| bar.2 - bar.1).sum();
         assert!((sum - value("up_gap_ms")).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_tcp_stream_is_cut_off_for_its_gap() {
+        let point =
+            Point { scenario: crate::point::Name("mptcp".to_owned()), ..Point::of_sweep("a") };
+        let sample = streamed(&point, 0, 700);
+        let value = |name: &str| sample.values[name];
+        assert_eq!((value("up_lost"), value("up_gap_ms")), (0.0, 701.0));
+        assert_eq!((value("up_outage_ms"), value("outage_ms")), (700.0, 700.0));
+        // Keys take 20 ms of it.
+        assert_eq!(value("outage_without_keys_ms"), 680.0);
+        assert_eq!((value("down_outage_ms"), &sample.outcome), (0.0, &Outcome::Completed));
+        assert_eq!(sample.labels[STREAM], "yes");
+        // What has not come by the end is cut off still.
+        let about = About { point: &point, repeat: 0, seed: 1, command: "", is_stream: true };
+        let not_back = super::sample(about, &run(1000, 500, 3000));
+        assert_eq!(not_back.outcome, Outcome::TimedOut { after_ms: 3000.0 });
     }
 
     #[test]

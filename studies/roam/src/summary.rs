@@ -8,12 +8,12 @@ use serde::Serialize;
 use stats::{Confidence, Estimate, median, median_estimate};
 
 use crate::point::{PAPER, Point};
-use crate::sample::{Bar, STUDY, bars_label, value};
+use crate::sample::{Bar, STREAM, STUDY, bars_label, value};
 
 /// What a direction of a point's runs came to: medians.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Way {
-    /// Frames lost by the rate, in ms.
+    /// Frames lost by the rate, in ms; of a TCP stream the longest gap, less the time between two frames.
     pub outage_ms: Option<Estimate>,
     /// The longest time between two arrivals since the trigger, in ms.
     pub gap_ms: Option<Estimate>,
@@ -55,7 +55,10 @@ pub struct Row {
     pub failed: usize,
     /// Why the first of these does not.
     pub failure: Option<String>,
-    /// Frames lost by the rate in the direction that was cut off longer, in ms: the paper's outage.
+    /// Whether frames went by a TCP stream, which loses none: its outages are gaps.
+    pub is_stream: bool,
+    /// Frames lost by the rate in the direction that was cut off longer, in ms: the paper's outage. Of a TCP stream the
+    /// longest gap, less the time between two frames.
     pub outage_ms: Option<Estimate>,
     /// The same less authentication and security association.
     pub keyless_ms: Option<Estimate>,
@@ -84,6 +87,13 @@ impl Row {
             Direction::Up => &self.up,
             Direction::Down => &self.down,
         }
+    }
+
+    /// The case, and that it is of a stream where it is.
+    #[must_use]
+    pub fn case(&self) -> String {
+        let title = self.point.title();
+        if self.is_stream { format!("{title} (TCP stream)") } else { title }
     }
 
     /// The direction that was cut off longer.
@@ -198,6 +208,7 @@ fn row(point: Point, samples: &[&Sample]) -> Row {
         not_back: good(samples).filter(is_out).count(),
         failed: failures.len(),
         failure: failures.first().cloned(),
+        is_stream: good(samples).any(|sample| sample.labels.contains_key(STREAM)),
         outage_ms: median_estimate(&values(samples, value::OUTAGE)),
         keyless_ms: median_estimate(&values(samples, value::KEYLESS)),
         up: way(samples, Direction::Up),

@@ -29,12 +29,13 @@ fn outages(summary: &Summary) -> Table {
         Column::new("runs"),
     ];
     let caption = "How long a moving host is cut off: frames lost by the rate (outage: the longer direction), and the \
-                   longest time between two arrivals (gap); medians with intervals";
+                   longest time between two arrivals (gap); of a TCP stream, which loses no frame, the outage is the gap less \
+                   the time between two frames; medians with intervals";
     let mut table = Table::new(caption, columns);
     for row in &summary.rows {
         let late = row.up.late.zip(row.down.late).map(|(up, down)| up + down);
         let cells = vec![
-            Cell::text(row.point.title()),
+            Cell::text(row.case()),
             Cell::text(row.point.rate.to_string()),
             estimate(row.outage_ms),
             number(row.keyless_ms),
@@ -142,7 +143,17 @@ fn number(estimate: Option<Estimate>) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::samples;
+    use crate::point::Point;
+    use crate::sample::tests::streamed;
+    use crate::summary::tests::{at, samples};
+
+    #[test]
+    fn the_outage_of_a_stream_is_called_so() {
+        let point = Point { sweep: "access".to_owned(), ..at("mptcp", "1000pps") };
+        let samples: Vec<_> = (0..3).map(|repeat| streamed(&point, repeat, 700)).collect();
+        let text = all(&Summary::of(&samples))[0].to_text(400);
+        assert!(text.contains("mptcp (TCP stream)") && text.contains("700"), "{text}");
+    }
 
     #[test]
     fn every_row_is_in_a_table_and_tables_are_whole() {

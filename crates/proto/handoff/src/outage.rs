@@ -49,6 +49,9 @@ pub struct Outage {
     pub lost: u64,
     /// Frames lost by the rate: the paper's outage.
     pub by_loss: Duration,
+    /// The longest gap less the time between two frames: the outage of a TCP stream, which loses none. What had not come
+    /// at the end counts too.
+    pub by_gap: Duration,
     /// The longest gap between arrivals since the trigger; none where nothing came before and after.
     pub gap: Option<Gap>,
     /// Frames that somebody kept and delivered late.
@@ -63,12 +66,18 @@ impl Outage {
     pub fn of(run: &Run, direction: Direction) -> Outage {
         let stream = run.stream(direction);
         let lost = stream.sent.saturating_sub(stream.received);
+        let by_loss = duration_of(lost, run.frames_per_second);
+        let gap = longest_gap(stream, run.triggered());
+        let between = duration_of(1, run.frames_per_second);
+        let longest = gap.map(|gap| gap.duration().saturating_sub(between)).unwrap_or_default();
+        let is_over = is_over(stream, run.frames_per_second);
         Outage {
             lost,
-            by_loss: duration_of(lost, run.frames_per_second),
-            gap: longest_gap(stream, run.triggered()),
+            by_loss,
+            by_gap: if is_over { longest } else { longest.max(by_loss) },
+            gap,
             late: stream.late,
-            is_over: is_over(stream, run.frames_per_second),
+            is_over,
         }
     }
 }

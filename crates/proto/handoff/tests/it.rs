@@ -54,9 +54,11 @@ fn frames_lost_by_the_rate_and_the_gap_are_told_apart() {
     assert_eq!((up.lost, up.by_loss), (100, Duration::from_millis(50)));
     assert_eq!(up.gap.unwrap().duration(), Duration::from_micros(50_500));
     assert_eq!(up.gap.unwrap().frames(), 100);
+    assert_eq!(up.by_gap, Duration::from_millis(50));
     // Frames that were kept and came late are not lost, and the gap is as long.
     let down = Outage::of(&run, Direction::Down);
     assert_eq!((down.lost, down.by_loss), (80, Duration::from_millis(40)));
+    assert_eq!(down.by_gap, Duration::from_millis(50));
     assert_eq!(down.gap.unwrap().duration(), Duration::from_micros(50_500));
     assert!(up.is_over && down.is_over);
 }
