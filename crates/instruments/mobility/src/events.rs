@@ -24,7 +24,7 @@ impl Filter {
             of_line.any(|word| wanted.iter().any(|wanted| wanted == word))
         };
         match (seen.source, what) {
-            (Source::Kernel, What::GatewayKnown) => {
+            (Source::Kernel, What::GatewayAsked | What::GatewayKnown) => {
                 words(&self.interfaces) && words(&self.next_hops)
             }
             (Source::Kernel | Source::Radio, _) => words(&self.interfaces),
@@ -54,12 +54,19 @@ fn shown(line: &str) -> String {
     words.join(" ").chars().take(160).collect()
 }
 
-/// The kernel says again that a link carries, with everything else that changes of it.
+/// The kernel says again that a link carries, with everything else that changes of it; and that it asks for a neighbour,
+/// with each frame that waits.
 fn without_repeats(events: Vec<Event>) -> Vec<Event> {
     let is_link = |event: &Event| matches!(event.what, What::LinkUp | What::LinkLost);
     let mut last: Option<What> = None;
     let mut kept = Vec::with_capacity(events.len());
+    let mut is_asked = false;
     for event in events {
+        if event.what == What::GatewayAsked && std::mem::replace(&mut is_asked, true) {
+            continue;
+        }
+        // What was asked for is answered, or given up with the link.
+        is_asked &= !(is_link(&event) || event.what == What::GatewayKnown);
         if event.source == Source::Kernel && is_link(&event) {
             if last == Some(event.what) {
                 continue;
@@ -110,7 +117,11 @@ mod tests {
             seen(120, Source::Kernel, What::LinkUp, "[LINK]3: wlan2: <LOWER_UP> state UP"),
             seen(125, Source::Kernel, What::LinkUp, "[LINK]4: wlan22: <LOWER_UP> state UP"),
             seen(140, Source::Kernel, What::GatewayKnown, &neighbour("10.50.0.1", "wlan2")),
+            seen(145, Source::Kernel, What::GatewayAsked, "wlan2: asks who has 10.50.0.2"),
+            seen(146, Source::Kernel, What::GatewayAsked, "wlan2: asks who has 10.50.0.2"),
+            seen(147, Source::Kernel, What::GatewayAsked, "site: asks who has 10.50.0.2"),
             seen(150, Source::Kernel, What::GatewayKnown, &neighbour("10.50.0.2", "wlan2")),
+            seen(152, Source::Kernel, What::GatewayAsked, "wlan2: asks who has 10.50.0.2"),
             seen(160, Source::Bridge, What::Bound, "02:00:00:00:02:00 dev sec2 master site"),
             seen(170, Source::Bridge, What::Bound, "02:00:00:00:09:00 dev sec2 master site"),
             // The old access point's, and the new one's.
@@ -132,7 +143,9 @@ mod tests {
             [
                 (5, What::Triggered),
                 (20, What::LinkUp),
+                (45, What::GatewayAsked),
                 (50, What::GatewayKnown),
+                (52, What::GatewayAsked),
                 (60, What::Bound),
                 (80, What::HoldStarted),
                 (85, What::HoldEnded),
