@@ -22,20 +22,24 @@ pub struct Server {
     pub last: Ipv4Addr,
     /// The router that it names.
     pub router: Ipv4Addr,
+    /// Addresses that it keeps for clients, by their Ethernet addresses.
+    pub reserved: Vec<(String, Ipv4Addr)>,
     /// Whether it answers at once where a client asks for it (RFC 4039).
     pub rapid_commit: bool,
 }
 
 impl Server {
     fn file(&self) -> String {
-        let Server { interface, first, last, router, rapid_commit } = self;
+        let Server { interface, first, last, router, reserved, rapid_commit } = self;
         let rapid = if *rapid_commit { "dhcp-rapid-commit\n" } else { "" };
+        let reserved = reserved.iter().map(|(mac, address)| format!("dhcp-host={mac},{address}\n"));
+        let reserved: String = reserved.collect();
         // It looks for nobody at an address before it gives it: the client does (RFC 2131 §2.2 has both).
         format!(
             "port=0\nuser=root\ninterface={interface}\nexcept-interface=lo\nbind-interfaces\nno-resolv\nno-hosts\n\
              no-ping\ndhcp-authoritative\ndhcp-range={first},{last},255.255.255.0,1h\n\
              dhcp-option=option:router,{router}\ndhcp-leasefile=/run/leases\npid-file=/run/dnsmasq.pid\n\
-             log-facility=-\nlog-dhcp\n{rapid}"
+             log-facility=-\nlog-dhcp\n{reserved}{rapid}"
         )
     }
 
@@ -63,6 +67,7 @@ mod tests {
             first: Ipv4Addr::new(10, 50, 1, 100),
             last: Ipv4Addr::new(10, 50, 1, 199),
             router: Ipv4Addr::new(10, 50, 1, 1),
+            reserved: vec![("02:00:00:00:02:00".to_owned(), Ipv4Addr::new(10, 50, 1, 101))],
             rapid_commit: true,
         };
         let file = server.file();
@@ -70,6 +75,7 @@ mod tests {
             "interface=site",
             "dhcp-range=10.50.1.100,10.50.1.199,255.255.255.0,1h",
             "dhcp-option=option:router,10.50.1.1",
+            "dhcp-host=02:00:00:00:02:00,10.50.1.101",
             "dhcp-rapid-commit",
         ] {
             assert!(file.lines().any(|has| has == line), "{line} in {file}");

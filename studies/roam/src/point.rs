@@ -93,9 +93,9 @@ pub struct PacketRate(u32);
 /// Most frames per second: the gap is told to 50 µs.
 const MOST_FRAMES: u32 = 20_000;
 
-/// A text that is no rate of frames. The caller's fault.
+/// A text that is not a rate of frames. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no rate of frames")]
+#[error("`{0}` is not a rate of frames")]
 pub struct UnknownRate(String);
 
 impl Explain for UnknownRate {
@@ -141,13 +141,13 @@ pub struct Point {
     pub scenario: Name,
     /// What is changed to shorten the outage.
     pub change: Change,
-    /// How the station proves itself.
+    /// Wi-Fi authentication.
     pub security: Chosen<WifiSecurity>,
     /// What protects the frames.
     pub tunnel: Chosen<Tunnel>,
     /// What makes the host move.
     pub trigger: Chosen<Trigger>,
-    /// How the host has its address.
+    /// How the host gets its address.
     pub address: Chosen<Address>,
     /// Stations in the first cell.
     pub stations: Chosen<u16>,
@@ -169,12 +169,12 @@ pub(crate) const AXES: Axes<Point> = Axes {
     axes: &[
         axis!("scenario", scenario, "ipsec-different-ssid,macsec-different-ssid,macsec-same-ssid", "NAMES", "Scenarios by name, or files that describe them (my-case.toml)"),
         axis!("change", change, "none", "CHANGES", "What is changed to shorten the outage: none, scan-list, all-channels, rapid-commit, no-dad, dad, kept-address, fixed-neighbours, announce, bridge-learning, key-reuse, fast-transition, make-before-break, proxy-arp, extended-key-ids, no-aggregation", unnamed "none"),
-        axis!("security", security, "own", "KINDS", "How the station proves itself: open, wpa2-psk, wpa3-sae, wpa2-eap-tls, own (as the scenario has it)", unnamed "own"),
+        axis!("security", security, "own", "KINDS", "Wi-Fi authentication: open, wpa2-psk, wpa3-sae, wpa2-eap-tls, own (as the scenario has it)", unnamed "own"),
         axis!("tunnel", tunnel, "own", "KINDS", "What protects the frames: none, macsec, ipsec, ipsec-mobike, wireguard, own", unnamed "own"),
         axis!("trigger", trigger, "own", "KINDS", "What makes the host move: reconnect, cut-deauth, cut-silent, signal, forced, cable, own", unnamed "own"),
-        axis!("address", address, "own", "KINDS", "How the host has its address: dhcp, dhcp-rapid-commit, kept, own", unnamed "own"),
-        axis!("stations", stations, "own", "COUNTS", "Stations in the first cell, 1 to 32, or own", unnamed "own"),
-        axis!("radio-loss", radio_loss, "own", "SHARES", "Share of frames lost on the radio, as 5%, or own", unnamed "own"),
+        axis!("address", address, "own", "KINDS", "How the host gets its address: dhcp, dhcp-rapid-commit, kept, own", unnamed "own"),
+        axis!("stations", stations, "own", "COUNTS", "Stations in the first cell, 1 to 16, or own; all but the one that moves are idle", unnamed "own"),
+        axis!("radio-loss", radio_loss, "own", "SHARES", "Share of data frames lost on the radio, as 5%, or own; management frames are not lost", unnamed "own"),
         axis!("core-delay", core_delay, "own", "TIMES", "Delay of the core one way, as 20ms, or own", unnamed "own"),
         axis!("rate", rate, "1000pps", "RATES", "Frames per second in each direction, as 1000pps"),
     ],

@@ -44,6 +44,7 @@ impl study::Study for RoamStudy {
   wiretax roam --scenario macsec-different-ssid --change none,scan-list,rapid-commit,dad
   wiretax roam --scenario my-case.toml --rate 3000pps
   wiretax roam --scale changes --out results/changes   what to change: {}
+  wiretax roam --scale engineer   what an engineer asks next: {}
 
 Scenarios:
 {}
@@ -62,6 +63,7 @@ The host moves in a guest machine with Debian's kernel and daemons, which
 `wiretax guest fetch --with daemons` fetches once; its times are virtual, and repeat.",
             size("quick"),
             size("changes"),
+            size("engineer"),
             scenarios()
         )
     }
@@ -207,8 +209,8 @@ mod tests {
         assert_eq!((made.sweeps.len(), made.size().0), (1, 4));
         assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
         assert_eq!(plan(&[]).unwrap().sweeps, Plan::built_in("quick").unwrap().sweeps);
-        assert_eq!(plan(&["--repeat", "20"]).unwrap().size().0, 240);
-        assert_eq!(plan(&["--scale", "quick", "--repeat", "20"]).unwrap().size().0, 54);
+        assert_eq!(plan(&["--repeat", "20"]).unwrap().size().0, 260);
+        assert_eq!(plan(&["--scale", "quick", "--repeat", "20"]).unwrap().size().0, 57);
         let made = plan(&["--scale", "changes", "--seed", "7", "--trial", "8s"]).unwrap();
         assert_eq!((made.seed, made.trial.to_string().as_str()), (7, "8s"));
     }
@@ -237,11 +239,11 @@ mod tests {
         for (line, said) in [
             (&["--scenario", "macsek"][..], "no scenario is called `macsek`"),
             (&["--scenario", "nowhere.toml"], "nowhere.toml"),
-            (&["--rate", "fast"], "`fast` is no rate of frames"),
+            (&["--rate", "fast"], "`fast` is not a rate of frames"),
             (&["--security", "wep"], "no Wi-Fi security is called `wep`"),
             (&["--change", "luck"], "no change is called `luck`"),
             (&["--trial", "1s"], "a trial of 1s"),
-            (&["--stations", "0", "--scenario", "mobike-host"], "a cell has 1 to 32 stations"),
+            (&["--stations", "0", "--scenario", "mobike-host"], "a cell has 1 to 16 stations"),
             (&["--scenario", "macsec-same-ssid", "--trigger", "reconnect"], "needs two networks"),
             (&["--scenario", "kept-address", "--change", "kept-address"], "has this already"),
         ] {
@@ -279,7 +281,7 @@ mod tests {
         let names: BTreeSet<_> = RoamStudy.values().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names.len(), RoamStudy.values().len());
         let examples = RoamStudy.examples();
-        assert!(examples.contains("54 runs, about") && examples.contains("mobike-host"));
+        assert!(examples.contains("57 runs, about") && examples.contains("mobike-host"));
         let long = examples.lines().find(|line| line.chars().count() > 100);
         assert_eq!(long, None);
     }

@@ -1,12 +1,13 @@
 //! The bed.
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use daemons::{Daemon, dhcpcd, dnsmasq, kernel};
 use handoff::{Address, Event, Run, Scenario, Source, What};
 use l2vpn::kernel::Script;
-use lab::Lab;
+use lab::{Lab, Node};
 use packet::clock::monotonic;
 use units::{Delay, Time};
 
@@ -71,11 +72,14 @@ impl Bed {
             let at = site.index();
             sites::near(layout, scenario.measures, site, &pipes.near[at], cables[at])
                 .apply(nodes.site(site))?;
+            if scenario.measures.proxy_arp && layout.is_flat() {
+                sites::known_behind(nodes.site(site), &pipes.near[at])?;
+            }
         }
         sites::far(layout, scenario.measures, &pipes.far).apply(&nodes.far)?;
         sites::peer(layout).apply(&nodes.peer)?;
-        let servers = servers(&nodes, layout, scenario)?;
         let mover = Mover::stand(&nodes, scenario, seed)?;
+        let servers = servers(&nodes, layout, scenario, &mover)?;
         holds::watch()?;
         let keepers = Keepers::start(&nodes, scenario, seed)?;
         let clients = addresses(&nodes, layout, scenario, &mover)?;
@@ -230,25 +234,52 @@ impl Bed {
         forgotten.map_err(|source| Error::Traffic { doing: "forgetting leases", source })
     }
 
-    /// Has the host and its peer know each other for good, where they are neighbours.
+    /// Has the host and whom it sends through know each other for good.
     fn fix_neighbours(&self) -> Result<(), Error> {
-        let (true, Some(radio)) = (self.scenario.measures.fixed_neighbours, self.mover.radio())
-        else {
+        if !self.scenario.measures.fixed_neighbours {
             return Ok(());
-        };
-        let mut script = Script::new();
-        for site in Site::ALL {
-            let (address, mac) = neighbour(self.layout, site, &self.nodes)?;
-            script.ip(format_args!(
-                "neighbour replace {address} lladdr {mac} dev {radio} nud permanent"
-            ));
         }
-        Ok(script.apply(&self.nodes.host)?)
+        let (layout, nodes) = (self.layout, &self.nodes);
+        let (interfaces, macs): (Vec<_>, Vec<_>) = self.mover.interfaces()?.into_iter().unzip();
+        let mut of_host = Script::new();
+        for site in Site::ALL {
+            let (node, device, mac) = neighbour(layout, site, nodes)?;
+            let address = layout.next_hop(site);
+            for interface in &interfaces {
+                forever(&mut of_host, address, &mac, interface);
+            }
+            let mut of_other = Script::new();
+            for (address, mac) in of_host_at(layout, self.scenario.address, site, &macs) {
+                forever(&mut of_other, address, mac, &device);
+            }
+            of_other.apply(node)?;
+        }
+        Ok(of_host.apply(&nodes.host)?)
     }
 }
 
-/// Whom the host sends through at a site.
-fn neighbour(layout: Layout, site: Site, nodes: &Nodes) -> Result<(String, String), Error> {
+/// An entry of a neighbour table that stays.
+fn forever(script: &mut Script, address: Ipv4Addr, mac: &str, device: &str) {
+    script.ip(format_args!("neighbour replace {address} lladdr {mac} dev {device} nud permanent"));
+}
+
+/// The addresses that the host will have at a site, and the Ethernet address of each.
+fn of_host_at(
+    layout: Layout,
+    address: Address,
+    site: Site,
+    macs: &[String],
+) -> Vec<(Ipv4Addr, &str)> {
+    match (address, macs) {
+        (Address::Kept, [only]) => vec![(layout.kept(), only.as_str())],
+        // All interfaces have it: whose Ethernet address goes with it changes with the move.
+        (Address::Kept, _) => Vec::new(),
+        _ => (0..).zip(macs).map(|(at, mac)| (layout.reserved(site, at), mac.as_str())).collect(),
+    }
+}
+
+/// Whom the host sends through at a site: its node, its interface and that one's Ethernet address.
+fn neighbour(layout: Layout, site: Site, nodes: &Nodes) -> Result<(&Node, String, String), Error> {
     let (node, device) = match (layout.is_flat(), layout.one) {
         (true, _) => (&nodes.peer, layout::link::name(layout::link::PEER)),
         (false, true) => (&nodes.far, BRIDGE.to_owned()),
@@ -257,14 +288,22 @@ fn neighbour(layout: Layout, site: Site, nodes: &Nodes) -> Result<(String, Strin
     let devices = node.devices()?;
     let found = devices.iter().find(|found| found.name == device);
     let mac = found.map(|device| radio::written(&device.mac)).unwrap_or_default();
-    Ok((layout.next_hop(site).to_string(), mac))
+    Ok((node, device, mac))
 }
 
 /// DHCP's servers: one for each layer-2 domain.
-fn servers(nodes: &Nodes, layout: Layout, scenario: &Scenario) -> Result<Vec<Daemon>, Error> {
+fn servers(
+    nodes: &Nodes,
+    layout: Layout,
+    scenario: &Scenario,
+    mover: &Mover,
+) -> Result<Vec<Daemon>, Error> {
     if scenario.address == Address::Kept {
         return Ok(Vec::new());
     }
+    let is_fixed = scenario.measures.fixed_neighbours;
+    let macs = if is_fixed { mover.interfaces()? } else { Vec::new() };
+    let macs: Vec<String> = macs.into_iter().map(|(_, mac)| mac).collect();
     let server = |site: Site| {
         let (first, last) = layout.pool(site);
         dnsmasq::Server {
@@ -272,6 +311,10 @@ fn servers(nodes: &Nodes, layout: Layout, scenario: &Scenario) -> Result<Vec<Dae
             first,
             last,
             router: layout.gateway(site),
+            reserved: of_host_at(layout, scenario.address, site, &macs)
+                .into_iter()
+                .map(|(address, mac)| (mac.to_owned(), address))
+                .collect(),
             rapid_commit: scenario.address == Address::DhcpRapidCommit,
         }
     };
@@ -328,6 +371,23 @@ fn jitter(seed: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_known_at_each_site_by_each_of_its_interfaces() {
+        let macs = ["02:a".to_owned(), "02:b".to_owned()];
+        let each = Layout { one: false, host: false };
+        for site in Site::ALL {
+            let known = of_host_at(each, Address::Dhcp, site, &macs);
+            let (first, last) = each.pool(site);
+            assert!(known.iter().all(|(address, _)| (first..=last).contains(address)));
+            let of: Vec<&str> = known.iter().map(|(_, mac)| *mac).collect();
+            assert_eq!(of, macs);
+        }
+        let flat = Layout { one: true, host: false };
+        let kept = |macs| of_host_at(flat, Address::Kept, Site::Second, macs);
+        assert_eq!(kept(&macs[..1]), [(flat.kept(), "02:a")]);
+        assert_eq!(kept(&macs), []);
+    }
 
     #[test]
     fn triggers_are_spread_over_a_beacons_interval() {

@@ -49,7 +49,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Something that was waited for did not come.
-    #[error("waited {seconds} s in vain for {what}{}", said(.last))]
+    #[error("timed out after {seconds} s waiting for {what}{}", said(.last))]
     Vain {
         /// For what.
         what: String,

@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use handoff::{Access, Address, Domain, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity};
+use handoff::{
+    Access, Address, Domain, MOST_STATIONS, Scenario, Trigger, Tunnel, TunnelEnd, WifiSecurity,
+};
 
 use crate::Error;
 
@@ -101,8 +103,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn of(scenario: &Scenario) -> Layout {
-        let host = scenario.tunnel_end == TunnelEnd::Host && scenario.tunnel != Tunnel::None;
-        Layout { one: scenario.domain == Domain::One, host }
+        Layout { one: scenario.domain == Domain::One, host: scenario.tunnels_from_host() }
     }
 
     /// Whether the peer is in the host's own network.
@@ -128,6 +129,11 @@ impl Layout {
     /// The first and last address that a site's server gives.
     pub(crate) const fn pool(self, site: Site) -> (Ipv4Addr, Ipv4Addr) {
         (self.lan(site, 100), self.lan(site, 199))
+    }
+
+    /// The address that a server keeps for one of the host's interfaces, by its number from 0: of those in the pool.
+    pub(crate) const fn reserved(self, site: Site, interface: u8) -> Ipv4Addr {
+        self.lan(site, 101_u8.saturating_add(interface))
     }
 
     /// The far edge's address in the peer's network, of 24 bits.
@@ -169,9 +175,6 @@ pub(crate) const fn frequency(channel: u8) -> u32 {
 
 /// Channels that a station of the 2.4 GHz band looks on where nobody tells it better.
 pub(crate) const CHANNELS: u8 = 11;
-
-/// Stations in a cell: each is a radio that hears all frames, which the one processor pays for.
-const MOST_STATIONS: u16 = 16;
 
 /// Whether there can be such a bed.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
@@ -237,7 +240,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
         return wrong("an address is kept in one layer-2 domain only", "use `domain = \"one\"`");
     }
     if !(1..=MOST_STATIONS).contains(&scenario.stations) {
-        return wrong("as many stations as there cannot be", "write 1 to 16");
+        return wrong("as many stations as there cannot be", "write fewer");
     }
     if scenario.fast_transition && scenario.security != WifiSecurity::Wpa2Psk {
         return wrong(

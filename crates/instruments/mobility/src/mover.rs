@@ -144,11 +144,6 @@ impl Mover {
         Ok(all)
     }
 
-    /// The radio's interface.
-    pub(crate) fn radio(&self) -> Option<&str> {
-        self.client.as_ref().map(|client| client.radio.interface.as_str())
-    }
-
     /// The network's name at a place; `None` for a cable.
     pub(crate) fn ssid(&self, site: Site) -> Option<&str> {
         let place = &self.attachments[site.index()];

@@ -1,9 +1,13 @@
 //! What the edges are told, once their pipes stand: bridges, or networks and routes.
 
 use handoff::Measures;
-use l2vpn::kernel::Script;
+use l2vpn::ends::{self, Side};
+use l2vpn::kernel::{Script, must};
+use lab::Node;
 
+use crate::Error;
 use crate::layout::{BRIDGE, HOST_TUNNEL, Layout, Site, link};
+use crate::radio::written;
 
 /// A site's customer edge.
 pub(crate) fn near(
@@ -22,6 +26,9 @@ pub(crate) fn near(
     script.ip(format_args!("link set dev {pipe} up"));
     if layout.one {
         script.ip(format_args!("link set dev {pipe} master {BRIDGE}"));
+        if measures.proxy_arp && layout.is_flat() {
+            answer_for_peer(layout, pipe, &mut script);
+        }
         return script;
     }
     script.setting("net.ipv4.ip_forward", "1");
@@ -123,9 +130,25 @@ fn bridge(measures: Measures, script: &mut Script) {
         script.ip(format_args!("link set dev {BRIDGE} type bridge ageing_time 0"));
     }
     script.ip(format_args!("link set dev {BRIDGE} up"));
-    if measures.proxy_arp {
-        script.setting_of_device(format!("net.ipv4.conf.{BRIDGE}.proxy_arp"), "1");
-    }
+}
+
+/// Has a site's bridge answer ARP for the host's peer. The kernel does so for a neighbour of the bridge that is behind a
+/// port which suppresses questions (Linux: net/bridge/br_arp_nd_proxy.c): [`known_behind`] says that the peer is.
+fn answer_for_peer(layout: Layout, pipe: &str, script: &mut Script) {
+    let (peer, mac) = (layout.peer(), peer_mac());
+    script.ip(format_args!("link set dev {pipe} type bridge_slave neigh_suppress on"));
+    script.ip(format_args!("neighbour replace {peer} lladdr {mac} dev {BRIDGE} nud permanent"));
+}
+
+/// Tells a site's bridge for good that the host's peer is behind its pipe.
+pub(crate) fn known_behind(node: &Node, pipe: &str) -> Result<(), Error> {
+    must(node, "bridge", &["fdb", "replace", &peer_mac(), "dev", pipe, "master", "static"], "")?;
+    Ok(())
+}
+
+/// The Ethernet address of the host's peer.
+fn peer_mac() -> String {
+    written(&ends::mac(link::PEER, Side::Right).0)
 }
 
 fn is_wireguard(pipe: &str) -> bool {

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             .within(LONG),
         Test::new("the_second_of_block_acknowledgements_is_seen_and_named", named).within(LONG),
         Test::new("who_is_cut_off_from_one_network_comes_back_by_the_other", between).within(LONG),
+        Test::new("with_proxy_arp_the_site_answers_for_the_peer", nearby).within(LONG),
         Test::helper("show", show),
     ])
 }
@@ -169,6 +170,31 @@ fn between() -> TestResult {
             assert!(outage.is_over && outage.lost > 0, "{direction}: {outage:?}");
         }
     }
+    Ok(())
+}
+
+/// How long the host waited for its neighbour's hardware address after the move, in milliseconds.
+fn asked_for(run: &Run) -> TestResult<u64> {
+    let triggered = run.triggered().ok_or("no trigger")?;
+    let mut after = run.events.iter().filter(|event| event.at > triggered);
+    let asked = after.find(|event| event.what == What::GatewayAsked).ok_or("it does not ask")?;
+    let known = after.find(|event| event.what == What::GatewayKnown).ok_or("no answer")?;
+    Ok((known.at.as_nanos() - asked.at.as_nanos()) / 1_000_000)
+}
+
+/// Questions cross a core of 20 ms each way, unless the bridge of the site answers them.
+fn nearby() -> TestResult {
+    let far = Scenario {
+        core_delay: "20ms".parse()?,
+        measures: Measures { scan_list: true, no_duplicate_detection: true, ..Measures::default() },
+        ..scenario("far", ["labA", "labB"])
+    };
+    let scenarios = vec![far.clone(), Change::ProxyArp.of(far)];
+    let job = Job { scenarios, frames_per_second: 1000, trial: "4s".parse()?, runs: 1 };
+    let runs = in_a_guest(&job)?;
+    let waited: Vec<u64> = runs.iter().map(asked_for).collect::<TestResult<_>>()?;
+    let [far, near] = waited.as_slice() else { return Err("two runs".into()) };
+    assert!(*far >= 40 && *near < 10, "{far} ms without, {near} ms with");
     Ok(())
 }
 

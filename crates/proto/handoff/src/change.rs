@@ -29,13 +29,13 @@ named! {
         Announce = "announce",
         /// The bridge of the sites learns again at once.
         BridgeLearning = "bridge-learning",
-        /// Keys of access points are kept or fetched ahead.
+        /// Keys from an earlier visit are kept.
         KeyReuse = "key-reuse",
         /// Fast BSS transition (IEEE 802.11-2020 §13).
         FastTransition = "fast-transition",
         /// A second radio is attached before the first leaves.
         MakeBeforeBreak = "make-before-break",
-        /// The edge answers ARP for hosts that have left (RFC 1027).
+        /// The edge of a site answers ARP for who is behind the core (RFC 1027).
         ProxyArp = "proxy-arp",
         /// A station takes frames by its new key before it answers for it (IEEE 802.11-2020 §9.4.2.24.4: extended key IDs).
         ExtendedKeyIds = "extended-key-ids",
@@ -97,6 +97,7 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WifiSecurity;
 
     #[test]
     fn every_change_changes_something() {
@@ -104,6 +105,10 @@ mod tests {
         for change in Change::ALL.iter().copied().filter(|change| *change != Change::None) {
             scenario.measures.no_duplicate_detection = change == Change::DuplicateDetection;
             scenario.measures.scan_list = change == Change::AllChannels;
+            scenario.security = match change {
+                Change::KeyReuse => WifiSecurity::Wpa3Sae,
+                _ => WifiSecurity::Wpa2Psk,
+            };
             let changed = change.of(scenario.clone());
             assert_ne!(changed, scenario, "{change}");
             assert_eq!(changed.check(), Ok(()), "{change}");

@@ -14,8 +14,8 @@ use crate::{
 const LONGEST_SSID: usize = 32;
 /// Characters of a scenario's name at most.
 const LONGEST_NAME: usize = 48;
-/// Stations in a cell at most: each has a radio of its own.
-const MOST_STATIONS: u16 = 32;
+/// Stations in a cell at most: each is a radio that hears all frames, which the guest's one processor pays for.
+pub const MOST_STATIONS: u16 = 16;
 /// Frames lost on the radio at most: above it nobody gets attached.
 const MOST_LOSS: f64 = 0.5;
 /// The longest delay of the core, in seconds.
@@ -84,9 +84,17 @@ pub enum Contradiction {
     /// An address of one subnet in another.
     #[error("an address cannot be kept in another subnet")]
     KeptAddress,
+    /// A router answers for its own address, which is all that the host asks for.
+    #[error(
+        "proxy ARP changes nothing where the host's neighbour is its router, which answers for itself"
+    )]
+    ProxyArpRouted,
     /// An open network has no keys.
     #[error("an open network has no keys to reuse")]
     NothingToReuse,
+    /// A pre-shared key is the pairwise master key itself (IEEE 802.11-2020 §12.7.1.3): there is no PMKSA to cache.
+    #[error("WPA2-PSK has no keys to reuse: the passphrase gives the master key, without a frame")]
+    NothingSaved,
     /// An open network has no keys at all.
     #[error("an open network has no keys that could have extended identifiers")]
     NoKeys,
@@ -94,7 +102,7 @@ pub enum Contradiction {
     #[error("there is no radio that could scan")]
     NothingToScan,
     /// The number of stations.
-    #[error("a cell has 1 to 32 stations")]
+    #[error("a cell has 1 to {} stations", MOST_STATIONS)]
     Stations,
     /// Loss on the radio.
     #[error("a radio loses at most half of its frames")]
@@ -142,7 +150,13 @@ impl Contradiction {
             Contradiction::Keying => "leave it out, or write tunnel = \"macsec\"",
             Contradiction::MacSecDomain => "write domain = \"one\", or another tunnel",
             Contradiction::IpDomain => "write domain = \"each\", or tunnel-end = \"host\"",
+            Contradiction::ProxyArpRouted => {
+                "leave this measure out, or write domain = \"one\" and tunnel-end = \"edge\""
+            }
             Contradiction::KeptAddress => "write address = \"dhcp\", or domain = \"one\"",
+            Contradiction::NothingSaved => {
+                "write security = \"wpa3-sae\" or \"wpa2-eap-tls\" (--security), or leave this measure out"
+            }
             Contradiction::NothingToReuse
             | Contradiction::NoKeys
             | Contradiction::NothingToScan => "leave this measure out",
@@ -179,6 +193,12 @@ impl Scenario {
             if is_radio(first) && is_radio(second) && first.ssid == second.ssid)
     }
 
+    /// Whether a tunnel ends on the moving host.
+    #[must_use]
+    pub fn tunnels_from_host(&self) -> bool {
+        self.tunnel_end == TunnelEnd::Host && self.tunnel != Tunnel::None
+    }
+
     fn check_name(&self) -> Result<(), Contradiction> {
         let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = (1..=LONGEST_NAME).contains(&self.name.len());
@@ -209,6 +229,9 @@ impl Scenario {
         if self.measures.key_reuse && is_open {
             return Err(Contradiction::NothingToReuse);
         }
+        if self.measures.key_reuse && self.security == WifiSecurity::Wpa2Psk {
+            return Err(Contradiction::NothingSaved);
+        }
         if self.measures.extended_key_ids && is_open {
             return Err(Contradiction::NoKeys);
         }
@@ -235,6 +258,10 @@ impl Scenario {
     }
 
     fn check_address(&self) -> Result<(), Contradiction> {
+        let is_flat = self.domain == Domain::One && !self.tunnels_from_host();
+        if self.measures.proxy_arp && !is_flat {
+            return Err(Contradiction::ProxyArpRouted);
+        }
         match (self.address, self.domain) {
             (Address::Kept, Domain::Each) => Err(Contradiction::KeptAddress),
             _ => Ok(()),
@@ -314,6 +341,8 @@ mod tests {
                 }),
                 No::NoKeys,
             ),
+            (changed(same, |s| s.measures.key_reuse = true), No::NothingSaved),
+            (changed(ipsec, |s| s.measures.proxy_arp = true), No::ProxyArpRouted),
             (changed(macsec, |s| s.tunnel_end = TunnelEnd::Host), No::MacSecAtHost),
             (changed(macsec, |s| s.tunnel = Tunnel::IpsecMobike), No::MobikeAtEdge),
             (changed(ipsec, |s| s.keying = Keying::Static), No::Keying),
@@ -321,6 +350,7 @@ mod tests {
             (changed(ipsec, |s| s.domain = Domain::One), No::IpDomain),
             (changed(ipsec, |s| s.address = Address::Kept), No::KeptAddress),
             (changed(same, |s| s.stations = 0), No::Stations),
+            (changed(same, |s| s.stations = MOST_STATIONS + 1), No::Stations),
             (changed(same, |s| s.radio_loss = "60%".parse().unwrap()), No::RadioLoss),
             (changed(same, |s| s.core_delay = "2s".parse().unwrap()), No::CoreDelay),
         ];

@@ -18,7 +18,7 @@ mod tally;
 mod timeline;
 
 pub use change::Change;
-pub use check::Contradiction;
+pub use check::{Contradiction, MOST_STATIONS};
 pub use named::ScenarioError;
 pub use outage::{Direction, Gap, Outage};
 pub use run::{Event, Received, Run, Sent, Source, Stream, What};

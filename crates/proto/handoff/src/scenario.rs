@@ -144,7 +144,7 @@ pub struct Measures {
     pub fixed_neighbours: bool,
     /// Whoever gets an address says so at once (gratuitous ARP).
     pub announce: bool,
-    /// Keys of access points are kept or fetched ahead (PMKSA caching, preauthentication).
+    /// Keys from an earlier visit are kept (PMKSA caching): WPA3-SAE's and EAP's.
     pub key_reuse: bool,
     /// No duplicate address detection (RFC 5227).
     pub no_duplicate_detection: bool,
@@ -152,7 +152,7 @@ pub struct Measures {
     pub bridge_learning: bool,
     /// A second radio is attached before the first leaves.
     pub make_before_break: bool,
-    /// The edge answers ARP for hosts that have left (RFC 1027).
+    /// The edge of a site answers ARP for who is behind the core (proxy ARP, RFC 1027; as in RFC 7432 §10).
     pub proxy_arp: bool,
     /// A station takes frames by its new key before it answers for it (IEEE 802.11-2020 §9.4.2.24.4: extended key IDs).
     pub extended_key_ids: bool,
