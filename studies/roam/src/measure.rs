@@ -41,7 +41,7 @@ impl Plan {
             .iter()
             .map(|round| (self.job(round, session.lab()), first_step(round)))
             .collect();
-        let remedy = Some("give the machine less to do beside");
+        let remedy = Some("stop other programs");
         let jobs: Vec<StudyJob<'_, Handoffs>> = std::iter::zip(&jobs, &rounds)
             .map(|((job, what), round)| {
                 let limit = PREPARING + round.expected() * SLACK;

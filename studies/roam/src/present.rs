@@ -97,9 +97,10 @@ impl study::Findings for Findings {
         }
         notes.extend(Clock::Virtual.caution());
         let text = "Radios are simulated by the kernel (mac80211_hwsim): the Wi-Fi stack is Linux's own, the air is \
-                    not: no contention, no rate control, no interference.";
-        let effect = "phases that wait for an answer by radio (discovery, attachment) take longer on real air; what \
-                      passes between the edges stands.";
+                    not: no contention, no rate control, no interference. Other stations of a cell are idle, and the loss \
+                    of a radio (`radio-loss`) leaves out management frames.";
+        let effect = "phases that wait for an answer by radio (discovery, attachment) take longer on real air, in a \
+                      busy cell more so; what passes between the edges stands.";
         notes.push(Note::info(text).answer_may_change(effect));
         notes
     }
