@@ -28,6 +28,9 @@ const FOLLOWED: Duration = Duration::from_secs(20);
 /// The trigger is moved within a beacon's interval, so that runs do not all meet the same beacon.
 const BEACON: Duration = Duration::from_micros(102_400);
 
+/// An address of documentation (RFC 5737) that nobody talks to.
+const STAYS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
 /// Two sites, what joins them, and a host that moves. It goes before its lab.
 #[derive(Debug)]
 pub struct Bed {
@@ -336,6 +339,14 @@ fn addresses(
         for interface in &interfaces {
             nodes.host.sysctl(&format!("net.ipv4.conf.{interface}.arp_notify"), "1")?;
         }
+    }
+    if scenario.measures.fixed_neighbours && scenario.address != Address::Kept {
+        // An interface that loses its last address forgets all neighbours (Linux: fib_disable_ip): it keeps this one.
+        let mut script = Script::new();
+        for interface in &interfaces {
+            script.ip(format_args!("address add {STAYS}/32 dev {interface} scope link"));
+        }
+        script.apply(&nodes.host)?;
     }
     if scenario.address == Address::Kept {
         let mut script = Script::new();
