@@ -5,8 +5,10 @@
 //! has its answer, or a second is over (Linux: net/mac80211/agg-tx.c). No daemon says so, nor does nl80211.
 //!
 //! A frame for a neighbour of unknown hardware address makes the kernel ask for it; rtnetlink speaks of the entry only
-//! when the answer has come (Linux: net/core/neighbour.c).
+//! when the answer has come (Linux: net/core/neighbour.c). The record has when the entry was made, and that the frame
+//! had to wait: this after the question was sent, when who is near has answered already.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -20,7 +22,8 @@ use crate::{Error, mover};
 pub(crate) const TRACING: &str = "/sys/kernel/tracing";
 /// What is recorded: a radio's driver hears of each step towards block acknowledgements.
 const STEP: &str = "drv_ampdu_action";
-/// What else is recorded: a frame waits for an entry of the neighbour table.
+/// What else is recorded: an entry of the neighbour table is made, and a frame waits for it.
+const MADE: &str = "neigh_create";
 const WAITS: &str = "neigh_event_send_done";
 /// The priority of the traffic and of ARP: best effort.
 const PRIORITY: &str = "0";
@@ -29,7 +32,7 @@ const PRIORITY: &str = "0";
 pub(crate) fn watch() -> Result<(), Error> {
     set("trace_clock", "mono")?;
     set(&format!("events/mac80211/{STEP}/enable"), "1")?;
-    set(&format!("events/neigh/{WAITS}/enable"), "1")
+    [MADE, WAITS].iter().try_for_each(|event| set(&format!("events/neigh/{event}/enable"), "1"))
 }
 
 /// What it has recorded since it was last asked.
@@ -38,7 +41,7 @@ pub(crate) fn take() -> Result<Vec<Seen>, Error> {
     let record = fs::read(file).map_err(Error::radio("reading the kernel's record"))?;
     // Emptied by being opened anew.
     set("trace", "")?;
-    Ok(String::from_utf8_lossy(&record).lines().filter_map(seen).collect())
+    Ok(seen(&String::from_utf8_lossy(&record)))
 }
 
 fn set(file: &str, value: &str) -> Result<(), Error> {
@@ -46,10 +49,14 @@ fn set(file: &str, value: &str) -> Result<(), Error> {
     fs::write(Path::new(TRACING).join(file), value).map_err(Error::radio(doing))
 }
 
-/// A line of the record.
-fn seen(line: &str) -> Option<Seen> {
-    hold(line).or_else(|| asked(line))
+/// What the lines of a record say.
+fn seen(record: &str) -> Vec<Seen> {
+    let mut made = BTreeMap::new();
+    record.lines().filter_map(|line| hold(line).or_else(|| asked(line, &mut made))).collect()
 }
+
+/// When entries were made that no frame has waited for yet, by interface and address.
+type Made<'a> = BTreeMap<(&'a str, &'a str), Time>;
 
 /// The time and the words of an event in a line: `task [cpu] flags seconds: event: words`.
 fn event<'a>(line: &'a str, name: &str) -> Option<(Time, &'a str)> {
@@ -57,15 +64,25 @@ fn event<'a>(line: &'a str, name: &str) -> Option<(Time, &'a str)> {
     Some((time(before.split_whitespace().next_back()?)?, after))
 }
 
-/// `family 2 dev wlan2 lladdr … nud_state incomplete … primary_key4 10.50.0.2 …`: the kernel asks who has an address.
-fn asked(line: &str) -> Option<Seen> {
-    let (at, after) = event(line, WAITS)?;
+/// `family 2 dev wlan2 … primary_key4 10.50.0.2 … err 1`: a frame waits (1), since the kernel asks who has an address.
+fn asked<'a>(line: &'a str, made: &mut Made<'a>) -> Option<Seen> {
+    let is_made = event(line, MADE);
+    let (at, after) = is_made.or_else(|| event(line, WAITS))?;
     let words: Vec<&str> = after.split_whitespace().collect();
     let value = |name: &str| words.iter().skip_while(|word| **word != name).nth(1).copied();
-    if (value("family"), value("nud_state")) != (Some("2"), Some("incomplete")) {
+    let key = (value("dev")?, value("primary_key4")?);
+    if value("family") != Some("2") {
         return None;
     }
-    let line = format!("{}: asks who has {}", value("dev")?, value("primary_key4")?);
+    if is_made.is_some() {
+        made.insert(key, at);
+        return None;
+    }
+    if value("err") != Some("1") {
+        return None;
+    }
+    let at = made.remove(&key).unwrap_or(at);
+    let line = format!("{}: asks who has {}", key.0, key.1);
     Some(Seen { at, source: Source::Kernel, what: Some(What::GatewayAsked), line })
 }
 
@@ -110,21 +127,36 @@ fn time(text: &str) -> Option<Time> {
 mod tests {
     use super::*;
 
+    fn only(line: &str) -> Option<Seen> {
+        seen(line).pop()
+    }
+
     #[test]
     fn who_is_asked_for_is_understood() {
-        let line = |family: u8, state: &str| {
+        let waits = |micros: u32, family: u8, state: &str, err: u8| {
             format!(
-                "          wiretax-96      [000] b..1.   102.309123: neigh_event_send_done: family {family} dev wlan2 \
-                 lladdr 000000000000 flags 00 nud_state {state} type 01 dead 0 refcnt 3 primary_key4 10.50.0.2 \
-                 primary_key6 ::ffff:10.50.0.2 confirmed 4294892296 updated 4294917872 used 4294917872 err 1"
+                "          wiretax-96      [000] b..1.   102.{micros}: neigh_event_send_done: family {family} dev wlan2 \
+                 lladdr 000000000000 flags 00 nud_state {state} type 01 dead 0 refcnt 2 primary_key4 10.50.0.2 \
+                 primary_key6 ::ffff:10.50.0.2 confirmed 4294880540 updated 4294895539 used 4294895539 err {err}\n"
             )
         };
-        let asked = seen(&line(2, "incomplete")).unwrap();
-        assert_eq!((asked.source, asked.what), (Source::Kernel, Some(What::GatewayAsked)));
-        assert_eq!(asked.at, Time::from_micros(102_309_123));
-        assert_eq!(asked.line, "wlan2: asks who has 10.50.0.2");
-        for none in [line(2, "delay"), line(2, "failed"), line(10, "incomplete")] {
-            assert_eq!(seen(&none), None, "{none}");
+        let made = "          wiretax-96      [000] b..1.   102.104611: neigh_create: family 2 dev wlan2 entries 3 \
+                    primary_key4 10.50.0.2 primary_key6 feff:0:0:74e2:feff:: created 1 gc_exempt 0\n";
+        // Made, asked for, and asked for by the next frame, too.
+        let record =
+            [made, &waits(104_666, 2, "incomplete", 1), &waits(105_030, 2, "incomplete", 1)]
+                .concat();
+        let asked = seen(&record);
+        let times: Vec<Time> = asked.iter().map(|asked| asked.at).collect();
+        assert_eq!(times, [102_104_611, 102_105_030].map(Time::from_micros));
+        assert_eq!((asked[0].source, asked[0].what), (Source::Kernel, Some(What::GatewayAsked)));
+        assert_eq!(asked[0].line, "wlan2: asks who has 10.50.0.2");
+        // Who is near has answered when the kernel says that the frame had to wait.
+        let near = seen(&[made, &waits(104_900, 2, "reachable", 1)].concat());
+        assert_eq!(near.iter().map(|asked| asked.at).collect::<Vec<_>>(), times[..1]);
+        // An entry that the neighbour's own question makes; a frame that need not wait; IPv6.
+        for none in [made, &waits(104_666, 2, "delay", 0), &waits(104_666, 10, "incomplete", 1)] {
+            assert_eq!(seen(none), [], "{none}");
         }
     }
 
@@ -136,7 +168,7 @@ mod tests {
                  sta:02:00:00:00:04:00 tid {tid}, ssn 1, buf_size 0, amsdu 0, timeout 0 action {action}"
             )
         };
-        let is = |line: &str| seen(line).map(|seen| (seen.source, seen.what));
+        let is = |line: &str| only(line).map(|seen| (seen.source, seen.what));
         let (started, ended) = (Some(What::HoldStarted), Some(What::HoldEnded));
         assert_eq!(is(&line("ap2", 0, 2)), Some((Source::AccessPoint, started)));
         assert_eq!(is(&line("ap2", 0, 3)), Some((Source::AccessPoint, ended)));
@@ -145,7 +177,7 @@ mod tests {
         for none in [line("ap2", 0, 0), line("ap2", 6, 2), line("other1", 0, 2), "#".to_owned()] {
             assert_eq!(is(&none), None, "{none}");
         }
-        let seen = seen(&line("ap2", 0, 2)).unwrap();
+        let seen = only(&line("ap2", 0, 2)).unwrap();
         assert_eq!(seen.at, Time::from_micros(102_209_123));
         assert!(seen.line.starts_with("wlan2: ap2 asks"), "{}", seen.line);
         assert!(seen.line.ends_with("02:00:00:00:04:00"), "{}", seen.line);
