@@ -74,7 +74,7 @@ fn difference(findings: &Findings) -> String {
     format!("{verdict}: {}; of {counts}.", where_it_is.join(", "))
 }
 
-/// What lies between the versions for the clients of one mode.
+/// The difference between versions for the clients of one mode.
 fn in_mode(mode: &ModeCompared) -> Option<String> {
     let saved = mode.compared.found.as_ref()?.saved_ms;
     Some(format!(
