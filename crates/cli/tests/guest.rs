@@ -102,7 +102,7 @@ fn what_cannot_be_fetched_is_said_with_what_helps() {
     assert_eq!(output.status.code(), Some(3), "{}", talk(&output));
     let said = talk(&output);
     assert!(said.contains("`apt-get` failed; it last said: E: no network"), "{said}");
-    assert!(said.contains("hint: bring the package lists up to date"), "{said}");
+    assert!(said.contains("hint: update the package lists"), "{said}");
     assert!(!folder.path().join("cache/wiretax/guest/cloud-kernel").exists());
     let output = ran(folder.path(), &["guest", "fetch", "--with", "wifi"]);
     assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
@@ -159,7 +159,7 @@ fn times_by_two_clocks_are_not_measured_together() {
         let output = ran(folder.path(), &[study, "--clock", "wall,virtual"]);
         assert_eq!(output.status.code(), Some(2), "{}", talk(&output));
         assert!(
-            talk(&output).contains("hint: measure by one after the other"),
+            talk(&output).contains("hint: measure with one after the other"),
             "{}",
             talk(&output)
         );

@@ -53,7 +53,7 @@ fn what_there_is_not_is_answered_by_a_list() {
         (&["--client", "schannel"], &["schannel", "same, reference"]),
         (&["--load", "none"], &["none", "per second"]),
         (&["--ms", "1", "--workload", "full"], &["'1' for '--ms <N>'", "10..="]),
-        (&["--tool", "callgrind", "--ms", "100"], &["hint: --connections"]),
+        (&["--tool", "callgrind", "--ms", "100"], &["hint: use --connections"]),
     ] {
         let output = stacks(folder.path(), &[&["--drivers", &drivers], arguments].concat());
         let said = talk(&output);
