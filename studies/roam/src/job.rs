@@ -109,7 +109,7 @@ fn about<'a>(job: &Job, point: &'a Point, asked: &'a Asked) -> About<'a> {
 }
 
 fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {
-    let wrong = || Problem::new(Fault::Measurement, format!("this is no point: {fields:?}"));
+    let wrong = || Problem::new(Fault::Measurement, format!("this is not a point: {fields:?}"));
     Point::of_fields(fields).ok_or_else(wrong)
 }
 
