@@ -71,11 +71,12 @@ pub(crate) fn compare(
     from: &[Handshake],
     to: &[Handshake],
     seed: u64,
+    threads: usize,
 ) -> (Compared, Vec<ModeCompared>, Option<Modes>) {
     let all = compared(from, to, seed);
     let round_trips: Vec<f64> =
         from.iter().chain(to).filter_map(|handshake| handshake.round_trip).collect();
-    let found = modes(&round_trips, seed);
+    let found = modes(&round_trips, seed, threads);
     let Some(round_trip_modes) = found else { return (all, Vec::new(), None) };
     let of = |handshakes: &[Handshake], mode: usize| -> Vec<Handshake> {
         let belongs = |handshake: &&Handshake| {
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn one_round_trip_is_found_in_each_mode() {
-        let (all, by_mode, _) = compare(&drawn(1, 2.0, 300), &drawn(2, 1.0, 300), 7);
+        let (all, by_mode, _) = compare(&drawn(1, 2.0, 300), &drawn(2, 1.0, 300), 7, 2);
         let found = all.found.unwrap();
         assert!(found.saved_round_trips.unwrap().contains(1.0), "{found:?}");
         assert_eq!(all.handshakes, (300, 300));
@@ -159,10 +160,10 @@ mod tests {
 
     #[test]
     fn too_few_are_not_compared() {
-        let (all, by_mode, modes) = compare(&drawn(1, 2.0, 8), &drawn(2, 1.0, 300), 7);
+        let (all, by_mode, modes) = compare(&drawn(1, 2.0, 8), &drawn(2, 1.0, 300), 7, 2);
         assert_eq!((all.handshakes, all.found), ((8, 300), None));
         assert!(modes.is_some() && by_mode.iter().all(|mode| mode.compared.found.is_none()));
-        let (all, by_mode, modes) = compare(&[], &[], 7);
+        let (all, by_mode, modes) = compare(&[], &[], 7, 2);
         assert!(all.found.is_none() && by_mode.is_empty() && modes.is_none());
     }
 
@@ -172,7 +173,7 @@ mod tests {
             all.iter_mut().for_each(|handshake| handshake.round_trip = None);
             all
         };
-        let (all, _, modes) = compare(&blind(drawn(1, 2.0, 99)), &blind(drawn(2, 1.0, 99)), 7);
+        let (all, _, modes) = compare(&blind(drawn(1, 2.0, 99)), &blind(drawn(2, 1.0, 99)), 7, 2);
         let found = all.found.unwrap();
         assert!(modes.is_none() && found.saved_round_trips.is_none());
         assert!(found.saved_ms.value > 15.0);

@@ -270,12 +270,18 @@ const CLASS: Class = Class::Full;
 /// What a digest's records say.
 #[must_use]
 pub fn findings(digest: &Digest) -> Findings {
+    findings_on(digest, 1)
+}
+
+/// The same, bit for bit, found on so many threads.
+#[must_use]
+pub fn findings_on(digest: &Digest, threads: usize) -> Findings {
     let seed = digest.options().seed;
     let of_kind = |kind: Kind| digest.cells.iter().filter(move |((own, _), _)| *own == kind);
     let mut kinds: Vec<Kind> = digest.cells.keys().map(|(kind, _)| *kind).collect();
     kinds.dedup();
     let agreed = || kinds.iter().copied().filter(|kind| kind.version.is_some());
-    let (difference, round_trip_modes) = difference(digest, seed);
+    let (difference, round_trip_modes) = difference(digest, seed, threads);
     let curve = |kind| Curve {
         kind,
         to_data: binned(of_kind(kind).map(|(_, cell)| &cell.to_data)),
@@ -299,7 +305,7 @@ pub fn findings(digest: &Digest) -> Findings {
         bin_ms: digest.options().bin.as_secs_f64() * 1e3,
         curves: agreed().map(curve).filter(|curve| curve.handshake.count > 0).collect(),
         classes: class_rows(digest),
-        modes: agreed().filter_map(|kind| modes_of(digest, kind, seed)).collect(),
+        modes: agreed().filter_map(|kind| modes_of(digest, kind, seed, threads)).collect(),
         round_trip_modes,
         difference,
         changes: changes(digest),
@@ -382,14 +388,15 @@ fn binned<'a>(spreads: impl Iterator<Item = &'a Spread>) -> Binned {
     }
 }
 
-fn modes_of(digest: &Digest, kind: Kind, seed: u64) -> Option<ModesOf> {
+fn modes_of(digest: &Digest, kind: Kind, seed: u64, threads: usize) -> Option<ModesOf> {
     let kept = digest.cells.get(&(kind, CLASS))?.kept.times();
     let to_data: Vec<f64> = kept.iter().filter_map(|times| times.to_data).collect();
     let handshake: Vec<f64> = kept.iter().map(|times| times.handshake).collect();
-    Some(ModesOf { kind, to_data: modes(&to_data, seed), handshake: modes(&handshake, seed) })
+    let modes = |times: &[f64]| modes(times, seed, threads);
+    Some(ModesOf { kind, to_data: modes(&to_data), handshake: modes(&handshake) })
 }
 
-fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
+fn difference(digest: &Digest, seed: u64, threads: usize) -> (Difference, Option<Modes>) {
     let of = |is_it: &dyn Fn(Version) -> bool| -> Vec<Handshake> {
         let own = |(kind, class): &(Kind, Class)| {
             *class == CLASS && !kind.quic && kind.version.is_some_and(is_it)
@@ -405,7 +412,7 @@ fn difference(digest: &Digest, seed: u64) -> (Difference, Option<Modes>) {
     // A draft takes as many round trips as what became of it; GREE 2018's own traffic was one.
     let (before, after) =
         (of(&|version| version == Version::TLS12), of(&|version| version.is_tls13()));
-    let (all, by_mode, round_trip_modes) = compare(&before, &after, seed);
+    let (all, by_mode, round_trip_modes) = compare(&before, &after, seed, threads);
     (Difference { from, to, class: CLASS, all, by_mode }, round_trip_modes)
 }
 

@@ -30,6 +30,6 @@ pub use change::Change;
 pub use digest::{CrossNames, Digest, Fate, Frames, Kind, Less, Offers, Options, OptionsError};
 pub use findings::{
     Binned, ClassRow, Count, Curve, FallbackRow, Findings, Group, Groups, ModesOf, Names, Reason,
-    Reported, Stretch, findings,
+    Reported, Stretch, findings, findings_on,
 };
 pub use truth::Lab;

@@ -48,10 +48,8 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
         parquet: args.results.parquet.clone(),
         tickets: args.picture.tickets,
     };
-    let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let live = !args.live.interface.is_empty();
-    let threads =
-        if live { listeners(args) } else { args.reading.threads.unwrap_or_else(processors) };
+    let threads = if live { listeners(args) } else { threads(args) };
     let mut reading = Reading::open(options, args.reading.max_connections, threads)?;
     if let Some(file) = &args.reading.key_log
         && reading.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0
@@ -155,6 +153,12 @@ fn serve_metrics(
     })?;
     diagnostics.note(format!("metrics at http://{listening}/metrics"));
     Ok(())
+}
+
+/// Threads for all that is not live: as many as there are processors unless another number is asked for.
+fn threads(args: &ObserveArgs) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    args.reading.threads.unwrap_or_else(processors)
 }
 
 /// Threads of a live capture: one unless more are asked for, since tunnels over UDP may have one address

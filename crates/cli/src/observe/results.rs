@@ -1,11 +1,12 @@
 //! What `wiretax observe` prints and writes when it has seen all.
 
 use fault::{Fault, OrProblem, Problem};
-use observe::findings;
+use observe::findings_on;
 use observe::reading::{Late, Read};
 
 use crate::diagnostics::Diagnostics;
 use crate::observe::args::ObserveArgs;
+use crate::observe::threads;
 use crate::output::{say, terminal_width};
 
 /// Files that are written at the end.
@@ -33,7 +34,7 @@ pub fn publish(
     let sinks = &read.sinks;
     let prints = !args.json.json && !sinks.unread;
     // Modes and intervals are drawn: nothing to do for a stream of records alone.
-    let found = (prints || files.html.is_some()).then(|| findings(&sinks.digest));
+    let found = (prints || files.html.is_some()).then(|| findings_on(&sinks.digest, threads(args)));
     if let Some(findings) = found.as_ref().filter(|_| prints) {
         let width = terminal_width();
         let mut text = sinks.table().map(|table| table.to_text(width) + "\n").unwrap_or_default();

@@ -32,9 +32,14 @@ impl Component {
         self.weight * (-z * z / 2.0).exp() / (self.deviation * TAU.sqrt())
     }
 
-    fn log_density(&self, at: f64) -> f64 {
+    /// The two terms of the logarithm of its density that are the same everywhere.
+    fn log_terms(&self) -> [f64; 2] {
+        [self.weight.max(f64::MIN_POSITIVE).ln(), (self.deviation * TAU.sqrt()).ln()]
+    }
+
+    fn log_density(&self, at: f64, [weight, width]: [f64; 2]) -> f64 {
         let z = (at - self.mean) / self.deviation;
-        self.weight.max(f64::MIN_POSITIVE).ln() - z * z / 2.0 - (self.deviation * TAU.sqrt()).ln()
+        weight - z * z / 2.0 - width
     }
 }
 
@@ -42,21 +47,28 @@ impl Component {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mixture(Vec<Component>);
 
-/// Fits `count` components to sorted values. Also the criterion: the less the better.
-pub(super) fn fit(sorted: &[f64], count: usize, rng: &mut Pcg64Mcg) -> (Mixture, f64) {
-    let starts = if count == 1 { 1 } else { STARTS };
-    let mut best: Option<(Mixture, f64)> = None;
-    for _ in 0..starts {
-        let mut mixture = Mixture::start(sorted, count, rng);
-        let likelihood = mixture.climb(sorted, ROUNDS);
-        if best.as_ref().is_none_or(|(_, before)| likelihood > *before) {
-            best = Some((mixture, likelihood));
+/// A mixture fitted to values, and the logarithm of its likelihood.
+pub(super) type Fitted = (Mixture, f64);
+
+/// Where the fits of 1 to `most` components to sorted values begin, drawn one after the other.
+pub(super) fn starts(sorted: &[f64], most: usize, rng: &mut Pcg64Mcg) -> Vec<Mixture> {
+    let starts = |count| if count == 1 { 1 } else { STARTS };
+    let counts = (1..=most).flat_map(|count| std::iter::repeat_n(count, starts(count)));
+    counts.map(|count| Mixture::start(sorted, count, rng)).collect()
+}
+
+/// The best of the fits of `count` components to so many values. Also the criterion: the less the better.
+pub(super) fn best(fitted: &[Fitted], count: usize, values: usize) -> (Mixture, f64) {
+    let mut best: Option<&Fitted> = None;
+    for fit in fitted.iter().filter(|(mixture, _)| mixture.0.len() == count) {
+        if best.is_none_or(|(_, before)| fit.1 > *before) {
+            best = Some(fit);
         }
     }
-    let (mixture, likelihood) = best.unwrap_or((Mixture(Vec::new()), f64::NEG_INFINITY));
+    let (mixture, likelihood) = best.cloned().unwrap_or((Mixture(Vec::new()), f64::NEG_INFINITY));
     // Means, deviations, and all weights but one (Schwarz 1978).
     let parameters = (3 * count - 1) as f64;
-    (mixture, parameters * (sorted.len() as f64).ln() - 2.0 * likelihood)
+    (mixture, parameters * (values as f64).ln() - 2.0 * likelihood)
 }
 
 impl Mixture {
@@ -85,7 +97,14 @@ impl Mixture {
         Mixture(middles.into_iter().map(component).collect())
     }
 
-    /// The same, fitted to other values from where it is.
+    /// The same, fitted to values from where it is.
+    pub(super) fn fitted(&self, values: &[f64]) -> Fitted {
+        let mut fitted = self.clone();
+        let likelihood = fitted.climb(values, ROUNDS);
+        (fitted, likelihood)
+    }
+
+    /// The same, fitted to other values from where it is, in few rounds.
     pub(super) fn refined(&self, values: &[f64]) -> Mixture {
         let mut refined = self.clone();
         refined.climb(values, REFINING);
@@ -97,8 +116,12 @@ impl Mixture {
         let mut before = f64::NEG_INFINITY;
         let mut sums = vec![[0.0; 3]; self.0.len()];
         let mut logs = vec![0.0; self.0.len()];
+        let mut terms = vec![[0.0; 2]; self.0.len()];
         for _ in 0..rounds {
-            let likelihood = self.round(values, &mut sums, &mut logs);
+            for (terms, component) in terms.iter_mut().zip(&self.0) {
+                *terms = component.log_terms();
+            }
+            let likelihood = self.round(values, &terms, &mut sums, &mut logs);
             let done = likelihood - before < DONE * values.len() as f64;
             before = likelihood;
             if done {
@@ -109,13 +132,19 @@ impl Mixture {
     }
 
     /// One round: who belongs to whom, then the components from those that belong to them.
-    fn round(&mut self, values: &[f64], sums: &mut [[f64; 3]], logs: &mut [f64]) -> f64 {
+    fn round(
+        &mut self,
+        values: &[f64],
+        terms: &[[f64; 2]],
+        sums: &mut [[f64; 3]],
+        logs: &mut [f64],
+    ) -> f64 {
         sums.fill([0.0; 3]);
         let mut likelihood = 0.0;
         for value in values {
             let mut greatest = f64::NEG_INFINITY;
-            for (log, component) in logs.iter_mut().zip(&self.0) {
-                *log = component.log_density(*value);
+            for ((log, component), terms) in logs.iter_mut().zip(&self.0).zip(terms) {
+                *log = component.log_density(*value, *terms);
                 greatest = greatest.max(*log);
             }
             let mut total = 0.0;

@@ -1,10 +1,12 @@
 //! Modes found, not eyed: a mixture of normal distributions of the logarithm of time, its size chosen by
 //! the Bayesian information criterion, and a kernel density beside it as a cross-check.
 //!
-//! Pure: the same values and seed give the same modes, bit for bit.
+//! Pure: the same values and seed give the same modes, bit for bit, on any number of threads: what is drawn
+//! is drawn by one.
 
 mod density;
 mod mixture;
+mod side_by_side;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +16,8 @@ use serde::Serialize;
 use stats::Estimate;
 
 pub use density::{Density, Peak};
-use mixture::{Mixture, fit};
+use mixture::Mixture;
+use side_by_side::side_by_side;
 
 /// Fewer values show no modes.
 pub const FEWEST: usize = 20;
@@ -95,10 +98,10 @@ impl Modes {
     }
 }
 
-/// The modes of `times` in ms, drawn by `seed`. Values that are negative or not finite are left out.
-/// `None` with fewer than [`FEWEST`] others.
+/// The modes of `times` in ms, drawn by `seed`, on so many threads. Values that are negative or not finite
+/// are left out. `None` with fewer than [`FEWEST`] others.
 #[must_use]
-pub fn modes(times: &[f64], seed: u64) -> Option<Modes> {
+pub fn modes(times: &[f64], seed: u64, threads: usize) -> Option<Modes> {
     let mut logs: Vec<f64> = times.iter().filter_map(|ms| logarithm(*ms)).collect();
     let values = logs.len();
     if values < FEWEST {
@@ -107,15 +110,19 @@ pub fn modes(times: &[f64], seed: u64) -> Option<Modes> {
     logs.sort_unstable_by(f64::total_cmp);
     let logs = thinned(logs);
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
+    let starts = mixture::starts(&logs, COMPONENTS, &mut rng);
+    let fitted = side_by_side(threads, &starts, |start| start.fitted(&logs));
     let candidates: Vec<(Mixture, f64)> =
-        (1..=COMPONENTS).map(|count| fit(&logs, count, &mut rng)).collect();
+        (1..=COMPONENTS).map(|count| mixture::best(&fitted, count, logs.len())).collect();
     let criterion: Vec<f64> = candidates.iter().map(|(_, criterion)| *criterion).collect();
     let best = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let (mixture, _) = best?;
     let density = density::density(&logs);
     let (groups, count) = humps(&mixture, &density, logs.len());
     let found = measure(&mixture, &groups, count);
-    let draws = resample(&logs, &mixture, &groups, count, &mut rng);
+    let draws = side_by_side(threads, &resamples(&logs, &mut rng), |drawn| {
+        measure(&mixture.refined(drawn), &groups, count)
+    });
     let modes: Vec<Mode> =
         found.iter().enumerate().map(|(at, shape)| with_interval(at, shape, &draws)).collect();
     let confirmed = density.peaks.len() == modes.len()
@@ -208,24 +215,12 @@ fn measure(mixture: &Mixture, groups: &[Option<usize>], count: usize) -> Vec<Sha
     (0..count).map(one).collect()
 }
 
-fn resample(
-    logs: &[f64],
-    mixture: &Mixture,
-    groups: &[Option<usize>],
-    count_of_modes: usize,
-    rng: &mut Pcg64Mcg,
-) -> Vec<Vec<Shape>> {
+/// The values drawn again, with repetition, for the intervals.
+fn resamples(logs: &[f64], rng: &mut Pcg64Mcg) -> Vec<Vec<f64>> {
     // u32, not usize: the same draws on every machine.
     let count = u32::try_from(logs.len()).unwrap_or(u32::MAX);
-    let mut drawn = Vec::with_capacity(logs.len());
-    let one = |_| {
-        drawn.clear();
-        drawn.extend(
-            (0..count).filter_map(|_| logs.get(rng.random_range(0..count) as usize).copied()),
-        );
-        measure(&mixture.refined(&drawn), groups, count_of_modes)
-    };
-    (0..RESAMPLES).map(one).collect()
+    let mut draw = |_| logs.get(rng.random_range(0..count) as usize).copied();
+    (0..RESAMPLES).map(|_| (0..count).filter_map(&mut draw).collect()).collect()
 }
 
 fn with_interval(at: usize, shape: &Shape, draws: &[Vec<Shape>]) -> Mode {

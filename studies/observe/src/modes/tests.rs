@@ -31,7 +31,7 @@ fn expect(found: &Modes, places: &[(f64, f64)]) {
 fn two_populations_are_two_modes() {
     for seed in 1..6 {
         let times = drawn(seed, &[(25.0, 2.5, 600), (55.0, 5.0, 400)]);
-        let found = modes(&times, seed).unwrap();
+        let found = modes(&times, seed, 2).unwrap();
         expect(&found, &[(25.0, 0.6), (55.0, 0.4)]);
         assert_eq!(found.mode_of(24.0), Some(0));
         assert_eq!(found.mode_of(57.0), Some(1));
@@ -44,14 +44,14 @@ fn two_populations_are_two_modes() {
 #[test]
 fn one_population_is_one_mode() {
     for seed in 1..6 {
-        expect(&modes(&drawn(seed, &[(40.0, 4.0, 500)]), seed).unwrap(), &[(40.0, 1.0)]);
+        expect(&modes(&drawn(seed, &[(40.0, 4.0, 500)]), seed, 2).unwrap(), &[(40.0, 1.0)]);
     }
 }
 
 #[test]
 fn three_populations_are_three_modes() {
     let times = drawn(3, &[(5.0, 0.4, 300), (25.0, 2.0, 500), (120.0, 10.0, 200)]);
-    expect(&modes(&times, 3).unwrap(), &[(5.0, 0.3), (25.0, 0.5), (120.0, 0.2)]);
+    expect(&modes(&times, 3, 2).unwrap(), &[(5.0, 0.3), (25.0, 0.5), (120.0, 0.2)]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_skewed_hump_is_one_mode_whatever_it_takes_to_fit() {
     let mut rng = Pcg64Mcg::seed_from_u64(9);
     let jitter = Exp::new(0.5).unwrap();
     let times: Vec<f64> = (0..800).map(|_| 25.0 + jitter.sample(&mut rng)).collect();
-    let found = modes(&times, 9).unwrap();
+    let found = modes(&times, 9, 2).unwrap();
     assert_eq!(found.modes.len(), 1, "{found:#?}");
     assert!((25.0..27.5).contains(&found.modes[0].place_ms.value));
 }
@@ -67,7 +67,7 @@ fn a_skewed_hump_is_one_mode_whatever_it_takes_to_fit() {
 #[test]
 fn intervals_hold_the_truth_about_as_often_as_they_say() {
     let held = (0..40).filter(|seed| {
-        let found = modes(&drawn(100 + seed, &[(25.0, 2.5, 150)]), *seed).unwrap();
+        let found = modes(&drawn(100 + seed, &[(25.0, 2.5, 150)]), *seed, 2).unwrap();
         // The median of these on the logarithm is at 25 less deviation^2 / place.
         found.modes.len() == 1 && found.modes[0].place_ms.contains(24.9)
     });
@@ -77,24 +77,28 @@ fn intervals_hold_the_truth_about_as_often_as_they_say() {
 #[test]
 fn a_seed_decides_everything() {
     let times = drawn(1, &[(25.0, 2.5, 100), (55.0, 5.0, 100)]);
-    assert_eq!(modes(&times, 5), modes(&times, 5));
+    let one = modes(&times, 5, 1);
+    assert!(one.is_some());
+    for threads in [1, 2, 3, 8] {
+        assert_eq!(modes(&times, 5, threads), one);
+    }
 }
 
 #[test]
 fn odd_values_are_left_out_or_bounded() {
-    assert_eq!(modes(&[], 1), None);
-    assert_eq!(modes(&[1.0; FEWEST - 1], 1), None);
-    assert_eq!(modes(&[f64::NAN; 100], 1), None);
-    let same = modes(&[30.0; 100], 1).unwrap();
+    assert_eq!(modes(&[], 1, 1), None);
+    assert_eq!(modes(&[1.0; FEWEST - 1], 1, 1), None);
+    assert_eq!(modes(&[f64::NAN; 100], 1, 1), None);
+    let same = modes(&[30.0; 100], 1, 1).unwrap();
     expect(&same, &[(30.0, 1.0)]);
-    assert_eq!(modes(&[0.0; 100], 1).unwrap().modes.len(), 1);
-    assert_eq!(modes(&[f64::MAX; 100], 1).unwrap().modes.len(), 1);
+    assert_eq!(modes(&[0.0; 100], 1, 1).unwrap().modes.len(), 1);
+    assert_eq!(modes(&[f64::MAX; 100], 1, 1).unwrap().modes.len(), 1);
 }
 
 #[test]
 fn many_values_are_as_good_as_few() {
     let times = drawn(1, &[(25.0, 2.5, 6000), (55.0, 5.0, 4000)]);
-    let found = modes(&times, 1).unwrap();
+    let found = modes(&times, 1, 2).unwrap();
     assert_eq!(found.values, 10_000);
     expect(&found, &[(25.0, 0.6), (55.0, 0.4)]);
 }
@@ -109,7 +113,7 @@ proptest! {
         ),
         seed: u64,
     ) {
-        if let Some(found) = modes(&times, seed) {
+        if let Some(found) = modes(&times, seed, 2) {
             let weight: f64 = found.modes.iter().map(|mode| mode.weight.value).sum();
             prop_assert!(weight <= 1.0 + 1e-6 && weight + found.outliers >= 1.0 - 1e-6);
             let places: Vec<f64> = found.modes.iter().map(|mode| mode.place_ms.value).collect();
