@@ -88,6 +88,7 @@ mod fragments;
 pub mod fuzz;
 mod keylog;
 mod label;
+mod plain;
 mod quic;
 mod reassembly;
 mod record;
@@ -104,6 +105,7 @@ pub use counters::Counters;
 pub use decode::LinkType;
 pub use fragments::FragmentDrops;
 pub use keylog::{KeyLog, KeyLogCounters};
+pub use plain::Plain;
 pub use record::{
     AlertFacts, Class, Connection, Decrypted, EarlyData, End, Ending, FastOpenFacts, KeyUse,
     Output, QuicFacts, Resumption, TcpFacts, TlsFacts, Traffic, Transport, Uncertain,

@@ -15,6 +15,7 @@ use units::Time;
 use crate::counters::Counters;
 use crate::decode::{Content, Layer, MAX_HEADERS, decode, plain_tcp};
 use crate::fragments::{Fragments, Whole};
+use crate::plain::Plain;
 use crate::record::Traffic;
 use crate::table::Key;
 use crate::tracker::{EXPIRY_PERIOD, Packet};
@@ -43,6 +44,8 @@ pub enum Place {
 pub struct Routed {
     /// Where it goes.
     pub place: Place,
+    /// What its headers say, if it is a plain segment: for [`crate::Tracker::handle_sharded`].
+    pub plain: Option<Plain>,
     /// The capture's time, where it is later than the frame's: for its tracker, before the frame.
     pub now: Option<Time>,
     /// For all trackers, after the frame: [`crate::Tracker::pass`].
@@ -80,12 +83,13 @@ impl Sharder {
     pub fn route(&mut self, packet: &Packet<'_>) -> Routed {
         let now = (packet.at < self.now).then_some(self.now);
         self.now = self.now.max(packet.at);
-        let place = match plain_tcp(packet.link_type, packet.bytes) {
-            Some([from, to]) => {
+        let (place, plain) = match plain_tcp(packet.link_type, packet.bytes) {
+            Some(ends) => {
                 let end = |(address, port): (u32, u16)| Key::folded_end(address.into(), port);
-                Place::Tracker(self.shard(end(from), end(to)))
+                let [from, to] = ends.map(end);
+                (Place::Tracker(self.shard(from, to)), Plain::of(ends, packet.bytes))
             }
-            None => self.read(packet),
+            None => (self.read(packet), None),
         };
         let mut pass = None;
         if self.now >= self.next_expiry {
@@ -95,7 +99,7 @@ impl Sharder {
                 self.fragments.expire(self.now);
             }
         }
-        Routed { place, now, pass }
+        Routed { place, plain, now, pass }
     }
 
     /// What it has counted itself: fragments, and the frames of those that came to nothing. With what the

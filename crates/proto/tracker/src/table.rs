@@ -46,6 +46,16 @@ impl Key {
         (Key { low: low.to_le_bytes(), high: high.to_le_bytes(), ports, kind }, from_low)
     }
 
+    /// The same of TCP over IPv4 between these ends: addresses as numbers in little order, and ports.
+    #[inline]
+    pub(crate) fn plain([from, to]: [(u32, u16); 2]) -> (Self, bool) {
+        let from_low = from <= to;
+        let (low, high) = if from_low { (from, to) } else { (to, from) };
+        let wide = |address: u32| u128::from(address).to_le_bytes();
+        let ports = [low.1, high.1];
+        (Key { low: wide(low.0), high: wide(high.0), ports, kind: TCP }, from_low)
+    }
+
     /// The low end and the high one.
     pub(crate) fn ends(&self) -> [SocketAddr; 2] {
         let address = |octets: &[u8; 16]| match *octets {
@@ -370,6 +380,13 @@ impl<T: Entry> Table<T> {
     fn place(&mut self, place: u32) -> Option<&mut Option<T>> {
         let (chunk, at) = (place as usize / CHUNK, place as usize % CHUNK);
         self.chunks.get_mut(chunk)?.get_mut(at)
+    }
+
+    /// Whether the entry at a place has this key: [`Table::guess`] has guessed right, and nothing has
+    /// changed since.
+    #[inline]
+    pub(crate) fn is_at(&self, place: u32, key: &Key) -> bool {
+        self.look(place).is_some_and(|entry| entry.key() == key)
     }
 
     /// The entry at a place.

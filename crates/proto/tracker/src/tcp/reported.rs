@@ -5,6 +5,7 @@ use wire::tcp::{Flags, Segment};
 
 use super::TcpFlow;
 use super::sequence::{end_of, is_near};
+use crate::plain::Plain;
 use crate::record::End;
 use crate::side::Sender;
 
@@ -58,26 +59,38 @@ impl Reported {
     /// Takes a segment with so many bytes of payload.
     pub(crate) fn handle(&mut self, segment: &Segment<'_>, payload_len: usize, side: Sender) {
         let flags = segment.flags();
-        let [client, server] = &mut self.next;
-        let (next, fin) = match side {
-            Sender::Client => (client, CLIENT_FIN),
-            Sender::Server => (server, SERVER_FIN),
-        };
         if flags.has(Flags::RST) {
             // RFC 9293 §3.10.7.4: one whose number is not of the stream changes nothing.
-            if is_near(*next, segment) {
+            if is_near(*self.next(side), segment) {
                 let ended = self.has(ENDED_BY_FIN | ENDED_BY_RESET);
                 self.base_and_flags |= if ended { RESET } else { RESET | ENDED_BY_RESET };
             }
             return;
         }
-        let end = end_of(segment, payload_len);
+        self.go_on(end_of(segment, payload_len), flags.has(Flags::FIN), side);
+    }
+
+    /// Takes a segment that is neither SYN nor RST, of which only the headers are known.
+    pub(crate) fn handle_plain(&mut self, plain: &Plain, side: Sender) {
+        let fin = plain.flags.has(Flags::FIN);
+        let numbers = u32::from(plain.payload_len) + u32::from(fin);
+        self.go_on(SeqNumber(plain.sequence) + numbers, fin, side);
+    }
+
+    fn go_on(&mut self, end: SeqNumber, fin: bool, side: Sender) {
+        let next = self.next(side);
         if end.distance(*next) > 0 {
             *next = end;
         }
-        if flags.has(Flags::FIN) && !self.has(RESET) {
-            self.base_and_flags |= fin | ENDED_BY_FIN;
+        if fin && !self.has(RESET) {
+            let of_side = if side == Sender::Client { CLIENT_FIN } else { SERVER_FIN };
+            self.base_and_flags |= of_side | ENDED_BY_FIN;
         }
+    }
+
+    fn next(&mut self, side: Sender) -> &mut SeqNumber {
+        let [client, server] = &mut self.next;
+        if side == Sender::Client { client } else { server }
     }
 
     /// Whether a segment begins another connection between the same ports. One whose first number has

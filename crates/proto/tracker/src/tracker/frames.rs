@@ -8,7 +8,7 @@ use crate::record::Traffic;
 
 /// Frames that [`Tracker::handle_packets`] reads before it takes the first of them: enough to wait
 /// for memory together, few enough to stay in the nearest cache.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
 /// A captured frame.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl Tracker {
 
     /// The hash of a transport packet's key.
     #[inline]
-    fn hash_of(&self, packet: &Packet<'_>) -> Option<u32> {
+    pub(super) fn hash_of(&self, packet: &Packet<'_>) -> Option<u32> {
         if let Some(ends) = plain_tcp(packet.link_type, packet.bytes) {
             return Some(self.table.hash_plain(ends));
         }
@@ -78,7 +78,7 @@ impl Tracker {
     }
 
     /// Reads a frame whose key may have been hashed before.
-    fn read_frame<'a>(&self, packet: &Packet<'a>, hash: Option<u32>) -> Read<'a> {
+    pub(super) fn read_frame<'a>(&self, packet: &Packet<'a>, hash: Option<u32>) -> Read<'a> {
         let mut left = MAX_HEADERS;
         let layer = Layer::of_frame(packet.link_type, packet.bytes);
         let content = layer.and_then(|layer| decode(layer, &mut left));
@@ -93,7 +93,7 @@ impl Tracker {
         Read { content, hash, left }
     }
 
-    fn handle_frame(&mut self, packet: &Packet<'_>, read: &Read<'_>) {
+    pub(super) fn handle_frame(&mut self, packet: &Packet<'_>, read: &Read<'_>) {
         self.counters.frames += 1;
         self.now = self.now.max(packet.at);
         let frames = Traffic { frames: 1, bytes: packet.original_len as u64 };

@@ -186,6 +186,7 @@ fn share_out(
                     original_len: original_len as u32,
                     index,
                     link,
+                    plain: routed.plain,
                 });
             }
             Place::Whole(tracker, datagram) => {

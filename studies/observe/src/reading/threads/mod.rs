@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use capture::{Merge, Progress, ReadAhead};
 use fault::{Fault, Problem};
-use tracker::{Counters, Datagram, LinkType, Output, Tracker};
+use tracker::{Counters, Datagram, LinkType, Output, Plain, Tracker};
 use units::Time;
 
 use front::Front;
@@ -52,6 +52,8 @@ struct Placed {
     original_len: u32,
     index: u32,
     link: LinkType,
+    /// What was read of it where it was at hand.
+    plain: Option<Plain>,
 }
 
 /// What else a thread's tracker is given.

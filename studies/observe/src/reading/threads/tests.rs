@@ -155,7 +155,26 @@ fn write(path: &Path, frames: &[Captured]) {
     std::fs::write(path, pcap.as_bytes()).unwrap();
 }
 
-/// Copies with some frames in fragments, late or twice, and some that are nothing.
+/// A segment again with something odd in its headers: resets, ends, no length, an impossible one.
+fn odd(mut bytes: Vec<u8>, kind: usize) -> Vec<u8> {
+    const ODD: [(usize, u8); 8] = [
+        (47, 0x14),
+        (47, 0x11),
+        (47, 0x02),
+        (17, 0),
+        (46, 0x40),
+        (46, 0xf0),
+        (14, 0x46),
+        (38, 0x7f),
+    ];
+    let (at, value) = ODD[kind % ODD.len()];
+    if let Some(byte) = bytes.get_mut(at) {
+        *byte = value;
+    }
+    bytes
+}
+
+/// Copies with some frames in fragments, late or twice, some that are nothing and some that are odd.
 fn disturbed() -> Vec<Captured> {
     let mut frames: Vec<Captured> = Vec::new();
     for (number, (at, bytes, len)) in copies().into_iter().enumerate() {
@@ -169,6 +188,10 @@ fn disturbed() -> Vec<Captured> {
             // The rest of it never comes.
             (5, Some([first, _])) if number % 5 == 0 => frames.push((at, first, len)),
             (7, _) => frames.push((at - 2_500_000, bytes, len)),
+            (8, _) if number % 4 == 0 => {
+                frames.push((at, odd(bytes.clone(), number / 44), len));
+                frames.push((at, bytes, len));
+            }
             (9, _) if number % 3 == 0 => {
                 frames.push((at, vec![number as u8; 60], 60));
                 frames.push((at, bytes, len));

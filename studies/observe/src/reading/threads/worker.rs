@@ -7,7 +7,7 @@ use std::sync::{Arc, TryLockError};
 use tracker::{Packet, Tracker};
 
 use super::{Done, Job, LOOK, Placed, Shared, Special};
-use crate::reading::{GROUP, NOTHING};
+use crate::reading::GROUP;
 
 /// Batches whose outputs are handed over together at most: to wake who takes them costs both threads time.
 const TOGETHER: usize = 16;
@@ -135,16 +135,15 @@ fn take(worker: usize, tracker: &mut Tracker, job: &Job) -> Done {
 impl Made {
     /// Gives the tracker frames, several at once.
     fn take_frames(&mut self, tracker: &mut Tracker, buffers: &[Arc<[u8]>], frames: &[Placed]) {
-        let mut packets = [NOTHING; GROUP];
         for group in frames.chunks(GROUP) {
-            for (packet, placed) in packets.iter_mut().zip(group) {
-                *packet = packet_of(buffers, placed);
+            let Some(last) = group.last() else { continue };
+            for placed in group.iter().filter(|placed| placed.plain.is_none()) {
+                // Another processor may have read it: what is looked at of it is asked for together.
+                let bytes = packet_of(buffers, placed).bytes;
+                black_box((bytes.get(12).copied(), bytes.get(53).copied()));
             }
-            let (Some(packets), Some(last)) = (packets.get(..group.len()), group.last()) else {
-                continue;
-            };
             let before = tracker.counters().frames + 1;
-            tracker.handle_packets(packets);
+            tracker.handle_sharded(group, |placed| (packet_of(buffers, placed), placed.plain));
             let place = |taken: u64| group.get(taken.saturating_sub(before) as usize);
             let begun = tracker.take_begun().map(|taken| place(taken).unwrap_or(last).index);
             self.begun.extend(begun);
@@ -167,7 +166,5 @@ fn packet_of<'a>(buffers: &'a [Arc<[u8]>], placed: &Placed) -> Packet<'a> {
     let bytes =
         buffers.get(buffer as usize).and_then(|all| all.get(start..start + captured as usize));
     let bytes = bytes.unwrap_or_default();
-    // Another processor may have read it: what is looked at of it is asked for while others are gathered.
-    black_box((bytes.get(12).copied(), bytes.get(53).copied()));
     Packet { at, link_type: link, bytes, original_len: original_len as usize }
 }
