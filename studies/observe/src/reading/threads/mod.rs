@@ -8,6 +8,10 @@
 //! There is a lock for reading and a queue for each thread, which cost something per batch and nothing per
 //! frame; lists of frames are used again.
 //!
+//! Who shares frames out has their headers at hand: what a plain TCP segment's say goes along
+//! ([`tracker::Plain`]), so that the owner of a connection whose record is out need not fetch the frame from
+//! another processor's cache, nor decode it.
+//!
 //! What trackers give out carries the place of its frame in its batch: the thread that called puts it into
 //! that order again, gives connections the numbers that they would have had in one tracker, and is the only
 //! one that writes records.
