@@ -1,9 +1,10 @@
-//! Compares protocols by our own client and our own server: requests per second, and the CPU time of the
-//! server's thread per request, in turns. The server has a thread of its own, TLS 1.3, no log.
+//! Compares protocols by our own client and our own server: requests per second, and the CPU time of the server's and
+//! of the client's thread per request, in turns. Each has a thread of its own; TLS 1.3, no log.
 //!
 //! usage: compare [ROUNDS] [REQUESTS] [BYTES] [AT_ONCE] [PROTOCOL...]
 //! By default 5 rounds of 20,000 requests for 100 bytes, 100 at once on one connection, spdy/3.1 and h2.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -56,15 +57,18 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 struct Serving {
     address: std::net::SocketAddr,
     /// The thread in /proc.
-    thread: std::path::PathBuf,
+    thread: PathBuf,
 }
 
-impl Serving {
-    /// CPU time of the server's thread in nanoseconds, by the kernel's count.
-    fn cpu(&self) -> Result<u64, Failing> {
-        let text = std::fs::read_to_string(self.thread.join("schedstat"))?;
-        Ok(text.split(' ').next().unwrap_or_default().parse()?)
-    }
+/// CPU time of a thread in /proc in nanoseconds, by the kernel's count.
+fn cpu(thread: &Path) -> Result<u64, Failing> {
+    let text = std::fs::read_to_string(thread.join("schedstat"))?;
+    Ok(text.split(' ').next().unwrap_or_default().parse()?)
+}
+
+/// The thread that asks, in /proc.
+fn own_thread() -> std::io::Result<PathBuf> {
+    Ok(Path::new("/proc").join(std::fs::read_link("/proc/thread-self")?))
 }
 
 /// Serves until the process ends.
@@ -83,7 +87,7 @@ fn serve(
     });
     plan.settings.max_concurrent_streams = u32::try_from(task.at_once)?.max(100);
     plan.log_capacity = 0;
-    let thread = std::path::Path::new("/proc").join(std::fs::read_link("/proc/thread-self")?);
+    let thread = own_thread()?;
     tokio::task::LocalSet::new().block_on(&runtime()?, async {
         let server = Server::start(plan)?;
         let address = server.addresses().first().copied().ok_or("there is no address")?;
@@ -92,17 +96,18 @@ fn serve(
     })
 }
 
-/// One protocol's round: requests per second, and nanoseconds of the server's CPU per request.
+/// One protocol's round: requests per second, and nanoseconds of the server's and of the client's CPU per request.
 async fn round(
     client: &Client,
     serving: &Serving,
     task: &Task,
     protocol: Protocol,
-) -> Result<(f64, f64), Failing> {
+) -> Result<(f64, [f64; 2]), Failing> {
     let settings = Settings::OFF;
     let plan = ConnectPlan { settings, ..ConnectPlan::new(serving.address, NAME, protocol) };
     let connection = client.connect(&plan).await?;
-    let (started, before) = (Instant::now(), serving.cpu()?);
+    let threads = [serving.thread.clone(), own_thread()?];
+    let (started, before) = (Instant::now(), [cpu(&threads[0])?, cpu(&threads[1])?]);
     let mut outcomes = futures_util::stream::iter(0..task.requests)
         .map(|_| connection.request(Request::get(NAME, "/")).finish())
         .buffer_unordered(task.at_once);
@@ -113,7 +118,9 @@ async fn round(
     }
     let requests = f64::from(task.requests);
     let rate = requests / started.elapsed().as_secs_f64();
-    Ok((rate, (serving.cpu()? - before) as f64 / requests))
+    let after = [cpu(&threads[0])?, cpu(&threads[1])?];
+    let each = [0, 1].map(|at| after[at].saturating_sub(before[at]) as f64 / requests);
+    Ok((rate, each))
 }
 
 fn run(task: Task) -> Result<(), Failing> {
@@ -132,11 +139,13 @@ fn run(task: Task) -> Result<(), Failing> {
     });
     let serving = ready.recv()?;
     tokio::task::LocalSet::new().block_on(&runtime()?, async {
-        println!("protocol round requests/s server-CPU-us/request");
+        println!("protocol round requests/s server-CPU-us/request client-CPU-us/request");
         for number in 1..=task.rounds {
             for protocol in &task.protocols {
-                let (rate, cpu) = round(&client, &serving, &task, *protocol).await?;
-                println!("{protocol} {number} {rate:.0} {:.2}", cpu / 1000.0);
+                let (rate, [server, of_client]) =
+                    round(&client, &serving, &task, *protocol).await?;
+                let (server, of_client) = (server / 1000.0, of_client / 1000.0);
+                println!("{protocol} {number} {rate:.0} {server:.2} {of_client:.2}");
             }
         }
         Ok(())
