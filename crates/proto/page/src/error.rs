@@ -93,7 +93,7 @@ pub enum PageError {
         second: usize,
     },
     /// An object is found by one that there is not.
-    #[error("object {object} is found by object {parent}, which there is not")]
+    #[error("object {object} is found by object {parent}, which does not exist")]
     UnknownParent {
         /// The object.
         object: usize,

@@ -1,4 +1,4 @@
-//! Named pages: those of the SPDY paper, made with its counts, and two of our own.
+//! Named pages: those of the SPDY paper, made with its counts, and three of our own.
 //!
 //! The paper (Kim, Yi and Lee, "A Research on the Performance Analysis of SPDY Protocol in Mobile
 //! Networks", 2013) gives for each page objects, domains and kilobytes, and nothing of its structure;
@@ -85,7 +85,7 @@ impl Explain for UnknownPage {
 }
 
 /// All pages that have a name: the paper's three, its twenty sites (`site-…`), the four of its testbed
-/// (`testbed-1` to `testbed-4`), `cablelabs-large` and `small-objects`.
+/// (`testbed-1` to `testbed-4`), `cablelabs-large`, `small-objects` and `upload`.
 #[must_use]
 pub fn named() -> Vec<Named> {
     let mut all = Vec::new();
@@ -107,7 +107,7 @@ pub fn named() -> Vec<Named> {
             all.extend(row(&name, about, objects, "1", kilobytes));
         }
     }
-    all.extend([large(), small()]);
+    all.extend([large(), small(), upload()]);
     all
 }
 
@@ -121,6 +121,7 @@ pub fn page(name: &str, seed: u64) -> Result<Page, UnknownPage> {
     let made = match name {
         LARGE => flat(&named, 5_000),
         SMALL => flat(&named, 20_000),
+        UPLOAD => uploading(&named),
         _ => {
             let Named { objects, hosts, bytes, .. } = named;
             let bytes = bytes.count();
@@ -137,6 +138,12 @@ pub fn page(name: &str, seed: u64) -> Result<Page, UnknownPage> {
 
 const LARGE: &str = "cablelabs-large";
 const SMALL: &str = "small-objects";
+const UPLOAD: &str = "upload";
+/// Bytes of its document, and of what it sends when that is there.
+const UPLOAD_DOCUMENT: u64 = 5_000;
+const UPLOADED: u64 = 1_000_000;
+/// Bytes of the answer.
+const UPLOAD_ANSWER: u64 = 100;
 
 /// CableLabs found in 2012 that SPDY loses where a page has few large images, as is said of the SPDY
 /// paper. The counts are our choice.
@@ -151,6 +158,21 @@ fn small() -> Named {
     let description = "a document and 200 images of 1 kB on one host".to_owned();
     let bytes = Bytes(20_000 + 200 * 1_000);
     Named { name: SMALL.to_owned(), description, objects: 201, hosts: 1, bytes }
+}
+
+/// What the SPDY paper's Figures 4 and 6 are about, windows for what a browser sends. The counts are our choice.
+fn upload() -> Named {
+    let description = "a document, and a POST of 1 MB when it is there".to_owned();
+    let bytes = Bytes(UPLOAD_DOCUMENT + UPLOAD_ANSWER);
+    Named { name: UPLOAD.to_owned(), description, objects: 2, hosts: 1, bytes }
+}
+
+fn uploading(named: &Named) -> Result<Page, PageError> {
+    let document = Object::new(HostId(0), "/", Kind::Document, Bytes(UPLOAD_DOCUMENT));
+    let mut post = Object::new(HostId(0), "/post", Kind::Fetch, Bytes(UPLOAD_ANSWER));
+    post.upload = Some(Bytes(UPLOADED));
+    let objects = vec![document, post.found_by(ObjectId(0), Share::ALL, Delay::ZERO)];
+    Page::new(&*named.name, vec![format!("www.{}.example", named.name)], objects)
 }
 
 /// A document of so many bytes and images of equal size that it tells of evenly.
@@ -204,13 +226,13 @@ mod tests {
     #[test]
     fn each_page_has_exactly_the_counts_of_its_table() {
         let all = named();
-        assert_eq!(all.len(), 3 + 20 + 4 + 2);
+        assert_eq!(all.len(), 3 + 20 + 4 + 3);
         for named in &all {
             let page = page(&named.name, 1).unwrap();
             assert_eq!(page.objects().len(), named.objects, "{}", named.name);
             assert_eq!(page.hosts().len(), named.hosts, "{}", named.name);
             assert_eq!(page.bytes(), named.bytes, "{}", named.name);
-            let flat = [LARGE, SMALL].contains(&&*named.name);
+            let flat = [LARGE, SMALL, UPLOAD].contains(&&*named.name);
             let levels = if flat { 2 } else { named.objects.min(3) };
             assert!(page.depth() >= levels, "{} has {} levels", named.name, page.depth());
         }
@@ -227,6 +249,13 @@ mod tests {
         assert_eq!((four.objects, four.hosts, four.bytes), (3, 1, Bytes(42_891_830)));
         assert_eq!(by_name("domestic-4mb").objects, 86);
         assert_eq!(by_name("site-is-the-spdy-protocol").objects, 31);
+    }
+
+    #[test]
+    fn the_page_that_uploads_sends_a_megabyte_once() {
+        let page = page(UPLOAD, 1).unwrap();
+        let uploads: Vec<_> = page.objects().iter().map(|object| object.upload).collect();
+        assert_eq!(uploads, [None, Some(Bytes(1_000_000))]);
     }
 
     #[test]
