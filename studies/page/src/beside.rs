@@ -14,7 +14,7 @@ use crate::window::Window;
 /// The aim: our page load time is within this share of Chromium's.
 pub(crate) const AIM: f64 = 0.15;
 /// An interval of less says too little.
-const ENOUGH: f64 = 0.95;
+pub(crate) const ENOUGH: f64 = 0.95;
 
 named! {
     /// Whether the aim is reached.
@@ -24,7 +24,7 @@ named! {
         /// The ratio's whole interval lies outside.
         Missed = "missed",
         /// The interval has the aim's end in it, or there are too few loads for one.
-        CannotBeTold = "cannot be told",
+        CannotBeTold = "cannot be determined",
     }
 }
 

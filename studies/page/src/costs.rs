@@ -60,7 +60,7 @@ fn cells(group: &Group, row: &Row) -> Vec<Cell> {
 }
 
 /// Bytes above TLS to the server for a request, in a load with any.
-fn a_request(row: &Row) -> Option<f64> {
+pub(crate) fn a_request(row: &Row) -> Option<f64> {
     let requests = row.median(value::REQUESTS).filter(|requests| *requests > 0.0)?;
     Some(row.median(value::REQUEST_BYTES)? / requests)
 }

@@ -74,6 +74,9 @@ pub(crate) struct Job {
     /// Where captures of first loads are kept, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) captures: Option<PathBuf>,
+    /// Whether every load keeps its HAR file, not the first of a point alone.
+    #[serde(default)]
+    pub(crate) keep_hars: bool,
     /// What a command needs beside the point to measure it again.
     pub(crate) options: String,
 }
@@ -197,7 +200,7 @@ fn points_of(batch: &Batch) -> Result<Vec<Point>, Problem> {
     batch.loads.iter().map(of).collect()
 }
 
-/// Gives the sample of a load; a first load of a point has its HAR beside. What was kept
+/// Gives the sample of a load; a first load of a point has its HAR beside, or every load. What was kept
 /// of all loads of the batch goes to the first of them: without its handshakes nobody can read the others.
 fn give(
     job: &Job,
@@ -206,7 +209,7 @@ fn give(
     (seen, kept): (&Seen, &mut Option<Kept>),
     outlet: &mut Outlet<'_>,
 ) -> Result<(), Problem> {
-    if load.repeat == 0 {
+    if load.repeat == 0 || job.keep_hars {
         let since = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
         let begin = Time::ZERO + since.saturating_sub(seen.load_time().duration());
         let protocol = point.protocol.to_string();

@@ -7,10 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod beside;
+mod cells;
 mod change;
 mod claims;
 mod costs;
+mod direction;
 mod flow;
+mod folder;
 mod job;
 mod link;
 mod means;

@@ -54,20 +54,21 @@ const CURES: [(&str, &str); 6] = [
     ("receiving", "fewer bytes or a faster link help"),
 ];
 
-/// Of a waterfall: the phase that takes most of the objects' time.
+/// Of a waterfall: the phase that takes most of the objects' time, and what would make it less.
 pub(crate) fn waterfall(objects: impl Iterator<Item = [f64; 6]>) -> String {
+    longest_phase(objects).unwrap_or_else(|| "No object took any time.".to_owned())
+}
+
+/// The same; `None` where no object took any time.
+pub(crate) fn longest_phase(objects: impl Iterator<Item = [f64; 6]>) -> Option<String> {
     let sums = objects.fold([0.0; 6], |mut sums, phases| {
         sums.iter_mut().zip(phases).for_each(|(sum, phase)| *sum += phase);
         sums
     });
     let all: f64 = sums.iter().sum();
-    let most = sums.iter().zip(CURES).max_by(|a, b| a.0.total_cmp(b.0));
-    match most {
-        Some((sum, (what, cure))) if all > 0.0 => {
-            format!("{:.0} % of the objects' time goes by {what}: {cure}.", sum / all * 100.0)
-        }
-        _ => "No object took any time.".to_owned(),
-    }
+    let (sum, (what, cure)) = sums.iter().zip(CURES).max_by(|a, b| a.0.total_cmp(b.0))?;
+    let share = sum / all * 100.0;
+    (all > 0.0).then(|| format!("{share:.0} % of the objects' time is spent on {what}: {cure}."))
 }
 
 #[cfg(test)]
@@ -81,7 +82,7 @@ mod tests {
         let bars = [[1.0, 0.0, 60.0, 0.0, 30.0, 9.0]; 2];
         let said = waterfall(bars.into_iter());
         assert!(
-            said.starts_with("60 % of the objects' time goes by setting up connections:"),
+            said.starts_with("60 % of the objects' time is spent on setting up connections:"),
             "{said}"
         );
         assert_eq!(waterfall(std::iter::empty()), "No object took any time.");

@@ -118,6 +118,7 @@ impl Plan {
                     seed: self.seed,
                     chromium: chromium.clone(),
                     captures: captures.clone(),
+                    keep_hars: self.keep_hars,
                     options: self.page_options.clone(),
                 };
                 jobs.push((cell, step(cell), job));

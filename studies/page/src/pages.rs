@@ -11,6 +11,8 @@ use page::{Page, har, paper};
 use study::Options;
 use thiserror::Error;
 
+use crate::folder;
+
 /// A page by its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageName(String);
@@ -63,19 +65,24 @@ impl Pages {
         }
     }
 
-    /// Reads a page from a file: HAR, or Wiretax's own form in TOML or JSON. Its name is the file's,
-    /// without its ending.
+    /// Reads a page from a file: HAR, or Wiretax's own form in TOML or JSON; or from a folder with its files. Its name
+    /// is the file's, without its ending, or the folder's.
     ///
     /// # Errors
-    /// The file cannot be read, or makes no page.
+    /// The file or the folder cannot be read, or makes no page.
     pub fn read(&mut self, file: &Path, options: &Options<'_>) -> Result<Read, Problem> {
-        let text = options.text_of(file, "page")?;
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let legible =
             |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let stem: String = stem.unwrap_or_default().chars().map(legible).take(60).collect();
         let name = if stem.is_empty() { "page".to_owned() } else { stem };
         let shown = || file.display().to_string();
+        if file.is_dir() {
+            let (page, skipped) = folder::page(&name, file).while_doing(shown)?;
+            self.0.insert(name.clone(), page.to_toml());
+            return Ok(Read { name: PageName(name), skipped });
+        }
+        let text = options.text_of(file, "page")?;
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let (page, skipped) = match ending.as_deref() {
             Some("toml") => (Page::from_toml(&text).while_doing(shown)?, 0),
@@ -95,7 +102,7 @@ impl Pages {
 pub struct Read {
     /// By which it is known from now on.
     pub name: PageName,
-    /// Entries of a HAR file that were left out.
+    /// Entries of a HAR file that were left out, or files of a folder that nothing refers to.
     pub skipped: usize,
 }
 
@@ -125,6 +132,13 @@ mod tests {
         let read = pages.read(&file, &Options::none()).unwrap();
         assert_eq!(read.name.to_string(), "my-site");
         assert_eq!(pages.page(&read.name, 1).unwrap().bytes(), page.bytes());
+        let site = folder.path().join("my.files");
+        std::fs::create_dir(&site).unwrap();
+        std::fs::write(site.join("index.html"), "<img src=a.png>").unwrap();
+        std::fs::write(site.join("a.png"), "1").unwrap();
+        let read = pages.read(&site, &Options::none()).unwrap();
+        assert_eq!((read.name.to_string().as_str(), read.skipped), ("my", 0));
+        assert_eq!(pages.page(&read.name, 1).unwrap().objects().len(), 2);
         let wrong = folder.path().join("broken.har");
         std::fs::write(&wrong, "{").unwrap();
         let problem = pages.read(&wrong, &Options::none()).unwrap_err();

@@ -38,7 +38,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 pub(crate) const NUMBERS: &[Number] = &[
     Number {
         name: "repeat",
-        help: "Loads per point; with --scale or --plan at most so many [default: 10]",
+        help: "Loads per point; an upper limit with --scale or --plan [default: 10]",
         default: Some(10),
         least: 1,
         most: u32::MAX as u64,
@@ -101,6 +101,8 @@ pub struct Plan {
     pub page_options: String,
     /// Chromium's program, if it is not where it is looked for.
     pub chromium: Option<PathBuf>,
+    /// Whether every load keeps its HAR file.
+    pub keep_hars: bool,
     /// The time that it keeps to, if it has such a limit.
     pub budget: Option<Duration>,
     /// The traces of its links. A manifest has their digests, in the links' names.
@@ -116,6 +118,8 @@ struct Recorded {
     page_options: String,
     #[serde(default)]
     chromium: Option<PathBuf>,
+    #[serde(default)]
+    keep_hars: bool,
 }
 
 impl Plan {
@@ -147,6 +151,7 @@ impl Plan {
             timeout: TIMEOUT.into(),
             page_options: String::new(),
             chromium: None,
+            keep_hars: false,
             budget: None,
             traces: Traces::default(),
         };
@@ -159,13 +164,13 @@ impl Plan {
     /// # Errors
     /// It is none, or asks for what cannot be.
     pub fn recorded(value: &Value) -> Result<Plan, Problem> {
-        let Recorded { seed, timeout, pages, page_options, chromium } =
+        let Recorded { seed, timeout, pages, page_options, chromium, keep_hars } =
             Recorded::deserialize(value).blame(Fault::Results)?;
         let of_results = |problem: Problem| problem.blaming(Fault::Results);
         let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
         let sweeps = sweeps.map_err(|error| of_results(error.into()))?;
         let plan = Plan::new(sweeps, Pages(pages)).map_err(of_results)?;
-        Ok(Plan { seed, timeout, page_options, chromium, ..plan })
+        Ok(Plan { seed, timeout, page_options, chromium, keep_hars, ..plan })
     }
 
     /// The plan that a user asks for.
@@ -202,6 +207,7 @@ impl Plan {
         plan.seed = options.get("seed").unwrap_or(plan.seed);
         plan.timeout = options.get("timeout").unwrap_or(plan.timeout);
         plan.chromium = options.get("chromium");
+        plan.keep_hars = options.flag("keep_hars");
         if plan.timeout.duration().is_zero() {
             let problem = Problem::new(Fault::Caller, "a timeout of 0 leaves no time to load");
             return Err(problem.with_remedy("leave it out"));
@@ -235,8 +241,9 @@ impl Plan {
             "pages": pages.0,
             "page_options": page_options,
         });
-        if let (Some(chromium), Some(fields)) = (&self.chromium, value.as_object_mut()) {
-            fields.insert("chromium".to_owned(), json!(chromium));
+        if let Some(fields) = value.as_object_mut() {
+            fields.extend(self.chromium.iter().map(|path| ("chromium".to_owned(), json!(path))));
+            fields.extend(self.keep_hars.then(|| ("keep_hars".to_owned(), json!(true))));
         }
         value
     }
@@ -478,7 +485,7 @@ mod tests {
 
     #[test]
     fn every_scale_reads_and_the_quick_ones_keep_to_their_time() {
-        for scale in ["quick", "smoke", "full", "paper"] {
+        for scale in ["quick", "smoke", "full", "paper", "grid", "uploads"] {
             let plan = Plan::built_in(scale).unwrap();
             let (cells, impossible) = plan.cells().unwrap();
             assert!(!cells.is_empty() && impossible.is_empty(), "{scale}: {impossible:?}");
@@ -493,6 +500,22 @@ mod tests {
             }
         }
         assert!(Plan::built_in("huge").is_err());
+    }
+
+    /// Its ten TCP windows by stream windows of 64 KB, 10, 64 and 100 MB, by page and rate.
+    #[test]
+    fn the_grid_of_windows_is_whole() {
+        let (cells, _) = Plan::built_in("grid").unwrap().cells().unwrap();
+        let points = || cells.iter().flat_map(|cell| &cell.points);
+        let ways: BTreeSet<_> = points()
+            .filter(|point| point.protocol == web::Protocol::Spdy3)
+            .map(|point| (point.tcp_window.to_string(), point.stream_window.to_string()))
+            .collect();
+        let streams: BTreeSet<&str> = ways.iter().map(|(_, stream)| stream.as_str()).collect();
+        assert_eq!(streams, BTreeSet::from(["64KiB", "10MiB", "64MiB", "100MiB"]));
+        assert_eq!(ways.len(), 10 * 4);
+        // HTTP/1.1 has a row for each TCP window in both of its sweeps.
+        assert_eq!(points().count(), 4 * 2 * (10 * 4 + 2 * 10));
     }
 
     #[test]

@@ -59,7 +59,7 @@ named! {
         UserTcp = "usertcp",
         /// Our TCP, then TLS 1.2 with RSA key exchange: the handshake of the SSLmTCP paper in sequence.
         UserTcpRsa = "usertcp-tls12-rsa",
-        /// SSLmTCP as the document has it: TLS 1.2 with RSA key exchange, ready after two round trips.
+        /// SSLmTCP as its paper has it: TLS 1.2 with RSA key exchange, ready after two round trips.
         Paper = "sslmtcp-paper",
         /// SSLmTCP with TLS 1.3, ready after one round trip.
         Tls13 = "sslmtcp-tls13",
@@ -202,7 +202,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             page,
             "google-play",
             "PAGES",
-            "Pages: google-play, domestic-2mb, domestic-4mb, site-twitter and others, testbed-1 to testbed-4, small-objects, cablelabs-large; or that of --har"
+            "Pages: google-play, domestic-2mb, domestic-4mb, site-twitter and others, testbed-1 to testbed-4, small-objects, cablelabs-large, upload; or that of --har"
         ),
         axis!(
             "link",
@@ -213,7 +213,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
         ),
         axis!("loss", loss, "0", "SHARES", "Loss each way, as 1%", unnamed "0"),
         axis!("queue", queue, "drop-tail", "KINDS", "Queues of the link: drop-tail, codel", unnamed "drop-tail"),
-        axis!("cross-traffic", cross, "none", "KINDS", "What else is on the link: none, bulk (a long TCP download of another host, which has filled the queue)", unnamed "none"),
+        axis!("cross-traffic", cross, "none", "KINDS", "Cross traffic on the link: none, bulk (a long TCP download of another host, which has filled the queue)", unnamed "none"),
         axis!("browser", browser, "chromium", "BROWSERS", "Whose policy: chromium, firefox"),
         axis!("tls", tls, "1.3", "VERSIONS", "TLS versions: 1.3, 1.2 (HTTP/3: 1.3)"),
         axis!("handshake", handshake, "kernel", "HANDSHAKES", "TCP and how TLS begins on it: kernel, tfo (TCP Fast Open), 0rtt (early data; of HTTP/3 QUIC's), tfo-0rtt (both), tls12-rsa; usertcp (our TCP, then TLS), usertcp-tls12-rsa, sslmtcp-paper, sslmtcp-tls13, sslmtcp-0rtt", unnamed "kernel"),
@@ -236,7 +236,7 @@ pub(crate) const AXES: Axes<Point> = Axes {
             "PROTOCOLS",
             "Protocols: http/1.1, http/1.1-clear, spdy/3, spdy/3.1, h2, h3"
         ),
-        axis!("loader", loader, "ours", "LOADERS", "Who loads: ours, chromium (the headless shell, from the same server over the same link)", unnamed "ours"),
+        axis!("loader", loader, "ours", "LOADERS", "Loader: ours, chromium (the headless shell, from the same server over the same link)", unnamed "ours"),
         axis!(
             "visit",
             visit,

@@ -75,7 +75,7 @@ fn answer(group: &Group) -> Option<Inline> {
         let percent = (1.0 - ratio.value) * 100.0;
         let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
         match ties.iter().any(is_first) {
-            true => " (what lies between them may be chance)".to_owned(),
+            true => " (the difference may be chance)".to_owned(),
             false => format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1"),
         }
     });
@@ -90,6 +90,15 @@ fn and(names: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// What to change first where no window is in the way: what takes most of the time of the fastest load's objects.
+fn first_change(group: &Group) -> Option<Inline> {
+    let best = group.fastest()?;
+    let bars = &best.waterfall.as_ref()?.0;
+    let said = means::longest_phase(bars.iter().map(|(_, phases)| *phases))?;
+    let row = best.label(is_plain(group));
+    Some(Inline::new().text(format!("{}, {row}, to change first: {said}", group.title())))
 }
 
 /// What the handshake that saves most of a group's loads saves, where one certainly does: more of it goes at once.
@@ -125,9 +134,12 @@ impl study::Findings for Findings {
         lines.extend(self.groups().filter_map(handshake).take(ANSWERED));
         lines.extend(self.groups().flat_map(crate::push::answer).take(ANSWERED));
         let changes: Vec<Inline> = self.groups().flat_map(change::advice).take(ANSWERED).collect();
-        if changes.is_empty() && self.groups().any(has_windows) {
-            let text = "No load was held up by flow-control windows for 1 % of its time.";
-            lines.push(Inline::new().text(text));
+        if changes.is_empty() {
+            if self.groups().any(has_windows) {
+                let text = "No load was held up by flow-control windows for 1 % of its time.";
+                lines.push(Inline::new().text(text));
+            }
+            lines.extend(self.groups().filter_map(first_change).take(ANSWERED));
         }
         lines.extend(changes);
         lines.extend(beside_answer(&self.summary.beside()));
@@ -214,6 +226,7 @@ impl study::Findings for Findings {
             let section = Section::new("page-change", "What to change");
             sections.push(changes.into_iter().fold(section, Section::with));
         }
+        sections.extend(crate::direction::section(&self.summary, &crate::claims::spdy_claims()));
         let mut pictures = Section::new("page-waterfall", "Where a load's time goes");
         for group in self.groups().filter(|group| group.visit == Visit::First).take(2) {
             for row in &group.rows {
@@ -233,7 +246,12 @@ impl study::Findings for Findings {
         let groups = self.summary.groups.iter().map(table);
         let beside = beside_table(&self.summary.beside());
         let moving = crate::moving::table(self.groups());
-        groups.chain(moving).chain(crate::push::table(self.groups())).chain(beside).collect()
+        let mut tables: Vec<Table> = groups.chain(moving).collect();
+        tables.extend(crate::push::table(self.groups()));
+        tables.extend(crate::costs::table(self.groups()));
+        tables.extend(beside);
+        tables.extend(crate::direction::tables(&self.summary));
+        tables
     }
 
     fn counterparts(&self) -> Vec<(String, Counterpart)> {
@@ -288,6 +306,7 @@ impl study::Findings for Findings {
         let tables = [
             ("chromium", beside_table(&self.summary.beside())),
             ("moving", crate::moving::table(self.groups())),
+            ("costs", crate::costs::table(self.groups())),
         ];
         for (name, table) in tables.into_iter().filter_map(|(name, table)| Some((name, table?))) {
             let text = format!("{}.\n\n{}", self.provenance, table.to_markdown());
@@ -295,6 +314,11 @@ impl study::Findings for Findings {
         }
         let claims = crate::claims::markdown(&self.summary, &self.provenance);
         fragments.extend(claims.map(|text| (format!("{STUDY}-claims"), text)));
+        let spdy = crate::claims::spdy_claims();
+        let direction = crate::direction::markdown(&self.summary, &spdy, &self.provenance);
+        fragments.extend(direction.map(|text| (format!("{STUDY}-direction"), text)));
+        let spdy = crate::claims::spdy_markdown(&self.summary, &self.provenance).into_iter();
+        fragments.extend(spdy.map(|(name, text)| (format!("{STUDY}-{name}"), text)));
         Ok(fragments)
     }
 
@@ -314,7 +338,7 @@ fn beside_answer(all: &[Beside]) -> Option<Inline> {
     let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
     let text = format!(
         "Our loader is within {:.0} % of Chromium's page load time in {} of {} cases, outside in {}; \
-         in {} it cannot be told.",
+         in {} it cannot be determined.",
         AIM * 100.0,
         count(Verdict::Reached),
         all.len(),
@@ -547,6 +571,47 @@ mod tests {
         let found = findings(&samples);
         let sections = found.sections().unwrap();
         assert!(sections.iter().any(|section| section.id == "page-waterfall"));
+    }
+
+    #[test]
+    fn the_answer_names_what_to_change_first() {
+        let bars = Waterfall(vec![(0.0, [1.0, 300.0, 600.0, 0.0, 300.0, 50.0]); 3]);
+        let text = serde_json::to_string(&bars).unwrap();
+        let with = |protocol: &str, stalled: f64| {
+            let mut samples = samples();
+            for sample in samples.iter_mut().filter(|sample| sample.point["protocol"] == protocol) {
+                sample.labels.insert(WATERFALL.to_owned(), text.clone());
+            }
+            for sample in &mut samples {
+                sample.values.insert(value::STALLED.to_owned(), stalled);
+            }
+            let lines = findings(&samples).answer();
+            lines.iter().map(Inline::to_plain).collect::<Vec<String>>()
+        };
+        let lines = with("h2", 0.0);
+        let said = lines.iter().find(|line| line.contains("to change first")).unwrap();
+        let expected = "google-play over 3g-0.9, first visit, h2, to change first: 48 % of the objects' time is \
+                        spent on setting up connections: fewer hosts";
+        assert!(said.starts_with(expected), "{said}");
+        // Of a load that is not the fastest nothing is said; nor where a window is in the way.
+        assert!(!with("http/1.1", 0.0).iter().any(|line| line.contains("to change first")));
+        let lines = with("h2", 1000.0);
+        assert!(lines.iter().any(|line| line.contains("announce")), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.contains("to change first")), "{lines:?}");
+    }
+
+    #[test]
+    fn costs_are_a_table_and_a_fragment() {
+        let mut samples = samples();
+        for sample in &mut samples {
+            let values = [(value::REQUESTS, 10.0), (value::REQUEST_BYTES, 1000.0)];
+            sample.values.extend(values.map(|(name, value)| (name.to_owned(), value)));
+        }
+        let found = findings(&samples);
+        let costs = crate::costs::TITLE;
+        assert!(found.tables().iter().any(|table| table.caption == costs));
+        let fragments = found.markdown().unwrap();
+        assert!(fragments.iter().any(|(name, _)| name == "page-costs"), "{fragments:?}");
     }
 
     #[test]

@@ -107,6 +107,26 @@ pub(crate) fn counterparts(summary: &Summary) -> Vec<(String, Counterpart)> {
     beside.collect()
 }
 
+/// The paper's means of repeated loads, less the doubtful ones.
+pub(crate) struct Means(Vec<study::Figure>);
+
+impl Means {
+    pub(crate) fn read() -> Means {
+        let mut figures = study::figures(FIGURES).unwrap_or_default();
+        figures.retain(|figure| !figure.note.starts_with(DOUBTFUL));
+        Means(figures)
+    }
+
+    /// What the paper measured of this way to load, in seconds.
+    pub(crate) fn of(&self, group: &Group, row: &Row) -> Option<f64> {
+        let found = self.0.iter().find(|figure| {
+            let asked = Asked::of(&figure.row);
+            asked.is_some_and(|asked| asked.of == "mean" && asked.is_of(group) && asked.has(row))
+        });
+        found?.value
+    }
+}
+
 fn counterpart(summary: &Summary, asked: &Asked<'_>) -> Counterpart {
     let groups = summary.groups.iter().filter(|group| asked.is_of(group));
     let found = groups.flat_map(|group| &group.rows).find(|row| asked.has(row));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Arg, Command, ValueHint, value_parser};
+use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use fault::Problem;
 use record::{Manifest, Sample, ValueKind};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl study::Study for PageStudy {
   wiretax page --scale paper                      the SPDY paper's tables: {}
 
 Pages are made with the counts, hosts and bytes of the SPDY paper's; --har takes what the developer tools
-of a browser save. Each host has an address and connections of its own; its name costs a round trip.",
+of a browser save, or a folder of files. Each host has an address and connections of its own; its name costs a round trip.",
             size("quick"),
             size("full"),
             size("paper")
@@ -61,11 +61,11 @@ of a browser save. Each host has an address and connections of its own; its name
     fn options(&self, command: Command) -> Command {
         let har = Arg::new("har")
             .long("har")
-            .value_name("FILE")
+            .value_name("PATH")
             .value_parser(value_parser!(PathBuf))
-            .value_hint(ValueHint::FilePath)
+            .value_hint(ValueHint::AnyPath)
             .conflicts_with("page")
-            .help("A page of your own: a HAR file, or Wiretax's form in TOML or JSON");
+            .help("A page of your own: a HAR file, Wiretax's form in TOML or JSON, or a folder with index.html and what it refers to");
         let rtt = Arg::new("rtt")
             .long("rtt")
             .value_name("TIMES")
@@ -84,14 +84,18 @@ of a browser save. Each host has an address and connections of its own; its name
             .long("timeout")
             .value_name("TIME")
             .value_parser(value_parser!(Delay))
-            .help("Give a load up after this time [default: 3m]; it stays in as a censored sample");
+            .help("Time limit per load [default: 3m]; loads over it count as censored");
         let chromium = Arg::new("chromium")
             .long("chromium")
             .value_name("PROGRAM")
             .value_parser(value_parser!(PathBuf))
             .value_hint(ValueHint::ExecutablePath)
             .help("Chromium's headless shell for --loader chromium [default: as Debian's chromium-headless-shell has it]");
-        let command = AXES.options(command).args([har, rtt, rate, timeout, chromium]);
+        let keep_hars = Arg::new("keep_hars")
+            .long("keep-hars")
+            .action(ArgAction::SetTrue)
+            .help("Keep a HAR file of every load, not of each point's first alone");
+        let command = AXES.options(command).args([har, rtt, rate, timeout, chromium, keep_hars]);
         Number::options(NUMBERS, command)
     }
 
@@ -252,6 +256,16 @@ mod tests {
     }
 
     #[test]
+    fn every_har_is_kept_where_that_is_asked_for() {
+        assert!(!plan(&["--page", "site-gmail"]).unwrap().keep_hars);
+        for line in [&["--keep-hars"][..], &["--page", "site-gmail", "--keep-hars"]] {
+            let made = plan(line).unwrap();
+            let read = Plan::recorded(&made.value()).unwrap();
+            assert!(made.keep_hars && read.keep_hars, "{line:?}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_the_callers() {
         for (line, said) in [
             (&["--page", "gogle-play"][..], "no page is called `gogle-play`"),
@@ -259,6 +273,7 @@ mod tests {
             (&["--rtt", "50ms"], "a link needs a round trip and a rate"),
             (&["--link", "trace:nowhere.down@50ms"], "nowhere.down cannot be read"),
             (&["--har", "nowhere.har"], "nowhere.har cannot be read"),
+            (&["--har", "src"], "the folder has no index.html"),
             (&["--timeout", "0s"], "a timeout of 0"),
             (&["--clock", "wall,virtual"], "two clocks"),
             (&["--protocol", "http/9"], "http/9"),

@@ -192,10 +192,14 @@ impl Row {
 
     /// Page load times of loads that took turns: this row's over the other's.
     pub(crate) fn ratio_to(&self, other: &Row) -> Option<Estimate> {
-        let both = self.by_repeat.iter();
-        let both = both.filter_map(|(n, ours)| Some((*other.by_repeat.get(n)?, *ours)));
-        let (theirs, ours): (Vec<f64>, Vec<f64>) = both.unzip();
+        let (theirs, ours): (Vec<f64>, Vec<f64>) = self.pairs_with(other).unzip();
         compare_paired(&theirs, &ours, Confidence::C95).ok()?.ratio
+    }
+
+    /// Page load times of loads that took turns: the other's, then this row's.
+    pub(crate) fn pairs_with(&self, other: &Row) -> impl Iterator<Item = (f64, f64)> {
+        let both = self.by_repeat.iter();
+        both.filter_map(|(n, ours)| Some((*other.by_repeat.get(n)?, *ours)))
     }
 
     /// A median, by the value's name.

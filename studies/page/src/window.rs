@@ -70,7 +70,7 @@ impl fmt::Display for InitialWindow {
 
 /// A text that is no initial window. The caller's fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is no number of packets")]
+#[error("`{0}` is not a number of packets")]
 pub struct BadInitialWindow(String);
 
 impl Explain for BadInitialWindow {

@@ -114,13 +114,14 @@ fn early_handshakes_are_counted_and_compared() -> TestResult {
     Ok(())
 }
 
-/// What is stopped is resumed without a load made twice.
+/// What is stopped is resumed without a load made twice; every load keeps its HAR file where that is asked for.
 fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
     let sweep = json!({ "name": "x", "page": ["site-gmail"], "link": ["5ms@50mbit"],
         "protocol": ["http/1.1", "h2"], "visit": ["first", "kept"], "repeat": 3 });
-    let plan = plan(sweep);
+    let mut plan = plan(sweep);
+    plan["keep_hars"] = json!(true);
     let end = measure(&plan, &results, Some(12))?;
     let before = Run::open(&results)?.samples;
     assert!(before.len() <= 12, "{}", before.len());
@@ -130,6 +131,11 @@ fn a_stop_loses_nothing_and_what_follows_repeats_nothing() -> TestResult {
     let keys: std::collections::BTreeSet<String> = run.samples.iter().map(|s| s.key()).collect();
     assert_eq!((run.samples.len(), keys.len()), (12, 12));
     assert_eq!(run.samples[..before.len()], before[..]);
+    for sample in &run.samples {
+        let hars = sample.attachments.iter().filter(|a| a.kind == AttachmentKind::Har);
+        let files: Vec<_> = hars.map(|har| results.join(&har.file)).collect();
+        assert!(files.len() == 1 && files[0].is_file(), "{}: {files:?}", sample.key());
+    }
     Ok(())
 }
 
