@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fault::{Fault, Problem};
-use haproxy::{Built, Config, Counted, Process, Release, Role, Side, in_folder};
+use haproxy::{Built, Config, Counted, Library, Process, Release, Role, Side, in_folder};
 use load::{Close, Control, Options, Report};
 use tls::{Identity, Trust, Version};
 
@@ -45,7 +45,7 @@ impl Bench<'_> {
     pub(crate) fn run(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Measured>, Problem> {
         let role = self.run.point.role(self.built.quic);
         // The server behind a chain is a process of its own, so that its CPU time is not the proxies'.
-        let _origin = match role {
+        let origin = match role {
             Role::Answer | Role::AnswerQuic(_) => None,
             Role::Chain(proxies) => {
                 let behind = PORT.saturating_add(u16::try_from(proxies).unwrap_or(u16::MAX));
@@ -53,19 +53,28 @@ impl Bench<'_> {
             }
         };
         let mut proxy = self.start(role, PORT)?;
+        let logged = |proxy: &Process| {
+            let logs = [Some(proxy), origin.as_ref()].into_iter().flatten();
+            logs.filter_map(Process::failures)
+                .map(|said| format!("; HAProxy: {said}"))
+                .collect::<String>()
+        };
         let measured = self.run.measured;
         let Some(warm_up) = self.load(measured / WARM_UP, interrupted)? else { return Ok(None) };
         if warm_up.completed == 0 {
             proxy.alive()?;
-            let why = warm_up.first_failure;
-            return Err(of_load(format!("no connection succeeded: {why}")));
+            let (why, logged) = (warm_up.first_failure, logged(&proxy));
+            return Err(of_load(format!("no connection succeeded: {why}{logged}")));
         }
         let measured = long_enough(measured, warm_up.p50_us);
         let (before, cpu_before) = (proxy.counted()?, proxy.cpu()?);
         let Some(loaded) = self.load(measured, interrupted)? else { return Ok(None) };
         let (cpu, counted) = (proxy.cpu()?, proxy.counted()?);
         proxy.alive()?;
-        Ok(Some(self.judge(&loaded, counted.since(before), cpu.since(cpu_before))))
+        let Measured { values, problem } =
+            self.judge(&loaded, counted.since(before), cpu.since(cpu_before));
+        let problem = problem.map(|problem| problem + &logged(&proxy));
+        Ok(Some(Measured { values, problem }))
     }
 
     fn start(&self, role: Role, port: u16) -> Result<Process, haproxy::Error> {
@@ -80,6 +89,7 @@ impl Bench<'_> {
             name: NAME,
             port,
             connections: self.run.connections,
+            verify: Library::verifies_servers(&point.library),
         });
         Process::start(self.built, point.locks, self.identity, &config)
     }

@@ -7,6 +7,9 @@ use tls::{Group, Version};
 
 use crate::{Error, Quic, Release};
 
+/// What the lines of a process's log begin with that are about connections that failed.
+pub(crate) const FAILED: &str = "failed: ";
+
 /// What a configuration is made of.
 #[derive(Debug, Clone)]
 pub struct Config<'a> {
@@ -28,6 +31,8 @@ pub struct Config<'a> {
     pub port: u16,
     /// Connections of the client at once.
     pub connections: usize,
+    /// Whether a proxy verifies the next one's certificate, as [`crate::Library::verifies_servers`] says.
+    pub verify: bool,
 }
 
 /// What a process does.
@@ -76,8 +81,8 @@ impl Config<'_> {
         let (version, curve) = (tls_version(self.version), curve(self.group));
         let _ = write!(
             text,
-            "global\n    nbthread {threads}\n    maxconn {connections}\n    stats socket \
-             {folder}/admin.sock mode 600 level operator\n",
+            "global\n    log stdout format raw local0\n    nbthread {threads}\n    maxconn \
+             {connections}\n    stats socket {folder}/admin.sock mode 600 level operator\n",
             threads = self.threads
         );
         if self.role == Role::AnswerQuic(Quic::Compat) {
@@ -97,7 +102,9 @@ impl Config<'_> {
         pinned("bind", true);
         if let Role::Chain(_) = self.role {
             pinned("server", self.release.has_server_curves());
-            text.push_str("    ssl-server-verify required\n");
+            if self.verify {
+                text.push_str("    ssl-server-verify required\n");
+            }
         }
     }
 
@@ -114,26 +121,34 @@ impl Config<'_> {
     }
 
     fn chain(&self, folder: &str, proxies: usize, text: &mut String) {
+        let name = self.name;
+        let verify = match self.verify {
+            true => format!("verify required ca-file {folder}/roots.pem verifyhost {name}"),
+            false => "verify none".to_owned(),
+        };
         for hop in 0..proxies {
             let port = self.port.saturating_add(u16::try_from(hop).unwrap_or(u16::MAX));
             let _ = write!(
                 text,
-                "listen hop{number}\n{bind}    server next 127.0.0.1:{next} ssl verify required ca-file \
-                 {folder}/roots.pem sni str({name}) verifyhost {name} alpn http/1.1\n",
+                "listen hop{number}\n{bind}    server next 127.0.0.1:{next} ssl {verify} sni str({name}) alpn \
+                 http/1.1\n",
                 number = hop + 1,
                 bind = bind(folder, port),
                 next = port.saturating_add(1),
-                name = self.name
             );
         }
     }
 }
 
-/// One request a connection, and nothing kept for another.
+/// One request a connection, and nothing kept for another. What succeeds is not logged, so that logging costs
+/// nothing.
 fn defaults(text: &mut String) {
-    text.push_str(
+    let _ = write!(
+        text,
         "defaults\n    mode http\n    timeout connect 10s\n    timeout client 10s\n    timeout server \
-         10s\n    option httpclose\n    http-reuse never\n",
+         10s\n    option httpclose\n    http-reuse never\n    log global\n    option dontlog-normal\n    \
+         log-format \"{FAILED}%f %ts %ST: %[bc_err_str], %[ssl_bc_err_str]\"\n    \
+         error-log-format \"{FAILED}%f: %[fc_err_str], %[ssl_fc_err_str]\"\n"
     );
 }
 
@@ -176,6 +191,7 @@ mod tests {
             name: "proxy.test",
             port: 4430,
             connections: 32,
+            verify: true,
         }
     }
 
@@ -183,6 +199,7 @@ mod tests {
     fn the_full_scenario_as_text() {
         let wanted = "\
 global
+    log stdout format raw local0
     nbthread 4
     maxconn 164
     stats socket /run/x/admin.sock mode 600 level operator
@@ -197,6 +214,10 @@ defaults
     timeout server 10s
     option httpclose
     http-reuse never
+    log global
+    option dontlog-normal
+    log-format \"failed: %f %ts %ST: %[bc_err_str], %[ssl_bc_err_str]\"
+    error-log-format \"failed: %f: %[fc_err_str], %[ssl_fc_err_str]\"
 frontend origin
     bind 127.0.0.1:4430 ssl crt /run/x/server.pem alpn http/1.1
     http-request return status 200 content-type text/plain string ok
@@ -239,6 +260,9 @@ frontend origin
         assert_eq!(text.matches("verify required ca-file /run/x/roots.pem").count(), 10);
         assert!(text.contains("maxconn 740\n"));
         assert!(!text.contains("no-ssl-reuse") && !text.contains("http-request return"));
+        let unverified = Config { verify: false, ..config(Role::Chain(10)) }.text().unwrap();
+        assert_eq!(unverified.matches(" ssl verify none sni str(proxy.test) ").count(), 10);
+        assert!(!unverified.contains("required") && !unverified.contains("roots.pem"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A HAProxy process: started, asked, and ended with its owner.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,7 +15,7 @@ use tempfile::TempDir;
 use tls::Identity;
 
 use crate::command::tail;
-use crate::config::Config;
+use crate::config::{Config, FAILED};
 use crate::counters::{Counted, MAX_ANSWER, parse_counted, parse_info};
 use crate::{Built, Error, Locks};
 
@@ -22,6 +24,9 @@ const START: Duration = Duration::from_secs(30);
 /// An answer of the admin socket comes within this time.
 const ANSWER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
+/// As much of its log is read, in bytes, and so many kinds of failures are told.
+const LOGGED: u64 = 64 << 10;
+const KINDS: usize = 2;
 
 /// A running HAProxy. Dropping it ends it.
 #[derive(Debug)]
@@ -119,6 +124,12 @@ impl Process {
         Error::Process { library: self.library.clone(), what, said }
     }
 
+    /// Why connections failed, by what it logged last; `None` where none did.
+    #[must_use]
+    pub fn failures(&self) -> Option<String> {
+        failures(&tail(&self.log(), LOGGED)?)
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -183,6 +194,28 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     written.map_err(Error::io("writing it", path))
 }
 
+/// The most frequent failures in a log. A proxy that hands on what the next one answered has no reason of its
+/// own: it counts only where nobody has one.
+fn failures(log: &str) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in log.lines().filter_map(|line| line.strip_prefix(FAILED)) {
+        *counts.entry(line.trim()).or_default() += 1;
+    }
+    let mut kinds: Vec<(&str, usize)> = counts.into_iter().collect();
+    kinds.sort_by_key(|(line, count)| (!has_reason(line), Reverse(*count)));
+    let told = kinds.into_iter().take(KINDS).map(|(line, count)| match count {
+        1 => line.to_owned(),
+        _ => format!("{line} ({count} times)"),
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+fn has_reason(line: &str) -> bool {
+    let (_, reasons) = line.split_once(": ").unwrap_or_default();
+    reasons.split(", ").any(|reason| !["", "-", "Success"].contains(&reason))
+}
+
 /// `utime` and `stime` of `/proc/<pid>/stat` (proc_pid_stat(5)). The program's name before them is in
 /// parentheses and may hold anything.
 fn ticks(stat: &str) -> Option<(u64, u64)> {
@@ -213,6 +246,22 @@ mod tests {
         for wrong in ["", "42 (x) S 1", "42 x S", "1 (a) S 1 2 3 4 5 6 7 8 9 10 x y"] {
             assert_eq!(ticks(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_log_s_reasons_are_told_before_what_has_none() {
+        let handed_on = "failed: hop1 -- 503: Success, -\n".repeat(9);
+        let log = format!(
+            "[NOTICE] (1) : started\n{handed_on}failed: hop2 SC 503: SSL handshake failure, no list\n\
+             failed: hop2 SC 503: SSL handshake failure, no list\nfailed: hop3: Connection closed, -\n"
+        );
+        assert_eq!(
+            failures(&log).unwrap(),
+            "hop2 SC 503: SSL handshake failure, no list (2 times); hop3: Connection closed, -"
+        );
+        assert_eq!(failures(&handed_on).unwrap(), "hop1 -- 503: Success, - (9 times)");
+        assert_eq!(failures("failed: hop1").unwrap(), "hop1");
+        assert_eq!(failures("[ALERT] (1) : cannot bind\n"), None);
     }
 
     #[test]
