@@ -167,7 +167,7 @@ static uint64_t functions(void) {
 #if defined(SSL_OP_ENABLE_KTLS) && !defined(OPENSSL_NO_KTLS)
     has |= WT_KTLS;
 #endif
-#if (defined(OPENSSL_IS_BORINGSSL) && !defined(OPENSSL_IS_AWSLC)) || \
+#if defined(OF_BORINGSSL) || \
     (defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x40000000L && !defined(OPENSSL_NO_ECH))
     has |= WT_ECH;
 #endif
