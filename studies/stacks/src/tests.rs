@@ -10,6 +10,7 @@ use tls_drivers::{Job, Wire, Workload};
 
 use crate::{Findings, Plan, summarise};
 
+mod alone;
 mod play;
 mod profile;
 mod slices;

@@ -26,6 +26,19 @@ pub(super) fn profile_markdown(findings: &Findings) -> Option<String> {
     (!counted.is_empty()).then(|| study::claims_markdown(&findings.provenance, &claims, &answers))
 }
 
+/// The bars of light locks as another, of results with those over loopback.
+pub(super) fn light_markdown(findings: &Findings) -> Option<String> {
+    let (claims, answers) = light(findings);
+    let answered = answers.iter().any(|(_, ours)| ours.is_some());
+    answered.then(|| study::claims_markdown(&findings.provenance, &claims, &answers))
+}
+
+/// What clients alone make by threads as another, of results with several thread counts in memory.
+pub(super) fn client_markdown(findings: &Findings) -> Option<String> {
+    let (claim, answer) = clients(findings);
+    answer.1.is_some().then(|| study::claims_markdown(&findings.provenance, &[claim], &[answer]))
+}
+
 /// Those of the file, and a row for each bar. A test reads our own file.
 fn claims() -> Vec<Claim> {
     let stated = study::claims(CLAIMS).unwrap_or_default();
@@ -79,12 +92,26 @@ const SAID: [(&str, Say); 12] = [
 
 fn answers(findings: &Findings) -> Vec<Answer> {
     let said = SAID.iter().map(|(item, say)| ((*item).to_owned(), say(findings)));
+    said.chain(bars(findings, |_| true)).collect()
+}
+
+/// What stands beside those bars that are wanted.
+fn bars(findings: &Findings, wanted: fn(&Figure) -> bool) -> Vec<Answer> {
     let found = counterparts::all(findings);
-    let bars = counterparts::commands().into_iter().map(|(figure, _)| {
+    let figures = counterparts::commands().into_iter().map(|(figure, _)| figure).filter(wanted);
+    let answers = figures.map(|figure| {
         let own = found.iter().find(|(key, _)| *key == figure.key());
         (item(&figure), own.and_then(|(_, counterpart)| alone(counterpart)))
     });
-    said.chain(bars).collect()
+    answers.collect()
+}
+
+/// The bars of light locks.
+fn light(findings: &Findings) -> (Vec<Claim>, Vec<Answer>) {
+    let figures = counterparts::commands().into_iter();
+    let claims = figures.filter(|(figure, _)| counterparts::is_light(figure));
+    let claims = claims.map(|(figure, command)| bar(&figure, &command)).collect();
+    (claims, bars(findings, counterparts::is_light))
 }
 
 /// The library alone beside a bar.
@@ -184,6 +211,27 @@ fn generator(findings: &Findings) -> Option<String> {
     joined(each.collect()).map(|text| format!("as a client {text}"))
 }
 
+/// The same by threads: what scales on one core more, and what does not.
+fn clients(findings: &Findings) -> (Claim, Answer) {
+    const ITEM: &str = "The load generator, by threads";
+    let each = client::by_threads(findings).into_iter().map(|one| {
+        let rates: Vec<String> =
+            one.rates.iter().map(|(threads, rate)| format!("{rate:.0} with {threads}")).collect();
+        format!("{} {} (× {:.2})", findings.summary.title(one.name), rates.join(", "), one.gain())
+    });
+    let ours = joined(each.collect())
+        .map(|text| format!("connections/s that clients alone make, by threads: {text}"));
+    let claim = Claim {
+        item: ITEM.to_owned(),
+        says:
+            "on OpenSSL 3.0 and 48 cores it made no more than 400 connections/s, on 1.1.1 140,000"
+                .to_owned(),
+        command: "`wiretax stacks --scale client`".to_owned(),
+        seen: String::new(),
+    };
+    (claim, (ITEM.to_owned(), ours))
+}
+
 /// What a client makes its server spend for each microsecond of its own: the least and the most of all libraries.
 fn by_client(findings: &Findings) -> Option<String> {
     let of = |key| {
@@ -253,6 +301,12 @@ mod tests {
         let (claims, answers) = lock_shares(&findings, &[]);
         assert_eq!(study::claims_misfits(&claims, &answers), Vec::<String>::new());
         assert_eq!(profile_markdown(&findings), None);
+        let (claims, answers) = light(&findings);
+        assert_eq!((claims.len(), study::claims_misfits(&claims, &answers)), (5, Vec::new()));
+        assert_eq!(light_markdown(&findings), None);
+        let (claim, answer) = clients(&findings);
+        assert_eq!(study::claims_misfits(&[claim], &[answer]), Vec::<String>::new());
+        assert_eq!(client_markdown(&findings), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::summary::{Cell as Measured, Summary, Want};
 const LOAD_LIBRARY: &str = "rustls-aws-lc-rs";
 
 pub(super) fn section(findings: &Findings) -> Option<Section> {
-    let tables = [costs(findings), by_threads(findings), generator(findings)];
+    let tables = [costs(findings), threads_table(findings), generator(findings)];
     if tables.iter().all(Option::is_none) {
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
 
 /// For a terminal.
 pub(super) fn summary(findings: &Findings) -> Vec<Table> {
-    [costs(findings), by_threads(findings), generator(findings)].into_iter().flatten().collect()
+    [costs(findings), threads_table(findings), generator(findings)].into_iter().flatten().collect()
 }
 
 /// A library as its own client in memory.
@@ -112,9 +112,40 @@ fn most_counts(summary: &Summary) -> Option<(Suite, Vec<usize>)> {
     all.max_by_key(|(_, counts)| counts.len()).filter(|(_, counts)| counts.len() > 1)
 }
 
-fn by_threads(findings: &Findings) -> Option<Table> {
+/// What a library's clients alone would make.
+pub(super) struct ByThreads<'a> {
+    pub(super) name: &'a str,
+    /// Connections a second by threads, two at least.
+    pub(super) rates: Vec<(usize, f64)>,
+    command: Option<String>,
+}
+
+impl ByThreads<'_> {
+    /// What the most threads bring over the fewest.
+    pub(super) fn gain(&self) -> f64 {
+        let ends = self.rates.first().zip(self.rates.last());
+        ends.map_or(f64::NAN, |((_, fewest), (_, most))| most / fewest)
+    }
+}
+
+/// Of each library that was measured with several thread counts in memory, full handshakes of one suite.
+pub(super) fn by_threads(findings: &Findings) -> Vec<ByThreads<'_>> {
     let summary = &findings.summary;
-    let (suite, counts) = most_counts(summary)?;
+    let Some((suite, counts)) = most_counts(summary) else { return Vec::new() };
+    let each = summary.measured().into_iter().map(|name| {
+        let cell = |threads| {
+            let want = Want { threads: Some(threads), ..Want::handshake(Workload::Full, suite) };
+            own(summary, want, name)
+        };
+        let rate = |count: &usize| Some((*count, client_alone(cell(*count)?)?));
+        let command = counts.last().and_then(|count| cell(*count)).map(|one| one.command.clone());
+        ByThreads { name, rates: counts.iter().filter_map(rate).collect(), command }
+    });
+    each.filter(|one| one.rates.len() > 1).collect()
+}
+
+fn threads_table(findings: &Findings) -> Option<Table> {
+    let (suite, counts) = most_counts(&findings.summary)?;
     let mut columns = vec![Column::new("Library")];
     columns.extend(counts.iter().map(|count| {
         let threads = if *count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
@@ -127,22 +158,15 @@ fn by_threads(findings: &Findings) -> Option<Table> {
         suite_text(suite)
     );
     let mut table = Table::new(caption, columns);
-    for name in summary.measured() {
-        let cell = |threads| {
-            let want = Want { threads: Some(threads), ..Want::handshake(Workload::Full, suite) };
-            own(summary, want, name)
+    for one in by_threads(findings) {
+        let rate = |count: &usize| {
+            let found = one.rates.iter().find(|(threads, _)| threads == count);
+            Cell::known(found.map(|(_, rate)| *rate), 0)
         };
-        let rates: Vec<Option<f64>> =
-            counts.iter().map(|count| cell(*count).and_then(client_alone)).collect();
-        if rates.iter().flatten().count() < 2 {
-            continue;
-        }
-        let gain = rates.first().copied().flatten().zip(rates.last().copied().flatten());
-        let mut cells = vec![Cell::text(summary.title(name))];
-        cells.extend(rates.iter().map(|rate| Cell::known(*rate, 0)));
-        cells.push(Cell::known(gain.map(|(one, most)| most / one), 2));
-        let command = counts.last().and_then(|count| cell(*count)).map(|one| one.command.clone());
-        table.push(Row { cells, command });
+        let mut cells = vec![Cell::text(findings.summary.title(one.name))];
+        cells.extend(counts.iter().map(rate));
+        cells.push(Cell::number(one.gain(), 2));
+        table.push(Row { cells, command: one.command });
     }
     (!table.rows.is_empty()).then_some(table)
 }

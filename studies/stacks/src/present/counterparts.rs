@@ -109,8 +109,26 @@ fn of_document(findings: &Findings, line: &Line<'_>, lines: &[Line<'_>]) -> Coun
         findings.summary.title(line.library),
         cell.point.threads
     );
+    let difference = difference + &lighter(findings, line, cell);
     let interval = Some((estimate.low, estimate.high));
     Counterpart::Ours { value: estimate.value, interval, difference }
+}
+
+/// What other locks than the C library's bring, where both were measured.
+fn lighter(findings: &Findings, line: &Line<'_>, cell: &Measured) -> String {
+    let usual = ours(findings, (line.library, Locks::Pthread), line);
+    let ratio = usual
+        .filter(|_| line.locks != Locks::Pthread)
+        .and_then(|usual| cell.ratio_to(usual, value::RATE));
+    ratio.map_or(String::new(), |ratio| {
+        let ratio = study::with_interval((ratio.value, ratio.low, ratio.high), 2);
+        format!("; × {ratio} of its own rate with the C library's locks")
+    })
+}
+
+/// Whether a figure of HAProxy 2025 is of light locks.
+pub(super) fn is_light(figure: &Figure) -> bool {
+    line(figure).is_some_and(|line| line.locks == Locks::Light)
 }
 
 /// Each figure of HAProxy 2025, and the command that measures its library alone.

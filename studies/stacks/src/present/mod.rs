@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Counterpart, Subject};
-use tls_drivers::Workload;
+use tls_drivers::{Locks, Workload};
 
 use crate::advice::{Change, MODERN};
 use crate::contention::{Contention, Counts};
@@ -149,13 +149,17 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        let timed = self.summary.all(Want::TIMED).next().is_some();
-        let table = timed.then(|| ("stacks".to_owned(), markdown::markdown(self)));
-        let claims = timed.then(|| ("stacks-claims".to_owned(), claims::markdown(self)));
-        let profile = profile::markdown(self).map(|text| ("stacks-profile".to_owned(), text));
-        let shares = claims::profile_markdown(self);
-        let shares = shares.map(|text| ("stacks-profile-claims".to_owned(), text));
-        Ok(table.into_iter().chain(claims).chain(profile).chain(shares).collect())
+        // Both need what was counted beside the times: results of one question alone have their own text.
+        let whole = self.summary.all(Want::TIMED).next().is_some() && self.has_counted_locks();
+        let texts = [
+            ("stacks", whole.then(|| markdown::markdown(self))),
+            ("stacks-claims", whole.then(|| claims::markdown(self))),
+            ("stacks-light-claims", claims::light_markdown(self)),
+            ("stacks-client-claims", claims::client_markdown(self)),
+            ("stacks-profile", profile::markdown(self)),
+            ("stacks-profile-claims", claims::profile_markdown(self)),
+        ];
+        Ok(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect())
     }
 
     fn empty(&self) -> Option<Problem> {
@@ -175,6 +179,10 @@ impl Findings {
     #[must_use]
     pub fn measured(self, provenance: String) -> Self {
         Findings { provenance, ..self }
+    }
+
+    fn has_counted_locks(&self) -> bool {
+        self.summary.cells.iter().any(|cell| cell.point.locks == Locks::Count)
     }
 
     /// What counts suggest of each library's server (see [`crate::contention()`]), of the modern suite.
