@@ -89,7 +89,8 @@ impl Bench<'_> {
             name: NAME,
             port,
             connections: self.run.connections,
-            verify: Library::verifies_servers(&point.library),
+            kind: Library::kind_of(&point.library)?,
+            resumed: point.scenario == Scenario::Chain,
         });
         Process::start(self.built, point.locks, self.identity, &config)
     }

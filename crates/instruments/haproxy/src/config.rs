@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tls::{Group, Version};
 
-use crate::{Error, Quic, Release};
+use crate::{Error, Kind, Quic, Release};
 
 /// What the lines of a process's log begin with that are about connections that failed.
 pub(crate) const FAILED: &str = "failed: ";
@@ -31,8 +31,10 @@ pub struct Config<'a> {
     pub port: u16,
     /// Connections of the client at once.
     pub connections: usize,
-    /// Whether a proxy verifies the next one's certificate, as [`crate::Library::verifies_servers`] says.
-    pub verify: bool,
+    /// The library that it runs on.
+    pub kind: Kind,
+    /// Whether clients resume.
+    pub resumed: bool,
 }
 
 /// What a process does.
@@ -71,6 +73,13 @@ impl Config<'_> {
         Ok(text)
     }
 
+    /// Whether a proxy verifies the next one's certificate. On WolfSSL it cannot: copying the authorities
+    /// (`ssl_set_cert_crl_file`) makes WolfSSL ask for a revocation list of each certificate, which HAProxy 3.0
+    /// takes back for those of clients, and not for those of servers.
+    fn verifies_servers(&self) -> bool {
+        self.kind != Kind::WolfSsl
+    }
+
     fn global(&self, folder: &str, text: &mut String) {
         let proxies = match self.role {
             Role::Answer | Role::AnswerQuic(_) => 1,
@@ -88,6 +97,11 @@ impl Config<'_> {
         if self.role == Role::AnswerQuic(Quic::Compat) {
             text.push_str("    limited-quic\n");
         }
+        // In TLS 1.3 WolfSSL looks for a session in HAProxy 3.0's cache (`sh_ssl_sess_get_cb`), where threads wait
+        // for good, until HAProxy's watchdog ends the process. Tickets need no cache; in TLS 1.2 proxies resume by it.
+        if (self.kind, self.version) == (Kind::WolfSsl, Version::Tls13) && self.resumed {
+            text.push_str("    tune.ssl.cachesize 0\n");
+        }
         let mut pinned = |side: &str, curves: bool| {
             let _ = write!(
                 text,
@@ -102,7 +116,7 @@ impl Config<'_> {
         pinned("bind", true);
         if let Role::Chain(_) = self.role {
             pinned("server", self.release.has_server_curves());
-            if self.verify {
+            if self.verifies_servers() {
                 text.push_str("    ssl-server-verify required\n");
             }
         }
@@ -122,7 +136,7 @@ impl Config<'_> {
 
     fn chain(&self, folder: &str, proxies: usize, text: &mut String) {
         let name = self.name;
-        let verify = match self.verify {
+        let verify = match self.verifies_servers() {
             true => format!("verify required ca-file {folder}/roots.pem verifyhost {name}"),
             false => "verify none".to_owned(),
         };
@@ -191,7 +205,8 @@ mod tests {
             name: "proxy.test",
             port: 4430,
             connections: 32,
-            verify: true,
+            kind: Kind::OpenSsl,
+            resumed: false,
         }
     }
 
@@ -260,9 +275,26 @@ frontend origin
         assert_eq!(text.matches("verify required ca-file /run/x/roots.pem").count(), 10);
         assert!(text.contains("maxconn 740\n"));
         assert!(!text.contains("no-ssl-reuse") && !text.contains("http-request return"));
-        let unverified = Config { verify: false, ..config(Role::Chain(10)) }.text().unwrap();
-        assert_eq!(unverified.matches(" ssl verify none sni str(proxy.test) ").count(), 10);
-        assert!(!unverified.contains("required") && !unverified.contains("roots.pem"));
+        assert!(!text.contains("cachesize"));
+    }
+
+    #[test]
+    fn wolfssl_is_spared_what_haproxy_cannot_do_with_it() {
+        let text =
+            |role, resumed| Config { kind: Kind::WolfSsl, resumed, ..config(role) }.text().unwrap();
+        let chain = text(Role::Chain(10), true);
+        assert_eq!(chain.matches(" ssl verify none sni str(proxy.test) ").count(), 10);
+        assert!(!chain.contains("required") && !chain.contains("roots.pem"));
+        assert!(chain.contains("\n    tune.ssl.cachesize 0\n"));
+        assert!(text(Role::Answer, true).contains("cachesize"), "what stands behind a chain");
+        let old = Config {
+            version: Version::Tls12,
+            kind: Kind::WolfSsl,
+            resumed: true,
+            ..config(Role::Chain(2))
+        };
+        assert!(!old.text().unwrap().contains("cachesize"), "proxies resume by the cache");
+        assert_eq!(text(Role::Answer, false), config(Role::Answer).text().unwrap());
     }
 
     #[test]

@@ -77,12 +77,12 @@ impl Library {
         }
     }
 
-    /// Whether HAProxy can verify a server's certificate with a driver's library, by its name. On WolfSSL it
-    /// cannot: copying the authorities (`ssl_set_cert_crl_file`) makes WolfSSL ask for a revocation list of each
-    /// certificate, which HAProxy 3.0 takes back for those of clients, and not for those of servers.
-    #[must_use]
-    pub fn verifies_servers(name: &str) -> bool {
-        !parse(name).is_ok_and(|(kind, _)| kind == Kind::WolfSsl)
+    /// How HAProxy is told about a driver's library, by its name.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a family that HAProxy has no code for.
+    pub fn kind_of(name: &str) -> Result<Kind, Error> {
+        Ok(parse(name)?.0)
     }
 
     /// Whether HAProxy has code for a driver's library, by its name.
@@ -145,7 +145,6 @@ mod tests {
         assert_eq!(Library::quic_of("awslc-5.12.0"), Some(Quic::Interface));
         assert_eq!(Library::quic_of("openssl-3.5.5"), Some(Quic::Compat));
         assert_eq!(Library::quic_of("libressl-3.1.0"), None);
-        assert!(Library::verifies_servers("openssl-3.5.5"));
-        assert!(!Library::verifies_servers("wolfssl-5.7.2"));
+        assert_eq!(Library::kind_of("wolfssl-5.7.2").unwrap(), Kind::WolfSsl);
     }
 }
