@@ -42,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     ("wire_tls_messages", wire::fuzz::tls_messages),
     ("wire_tls_client_hello", wire::fuzz::tls_client_hello),
     ("wire_tls_server_hello", wire::fuzz::tls_server_hello),
+    ("wire_tls_ech_configs", wire::fuzz::tls_ech_configs),
     ("wire_quic", wire::fuzz::quic),
     ("wire_quic_frames", wire::fuzz::quic_frames),
     ("wire_spdy_frames", wire::fuzz::spdy_frames),

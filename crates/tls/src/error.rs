@@ -36,6 +36,12 @@ pub enum Error {
         /// What it said.
         detail: String,
     },
+    /// AWS-LC failed, which [`crate::ech`] runs beside these libraries: on the peer's bytes, or without.
+    #[error("AWS-LC failed: {detail}")]
+    AwsLc {
+        /// What it said.
+        detail: String,
+    },
 }
 
 /// What the caller asked for and cannot have.
@@ -175,7 +181,7 @@ impl Explain for Error {
             Error::Caller(error) => error.fault(),
             Error::Certificate(error) => error.fault(),
             Error::Peer(error) => error.fault(),
-            Error::NoRoots { .. } | Error::Library { .. } => Fault::Machine,
+            Error::NoRoots { .. } | Error::Library { .. } | Error::AwsLc { .. } => Fault::Machine,
         }
     }
 
@@ -185,7 +191,7 @@ impl Explain for Error {
             Error::Certificate(error) => error.remedy(),
             Error::Peer(error) => error.remedy(),
             Error::NoRoots { .. } => Some("install ca-certificates".into()),
-            Error::Library { .. } => None,
+            Error::Library { .. } | Error::AwsLc { .. } => None,
         }
     }
 }

@@ -37,6 +37,7 @@ mod client;
 mod compression;
 mod config;
 pub mod direct;
+pub mod ech;
 mod error;
 mod hello;
 mod identity;

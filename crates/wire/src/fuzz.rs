@@ -266,6 +266,15 @@ pub fn tls_server_hello(bytes: &[u8]) {
     }
 }
 
+/// Any bytes as an ECHConfigList.
+pub fn tls_ech_configs(bytes: &[u8]) {
+    if let Ok(list) = tls::EchConfigList::new_checked(bytes) {
+        for config in list.configs() {
+            black_box((config, config.suites().count()));
+        }
+    }
+}
+
 /// Any bytes as a UDP payload of QUIC packets.
 pub fn quic(bytes: &[u8]) {
     for packet in quic::Packets::new(bytes) {

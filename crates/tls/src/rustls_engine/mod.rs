@@ -147,6 +147,6 @@ fn buffer_full(cause: std::io::Error) -> Error {
     PeerError::Misbehaved(cause.to_string()).into()
 }
 
-fn library(cause: std::io::Error) -> Error {
+pub(crate) fn library(cause: std::io::Error) -> Error {
     Error::Library { library: Library::Rustls, detail: cause.to_string() }
 }

@@ -8,6 +8,7 @@
 
 pub mod choice;
 mod client_hello;
+mod ech;
 mod extension;
 mod iana;
 mod names;
@@ -17,6 +18,7 @@ mod ssl2;
 mod suites;
 
 pub use client_hello::{ClientHello, ClientHelloRepr};
+pub use ech::{EchConfig, EchConfigList};
 pub use extension::{Extension, ExtensionKind, Extensions, KeyShare, PskOffer, body};
 pub use names::{CipherSuite, Group, SignatureScheme, SuiteFacts, Version, is_grease};
 pub use record::{
