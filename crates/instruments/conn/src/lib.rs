@@ -3,7 +3,7 @@
 //! [`connect()`] makes one connection by a [`ClientPlan`] and returns an [`Outcome`]: when each step
 //! happened by CLOCK_MONOTONIC, what TLS negotiated, what the kernel or our TCP says of the connection,
 //! CPU time. A [`Server`] answers by a [`ServerPlan`], and logs what it saw of each connection.
-//! [`probe`] measures a live server by a bounded number of connections.
+//! [`probe`] measures a live server by a bounded number of connections; [`names`] asks a name server for what browsers ask.
 //!
 //! Everything runs within a tokio runtime (current-thread or not) and in the network namespace of the
 //! thread that calls.
@@ -12,6 +12,7 @@ mod cpu;
 mod failure;
 mod layer;
 mod log;
+pub mod names;
 mod outcome;
 mod plan;
 pub mod probe;

@@ -3,6 +3,7 @@
 mod common;
 mod failures;
 mod fast_open;
+mod names;
 mod probe;
 mod quic;
 mod tcp;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustls_pki_types::DnsName;
+
 use super::ffi::{self, Step, failed};
 use super::{Answer, Client, Endpoint, Offer};
 use crate::error::config;
@@ -23,9 +25,11 @@ impl Keys {
     /// # Errors
     /// The name is no DNS name; [`Error::AwsLc`].
     pub fn generate(public_name: &str, number: u8) -> Result<Self, Error> {
+        if DnsName::try_from(public_name).is_err() {
+            return Err(config(format!("`{public_name}` is no public name for ECH")));
+        }
         let (keys, list) = ffi::Keys::new(number, public_name, LONGEST_NAME)?;
-        super::check(&list)
-            .map_err(|_| config(format!("`{public_name}` is no public name for ECH")))?;
+        super::check(&list)?;
         Ok(Keys { keys, list })
     }
 

@@ -7,12 +7,13 @@ mod awslc;
 mod ffi;
 mod rustls;
 
+use rustls_pki_types::DnsName;
 use units::named;
 use wire::tls::EchConfigList;
 
 pub use self::awslc::{Keys, Server};
 use crate::error::config;
-use crate::{CallerError, Error, Group, PeerError};
+use crate::{Error, Group, PeerError};
 
 /// Most flights of a handshake: TLS 1.3 has three, and five after a HelloRetryRequest.
 const MAX_FLIGHTS: usize = 8;
@@ -126,18 +127,15 @@ impl Client {
     /// Begins a connection to `name`.
     ///
     /// # Errors
-    /// [`PeerError`] for configurations that are damaged or that the library cannot use; [`CallerError`] for a name that
-    /// is none, no group, or no root.
+    /// [`PeerError`] for configurations that are damaged or that the library cannot use; [`Error::Caller`] for a name
+    /// that is none, no group, or no root.
     pub fn start(&self, name: &str, offer: &Offer) -> Result<Box<dyn Endpoint>, Error> {
         if self.groups.is_empty() || self.roots.is_empty() {
             return Err(config("a client with ECH needs a group and a root"));
         }
         // An address is never sent as a name, so that there is nothing to hide.
-        if !matches!(
-            rustls_pki_types::ServerName::try_from(name),
-            Ok(rustls_pki_types::ServerName::DnsName(_))
-        ) {
-            return Err(CallerError::ServerName(name.to_owned()).into());
+        if DnsName::try_from(name).is_err() {
+            return Err(config(format!("`{name}` is no DNS name: ECH hides nothing else")));
         }
         if let Offer::Sealed(list) = offer {
             check(list)?;

@@ -1,0 +1,372 @@
+//! A name's addresses and its HTTPS record (RFC 9460), asked for at once as browsers do, each answer timed. A client that
+//! wants to hide a name (ECH) waits for the record before it connects; one that does not, connects at the first address.
+
+use std::borrow::Cow;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use fault::{Explain, Fault};
+use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::rr::rdata::svcb::{SVCB, SvcParamValue};
+use hickory_proto::rr::{Name, RData, RecordType};
+use serde::Serialize;
+use thiserror::Error;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, timeout_at};
+use wire::tls::EchConfigList;
+
+use crate::now;
+
+/// The port of DNS.
+const PORT: u16 = 53;
+/// The longest answer that may come: what most resolvers send without fragments (DNS flag day 2020).
+const LONGEST: u16 = 1232;
+/// Until a question without an answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// What is asked.
+const QUESTIONS: [RecordType; 3] = [RecordType::A, RecordType::AAAA, RecordType::HTTPS];
+
+/// What a name server said, and when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Names {
+    /// The name server.
+    pub server: SocketAddr,
+    /// The name's addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Until the answer for A came, milliseconds after all three questions went out; null if none came.
+    pub a_ms: Option<f64>,
+    /// The same for AAAA.
+    pub aaaa_ms: Option<f64>,
+    /// The same for HTTPS.
+    pub https_ms: Option<f64>,
+    /// Whether the answer for HTTPS was too long for a datagram, so that a client asks again over TCP.
+    pub truncated: bool,
+    /// The name's HTTPS records, the one to be tried first at the front.
+    pub https: Vec<HttpsRecord>,
+}
+
+/// An HTTPS record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HttpsRecord {
+    /// 0: the name is another's alias, whose record is to be asked for next; else the lowest first.
+    pub priority: u16,
+    /// The name that serves, `.` for the name itself.
+    pub target: String,
+    /// What it says of ECH.
+    pub ech: Option<EchRecord>,
+}
+
+/// The `ech` of an HTTPS record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EchRecord {
+    /// The ECHConfigList.
+    #[serde(skip)]
+    pub list: Vec<u8>,
+    /// Its bytes.
+    pub bytes: usize,
+    /// The names that the hellos show outside.
+    pub public_names: Vec<String>,
+}
+
+impl Names {
+    /// The first answer with an address, milliseconds: where a client without ECH goes on.
+    #[must_use]
+    pub fn address_ms(&self) -> Option<f64> {
+        let of = |ms: Option<f64>, is_there: bool| ms.filter(|_| is_there);
+        let a = of(self.a_ms, self.addresses.iter().any(IpAddr::is_ipv4));
+        let aaaa = of(self.aaaa_ms, self.addresses.iter().any(IpAddr::is_ipv6));
+        match (a, aaaa) {
+            (Some(a), Some(aaaa)) => Some(a.min(aaaa)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// How much longer a client waits that connects with the HTTPS record only, milliseconds, at least 0; `None` if an
+    /// answer is missing.
+    #[must_use]
+    pub fn wait_ms(&self) -> Option<f64> {
+        Some((self.https_ms? - self.address_ms()?).max(0.0))
+    }
+
+    /// The record's ECH, of the record that is tried first.
+    #[must_use]
+    pub fn ech(&self) -> Option<&EchRecord> {
+        self.https.iter().find_map(|record| record.ech.as_ref())
+    }
+}
+
+/// Why a name server said nothing of use.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NamesError {
+    /// The system names none.
+    #[error("no name server is known")]
+    NoServer,
+    /// It is no name of DNS.
+    #[error("`{0}` is not a name of DNS")]
+    NoName(String),
+    /// There is no socket.
+    #[error("asking the name server {server}: {error}")]
+    Socket {
+        /// The name server.
+        server: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// No answer came in time.
+    #[error("the name server {server} gave no answer within {after:?}")]
+    Silent {
+        /// The name server.
+        server: SocketAddr,
+        /// After how long.
+        after: Duration,
+    },
+    /// It refused, or does not know the name.
+    #[error("the name server {server} says of `{host}`: {says}")]
+    Refused {
+        /// The name server.
+        server: SocketAddr,
+        /// The name.
+        host: String,
+        /// Its words.
+        says: String,
+    },
+    /// What it sent cannot be read.
+    #[error("the answer of the name server {server} for {question} cannot be read: {problem}")]
+    Garbled {
+        /// The name server.
+        server: SocketAddr,
+        /// What it was asked for.
+        question: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Explain for NamesError {
+    fn fault(&self) -> Fault {
+        match self {
+            NamesError::NoName(_) => Fault::Caller,
+            NamesError::NoServer | NamesError::Socket { .. } => Fault::Machine,
+            NamesError::Silent { .. } | NamesError::Refused { .. } | NamesError::Garbled { .. } => {
+                Fault::Peer
+            }
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            NamesError::NoServer => Some("name one".into()),
+            NamesError::Silent { .. } => Some("ask another name server".into()),
+            _ => None,
+        }
+    }
+}
+
+/// The system's first name server: the `nameserver` of resolv.conf(5).
+///
+/// # Errors
+/// [`NamesError::NoServer`].
+pub fn system_server() -> Result<SocketAddr, NamesError> {
+    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    server_in(&text).ok_or(NamesError::NoServer)
+}
+
+fn server_in(text: &str) -> Option<SocketAddr> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| match (words.next(), words.next()) {
+        // An address with a zone is not one for a socket that is not told the interface.
+        (Some("nameserver"), Some(address)) => Some((address.parse::<IpAddr>().ok()?, PORT).into()),
+        _ => None,
+    })
+}
+
+/// Asks a name server for A, AAAA and HTTPS at once. Must be called within a tokio runtime.
+///
+/// # Errors
+/// [`NamesError`], if no answer has an address or the HTTPS record cannot be read.
+pub async fn ask(server: SocketAddr, host: &str, patience: Duration) -> Result<Names, NamesError> {
+    let mut name = Name::from_ascii(host).map_err(|_| NamesError::NoName(host.to_owned()))?;
+    name.set_fqdn(true);
+    let io = |error| NamesError::Socket { server, error };
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).await.map_err(io)?;
+    socket.connect(server).await.map_err(io)?;
+    let ids = ids()?;
+    let questions =
+        questions(&name, ids).map_err(|error| NamesError::NoName(format!("{host}: {error}")))?;
+    let mut asking = Asking { server, host, name: &name, ids, found: Names::of(server), open: 3 };
+    let deadline = Instant::now() + patience;
+    let mut again = Instant::now();
+    let started = now();
+    let mut message = [0; LONGEST as usize];
+    while asking.open > 0 && Instant::now() < deadline {
+        if Instant::now() >= again {
+            again = Instant::now() + AGAIN;
+            for (at, question) in questions.iter().enumerate() {
+                if asking.time(at).is_none() {
+                    // A port that is closed answers by ICMP, which the next call says: asked again all the same.
+                    let _ = socket.send(question).await;
+                }
+            }
+        }
+        let Ok(received) = timeout_at(deadline.min(again), socket.recv(&mut message)).await else {
+            continue;
+        };
+        let ms = now().saturating_since(started).as_secs_f64() * 1e3;
+        match received {
+            Ok(len) => asking.take(message.get(..len).unwrap_or_default(), ms)?,
+            Err(_) => tokio::time::sleep_until(deadline.min(again)).await,
+        }
+    }
+    let found = asking.found;
+    if found.a_ms.is_none() && found.aaaa_ms.is_none() && found.https_ms.is_none() {
+        return Err(NamesError::Silent { server, after: patience });
+    }
+    Ok(found)
+}
+
+/// Numbers that a stranger cannot guess, no two alike.
+fn ids() -> Result<[u16; 3], NamesError> {
+    let mut bytes = [0; 2];
+    let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| NamesError::NoServer)?;
+    let first = u16::from_be_bytes(bytes);
+    Ok([first, first.wrapping_add(1), first.wrapping_add(2)])
+}
+
+fn questions(name: &Name, ids: [u16; 3]) -> Result<Vec<Vec<u8>>, hickory_proto::ProtoError> {
+    let pairs = ids.into_iter().zip(QUESTIONS);
+    pairs
+        .map(|(id, kind)| {
+            let mut question = Message::new(id, MessageType::Query, OpCode::Query);
+            question.metadata.recursion_desired = true;
+            question.add_query(Query::query(name.clone(), kind));
+            let mut edns = Edns::new();
+            edns.set_max_payload(LONGEST);
+            question.set_edns(edns);
+            question.to_vec()
+        })
+        .collect()
+}
+
+impl Names {
+    fn of(server: SocketAddr) -> Names {
+        let (addresses, https) = (Vec::new(), Vec::new());
+        Names {
+            server,
+            addresses,
+            a_ms: None,
+            aaaa_ms: None,
+            https_ms: None,
+            truncated: false,
+            https,
+        }
+    }
+}
+
+/// Questions that wait for their answers.
+struct Asking<'a> {
+    server: SocketAddr,
+    host: &'a str,
+    name: &'a Name,
+    ids: [u16; 3],
+    found: Names,
+    open: usize,
+}
+
+impl Asking<'_> {
+    fn time(&mut self, at: usize) -> &mut Option<f64> {
+        match at {
+            0 => &mut self.found.a_ms,
+            1 => &mut self.found.aaaa_ms,
+            _ => &mut self.found.https_ms,
+        }
+    }
+
+    /// Takes a datagram; one that answers nothing that is asked is passed over.
+    fn take(&mut self, bytes: &[u8], ms: f64) -> Result<(), NamesError> {
+        let Some(id) = bytes.first_chunk().map(|id| u16::from_be_bytes(*id)) else { return Ok(()) };
+        let Some(at) = self.ids.iter().position(|asked| *asked == id) else { return Ok(()) };
+        if self.time(at).is_some() {
+            return Ok(());
+        }
+        let kind = QUESTIONS.get(at).copied().unwrap_or(RecordType::HTTPS);
+        let answer =
+            Message::from_vec(bytes).map_err(|error| self.garbled(at, error.to_string()))?;
+        let asked = |query: &Query| query.query_type == kind && query.name == *self.name;
+        if answer.metadata.message_type != MessageType::Response
+            || !answer.queries.iter().any(asked)
+        {
+            return Ok(());
+        }
+        let code = answer.metadata.response_code;
+        if code != ResponseCode::NoError {
+            let (server, host) = (self.server, self.host.to_owned());
+            return Err(NamesError::Refused { server, host, says: code.to_string() });
+        }
+        *self.time(at) = Some(ms);
+        self.open = self.open.saturating_sub(1);
+        if kind == RecordType::HTTPS {
+            self.found.truncated = answer.metadata.truncation;
+        }
+        for record in &answer.answers {
+            match &record.data {
+                RData::A(address) => self.found.addresses.push(address.0.into()),
+                RData::AAAA(address) => self.found.addresses.push(address.0.into()),
+                RData::HTTPS(https) => {
+                    let read =
+                        https_record(&https.0).map_err(|problem| self.garbled(at, problem))?;
+                    self.found.https.push(read);
+                }
+                _ => {}
+            }
+        }
+        self.found.https.sort_by_key(|record| record.priority);
+        Ok(())
+    }
+
+    fn garbled(&self, at: usize, problem: String) -> NamesError {
+        let question = match at {
+            0 => "A",
+            1 => "AAAA",
+            _ => "HTTPS",
+        };
+        NamesError::Garbled { server: self.server, question, problem }
+    }
+}
+
+fn https_record(record: &SVCB) -> Result<HttpsRecord, String> {
+    let list = record.svc_params.iter().find_map(|(_, value)| match value {
+        SvcParamValue::EchConfigList(list) => Some(&list.0),
+        _ => None,
+    });
+    let ech = list.map(|list| {
+        let configs =
+            EchConfigList::new_checked(list).map_err(|error| error.to_string())?.configs();
+        let public_names = configs.map(|config| config.public_name.to_owned()).collect();
+        Ok::<_, String>(EchRecord { list: list.clone(), bytes: list.len(), public_names })
+    });
+    Ok(HttpsRecord {
+        priority: record.svc_priority,
+        target: record.target_name.to_ascii(),
+        ech: ech.transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_name_server_counts() {
+        let text =
+            "# nameserver 192.0.2.9\nsearch test\nnameserver fe80::1%eth0\nnameserver 192.0.2.1\n";
+        assert_eq!(server_in(text), "192.0.2.1:53".parse().ok());
+        assert_eq!(server_in("search test\n"), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Questions to a name server on loopback, which answers in an order of ours.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use conn::names::{NamesError, ask};
+use fault::{Explain, Fault};
+use hickory_proto::op::{Message, ResponseCode};
+use hickory_proto::rr::rdata::svcb::{EchConfigList, SVCB, SvcParamKey, SvcParamValue};
+use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use tls::ech::Keys;
+use tokio::net::UdpSocket;
+
+use crate::common::PATIENCE;
+
+const HOST: &str = "www.example";
+const PUBLIC: &str = "public.example";
+
+/// Takes the three questions, then answers them in this order; what `answer` gives none for stays unanswered.
+async fn serve(
+    order: [RecordType; 3],
+    answer: impl Fn(RecordType) -> Option<Result<Vec<RData>, ResponseCode>> + Send + 'static,
+) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut questions = Vec::new();
+        let mut bytes = [0; 1500];
+        while questions.len() < order.len() {
+            let (len, from) = socket.recv_from(&mut bytes).await.unwrap();
+            questions.push((Message::from_vec(&bytes[..len]).unwrap(), from));
+        }
+        for kind in order {
+            let asked = questions.iter().find(|(one, _)| one.queries[0].query_type == kind);
+            let (question, from) = asked.unwrap();
+            let Some(data) = answer(kind) else { continue };
+            let metadata = &question.metadata;
+            let mut said = Message::response(metadata.id, metadata.op_code);
+            said.add_query(question.queries[0].clone());
+            match data {
+                Ok(records) => {
+                    for data in records {
+                        let name = question.queries[0].name.clone();
+                        said.add_answer(Record::from_rdata(name, 60, data));
+                    }
+                }
+                Err(code) => said.metadata.response_code = code,
+            }
+            // What answers nothing that was asked is to be passed over.
+            socket.send_to(b"??", from).await.unwrap();
+            socket.send_to(&said.to_vec().unwrap(), from).await.unwrap();
+            // The next answer comes later by more than a clock's step.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    address
+}
+
+fn https(list: &[u8]) -> RData {
+    let ech = SvcParamValue::EchConfigList(EchConfigList(list.to_vec()));
+    let params = vec![(SvcParamKey::EchConfigList, ech)];
+    RData::HTTPS(HTTPS(SVCB::new(1, Name::root(), params)))
+}
+
+fn data(kind: RecordType, list: &[u8]) -> Vec<RData> {
+    match kind {
+        RecordType::A => vec![RData::A(A(Ipv4Addr::new(192, 0, 2, 1)))],
+        RecordType::AAAA => vec![RData::AAAA(AAAA(Ipv6Addr::LOCALHOST))],
+        _ => vec![https(list)],
+    }
+}
+
+const LATE: [RecordType; 3] = [RecordType::A, RecordType::AAAA, RecordType::HTTPS];
+
+#[tokio::test]
+async fn a_record_that_comes_last_is_waited_for() {
+    let list = Keys::generate(PUBLIC, 1).unwrap().config_list().to_vec();
+    let published = list.clone();
+    let server = serve(LATE, move |kind| Some(Ok(data(kind, &published)))).await;
+    let names = ask(server, HOST, PATIENCE).await.unwrap();
+    assert_eq!(names.addresses.len(), 2);
+    let ech = names.ech().unwrap();
+    assert_eq!((ech.list.as_slice(), ech.bytes), (list.as_slice(), list.len()));
+    assert_eq!(ech.public_names, [PUBLIC]);
+    let (a, aaaa, https) = (names.a_ms.unwrap(), names.aaaa_ms.unwrap(), names.https_ms.unwrap());
+    assert!(a <= aaaa && aaaa <= https, "{names:?}");
+    assert_eq!(names.wait_ms(), Some(https - a));
+}
+
+#[tokio::test]
+async fn a_record_that_comes_first_costs_nothing() {
+    let order = [RecordType::HTTPS, RecordType::AAAA, RecordType::A];
+    let list = Keys::generate(PUBLIC, 1).unwrap().config_list().to_vec();
+    let server = serve(order, move |kind| Some(Ok(data(kind, &list)))).await;
+    let names = ask(server, HOST, PATIENCE).await.unwrap();
+    assert_eq!((names.wait_ms(), names.ech().is_some()), (Some(0.0), true));
+}
+
+#[tokio::test]
+async fn a_name_without_a_record_has_no_ech() {
+    let none = |kind| match kind {
+        RecordType::A => Some(Ok(data(kind, &[]))),
+        _ => Some(Ok(Vec::new())),
+    };
+    let server = serve(LATE, none).await;
+    let names = ask(server, HOST, PATIENCE).await.unwrap();
+    assert!(names.ech().is_none() && names.https.is_empty() && names.wait_ms().is_some());
+    // AAAA has no address: its answer is not where a client goes on.
+    assert_eq!(names.address_ms(), names.a_ms);
+}
+
+#[tokio::test]
+async fn a_garbled_list_is_one_clear_error() {
+    let mut list = Keys::generate(PUBLIC, 1).unwrap().config_list().to_vec();
+    list.truncate(20);
+    let server = serve(LATE, move |kind| Some(Ok(data(kind, &list)))).await;
+    let error = ask(server, HOST, PATIENCE).await.unwrap_err();
+    assert!(matches!(error, NamesError::Garbled { question: "HTTPS", .. }), "{error}");
+    assert!(error.to_string().contains("ECHConfigList"), "{error}");
+    assert_eq!(error.fault(), Fault::Peer);
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_there_is_refused() {
+    let server = serve(LATE, |_| Some(Err(ResponseCode::NXDomain))).await;
+    let error = ask(server, HOST, PATIENCE).await.unwrap_err();
+    assert!(matches!(error, NamesError::Refused { .. }), "{error}");
+    assert!(error.to_string().contains(HOST), "{error}");
+    let error = ask(server, "a..b", PATIENCE).await.unwrap_err();
+    assert!(matches!(error, NamesError::NoName(_)), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_missing_is_no_wait_and_none_at_all_is_said() {
+    let server = serve(LATE, |kind| (kind == RecordType::A).then(|| Ok(data(kind, &[])))).await;
+    let names = ask(server, HOST, Duration::from_millis(300)).await.unwrap();
+    assert_eq!((names.https_ms, names.wait_ms()), (None, None));
+    assert!(names.address_ms().is_some());
+    let server = serve(LATE, |_| None).await;
+    let error = ask(server, HOST, Duration::from_millis(300)).await.unwrap_err();
+    assert!(matches!(error, NamesError::Silent { .. }), "{error}");
+}
