@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use crate::chain::ChainArgs;
 use crate::compare::CompareArgs;
 use crate::drivers::DriversArgs;
+use crate::ech::EchArgs;
 use crate::exit::usual_epilogue;
 use crate::explain::ExplainArgs;
 use crate::figures::FiguresArgs;
@@ -84,6 +85,8 @@ pub enum Command {
     Probe(ProbeArgs),
     /// What a server's certificates cost in bytes and round trips, with post-quantum chains for comparison
     Chain(Box<ChainArgs>),
+    /// What Encrypted Client Hello costs: the hello's bytes, a retry's round trips, the DNS record's wait
+    Ech(Box<EchArgs>),
     /// Load a TLS server with thousands of connections per second, at a fixed number or rate
     Load(Box<LoadArgs>),
     /// Carry connections of unmodified programs over SSLmTCP, with a gateway at each end

@@ -9,6 +9,7 @@ mod compare;
 mod diagnostics;
 mod doctor;
 mod drivers;
+mod ech;
 mod exit;
 mod explain;
 mod figures;
@@ -119,6 +120,7 @@ fn dispatch(
         Command::Sequence(args) => sequence::sequence(&args, diagnostics),
         Command::Probe(args) => probe::probe(&args, diagnostics),
         Command::Chain(args) => chain::chain(&args, diagnostics),
+        Command::Ech(args) => ech::ech(&args, diagnostics),
         Command::Load(args) => load::load(&args, diagnostics),
         // It runs for long, and logs in its own way.
         Command::Gateway(args) => gateway::gateway(&args, global.verbose, global.quiet),

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::{QUICK, copy_folder, data, files_below, has, run, talk};
 use serde_json::Value;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "handshake",
     "report",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 15] = [
     "probe",
     "sequence",
     "chain",
+    "ech",
     "load",
     "completions",
     "man",

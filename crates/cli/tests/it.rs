@@ -6,6 +6,7 @@ mod chain;
 mod commands;
 mod documented;
 mod drivers;
+mod ech;
 mod emulate;
 mod figures;
 mod guest;

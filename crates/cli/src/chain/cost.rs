@@ -12,8 +12,8 @@ use super::source::Source;
 
 /// Bytes of a ClientHello with a hybrid share and one of X25519: two datagrams of QUIC.
 const HYBRID_HELLO: usize = 1_500;
-/// Bytes of QUIC's transport parameters in EncryptedExtensions, about.
-const TRANSPORT_PARAMETERS: usize = 80;
+/// Bytes of QUIC's transport parameters in a ClientHello or in EncryptedExtensions, about.
+pub const TRANSPORT_PARAMETERS: usize = 80;
 /// Bytes of rustls' extensions in a ServerHello of TLS 1.2: server_name, renegotiation_info and
 /// extended_master_secret.
 const EXTENSIONS_1_2: usize = 13;

@@ -13,6 +13,7 @@ use testbed::{Counted, ShowOptions};
 use tls::Group;
 
 pub use self::args::ChainArgs;
+pub use self::cost::TRANSPORT_PARAMETERS;
 use self::cost::Way;
 use self::source::Source;
 use crate::diagnostics::Diagnostics;

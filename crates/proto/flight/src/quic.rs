@@ -55,6 +55,12 @@ impl QuicPath {
         QuicPath { first_client: datagrams.count.max(1) * LEAST_INITIAL, ..self }
     }
 
+    /// Datagrams that come from the client at first.
+    #[must_use]
+    pub fn client_datagrams(self) -> usize {
+        self.first_client.div_ceil(LEAST_INITIAL)
+    }
+
     /// Bytes that the server may send before the client's address is validated.
     #[must_use]
     pub fn limit(self) -> usize {

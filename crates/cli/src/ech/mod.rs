@@ -1,0 +1,64 @@
+//! `wiretax ech`: what Encrypted Client Hello costs: bytes of the hello, the round trips of a retry, the wait for the DNS record.
+
+mod args;
+mod count;
+mod show;
+
+use conn::names::{self, Names};
+use fault::{Fault, OrProblem, Problem};
+
+pub use self::args::EchArgs;
+use crate::diagnostics::Diagnostics;
+use crate::exit::{Exit, Outcome};
+use crate::output::say;
+
+/// The schema of what `--json` prints.
+const SCHEMA: u32 = 1;
+
+/// Counts, asks, and prints what it comes to.
+pub fn ech(args: &EchArgs, diagnostics: &Diagnostics) -> Outcome {
+    let counts = count::counts(args)?;
+    let names = match &args.host {
+        None => None,
+        Some(host) => match ask(host, args)? {
+            Some(names) => Some(names),
+            None => {
+                let interrupted = "interrupted: nothing was counted";
+                diagnostics.error(&Problem::new(Fault::Peer, interrupted));
+                return Ok(Exit::Interrupted);
+            }
+        },
+    };
+    if args.json.json {
+        let value = show::json(&counts, names.as_ref(), args);
+        say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
+    } else {
+        say(&show::text(&counts, names.as_ref(), args))?;
+    }
+    if names.as_ref().is_some_and(|names| names.wait_ms().is_some_and(|wait| wait > 0.0)) {
+        diagnostics.advice(
+            "the record's wait is that of one question: ask again for what a cache near your users makes of it",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+/// What the name server says; `None` if it was interrupted.
+fn ask(host: &str, args: &EchArgs) -> Result<Option<Names>, Problem> {
+    let server = match args.dns_server {
+        Some(server) => server,
+        None => names::system_server()?,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let found = runtime.block_on(async {
+        let asking = names::ask(server, host, args.timeout.duration());
+        tokio::select! {
+            // The listener for the signal first: it must stand before anything is sent.
+            biased;
+            _ = tokio::signal::ctrl_c() => None,
+            found = asking => Some(found),
+        }
+    });
+    found.transpose().map_err(Problem::from)
+}
