@@ -25,4 +25,5 @@ mod scripts;
 mod sequence;
 mod stacks;
 mod support;
+mod survey;
 mod words;

@@ -194,7 +194,8 @@ fn keeps(job: &Job, batch: &Batch) -> bool {
 fn points_of(batch: &Batch) -> Result<Vec<Point>, Problem> {
     let of = |load: &Planned| {
         let fields = &load.point;
-        let problem = || Problem::new(Fault::Measurement, format!("this is not a point: {fields:?}"));
+        let problem =
+            || Problem::new(Fault::Measurement, format!("this is not a point: {fields:?}"));
         Point::of_fields(fields).ok_or_else(problem)
     };
     batch.loads.iter().map(of).collect()

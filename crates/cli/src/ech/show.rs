@@ -163,11 +163,11 @@ fn answer(counts: &Counts, names: Option<&Names>, args: &EchArgs, rtt: &Delay) -
         None => "the record's wait (give HOST to measure it)".to_owned(),
     };
     format!(
-        "At {rtt}: ECH that is accepted adds no round trip; a retry adds {:.0} ms over TCP, {:.0} ms over QUIC. With {} of retries a \
+        "At {rtt}: ECH that is accepted adds no round trip; a retry adds {:.0} ms over TCP, {:.0} ms over QUIC. With {} % of retries a \
          new connection waits {wait} and {:.1} ms (TCP) or {:.1} ms (QUIC) more on average{}\n",
         after(tcp, rtt),
         after(quic, rtt),
-        args.retries,
+        args.retries.value() * 100.0,
         args.retries.value() * after(tcp, rtt),
         args.retries.value() * after(quic, rtt),
         match names.and_then(Names::wait_ms) {
