@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
-# Holds `wiretax lab` against mahimahi's mm-delay and mm-link, and against rattan where it is installed, in
+# Holds `wiretax lab` against mahimahi's mm-delay and mm-link, and against rattan where they are installed, in
 # turns: how exact a delay is (round trips of UDP), and what one TCP flow gets of a rate. Prints a table
 # of medians.
 #
-#   scripts/compare-lab.sh [WIRETAX]     target/release/wiretax if not given
+#   scripts/compare-lab.sh [WIRETAX]                     target/release/wiretax if not given
+#   ROOT=FOLDER scripts/compare-lab.sh WIRETAX [RATTAN]  in another root; both programs static, as root
 #   ROUNDS=5 DELAY_MS=20 RATE_MBIT=12 SECONDS_EACH=5
 #
-# Needs python3; mahimahi (Debian's package, where there is one) wants an ordinary user who may use its setuid
-# programs, and net.ipv4.ip_forward=1; rattan is `cargo install rattan`, and wants root.
+# Debian 11 is the last release with mahimahi, so for all three:
+#
+#   SUITE=bullseye scripts/clean-root.sh ROOT mahimahi iproute2 python3 util-linux
+#   RUSTFLAGS='-C target-feature=+crt-static' cargo install --locked rattan --target x86_64-unknown-linux-gnu
+#   ROOT=ROOT scripts/compare-lab.sh target/static/wiretax ~/.cargo/bin/rattan
+#
+# Needs python3. mahimahi wants an ordinary user who may use its setuid programs, and net.ipv4.ip_forward=1: as root
+# this has namespaces of its own, and sets it there. rattan wants root.
+#
+# What is the same for all: server and client, the delay each way, the trace with one packet of 1500 bytes at each
+# opportunity, a queue of 1000 packets, kernel TCP with its settings, turns on one machine. What is not: delay and rate
+# are two processes in mahimahi, whose packets pass TUN devices and the kernel's NAT; wiretax and rattan join
+# two nodes by links of Ethernet frames, wiretax between threads that have a processor each where there are two.
 set -euo pipefail
 
 wiretax=$(realpath "${1:-target/release/wiretax}")
@@ -16,14 +28,34 @@ delay=${DELAY_MS:-20}
 rate=${RATE_MBIT:-12}
 seconds=${SECONDS_EACH:-5}
 [ -x "$wiretax" ] || { echo "error: $wiretax is not a program; run make first" >&2; exit 2; }
+if [ -n "${ROOT:-}" ]; then
+    install -m 755 "$wiretax" "$ROOT/usr/local/bin/wiretax"
+    install -m 755 "$0" "$ROOT/usr/local/bin/compare-lab"
+    [ -z "${2:-}" ] || install -m 755 "$2" "$ROOT/usr/local/bin/rattan"
+    exec env -u ROOT PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$(dirname "$0")/in-root.sh" "$ROOT" \
+        compare-lab /usr/local/bin/wiretax
+fi
+if [ "$(id -u)" -eq 0 ] && [ -z "${INSIDE:-}" ]; then
+    INSIDE=yes exec unshare --net --mount "$0" "$@"
+fi
 command -v python3 >/dev/null || { echo "error: python3 is not here; apt-get install python3" >&2; exit 3; }
-as_user=()
-[ "$(id -u)" -ne 0 ] || as_user=(setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp)
-
 folder=$(mktemp -d)
 chmod 755 "$folder"
 servers=()
-trap 'kill "${servers[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'kill "${servers[@]}" 2>/dev/null || true; umount "$folder/own" 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+as_user=() forward=
+if [ "$(id -u)" -eq 0 ]; then
+    as_user=(setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp)
+    ip link set lo up
+    echo 1 >/proc/sys/net/ipv4/ip_forward
+    # A namespace made by mm-delay has the setting of the machine's first one, and mm-link in it wants 1, as a user:
+    # by a program that is setuid, in a file system that only this mount namespace has.
+    mkdir "$folder/own"
+    mount -t tmpfs own "$folder/own"
+    install -m 4755 "$(command -v tee)" "$folder/own/tee"
+    forward="echo 1 | $folder/own/tee /proc/sys/net/ipv4/ip_forward >/dev/null;"
+fi
 
 # A UDP echo and a TCP source at one end; 200 round trips and one download at the other.
 cat >"$folder/server.py" <<'PY'
@@ -104,27 +136,37 @@ by_rattan() { # WHAT AMOUNT OPTIONS...
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2; else print "-" }'; }
 
 has_mahimahi=$(command -v mm-delay || true)
-[ -n "$has_mahimahi" ] || echo "note: mahimahi is not installed (apt-get install mahimahi): left out" >&2
+[ -n "$has_mahimahi" ] || echo "note: mahimahi is not installed (Debian 11 has it; this script says how to get a root with it): left out" >&2
 has_rattan=$(command -v rattan || true)
 [ -n "$has_rattan" ] || echo "note: rattan is not installed (cargo install rattan): left out" >&2
+queue=1000
+mm_queue=(--uplink-queue=droptail --downlink-queue=droptail
+    "--uplink-queue-args=packets=$queue" "--downlink-queue-args=packets=$queue")
+rattan_queue=(--uplink-queue droptail --uplink-queue-args "{\"packet_limit\":$queue}"
+    --downlink-queue droptail --downlink-queue-args "{\"packet_limit\":$queue}")
 for round in $(seq "$rounds"); do
     echo "round $round of $rounds" >&2
     by_wiretax delay $((2 * delay)) --rtt $((2 * delay))ms >>"$folder/wiretax.delay"
-    by_wiretax rate "$seconds" --rtt $((2 * delay))ms --trace-up "$folder/trace" --trace-down "$folder/trace" \
-        >>"$folder/wiretax.rate"
+    by_wiretax rate "$seconds" --rtt $((2 * delay))ms --queue "$queue" --trace-up "$folder/trace" \
+        --trace-down "$folder/trace" >>"$folder/wiretax.rate"
     if [ -n "$has_mahimahi" ]; then
         by_mahimahi delay $((2 * delay)) mm-delay "$delay" >>"$folder/mahimahi.delay"
-        by_mahimahi rate "$seconds" mm-delay "$delay" mm-link "$folder/trace" "$folder/trace" -- >>"$folder/mahimahi.rate"
+        by_mahimahi rate "$seconds" mm-delay "$delay" sh -c "$forward"' exec mm-link "$@"' sh "${mm_queue[@]}" \
+            "$folder/trace" "$folder/trace" -- >>"$folder/mahimahi.rate"
     fi
     if [ -n "$has_rattan" ]; then
         ways=(--uplink-delay "${delay}ms" --downlink-delay "${delay}ms")
         by_rattan delay $((2 * delay)) "${ways[@]}" >>"$folder/rattan.delay"
-        by_rattan rate "$seconds" "${ways[@]}" --uplink-trace "$folder/trace" --downlink-trace "$folder/trace" \
-            >>"$folder/rattan.rate"
+        by_rattan rate "$seconds" "${ways[@]}" "${rattan_queue[@]}" --uplink-trace "$folder/trace" \
+            --downlink-trace "$folder/trace" >>"$folder/rattan.rate"
     fi
 done
 
-printf '%s ms each way; %s Mbit/s of 1500-byte packets each way; medians of %s rounds\n\n' "$delay" "$rate" "$rounds"
+printf '%s ms each way; %s Mbit/s of 1500-byte packets each way; medians of %s rounds\n' "$delay" "$rate" "$rounds"
+printf '%s' "$("$wiretax" --version)"
+[ -z "$has_mahimahi" ] || printf ', mahimahi %s' "$(dpkg-query -W -f '${Version}' mahimahi 2>/dev/null || echo '?')"
+[ -z "$has_rattan" ] || printf ', %s' "$(rattan --version | head -n 1)"
+printf '\n\n'
 echo "| emulator | round trip, median error | 99th percentile | one TCP flow |"
 echo "|---|---:|---:|---:|"
 for who in wiretax mahimahi rattan; do
