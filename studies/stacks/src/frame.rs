@@ -37,12 +37,12 @@ impl study::Study for Stacks {
     }
 
     fn about(&self) -> &'static str {
-        "Which TLS library to build on: cost, locks and threads of each (under five minutes)"
+        "Which TLS library to build on: cost, locks and threads of each"
     }
 
     fn examples(&self) -> String {
         "Examples:
-  wiretax stacks                         the default set of libraries: under five minutes
+  wiretax stacks                         the default set of libraries
   wiretax stacks --scale quick           the same in a minute
   wiretax stacks --libraries 'openssl-*,boringssl' --out results/openssl
   wiretax stacks --scale full --libraries all          everything: several hours
