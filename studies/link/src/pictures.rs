@@ -47,7 +47,7 @@ fn by_hops(summary: &Summary) -> Result<Option<Plot>, Problem> {
         one.medians.iter().map(move |(hops, us)| (name.clone(), f64::from(*hops), exact(*us)))
     });
     let alt = "The median delay grows by the same time with each hop, by protocol.";
-    let x = Axis::new("hops", "").from_zero();
+    let x = Axis::new("number of hops", "").from_zero();
     plot("Delay by hops", alt, means, x, lines(points)).map(Some)
 }
 

@@ -1,12 +1,14 @@
 // Looks at a report that is drawn: what is wider than the page, what is too pale, which plots lack something.
 (async () => {
+  // On paper nothing scrolls.
+  const paper = matchMedia("print").matches;
   const named = (element) => {
     const words = (element.textContent || "").trim().slice(0, 40);
     return `${element.tagName.toLowerCase()}.${element.getAttribute("class") || ""} "${words}"`;
   };
   const width = document.documentElement.clientWidth;
   const scrolls = (element) => {
-    for (let at = element.parentElement; at; at = at.parentElement) {
+    for (let at = paper ? null : element.parentElement; at; at = at.parentElement) {
       if (/auto|scroll|hidden|clip/.test(getComputedStyle(at).overflowX)) return at !== document.documentElement;
     }
     return false;
@@ -51,9 +53,14 @@
     const title = plot.querySelector("h3")?.textContent.trim();
     const rows = plot.querySelectorAll("details.values tbody tr").length;
     const source = JSON.parse(plot.querySelector("script.figure").textContent);
-    const axes = [source.layout.xaxis?.title?.text, plot.querySelector(".y-title")?.textContent];
+    // An axis of numbers has a unit, or says what it counts; one of names has neither.
+    const axes = [[source.layout.xaxis, source.layout.xaxis?.title?.text],
+      [source.layout.yaxis, plot.querySelector(".y-title")?.textContent]];
+    const bare = axes.filter(([axis, head]) => !axis?.ticktext && !/\(.+\)|\b(count|number|share) of\b/i.test(head ?? ""));
     const drawn = plot.querySelector(".canvas svg.main-svg");
-    if (!title || rows === 0 || !axes.some(Boolean) || !drawn) plots.push(`${title}: ${rows} rows, axes ${axes}`);
+    if (!title || rows === 0 || bare.length > 0 || !drawn) {
+      plots.push(`${title}: ${rows} rows, drawn: ${Boolean(drawn)}, axes without a unit: ${bare.map(([, head]) => head)}`);
+    }
   }
   const count = document.querySelectorAll("figure.plot").length;
   const page = document.documentElement.scrollWidth;

@@ -1,5 +1,5 @@
-//! The report as a reader sees it, in headless Chromium: nothing wider than the page, nothing too pale, no
-//! error, each plot with what belongs to it.
+//! The report as a reader sees it, in headless Chromium: nothing wider than the page or the paper, nothing too pale,
+//! no error, each plot with what belongs to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,15 @@ const MINUTES: Duration = Duration::from_secs(300);
 /// Bytes of a report.
 const MOST_BYTES: u64 = 5_000_000;
 /// The committed results that a report of several studies is made of.
-const STUDIES: [&str; 4] = ["page", "link", "observe", "stacks"];
+const STUDIES: [&str; 6] = ["page", "link", "roam", "observe", "stacks", "haproxy"];
+/// What a page of A4 has room for in CSS pixels, between the margins that the report's style sheet names.
+const PAPER: u32 = 688;
+/// What browsers do before they print: nothing stays folded, and what is drawn is drawn anew.
+const PRINT: &str = "(async () => {
+    dispatchEvent(new Event('beforeprint'));
+    for (let n = 0; n < 2; n++) await new Promise((done) => setTimeout(done, 20));
+    return document.querySelectorAll('details:not([open])').length;
+})()";
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -131,10 +139,17 @@ fn is_fit(html: &Path) -> TestResult {
             }
             seen.push((width, view.ask(LOOK).await?, view.errors().await?.to_vec()));
         }
-        Ok::<_, chromium::Error>(seen)
+        view.on_paper(true).await?;
+        view.show(&url, [PAPER, 900], LIMIT).await?;
+        await_true(&mut view, READY).await?;
+        let folded = view.ask(PRINT).await?;
+        seen.push((PAPER, view.ask(LOOK).await?, view.errors().await?.to_vec()));
+        Ok::<_, chromium::Error>((seen, folded))
     });
+    let (seen, folded) = seen.join()??;
+    assert_eq!(folded, 0, "parts are folded on paper");
     let mut wrong = Vec::new();
-    for (width, looked, errors) in seen.join()?? {
+    for (width, looked, errors) in seen {
         for what in ["wide", "pale", "plots"] {
             let found = looked[what].as_array().cloned().unwrap_or_default();
             wrong.extend(found.iter().map(|one| format!("{width} pixels, {what}: {one}")));

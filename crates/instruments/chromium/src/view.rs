@@ -67,6 +67,17 @@ impl View {
         Err(Error::Late { command: "Page.navigate", limit })
     }
 
+    /// Shows pages as they are printed, without scroll bars, or as on a screen again.
+    ///
+    /// # Errors
+    /// As [`View::begin`].
+    pub async fn on_paper(&mut self, paper: bool) -> Result<(), Error> {
+        let media = if paper { "print" } else { "screen" };
+        self.devtools.page("Emulation.setEmulatedMedia", json!({ "media": media })).await?;
+        self.devtools.page("Emulation.setScrollbarsHidden", json!({ "hidden": paper })).await?;
+        Ok(())
+    }
+
     /// What a script's last expression comes to, as JSON; a promise is awaited.
     ///
     /// # Errors

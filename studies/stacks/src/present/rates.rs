@@ -156,7 +156,7 @@ fn plot(findings: &Findings, group: &Group<'_>) -> Result<Plot, PlotError> {
         heading(group),
         alt(findings, group),
         means(findings, group),
-        Axis::new("Threads", ""),
+        Axis::new("Number of threads", ""),
         Axis::new("Connections", "1/s").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Bars },
     )

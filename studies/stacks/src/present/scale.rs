@@ -248,7 +248,7 @@ fn plot(
         format!("Scaling of {}, fitted to {most} cores", workload_text(group.workload)),
         format!("Curves of the law through rates measured up to {most} cores, and as far again."),
         means,
-        Axis::new("Threads, each with a core", ""),
+        Axis::new("Number of threads, each with a core", ""),
         Axis::new("Connections", "1/s").from_zero(),
         Chart::Lines { series, uncertainty: Uncertainty::Band },
     )

@@ -167,12 +167,16 @@
   }
 
   const redraw = () => figures.forEach(show);
-  function begin() {
+  async function begin() {
     if (typeof Plotly === "undefined") return;
-    for (const figure of figures) {
-      legend(figure);
-      show(figure);
-    }
+    const inView = (figure) => {
+      const box = figure.canvas.getBoundingClientRect();
+      return box.bottom > 0 && box.top < innerHeight;
+    };
+    const first = figures.filter(inView);
+    figures.forEach(legend);
+    first.forEach(show);
+    root.setAttribute("data-shown", "");
     for (const details of document.querySelectorAll("details.fold")) {
       details.addEventListener("toggle", () => {
         if (!details.open) return;
@@ -188,6 +192,11 @@
       pending = requestAnimationFrame(redraw);
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!printing) redraw(); });
+    // The others one by one: the page can be read meanwhile.
+    for (const figure of figures) {
+      await new Promise((done) => setTimeout(done));
+      if (!figure.shown) show(figure);
+    }
   }
   unpack().then(begin).finally(() => root.setAttribute("data-ready", ""));
 
