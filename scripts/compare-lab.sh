@@ -18,8 +18,8 @@
 #
 # What is the same for all: server and client, the delay each way, the trace with one packet of 1500 bytes at each
 # opportunity, a queue of 1000 packets, kernel TCP with its settings, turns on one machine. What is not: delay and rate
-# are two processes in mahimahi, whose packets pass TUN devices and the kernel's NAT; wiretax and rattan join
-# two nodes by links of Ethernet frames, wiretax between threads that have a processor each where there are two.
+# are two processes in mahimahi, whose packets pass TUN devices and the kernel's NAT; wiretax and rattan take
+# Ethernet frames from one node to the other in one process.
 set -euo pipefail
 
 wiretax=$(realpath "${1:-target/release/wiretax}")
