@@ -223,6 +223,78 @@ fn a_shell_has_the_terminal() {
     assert!(!text.contains("no job control"), "{text}");
 }
 
+/// A shell at the other end, fed by a pipe.
+#[test]
+fn a_shell_on_the_server_is_on_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = wiretax(folder.path());
+    command.args(["lab", "--rtt", "2ms", "--shell", "server"]).env("SHELL", "/bin/sh");
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"echo \"$WIRETAX_NODE\"; grep -cw client /etc/hosts; exit 5\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = talk(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert_eq!(data(&output), "server\n1\n", "{said}");
+    assert!(said.contains("on the node server; the other node is called client"), "{said}");
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+}
+
+/// What the counters' file says.
+fn stats(folder: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(folder.join("stats.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_named_link_and_a_trace_carry_a_download() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("www")).unwrap();
+    fs::write(folder.path().join("www/page"), vec![b'x'; 30_000]).unwrap();
+    // A packet of 1500 bytes each millisecond: 12 Mbit/s, in mahimahi's format.
+    fs::write(folder.path().join("down"), "1\n2\n3\n4\n5\n").unwrap();
+    let fetch =
+        "import urllib.request as u; print(len(u.urlopen('http://server:8080/page').read()))";
+    let serve = "exec python3 -u -m http.server --directory www 8080";
+    let options = ["lab", "--link", "lte", "--trace-down", "down", "--stats", "stats.json"];
+    let program = ["--serve", serve, "python3", "-c", fetch];
+    let output = run(folder.path(), &[&options[..], &program[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    assert_eq!(data(&output), "30000\n");
+    let stats = stats(folder.path());
+    let path = &stats["path"];
+    assert_eq!(path["forward"]["rate"], "12mbit/ip", "{path}");
+    assert_eq!(path["backward"]["rate"]["trace"], serde_json::json!([1, 2, 3, 4, 5]), "{path}");
+    for way in ["forward", "backward"] {
+        assert_eq!(path[way]["delay"], "35ms", "{path}");
+        assert_eq!(path[way]["queue"]["bytes"], "750kB", "{path}");
+    }
+    let delivered = &stats["stats"]["backward"]["link"]["delivered"]["bytes"];
+    assert!(delivered.as_u64() > Some(30_000), "{stats}");
+}
+
+/// Nothing leaves before the trace's first opportunity, here after an hour.
+#[test]
+fn a_trace_without_an_opportunity_lets_nothing_through() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("up"), "3600000\n").unwrap();
+    let send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                for n in range(9): s.sendto(b'x', ('server', 9))";
+    let options = ["lab", "--rtt", "2ms", "--trace-up", "up", "--stats", "stats.json"];
+    let output = run(folder.path(), &[&options[..], &["python3", "-c", send]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    let stats = stats(folder.path());
+    let forward = &stats["stats"]["forward"];
+    assert_eq!(forward["link"]["delivered"]["frames"], 0, "{forward}");
+}
+
 /// A machine of its own, as far as networks go, with a default route and one host behind it: what the lab
 /// joins is there, and gone afterwards.
 const MACHINE: &str = r#"
