@@ -125,3 +125,52 @@ fn set_up_says_which_rust_is_needed_where_there_is_none_or_an_old_one() {
         assert!(said.contains(&format!("rustup toolchain install {}", pinned())), "{said}");
     }
 }
+
+/// A distribution's package of rustup: `apt-get` installs it, and it installs a cargo of the version that the file
+/// `version` names. Each leaves a line of how it was called.
+const APT_GET: &str = r#"here=${0%/*}
+echo "apt-get $*" >>"$here/called"
+[ "$1" != install ] || mv "$here/rustup.deb" "$here/rustup""#;
+const RUSTUP: &str = r#"here=${0%/*}
+echo "rustup $*" >>"$here/called"
+read -r version <"$here/version"
+printf '#!/bin/sh\necho cargo %s\n' "$version" >"$here/cargo"
+chmod 755 "$here/cargo""#;
+
+#[test]
+fn set_up_installs_rustup_from_the_distribution_and_the_pinned_toolchain_by_it() {
+    let pinned = pinned();
+    for (gets, code) in [(pinned.as_str(), 0), ("1.63.0", 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::write(folder.join("version"), format!("{gets}\n")).unwrap();
+        program(folder, "apt-cache", "[ \"$*\" = 'show rustup' ]");
+        program(folder, "apt-get", APT_GET);
+        program(folder, "rustup.deb", RUSTUP);
+        program(folder, "id", "echo 0");
+        for name in ["cc", "c++", "make", "perl", "git"] {
+            program(folder, name, "exit 0");
+        }
+        for name in ["env", "mv", "chmod"] {
+            let path = lab_test::program(name).unwrap();
+            std::os::unix::fs::symlink(path, folder.join(name)).unwrap();
+        }
+        let output = set_up(folder, Some("1.63.0"));
+        let said = talk(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        let called = std::fs::read_to_string(folder.join("called")).unwrap();
+        let called: Vec<&str> = called.lines().collect();
+        let toolchain = format!(
+            "rustup toolchain install {pinned} --profile minimal --component clippy,rustfmt"
+        );
+        assert_eq!(called.len(), 3, "{called:?}");
+        assert_eq!(called[0], "apt-get update -qq");
+        assert!(
+            called[1].starts_with("apt-get install") && called[1].ends_with(" rustup"),
+            "{called:?}"
+        );
+        assert_eq!(called[2], toolchain);
+        let old = "this machine has 1.63.0";
+        assert_eq!(said.contains(old), code == 1, "{said}");
+    }
+}
