@@ -92,7 +92,12 @@ fn stopped_by(signals: [&str; 3]) -> BTreeSet<String> {
         assert!(recorded(folder).starts_with(&before), "the samples of before stay as they are");
     }
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", talk(&output));
+    let said = talk(&output);
+    assert!(output.status.success(), "{said}");
+    // Each answer comes when its study has ended, the last one with the screen.
+    let answers = |words: &str| said.lines().filter(|line| line.starts_with(words)).count();
+    let expected = [("handshake    ", 1), ("observe lab  ", 1), ("stacks       ", 0)];
+    assert_eq!(expected.map(|(words, _)| answers(words)), expected.map(|(_, n)| n), "{said}");
     let run = record::Run::open(folder.join("r")).unwrap();
     let names: BTreeSet<String> = run.samples.iter().map(record::Sample::key).collect();
     assert_eq!(run.samples.len(), names.len(), "each once");

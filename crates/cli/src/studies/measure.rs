@@ -12,13 +12,14 @@ use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 
 use super::results::{OTHER_VERSION, Questions, Results, View};
+use super::screen::answer_row;
 use super::{STUDIES, calibration, command, words};
 use crate::diagnostics::{Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
 use crate::options::{JsonArg, LabArgs, OutArgs};
-use crate::output::say;
+use crate::output::{say, terminal_width};
 
 /// The option that names the folder of the drivers' sources.
 const DRIVERS: &str = "drivers";
@@ -253,6 +254,7 @@ impl Measurement {
         }
         let mut ended = Ended { end: End::Complete, problem: None };
         let several = self.parts.len() > 1;
+        let last = self.parts.last().map(|part| part.study.name());
         // What was left out for want of time is measured by resuming.
         let resumed = self.out.resume.is_some();
         for Part { study, plan } in &mut self.parts {
@@ -269,7 +271,17 @@ impl Measurement {
                     ended.end = End::Interrupted;
                     break;
                 }
-                Ok(End::Complete | End::OutOfTime) => {}
+                // The first answer need not wait for the last study, whose own comes with the screen at once.
+                Ok(End::Complete | End::OutOfTime) => {
+                    if self.view == View::Screen && Some(study.name()) != last {
+                        // What cannot be read is reported at the end.
+                        let found = Results::so_far(&opened.folder, *study, &self.questions);
+                        if let Ok(Some(found)) = found {
+                            let row = answer_row(&found, terminal_width());
+                            diagnostics.note(row.trim_end());
+                        }
+                    }
+                }
                 Err(problem) if several && problem.fault() != Fault::Results => {
                     let name = words(*study);
                     diagnostics.warning(format!("the study {name} could not continue: {problem}"));

@@ -130,6 +130,31 @@ impl Results {
         Ok(Results { manifest: run.manifest, found, unread })
     }
 
+    /// What one study's samples say so far, in a folder that is still written to; `None` where they say nothing yet.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn so_far(
+        folder: &Path,
+        study: &'static dyn Study,
+        questions: &Questions,
+    ) -> Result<Option<Found>, Problem> {
+        let (manifest, samples) = Run::stream(folder)?;
+        let mut own = Vec::new();
+        for sample in samples {
+            let sample = sample?;
+            if sample.study == study.name() {
+                own.push(sample);
+            }
+        }
+        let asked = questions.0.iter().find(|(asked, _)| asked.name() == study.name());
+        let findings = match asked {
+            Some((_, question)) => question.findings(own, &manifest)?,
+            None => None,
+        };
+        Ok(findings.map(|findings| Found { study, findings }))
+    }
+
     /// Why nothing was found, if the samples of the only study say nothing.
     pub fn empty(&self) -> Option<Problem> {
         match self.found.as_slice() {

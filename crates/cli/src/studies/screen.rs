@@ -6,7 +6,7 @@ use std::path::Path;
 use report::{Caution, Effect, Inline, NoteKind};
 use study::quoted;
 
-use super::results::{Results, caution};
+use super::results::{Found, Results, caution};
 use super::words;
 
 /// Columns of the screen.
@@ -21,8 +21,7 @@ pub fn screen(results: &Results, folder: &Path, html: &Path, width: usize) -> St
     let width = width.min(COLUMNS);
     let mut text = String::new();
     for found in &results.found {
-        let lines = answer(&found.findings.answer(), width.saturating_sub(NAME));
-        text += &row(&words(found.study), &lines);
+        text += &answer_row(found, width);
         text.push('\n');
     }
     if let Some(line) = cautions(results) {
@@ -32,6 +31,12 @@ pub fn screen(results: &Results, folder: &Path, html: &Path, width: usize) -> St
     text += &row("report", &[html.display().to_string()]);
     text += &row("tables", &[format!("wiretax report {folder}")]);
     text
+}
+
+/// A study's name and its answer, as the screen has them.
+pub fn answer_row(found: &Found, width: usize) -> String {
+    let lines = answer(&found.findings.answer(), width.min(COLUMNS).saturating_sub(NAME));
+    row(&words(found.study), &lines)
 }
 
 /// A name, and lines beside it.
