@@ -7,8 +7,19 @@ use std::process::Command;
 use crate::support::{data, has, run, talk};
 
 /// Committed results: each study, and what has parts that these lack.
-const RESULTS: [&str; 9] =
-    ["handshake", "sslmtcp", "observe", "link", "link-guest", "page", "roam", "stacks", "haproxy"];
+const RESULTS: [&str; 11] = [
+    "handshake",
+    "sslmtcp",
+    "observe",
+    "link",
+    "link-guest",
+    "page",
+    "roam",
+    "roam-changes",
+    "roam-engineer",
+    "stacks",
+    "haproxy",
+];
 
 fn results(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results").join(name)

@@ -44,9 +44,16 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         "page-bus",
     ];
     let papers = papers.map(|name| ("docs/papers.md".to_owned(), name));
-    let tables =
-        ["page-paper", "page-windows", "page-bus", "page-chromium-3g", "page-chromium-5mbit"]
-            .map(|name| (format!("docs/results/{name}.md"), name));
+    let tables = [
+        "page-paper",
+        "page-windows",
+        "page-bus",
+        "page-chromium-3g",
+        "page-chromium-5mbit",
+        "roam-changes",
+        "roam-engineer",
+    ]
+    .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {
         let output =
             run(&root(), &["figures", &page, &format!("docs/results/{results}"), "--check"]);
