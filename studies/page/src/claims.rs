@@ -39,10 +39,14 @@ pub(crate) fn markdown(summary: &Summary, provenance: &str) -> Option<String> {
 /// The SPDY paper's claims as fragments for Markdown, by name: those of which these results say something.
 pub(crate) fn spdy_markdown(summary: &Summary, provenance: &str) -> Vec<(&'static str, String)> {
     let (claims, answers) = (spdy_claims(), spdy_answers(summary));
+    let any_statement = answers.iter().any(|(item, ours)| item != HEADERS && ours.is_some());
     let parts = SPDY_PARTS.iter().filter_map(|(name, items)| {
         let is_of = |item: &str| items.iter().any(|start| item.starts_with(start));
         let own: Vec<Claim> = claims.iter().filter(|one| is_of(&one.item)).cloned().collect();
-        let measured = answers.iter().any(|(item, ours)| is_of(item) && ours.is_some());
+        // Any loads by both show how long heads are: that alone makes no fragment beside what these results are of.
+        let answered = |item: &str| item != HEADERS || !any_statement;
+        let measured =
+            answers.iter().any(|(item, ours)| is_of(item) && ours.is_some() && answered(item));
         measured.then(|| (*name, study::claims_markdown(provenance, &own, &answers)))
     });
     parts.collect()
