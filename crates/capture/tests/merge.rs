@@ -151,7 +151,7 @@ fn a_damaged_file_ends_alone_and_a_cut_one_is_reported() {
     }
     assert_eq!(seen, [0, 3, 6, 1, 2]);
     assert_eq!(errors.len(), 1);
-    assert!(errors[0].contains("bad cannot be read from byte 44 on"), "{errors:?}");
+    assert!(errors[0].contains("bad cannot be read beyond byte 44"), "{errors:?}");
     assert_eq!(merge.cuts().len(), 1);
     assert!(merge.cuts()[0].name.ends_with("cut") && merge.cuts()[0].offset == 44);
 }

@@ -144,7 +144,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (text, says) in [
             (format!("name = \"mobike-host\"\n{CASE}\n"), "there is a scenario `mobike-host`"),
-            ("name = 3".to_owned(), "this is no scenario"),
+            ("name = 3".to_owned(), "not a scenario"),
             (format!("name = \"x\"\ntunnel = \"ipsec\"\n{CASE}\n"), "each site has a subnet"),
         ] {
             let file = written(folder.path(), "case.toml", &text);

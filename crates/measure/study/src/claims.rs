@@ -150,7 +150,7 @@ mod tests {
         others.swap_remove(0);
         others.push(("Figure 4".to_owned(), None));
         let expected = [
-            "Figure 2: nothing says what came of it",
+            "Figure 2: it has no result",
             "Table 1: twice",
             "Table 1: a field is empty",
             "Figure 4: no such claim",
