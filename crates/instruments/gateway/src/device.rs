@@ -332,8 +332,8 @@ mod tests {
         let listen = |text: &str| Purpose::Listen { at: text.parse().unwrap(), allowed: &[] };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for (common, purpose, part) in [
-            (&interface, listen("127.0.0.1:443"), "peers can come to"),
-            (&interface, listen("0.0.0.0:443"), "peers can come to"),
+            (&interface, listen("127.0.0.1:443"), "not an address that peers can connect to"),
+            (&interface, listen("0.0.0.0:443"), "not an address that peers can connect to"),
             (&interface, Purpose::Connect("192.0.2.1:443".parse().unwrap()), "--address"),
             (&own, listen("192.0.2.10:443"), "they are the same"),
             (&redirect, listen("192.0.2.77:443"), "is none"),
