@@ -169,7 +169,7 @@ async fn carry(shared: &Shared, mut peer: SslmTcpStream) {
         Err(error) => {
             shared.metrics.failed(Failure::Unreachable);
             let to = shared.options.to;
-            let why = format!("{error} (see whether the server at {to} is running)");
+            let why = format!("{error} (check whether the server at {to} is running)");
             shared.complaints.say(with, "the server behind cannot be reached", &why);
             peer.abort();
             return;
