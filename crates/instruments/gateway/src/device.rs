@@ -336,7 +336,7 @@ mod tests {
             (&interface, listen("0.0.0.0:443"), "not an address that peers can connect to"),
             (&interface, Purpose::Connect("192.0.2.1:443".parse().unwrap()), "--address"),
             (&own, listen("192.0.2.10:443"), "they are the same"),
-            (&redirect, listen("192.0.2.77:443"), "is none"),
+            (&redirect, listen("192.0.2.77:443"), "is not one"),
             (&redirect, listen("[2001:db8::1]:443"), "IPv4"),
         ] {
             let error = runtime.block_on(async { Device::open(common, purpose) }).unwrap_err();
