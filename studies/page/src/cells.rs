@@ -78,8 +78,7 @@ pub(crate) fn cells(summary: &Summary) -> Vec<Cell<'_>> {
 
 /// The median of some values.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    Some(stats::Sample::new(&values).ok()?.median())
+    stats::median(&values.collect::<Vec<_>>())
 }
 
 /// The bytes of each page: the most that a load of it fetched, at the median.
