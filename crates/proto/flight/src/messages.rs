@@ -45,7 +45,7 @@ pub enum Framing {
 /// A server's first flight, by its messages; bytes with their headers, without those of records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Flight {
-    /// ServerHello.
+    /// ServerHello, 4 bytes of header included.
     pub server_hello: usize,
     /// EncryptedExtensions; none in TLS 1.2.
     pub encrypted_extensions: usize,

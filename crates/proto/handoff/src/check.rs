@@ -57,7 +57,7 @@ pub enum Contradiction {
     /// The station roams within a network.
     #[error("the trigger `forced` needs one network with two access points")]
     ForcedBetween,
-    /// 802.11r.
+    /// 802.11r between two networks.
     #[error("fast transition needs one network with two access points")]
     FastTransitionBetween,
     /// 802.11r needs keys.

@@ -26,15 +26,15 @@ named! {
 }
 
 named! {
-    /// What happened.
+    /// What happened in a handoff; t0 to t8 are its phases.
     pub enum What: "event" {
         /// t0: the trigger was pulled.
         Triggered = "triggered",
         /// The station knows that it is cut off (deauthenticated, beacons lost, carrier gone).
         LinkLost = "link-lost",
-        /// t1 begins.
+        /// t1 begins: the station looks for access points.
         ScanStarted = "scan-started",
-        /// t1 ends.
+        /// t1 ends: the scan's results are there.
         ScanDone = "scan-done",
         /// t2 begins: 802.11 authentication asked for (SAE: commit).
         Authenticating = "authenticating",
@@ -42,7 +42,7 @@ named! {
         Authenticated = "authenticated",
         /// Association asked for.
         Associating = "associating",
-        /// t2 ends.
+        /// t2 ends: the access point has associated the station.
         Associated = "associated",
         /// t4 ends: the 4-way handshake, EAP or both are done, keys are in.
         Authorized = "authorized",
@@ -64,7 +64,7 @@ named! {
         GatewayAsked = "gateway-asked",
         /// t3 ends: the gateway's hardware address is known.
         GatewayKnown = "gateway-known",
-        /// t5 begins.
+        /// t5 begins: the security association is being set up.
         SecurityStarted = "security-started",
         /// t5 ends: the security association is in use.
         SecurityDone = "security-done",
@@ -88,7 +88,7 @@ pub struct Event {
     pub at: Time,
     /// Who saw it.
     pub source: Source,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
     /// In the words of who saw it.
     #[serde(default)]

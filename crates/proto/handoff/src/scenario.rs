@@ -7,7 +7,7 @@ named! {
     /// How a station proves itself to an access point.
     #[derive(Default)]
     pub enum WifiSecurity: "Wi-Fi security" {
-        /// No protection.
+        /// No authentication, and frames in clear.
         Open = "open",
         /// WPA2 with a pre-shared key (IEEE 802.11-2020 §12.7).
         #[default]
@@ -23,7 +23,7 @@ named! {
     /// What protects the frames between the sites, or from the host to its peer.
     #[derive(Default)]
     pub enum Tunnel: "tunnel" {
-        /// Nothing.
+        /// Nothing: frames go in clear.
         None = "none",
         /// MACsec between the customer edges.
         #[default]
@@ -32,7 +32,7 @@ named! {
         Ipsec = "ipsec",
         /// The same with MOBIKE (RFC 4555).
         IpsecMobike = "ipsec-mobike",
-        /// WireGuard.
+        /// WireGuard, whose keys come of its own handshake.
         WireGuard = "wireguard",
     }
 }
@@ -56,7 +56,7 @@ named! {
         /// The MACsec key agreement (IEEE 802.1X-2020 §9) with a pre-shared key.
         #[default]
         Mka = "mka",
-        /// Fixed keys.
+        /// Fixed keys, and no key agreement.
         Static = "static",
     }
 }
@@ -111,10 +111,10 @@ named! {
     /// By what the host is attached.
     #[derive(Default)]
     pub enum Access: "access" {
-        /// A radio.
+        /// A radio, IEEE 802.11.
         #[default]
         Wifi = "wifi",
-        /// A cable.
+        /// A cable, Ethernet.
         Lan = "lan",
     }
 }
@@ -123,7 +123,7 @@ named! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Attachment {
-    /// By what.
+    /// By radio or by cable.
     #[serde(default)]
     pub access: Access,
     /// The network's name; empty for a cable.
@@ -185,7 +185,7 @@ pub struct Scenario {
     /// Where MACsec's keys come from.
     #[serde(default)]
     pub keying: Keying,
-    /// Layer-2 domains.
+    /// Whether both places are in one layer-2 domain.
     #[serde(default)]
     pub domain: Domain,
     /// What makes the host move.

@@ -23,7 +23,7 @@ named! {
         Attachment = "t2",
         /// t4: EAP and the 4-way handshake; keys of the radio.
         Authentication = "t4",
-        /// t3: DHCP.
+        /// t3: an address by DHCP (RFC 2131).
         Configuration = "t3",
         /// t3: duplicate address detection.
         DuplicateDetection = "t3-dad",
@@ -72,14 +72,14 @@ impl Phase {
 pub struct Span {
     /// What it went to.
     pub phase: Phase,
-    /// Its begin.
+    /// When it begins, since the run began.
     pub from: Time,
-    /// Its end.
+    /// When it ends, since the run began.
     pub to: Time,
 }
 
 impl Span {
-    /// How long.
+    /// How long it is, `from` to `to`.
     #[must_use]
     pub const fn duration(&self) -> Duration {
         self.to.saturating_since(self.from)

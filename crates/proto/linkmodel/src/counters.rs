@@ -24,17 +24,17 @@ impl Tally {
 /// Frames dropped, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct DropTallies {
-    /// [`DropCause::Middlebox`].
+    /// SYNs with data that a middlebox dropped ([`DropCause::Middlebox`]).
     pub middlebox: Tally,
-    /// [`DropCause::Loss`].
+    /// Drawn by the loss model ([`DropCause::Loss`]).
     pub loss: Tally,
-    /// [`DropCause::QueueFull`].
+    /// The queue had no room ([`DropCause::QueueFull`]).
     pub queue_full: Tally,
-    /// [`DropCause::Codel`].
+    /// Dropped by CoDel ([`DropCause::Codel`]).
     pub codel: Tally,
-    /// [`DropCause::Outage`].
+    /// Sent while the link was down ([`DropCause::Outage`]).
     pub outage: Tally,
-    /// [`DropCause::DelayLineFull`].
+    /// Too much was under way ([`DropCause::DelayLineFull`]).
     pub delay_line_full: Tally,
 }
 

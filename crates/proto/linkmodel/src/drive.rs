@@ -35,9 +35,9 @@ pub struct Drive {
 /// A state of the fading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
-    /// Capacity down.
+    /// Capacity to the vehicle.
     pub down: Rate,
-    /// Capacity up.
+    /// Capacity from the vehicle.
     pub up: Rate,
     /// Mean time in this state.
     pub stay: Delay,
@@ -57,9 +57,9 @@ pub struct Handover {
 /// What the link is like for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// [`Drive::good`].
+    /// As [`Drive::good`] says.
     Good,
-    /// [`Drive::poor`].
+    /// As [`Drive::poor`] says.
     Poor,
     /// A handover: nothing is sent.
     Down,
@@ -72,7 +72,7 @@ pub struct Stretch {
     pub from: Duration,
     /// When it ends, from the drive's start.
     pub until: Duration,
-    /// The state.
+    /// What the link is like meanwhile.
     pub state: State,
 }
 
@@ -81,7 +81,7 @@ pub struct Stretch {
 pub struct Capacity {
     /// To the vehicle.
     pub down: Trace,
-    /// From it.
+    /// From the vehicle.
     pub up: Trace,
 }
 

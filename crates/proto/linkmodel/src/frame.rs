@@ -106,7 +106,7 @@ impl DropCause {
 /// A dropped frame. It comes back to the caller so that its buffer can be used again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped<F> {
-    /// The frame.
+    /// As it was given to the link.
     pub frame: F,
     /// Why it was dropped.
     pub cause: DropCause,
@@ -117,7 +117,7 @@ pub struct Dropped<F> {
 pub enum Output<F> {
     /// A frame has reached the other end.
     Deliver {
-        /// The frame.
+        /// As it was given to the link, or a copy of it.
         frame: F,
         /// When it reached the other end: not after the `now` of the poll, and often before it,
         /// so that a late poll does not make the next due time late.

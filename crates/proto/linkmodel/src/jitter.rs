@@ -122,7 +122,7 @@ impl DelayTable {
         DelayTable::new(values)
     }
 
-    /// The values.
+    /// The delays, in the order given: 1 to [`DelayTable::MAX_LEN`] of them.
     #[must_use]
     pub fn values(&self) -> &[Delay] {
         &self.0
@@ -189,7 +189,6 @@ impl<'de> Deserialize<'de> for Pareto {
 }
 
 impl Jitter {
-    /// One draw.
     pub(crate) fn sample(&self, rng: &mut Pcg64Mcg) -> Duration {
         match self {
             Jitter::None => Duration::ZERO,

@@ -19,7 +19,7 @@ pub enum Loss {
 }
 
 impl Default for Loss {
-    /// No loss.
+    /// No frame is lost.
     fn default() -> Self {
         Loss::Bernoulli(Probability::ZERO)
     }

@@ -70,7 +70,7 @@ pub enum Violation {
     OutOfOrder {
         /// Step of the script.
         step: usize,
-        /// The frame.
+        /// Number of the frame that came too late.
         number: u64,
         /// The frame before it.
         previous: u64,

@@ -38,7 +38,7 @@ pub enum TraceError {
     Decreasing {
         /// Line number, from 1.
         line: usize,
-        /// Its time.
+        /// The line's time, in milliseconds.
         millis: u64,
         /// The time before it.
         previous: u64,
@@ -48,7 +48,7 @@ pub enum TraceError {
     TooLate {
         /// Line number, from 1.
         line: usize,
-        /// Its time.
+        /// The line's time, in milliseconds.
         millis: u64,
     },
     /// No line at all.

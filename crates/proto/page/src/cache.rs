@@ -169,7 +169,7 @@ impl Cache {
         self.entries.is_empty()
     }
 
-    /// Empties it.
+    /// Forgets all responses; the room stays the same.
     pub fn clear(&mut self) {
         *self = Cache::new(Bytes(self.room));
     }

@@ -17,7 +17,7 @@ pub enum PageError {
     /// More than [`Page::MAX_HOSTS`](crate::Page::MAX_HOSTS).
     #[error("the page has {count} hosts")]
     TooManyHosts {
-        /// How many.
+        /// Hosts of the page, above [`Page::MAX_HOSTS`](crate::Page::MAX_HOSTS).
         count: usize,
     },
     /// More than [`Page::MAX_OBJECTS`](crate::Page::MAX_OBJECTS).
@@ -29,7 +29,7 @@ pub enum PageError {
     /// More than [`Page::MAX_BYTES`](crate::Page::MAX_BYTES).
     #[error("the page has {bytes} bytes")]
     TooLarge {
-        /// How many.
+        /// Bytes of all bodies, those sent up included.
         bytes: u64,
     },
     /// More objects than [`Page::MAX_DEPTH`](crate::Page::MAX_DEPTH) tell of each other in a row.
@@ -44,25 +44,25 @@ pub enum PageError {
     /// A host twice.
     #[error("the host `{host}` is listed twice")]
     SameHost {
-        /// Its name.
+        /// The name that is listed a second time.
         host: String,
     },
     /// A host without objects.
     #[error("no object comes from the host `{host}`")]
     UnusedHost {
-        /// Its name.
+        /// The host's name, as the page lists it.
         host: String,
     },
     /// An object's host is not the page's.
     #[error("object {object} comes from a host that is not listed")]
     UnknownHost {
-        /// The object.
+        /// The object's number, from 0.
         object: usize,
     },
     /// A path that no request can have.
     #[error("the path of object {object}, `{path}`, cannot be asked for")]
     BadPath {
-        /// The object.
+        /// The object's number, from 0.
         object: usize,
         /// Its path, cut.
         path: String,
@@ -70,15 +70,15 @@ pub enum PageError {
     /// A request's head beyond [`Page::MAX_REQUEST_EXTRA`](crate::Page::MAX_REQUEST_EXTRA).
     #[error("the request for object {object} is too large")]
     RequestTooLarge {
-        /// The object.
+        /// The object's number, from 0.
         object: usize,
     },
     /// Two objects of one host with the same path.
     #[error("objects {other} and {object} have the same host and path")]
     SameUrl {
-        /// The second.
+        /// The number of the second of them, from 0.
         object: usize,
-        /// The first.
+        /// The number of the first of them, from 0.
         other: usize,
     },
     /// Every object is found by another, or there is none.
@@ -95,7 +95,7 @@ pub enum PageError {
     /// An object is found by one that there is not.
     #[error("object {object} is found by object {parent}, which does not exist")]
     UnknownParent {
-        /// The object.
+        /// The object's number, from 0.
         object: usize,
         /// The one that there is not.
         parent: usize,
@@ -109,7 +109,7 @@ pub enum PageError {
     /// A computation longer than [`Page::MAX_DELAY`](crate::Page::MAX_DELAY).
     #[error("object {object} is asked for more than 10 minutes after it is found")]
     TooLate {
-        /// The object.
+        /// The object's number, from 0.
         object: usize,
     },
 }

@@ -77,7 +77,7 @@ pub(crate) struct Resolved {
 /// has tickets and which of them multiplex, and open connections. A first visit begins with a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// The cache.
+    /// Responses, within the room of [`Policy::cache`](crate::Policy::cache).
     pub cache: Cache,
     names: BTreeMap<String, Resolved>,
     most_names: usize,
@@ -123,7 +123,7 @@ impl Memory {
         self.names.clear();
     }
 
-    /// Forgets tickets.
+    /// Forgets the tickets of all hosts: the next handshakes are full ones.
     pub fn forget_tickets(&mut self) {
         self.tickets.clear();
     }

@@ -43,7 +43,7 @@ units::named! {
         Document = "document",
         /// A style sheet.
         Style = "style" | "stylesheet" | "css",
-        /// A script.
+        /// JavaScript, whether rendering waits for it or not.
         Script = "script" | "js",
         /// An image.
         Image = "image" | "img",

@@ -34,19 +34,19 @@ pub struct Treatment {
 pub struct Treatments {
     /// The page and its frames.
     pub document: Treatment,
-    /// Style sheets.
+    /// Style sheets ([`Kind::Style`](crate::Kind::Style)).
     pub style: Treatment,
     /// Scripts that rendering waits for.
     pub blocking_script: Treatment,
     /// Other scripts: `async`, `defer`.
     pub script: Treatment,
-    /// Fonts.
+    /// Fonts ([`Kind::Font`](crate::Kind::Font)).
     pub font: Treatment,
-    /// Images.
+    /// Images ([`Kind::Image`](crate::Kind::Image)).
     pub image: Treatment,
     /// What scripts ask for.
     pub fetch: Treatment,
-    /// Anything else.
+    /// Media, plug-ins, manifests ([`Kind::Other`](crate::Kind::Other)).
     pub other: Treatment,
 }
 

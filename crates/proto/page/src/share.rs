@@ -10,7 +10,7 @@ use units::{ParseError, Probability};
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// None of it.
     pub const ZERO: Share = Share(0);
     /// All of it.
     pub const ALL: Share = Share(1_000_000);

@@ -11,7 +11,7 @@ pub enum KeyError {
     /// It has another length than its cipher's keys.
     #[error("a key of {had} bytes, where {cipher} has keys of {needed}")]
     Length {
-        /// The cipher.
+        /// The cipher's name, or of the protocol that has the key.
         cipher: &'static str,
         /// Bytes of its keys.
         needed: usize,

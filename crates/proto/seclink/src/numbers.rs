@@ -45,7 +45,7 @@ impl Numbers {
 }
 
 impl Number {
-    /// The number.
+    /// The packet number, for the header and the nonce.
     #[must_use]
     pub const fn value(&self) -> u64 {
         self.0

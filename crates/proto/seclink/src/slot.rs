@@ -19,7 +19,7 @@ impl<'b> Slot<'b> {
         Some(Slot { buffer, range })
     }
 
-    /// The frame.
+    /// The frame as its ends are now.
     #[must_use]
     pub fn frame(&self) -> &[u8] {
         // The range was checked where it was set.

@@ -23,9 +23,9 @@ pub struct Station {
 /// between them is a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Underlay {
-    /// This end.
+    /// This end: the source of what it sends.
     pub own: Station,
-    /// The other.
+    /// The other end: where frames are sent to.
     pub peer: Station,
 }
 

@@ -33,7 +33,7 @@ impl Label {
         if label < 16 || label >> 20 != 0 { None } else { Some(Label(label)) }
     }
 
-    /// Its value.
+    /// The label as in the stack entry: 20 bits.
     #[must_use]
     pub const fn value(self) -> u32 {
         self.0

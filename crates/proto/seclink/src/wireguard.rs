@@ -101,12 +101,12 @@ pub enum Opened {
     Dropped(Dropped),
 }
 
-/// What came.
+/// What a session received, by what became of it: each message counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that were delivered.
     pub packets: u64,
-    /// Keep-alives.
+    /// Authentic messages without content: keep-alives.
     pub keep_alives: u64,
     /// Messages that are no transport data.
     pub malformed: u64,
@@ -141,7 +141,7 @@ impl Receiver {
         Ok(Receiver { index, opening, window, counters })
     }
 
-    /// What came.
+    /// What was received so far.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

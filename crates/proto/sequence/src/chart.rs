@@ -16,7 +16,7 @@ pub struct Chart {
     pub connections: Vec<Connection>,
     /// Connections of which nothing could be read: the first 100.
     pub unread: Vec<Unread>,
-    /// Further ones.
+    /// How many further ones there were, which `unread` does not list.
     pub more_unread: u64,
     /// Connections that speak something else, or nothing.
     pub others: u64,

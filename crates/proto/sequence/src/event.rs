@@ -92,7 +92,7 @@ pub enum Kind {
     Credential,
     /// A type that the protocol's document does not have.
     Other {
-        /// Its number.
+        /// The type's number on the wire.
         number: u16,
     },
     /// A frame that contradicts its format; what is behind it is read on.

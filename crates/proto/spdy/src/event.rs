@@ -32,7 +32,7 @@ pub enum Event {
         /// The peer sends no more on it.
         fin: bool,
     },
-    /// More headers.
+    /// HEADERS: further names and values of an open stream.
     Headers {
         /// Its number: odd if the client opened it, even if the server did.
         stream: StreamId,
@@ -105,7 +105,7 @@ pub enum ResetReason {
 /// Of which window a change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// A stream's.
+    /// A stream's own.
     Stream,
     /// The session's (SPDY/3.1).
     Session,
@@ -147,15 +147,15 @@ pub enum Change {
 /// What went over the session so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// DATA frames.
+    /// DATA frames in this direction.
     pub data_frames: u64,
     /// Bytes of payload in them.
     pub data_bytes: u64,
-    /// Control frames.
+    /// Control frames in this direction.
     pub control_frames: u64,
     /// WINDOW_UPDATE frames among them.
     pub window_updates: u64,
-    /// Header blocks.
+    /// Header blocks in this direction, each compressed as a whole.
     pub header_blocks: u64,
     /// Bytes of header blocks before compression.
     pub header_bytes: u64,

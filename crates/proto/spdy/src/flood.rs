@@ -6,7 +6,7 @@ use units::Time;
 /// How many such frames a peer may send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloodLimit {
-    /// At once.
+    /// In a burst, before `per_second` limits them.
     pub burst: u32,
     /// In a second, for ever. Each frame that carries data, in either direction, allows one more.
     pub per_second: u32,

@@ -205,7 +205,7 @@ impl Default for ConnectOptions {
 pub struct SynWithData<'a> {
     /// TCP segment length in bytes: IP total length less the IP header (document §4.2).
     pub segment_len: usize,
-    /// The data.
+    /// The SYN's data.
     pub payload: &'a [u8],
     /// Who sent it, by its own word.
     pub remote: SocketAddr,

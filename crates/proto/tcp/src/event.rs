@@ -20,13 +20,13 @@ pub struct ListenerId(pub(crate) u32);
 /// Something happened to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// To which.
+    /// The connection that it happened to.
     pub connection: ConnectionId,
     /// What happened to it.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// What happened to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// [`Endpoint::accept`](crate::Endpoint::accept) has one for this listener.
@@ -97,9 +97,9 @@ pub enum ConnectError {
     /// The addresses are of different families, unspecified or not unicast.
     #[error("{local} cannot connect to {remote}")]
     Address {
-        /// This side's.
+        /// This side's address and port.
         local: SocketAddr,
-        /// The peer's.
+        /// The peer's address and port.
         remote: SocketAddr,
     },
     /// There is a connection between the two already, or no port is free.
@@ -110,7 +110,7 @@ pub enum ConnectError {
     SynData {
         /// Bytes of [`ConnectOptions::syn_data`](crate::ConnectOptions::syn_data).
         len: usize,
-        /// [`Config::send_buffer`](crate::Config::send_buffer).
+        /// The bytes that [`Config::send_buffer`](crate::Config::send_buffer) allows.
         limit: usize,
     },
     /// The endpoint has as many connections as it may.

@@ -41,11 +41,11 @@ pub enum SynData {
 /// What is known of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
-    /// Its state.
+    /// Its state now.
     pub state: State,
     /// This side's address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// The peer's address and port.
     pub remote: SocketAddr,
     /// What became of the SYN's data.
     pub syn_data: SynData,
@@ -111,7 +111,7 @@ pub struct Counters {
     pub orphans_ended: u64,
     /// Segments whose checksum was wrong.
     pub bad_checksums: u64,
-    /// Resets sent.
+    /// Segments with RST that were sent.
     pub resets_out: u64,
     /// Challenge ACKs sent (RFC 5961).
     pub challenge_acks: u64,
@@ -151,7 +151,7 @@ pub struct Transmit {
 /// Whether the checksum of a received segment is to be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// Verify it.
+    /// The endpoint computes it: nobody else has.
     Verify,
     /// The device has, or the segment never left this machine.
     Trusted,

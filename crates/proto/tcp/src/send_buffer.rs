@@ -39,7 +39,7 @@ impl SendBuffer {
         self.start + self.bytes.len() as u64
     }
 
-    /// Bytes held.
+    /// Bytes that were written and are not acknowledged yet, sent or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()

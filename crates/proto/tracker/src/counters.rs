@@ -12,7 +12,7 @@ use crate::fragments::FragmentDrops;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Frames taken.
+    /// Frames that were given to the tracker.
     pub frames: u64,
     /// Frames that are neither TCP nor UDP over IP, or are malformed.
     pub other: u64,
@@ -37,7 +37,7 @@ pub struct Counters {
     pub stray: u64,
     /// Frames of connections.
     pub followed: u64,
-    /// Connections begun.
+    /// Connections that began, dropped ones included.
     pub connections: u64,
     /// Connections dropped because there were too many, or they held too much.
     pub dropped: u64,

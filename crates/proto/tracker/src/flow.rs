@@ -30,7 +30,7 @@ pub(crate) enum Leave {
     CaptureEnded,
 }
 
-/// A connection.
+/// A connection that is followed.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Flow {

@@ -60,7 +60,7 @@ impl FragmentDrops {
         self.no_room += other.no_room;
     }
 
-    /// All together.
+    /// The sum of all reasons.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.overlapping

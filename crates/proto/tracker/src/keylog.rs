@@ -51,7 +51,7 @@ pub(crate) struct Secrets {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyLogCounters {
-    /// Secrets taken.
+    /// Secrets that were kept.
     pub taken: u64,
     /// Blank lines, comments and labels that are of no use here: TLS 1.2's, where only TLS 1.3 is read.
     pub ignored: u64,

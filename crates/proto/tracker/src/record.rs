@@ -92,11 +92,11 @@ pub enum Output {
     Ending(Ending),
 }
 
-/// A transport.
+/// What carried a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// TCP.
+    /// TCP (RFC 9293).
     Tcp,
     /// QUIC over UDP.
     Quic,
@@ -129,9 +129,9 @@ pub enum End {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TcpFacts {
-    /// First SYN.
+    /// Time of the first SYN.
     pub syn: Option<Time>,
-    /// First SYN+ACK.
+    /// Time of the first SYN+ACK.
     pub syn_ack: Option<Time>,
     /// First acknowledgment of the SYN+ACK.
     pub handshake_ack: Option<Time>,
@@ -234,7 +234,7 @@ pub struct QuicFacts {
     pub server_one_rtt: Option<Time>,
     /// Number of the server's 1-RTT packets captured before the client's Finished.
     pub server_one_rtt_before_finished: u32,
-    /// First Retry.
+    /// Time of the first Retry packet (RFC 9000 §17.2.5).
     pub retry: Option<Time>,
     /// First version negotiation packet.
     pub version_negotiation: Option<Time>,

@@ -56,7 +56,7 @@ pub struct Routed {
 #[derive(Debug)]
 pub struct Sharder {
     trackers: u64,
-    /// Odd.
+    /// Made of the seed; odd.
     factor: u64,
     fragments: Fragments,
     counters: Counters,

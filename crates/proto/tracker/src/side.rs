@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Who sent.
+/// Who sent a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// Who opened the connection.

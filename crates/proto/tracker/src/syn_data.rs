@@ -95,7 +95,6 @@ impl SynDataState {
         same
     }
 
-    /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         let refused = self.refused.as_ref().map_or(0, |(_, bytes)| bytes.len());
         let each = |data: &SynData| data.bytes.len().saturating_add(size_of::<SynData>());

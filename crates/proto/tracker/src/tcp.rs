@@ -29,7 +29,7 @@ struct Held {
     mark: Mark,
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug)]
 struct Side {
     /// The sequence number of the stream's first byte.

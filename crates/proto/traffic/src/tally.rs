@@ -18,17 +18,17 @@ const REMEMBERED: u64 = 65_536;
 /// Delays of a stream, one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
-    /// Shortest delay.
+    /// Shortest delay of a frame.
     pub least: Duration,
-    /// Median delay.
+    /// Half of the frames take at most so long.
     pub median: Duration,
     /// 99 of 100 frames take at most so long.
     pub p99: Duration,
     /// 999 of 1000.
     pub p999: Duration,
-    /// Longest delay.
+    /// Longest delay of a frame.
     pub longest: Duration,
-    /// Mean delay.
+    /// Mean over all frames.
     pub mean: Duration,
 }
 
@@ -55,7 +55,7 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// How long.
+    /// How long it was, from frame to frame.
     #[must_use]
     pub fn duration(&self) -> Duration {
         self.to.saturating_since(self.from)
@@ -189,7 +189,7 @@ impl Tally {
         self.received
     }
 
-    /// Their bytes.
+    /// Bytes of the frames that came, each counted once.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes

@@ -33,9 +33,9 @@ pub enum HarError {
     /// A time or a date that cannot be. Entries are counted from 0.
     #[error("{field} of entry {entry} is {value}")]
     BadTime {
-        /// Which entry.
+        /// The entry's number, from 0.
         entry: usize,
-        /// Which field.
+        /// The field's name in HAR.
         field: &'static str,
         /// What it is, cut.
         value: String,
@@ -43,7 +43,7 @@ pub enum HarError {
     /// A size that cannot be.
     #[error("the response of entry {entry} has {value} bytes")]
     BadSize {
-        /// Which entry.
+        /// The entry's number, from 0.
         entry: usize,
         /// What it is.
         value: String,
@@ -80,7 +80,7 @@ impl Explain for HarError {
 /// A page read from a HAR file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
-    /// The page.
+    /// The page that the entries make.
     pub page: Page,
     /// Entries that were left out: `data:` and other URLs that are not of HTTP, and requests without
     /// an answer.

@@ -44,7 +44,7 @@ pub enum Event {
     Limit {
         /// On which connection.
         connection: ConnectionId,
-        /// How many.
+        /// Requests at once, those under way among them.
         limit: usize,
     },
     /// The server wants no further requests on a connection (`GOAWAY`); what is under way ends.
@@ -73,7 +73,7 @@ pub enum Event {
     Head {
         /// Of which object.
         object: ObjectId,
-        /// Its status.
+        /// The status code (RFC 9110 §15).
         status: u16,
         /// Whether and how it may be stored.
         storage: Option<Storage>,
@@ -148,7 +148,7 @@ pub struct Ready {
 pub enum Action {
     /// Find a name's addresses; answered by [`Event::Resolved`] or [`Event::NotResolved`].
     Resolve {
-        /// Whose: [`Page::host`](crate::Page::host).
+        /// The host's number: [`Page::host`](crate::Page::host) has its name.
         host: HostId,
     },
     /// Open a connection; answered by [`Event::Ready`] or [`Event::Closed`].

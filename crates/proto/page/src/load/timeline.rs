@@ -116,7 +116,7 @@ pub struct Phases {
     pub dns: Delay,
     /// Opening the connection, TLS included.
     pub connect: Delay,
-    /// TLS alone.
+    /// The part of `connect` after TCP was open: TLS; zero where there is no TCP.
     pub ssl: Delay,
     /// Sending the request.
     pub send: Delay,
@@ -165,7 +165,7 @@ impl Timeline {
 /// What happened to a connection, in times since the load's begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionTimeline {
-    /// Its number.
+    /// The number that [`Action::Open`](crate::Action::Open) gave it.
     pub id: ConnectionId,
     /// The host to which it was opened.
     pub host: String,
@@ -190,7 +190,7 @@ pub struct Arrival {
     pub at: Delay,
     /// Of which object.
     pub object: ObjectId,
-    /// How many.
+    /// Bytes of body.
     pub bytes: u64,
 }
 

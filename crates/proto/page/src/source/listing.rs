@@ -22,7 +22,7 @@ pub struct File<'a> {
     pub host: &'a str,
     /// Its path on that host, as a file system has it: `/images/a b.png`.
     pub path: &'a str,
-    /// Its size.
+    /// Bytes of the file: the size of the body.
     pub bytes: Bytes,
     /// What is in it; needed of HTML and CSS alone.
     pub content: Option<&'a [u8]>,
@@ -31,7 +31,7 @@ pub struct File<'a> {
 /// A page made of files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// The page.
+    /// The page that they make.
     pub page: Page,
     /// The files to which nothing refers, as host and path: no browser would fetch them.
     pub unreferenced: Vec<String>,

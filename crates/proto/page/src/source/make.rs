@@ -89,7 +89,7 @@ fn kinds(count: usize, random: &mut Pcg64Mcg) -> Vec<Kind> {
     kinds
 }
 
-/// Rule 2.
+/// Rule 2: bytes of each body, which add up to `bytes`.
 fn sizes(kinds: &[Kind], bytes: u64, random: &mut Pcg64Mcg) -> Vec<u64> {
     let floor = SMALLEST.min(bytes / kinds.len().max(1) as u64);
     let mut weight = |kind: &Kind| {
@@ -128,7 +128,7 @@ fn apportion(total: u64, shares: &[f64]) -> Vec<u64> {
     parts
 }
 
-/// Rule 3.
+/// Rule 3: the host of each object.
 fn hosts(objects: usize, hosts: usize, random: &mut Pcg64Mcg) -> Vec<HostId> {
     let mut given: Vec<HostId> = (1..hosts as u32).map(HostId).collect();
     let ranks: f64 = (1..=hosts).map(|rank| 1.0 / rank as f64).sum();
@@ -188,7 +188,7 @@ fn discover(at: usize, kinds: &[Kind], object: &mut Object, random: &mut Pcg64Mc
     *object = object.clone().found_by(by, after, delay);
 }
 
-/// Rule 5.
+/// Rule 5: whether and for how long an object may be stored.
 fn caching(kind: Kind, random: &mut Pcg64Mcg) -> Caching {
     let day = Delay::from(Duration::from_secs(24 * 3600));
     let draw: f64 = random.random();

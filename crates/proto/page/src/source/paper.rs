@@ -57,9 +57,9 @@ pub struct Named {
     pub name: String,
     /// What it is, in a sentence.
     pub description: String,
-    /// Its objects.
+    /// How many objects it has, the document among them.
     pub objects: usize,
-    /// Its hosts.
+    /// How many hosts they come from.
     pub hosts: usize,
     /// The bytes of its bodies.
     pub bytes: Bytes,

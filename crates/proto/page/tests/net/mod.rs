@@ -29,7 +29,7 @@ pub enum Says {
 /// Bytes of a packet.
 const PACKET: u64 = 1000;
 
-/// The network.
+/// The network between the browser and all servers.
 #[derive(Clone)]
 pub struct Net {
     /// A round trip.

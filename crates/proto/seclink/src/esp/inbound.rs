@@ -7,7 +7,7 @@ use super::{Parameters, Suite};
 use crate::replay::{Verdict, Window};
 use crate::{KeyError, Slot};
 
-/// What came.
+/// What an association received, by what became of it: each packet counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InboundCounters {
     /// Packets that were taken.
@@ -37,11 +37,11 @@ pub enum Dropped {
     OtherSpi,
     /// Seen before, or below the window.
     Replayed,
-    /// Not authentic.
+    /// Its integrity check failed (RFC 4303 §3.4.4).
     NotAuthentic,
     /// Authentic, but its padding is wrong.
     BadPadding,
-    /// A dummy.
+    /// Authentic, but a dummy: its next header is 59 (RFC 4303 §2.6).
     Dummy,
 }
 
@@ -99,7 +99,7 @@ impl Inbound {
         }
     }
 
-    /// What came.
+    /// What was received so far.
     #[must_use]
     pub const fn counters(&self) -> &InboundCounters {
         &self.counters

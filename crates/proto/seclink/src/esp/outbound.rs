@@ -61,7 +61,7 @@ impl Outbound {
         self.key.numbers().peek()
     }
 
-    /// Its ciphers.
+    /// The ciphers that packets are sealed with.
     #[must_use]
     pub const fn suite(&self) -> Suite {
         self.suite

@@ -162,7 +162,7 @@ impl Receive {
         self.channels.get_mut(&sci)?.associations.get_mut(usize::from(number))?.as_mut()
     }
 
-    /// What came.
+    /// What was received so far.
     #[must_use]
     pub const fn counters(&self) -> &ReceiveCounters {
         &self.counters

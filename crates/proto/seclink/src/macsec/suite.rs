@@ -14,7 +14,7 @@ named! {
         /// AES-128 in Galois counter mode: every implementation has it.
         #[default]
         GcmAes128 = "gcm-aes-128",
-        /// AES-256.
+        /// AES-256 in Galois counter mode.
         GcmAes256 = "gcm-aes-256",
         /// AES-128 with packet numbers of 64 bits.
         GcmAesXpn128 = "gcm-aes-xpn-128",
@@ -109,7 +109,7 @@ pub struct Association {
     pub number: u8,
     /// The cipher suite.
     pub suite: Suite,
-    /// The key.
+    /// As long as [`Suite::key_len`] says.
     pub key: Secret,
     /// With an extended suite, and only then.
     pub extended: Option<Extended>,

@@ -69,7 +69,7 @@ impl Transmit {
         Transmit { sci, naming, associations: [const { None }; 4], encoding: 0, counters }
     }
 
-    /// Its identifier.
+    /// The secure channel identifier that its frames carry or imply.
     #[must_use]
     pub const fn sci(&self) -> Sci {
         self.sci

@@ -27,7 +27,7 @@ named! {
     /// What protects the frames.
     #[derive(Default)]
     pub enum Protection: "protection" {
-        /// Nothing.
+        /// Nothing: frames go in clear.
         #[default]
         Plain = "plain",
         /// MACsec (IEEE 802.1AE): the whole Ethernet frame after its addresses.
@@ -58,7 +58,7 @@ named! {
 named! {
     /// With what they are protected.
     pub enum Cipher: "cipher" {
-        /// Nothing.
+        /// None: of unprotected paths only.
         Null = "null" | "none",
         /// AES-128 in Galois counter mode.
         AesGcm128 = "aes-gcm-128" | "gcm-aes-128",
@@ -68,7 +68,7 @@ named! {
         AesGcmXpn128 = "aes-gcm-xpn-128" | "gcm-aes-xpn-128",
         /// AES-256 in the same, with MACsec's packet numbers of 64 bits.
         AesGcmXpn256 = "aes-gcm-xpn-256" | "gcm-aes-xpn-256",
-        /// ChaCha20-Poly1305.
+        /// ChaCha20-Poly1305 (RFC 8439), 256-bit keys.
         ChaCha20Poly1305 = "chacha20-poly1305",
         /// AES-128 in CBC mode with HMAC-SHA1-96: the IPsec of the MACsec paper.
         AesCbc128Sha1 = "aes-cbc-128-sha1",
@@ -133,7 +133,7 @@ impl Protection {
 /// What a node of a path with a pseudowire is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Customer edge.
+    /// Customer edge: its frames enter the pseudowire at the provider edge beside it.
     Ce,
     /// Provider edge: puts frames into the pseudowire and takes them out.
     Pe,
@@ -153,7 +153,7 @@ pub const LEAST_PSEUDOWIRE_HOPS: u8 = 3;
 pub struct Topology {
     /// What protects the frames.
     pub protection: Protection,
-    /// With what.
+    /// With what: [`Protection::can`] says whether it may be.
     pub cipher: Cipher,
     /// Between which nodes frames are protected.
     pub reach: Reach,
@@ -192,9 +192,9 @@ pub enum TopologyError {
     /// The protection has no such cipher.
     #[error("{protection} cannot use {cipher}")]
     Cipher {
-        /// What protects.
+        /// What was to protect the frames.
         protection: Protection,
-        /// The cipher.
+        /// The cipher that it does not have.
         cipher: Cipher,
     },
     /// A pseudowire with too few hops.

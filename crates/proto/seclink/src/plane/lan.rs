@@ -11,7 +11,7 @@ use crate::{SealError, Slot, ip_packet_len};
 pub struct Lan {
     /// The node's own address there.
     pub own: Address,
-    /// The tester's.
+    /// The tester's address: frames from the node go to it.
     pub host: Address,
     /// The VLAN that its frames are tagged with, below 4096; untagged if not given.
     pub vlan: Option<u16>,

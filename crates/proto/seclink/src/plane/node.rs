@@ -76,7 +76,7 @@ pub struct Hop {
     counters: HopCounters,
 }
 
-/// A node.
+/// A node of a path, both directions.
 pub struct Node {
     /// What it does with frames from the first node to the last.
     pub forward: Hop,

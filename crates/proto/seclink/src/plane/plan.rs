@@ -30,7 +30,7 @@ pub const VLAN: u16 = 10;
 pub struct KeyId {
     /// The stretch's link; 0 where it goes from end to end.
     pub link: u8,
-    /// The way.
+    /// Which way the frames go that are sealed with it.
     pub way: Way,
     /// Bytes of the key.
     pub len: usize,

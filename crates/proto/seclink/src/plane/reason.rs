@@ -30,7 +30,7 @@ named! {
         MacsecNoAssociation = "InPktsNoSAError",
         /// Below the window.
         MacsecLate = "InPktsLate",
-        /// Not authentic.
+        /// Its integrity check failed.
         MacsecNotValid = "InPktsNotValid",
         /// For key agreement, which is not the data plane's.
         MacsecKeyAgreement = "macsec-key-agreement",
@@ -52,7 +52,7 @@ named! {
         WireGuardOtherSession = "wireguard-other-session",
         /// Seen before, or too old to tell.
         WireGuardReplayed = "wireguard-replayed",
-        /// Not authentic.
+        /// Its tag is wrong.
         WireGuardNotAuthentic = "wireguard-not-authentic",
         /// Authentic, without an IP packet; a keep-alive too.
         WireGuardNoPacket = "wireguard-no-packet",

@@ -29,7 +29,7 @@ struct Epoch {
     start: Time,
     /// K: seconds from the start until the plateau.
     k: f64,
-    /// The plateau.
+    /// W_max, or the window at the start if that is larger; in segments.
     origin: f64,
     /// W_est: what Reno would have.
     reno: f64,

@@ -123,7 +123,7 @@ struct Handshake {
 pub(crate) enum HalfOpen {
     /// Its SYN's data, if any, were not taken.
     Plain,
-    /// They were.
+    /// Its SYN's data were taken.
     WithData,
     /// They were, with a Fast Open cookie that validates the address.
     Validated,
@@ -244,7 +244,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// SND.UNA's offset.
+    /// SND.UNA as an offset in the stream.
     fn una(&self) -> u64 {
         self.recovery.acknowledged()
     }

@@ -14,7 +14,7 @@ const FIRST_PROBE: Duration = Duration::from_secs(1);
 /// Which timer [`Recovery::handle_timeout`] found expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fired {
-    /// None.
+    /// No timer was due.
     None,
     /// RACK's reordering timer: ranges may have become lost.
     Reordering,

@@ -9,7 +9,7 @@ use wire::tcp::{Flags, OptionList, Repr, Segment};
 
 /// The peer's initial sequence number.
 pub const IRS: u32 = 1000;
-/// ACK alone.
+/// No flag but ACK.
 pub const BARE: Flags = Flags(0);
 
 pub fn address(text: &str) -> SocketAddr {

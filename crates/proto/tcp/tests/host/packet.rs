@@ -129,7 +129,6 @@ impl Packet {
         matches!(self.parts().destination, IpAddr::V4(to) if to.octets()[0] == 20)
     }
 
-    /// Payload bytes.
     pub fn payload_len(&self) -> usize {
         self.parts().segment.payload().len()
     }

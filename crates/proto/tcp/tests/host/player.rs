@@ -5,7 +5,7 @@ use std::time::Duration;
 use tcp::{CloseReason, ConnectionId, Endpoint, StreamError};
 use units::Time;
 
-/// One flight.
+/// One flight of the application's data, and what comes before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// Bytes of the peer that must have come before.

@@ -109,7 +109,7 @@ impl InitialKeys {
         Self::new(version, self.destination())
     }
 
-    /// Their version.
+    /// The version whose salt they were made with.
     pub(super) const fn version(&self) -> Version {
         self.version
     }

@@ -14,7 +14,7 @@ pub struct TlsFacts {
     pub client_hello: Option<Time>,
     /// Last byte of the ClientHello.
     pub client_hello_end: Option<Time>,
-    /// HelloRetryRequest.
+    /// Time of the HelloRetryRequest (RFC 8446 §4.1.4); `None`: there was none.
     pub hello_retry_request: Option<Time>,
     /// Last byte of the ClientHello that answered it.
     pub second_client_hello_end: Option<Time>,
@@ -182,7 +182,7 @@ pub enum EarlyData {
     Accepted,
 }
 
-/// An alert.
+/// A TLS alert (RFC 8446 §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AlertFacts {

@@ -18,7 +18,7 @@ const ROOM: usize = 32 << 20;
 /// Segments of a direction that are held behind a hole.
 const PIECES: usize = 8 << 10;
 
-/// A segment.
+/// A segment, and how much of it was captured.
 pub(super) struct Input<'a> {
     pub(super) segment: Segment<'a>,
     /// As far as it was captured.
@@ -30,7 +30,7 @@ pub(super) struct Input<'a> {
     pub(super) keys: &'a KeyLog,
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug)]
 struct Half {
     /// The sequence number of the stream's first byte.
@@ -62,7 +62,7 @@ impl Half {
     }
 }
 
-/// A connection.
+/// A connection that is read.
 #[derive(Debug)]
 pub(super) struct Flow {
     number: u64,

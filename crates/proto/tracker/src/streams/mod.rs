@@ -101,7 +101,7 @@ pub struct StreamEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamFact {
-    /// It begins.
+    /// The connection begins: its SYN was captured.
     Began {
         /// Who sent the SYN.
         client: SocketAddr,
@@ -112,7 +112,7 @@ pub enum StreamFact {
     Tls {
         /// The version negotiated.
         version: Version,
-        /// The suite.
+        /// The cipher suite negotiated.
         suite: CipherSuite,
         /// The name that the client asked for.
         server_name: Option<String>,
@@ -124,7 +124,7 @@ pub enum StreamFact {
     Data {
         /// Whether the client sent them.
         from_client: bool,
-        /// The bytes.
+        /// In the order of the stream, decrypted where it was TLS.
         bytes: Vec<u8>,
     },
     /// A direction is not read from here on.
@@ -142,9 +142,9 @@ pub enum StreamFact {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StreamCounters {
-    /// Frames taken.
+    /// Frames that were given to the reader.
     pub frames: u64,
-    /// Connections followed.
+    /// Connections that were followed, those that are over included.
     pub connections: u64,
     /// Segments of connections whose SYN is not in the capture, or that came when it was over.
     pub stray_segments: u64,

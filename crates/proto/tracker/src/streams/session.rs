@@ -85,7 +85,6 @@ impl Session {
         }
     }
 
-    /// Bytes held.
     pub(super) fn held_bytes(&self) -> usize {
         match &self.kind {
             Kind::Tls(tls) => tls.held_bytes(),

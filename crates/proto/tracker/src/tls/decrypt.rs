@@ -116,7 +116,7 @@ pub(super) fn nonce(mut iv: [u8; NONCE_LEN], sequence: u64) -> [u8; NONCE_LEN] {
     iv
 }
 
-/// One direction.
+/// The records of one direction.
 #[derive(Debug)]
 pub(super) struct Direction {
     /// None once the Finished went by and the secret of what follows is not known.
@@ -183,7 +183,7 @@ pub(crate) struct Start {
 
 /// Whether there are keys of use.
 pub(crate) enum Found {
-    /// There are.
+    /// Those of both sides.
     Keys(Box<Decryption>),
     /// Not both secrets of the handshake.
     None,

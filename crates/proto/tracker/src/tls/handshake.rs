@@ -54,7 +54,7 @@ pub(super) enum Stage {
     Hellos(Box<Found>),
     /// TLS 1.2 or below.
     Legacy { certificate: bool },
-    /// TLS 1.3.
+    /// TLS 1.3 under a suite whose sizes are known.
     Rule(Box<Rule13>),
     /// TLS 1.3 under a suite of unknown sizes, or SSL 2.0.
     Unknown,

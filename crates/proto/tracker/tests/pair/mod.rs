@@ -157,7 +157,7 @@ pub fn replay(wire: &Wire, segment: usize, lines: Option<&str>) -> Connection {
     captured(wire, segment, lines).finish()
 }
 
-/// The capture.
+/// The capture of what went over the wire, in segments of so many bytes, with the key log's lines.
 pub fn captured(wire: &Wire, segment: usize, lines: Option<&str>) -> Talk {
     let mut tracker = Tracker::new(Limits::default());
     if let Some(lines) = lines {
