@@ -185,7 +185,7 @@ fn read_all(file: &File, room: &mut [u8], offset: u64) -> io::Result<usize> {
     Ok(len)
 }
 
-/// A buffer.
+/// A buffer of so many zero bytes.
 pub(crate) fn zeros(len: usize) -> Arc<[u8]> {
     vec![0; len].into()
 }

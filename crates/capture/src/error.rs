@@ -83,7 +83,7 @@ pub enum Error {
         /// What went wrong.
         source: packet::Error,
     },
-    /// Waiting failed.
+    /// The system call that waits for frames failed.
     #[error("waiting for frames failed: {0}")]
     Wait(io::Error),
 }

@@ -27,7 +27,7 @@ pub struct Frame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A frame.
+    /// The next frame of the source.
     Frame(Frame<'a>),
     /// TLS secrets, in the format of SSLKEYLOGFILE, for the frames that follow. The same may come
     /// again.
@@ -40,7 +40,7 @@ pub enum Event<'a> {
 pub enum Batch<'a> {
     /// One frame or more, in order.
     Frames(Frames<'a>),
-    /// As [`Event::KeyLog`].
+    /// TLS secrets: as [`Event::KeyLog`].
     KeyLog(&'a [u8]),
 }
 

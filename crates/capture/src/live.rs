@@ -24,7 +24,7 @@ const RAW_IP: u32 = 101;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveOptions {
-    /// Which frames.
+    /// Which frames the kernel hands over.
     pub filter: Filter,
     /// Bytes of each that are kept, at most; 262144 and more are as many as there are.
     pub snap_len: u32,

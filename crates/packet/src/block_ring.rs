@@ -27,9 +27,9 @@ unsafe impl Plain for libc::tpacket_stats_v3 {}
 /// The kernel asks for a multiple of 16 above its headers; with V3 it means nothing more.
 const NOMINAL_FRAME: u32 = 2048;
 const MAX_RING_BYTES: u64 = 1 << 30;
-/// BPF_MAXINSNS.
+/// BPF_MAXINSNS (linux/bpf_common.h): the longest filter that the kernel takes.
 const MAX_INSTRUCTIONS: usize = 4096;
-/// ARPHRD_LOOPBACK.
+/// ARPHRD_LOOPBACK (linux/if_arp.h).
 const LOOPBACK: u16 = 772;
 /// Where `sockaddr_ll` follows a frame's header (TPACKET_ALIGN).
 const ADDRESS: usize = mem::size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
@@ -89,7 +89,7 @@ pub struct FilterInstruction {
     pub if_true: u8,
     /// Instructions passed over if it does not.
     pub if_false: u8,
-    /// Its operand.
+    /// Its operand: `k` of `sock_filter`.
     pub operand: u32,
 }
 

@@ -28,7 +28,7 @@ pub enum Direction {
 pub struct Captured<'a> {
     /// CLOCK_REALTIME, taken by the kernel as the frame passed.
     pub at: Time,
-    /// Its direction.
+    /// Whether it came in or went out.
     pub direction: Direction,
     /// The Ethernet frame from the destination address on, without frame check sequence, cut to
     /// what the ring keeps.

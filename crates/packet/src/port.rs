@@ -50,7 +50,7 @@ const SEND_BUFFER: u32 = 4 << 20;
 /// A port that is open.
 #[derive(Debug)]
 pub enum OpenPort {
-    /// An interface.
+    /// An interface, by AF_PACKET.
     Packet(RxRing),
     /// A TAP device.
     Tap(OwnedFd),

@@ -17,9 +17,9 @@ const NOBODY: Identity = Identity { user: 65_534, group: 65_534 };
 /// A user and a group by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// User number.
+    /// User number, as getuid(2) has it.
     pub user: u32,
-    /// Group number.
+    /// Group number, as getgid(2) has it.
     pub group: u32,
 }
 

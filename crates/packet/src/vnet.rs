@@ -34,7 +34,7 @@ pub struct Header {
     pub checksum: Option<(u16, u16)>,
     /// The checksum of a received frame has been found right.
     pub checksum_valid: bool,
-    /// Which segments.
+    /// What the frame is to be cut into, or was joined from.
     pub segmentation: Segmentation,
     /// Bytes of headers that each segment gets.
     pub header_len: u16,

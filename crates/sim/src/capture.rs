@@ -29,7 +29,7 @@ pub struct Captured<F> {
     pub node: NodeId,
     /// The node's interface.
     pub interface: usize,
-    /// What happened.
+    /// Whether it was sent, received or dropped.
     pub what: What,
     /// A copy of the frame.
     pub frame: F,

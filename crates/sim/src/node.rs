@@ -10,7 +10,7 @@ use units::Time;
 pub struct NodeId(pub(crate) usize);
 
 impl NodeId {
-    /// The number.
+    /// The number, from 0.
     #[must_use]
     pub const fn number(self) -> usize {
         self.0

@@ -15,7 +15,7 @@ pub struct LinkId(usize);
 /// A link between two nodes, and the interfaces that it has there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
-    /// The link.
+    /// The link's number.
     pub link: LinkId,
     /// Interface of the node at the first end.
     pub first_interface: usize,
@@ -217,7 +217,7 @@ impl<N: Node> Sim<N> {
         self.now
     }
 
-    /// A node.
+    /// The node of this number.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &N {
         &self.nodes[id.0].node

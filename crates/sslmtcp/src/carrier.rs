@@ -493,7 +493,7 @@ impl<E: Engine> Carrier<E> {
         self.engine.take_ticket()
     }
 
-    /// The engine.
+    /// The TLS of this connection.
     #[must_use]
     pub fn engine(&self) -> &E {
         &self.engine

@@ -46,7 +46,7 @@ impl Destinations {
         entries.push_back((destination, now));
     }
 
-    /// Forgets all.
+    /// Forgets all destinations, in every clone.
     pub fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

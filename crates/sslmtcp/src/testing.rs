@@ -19,7 +19,7 @@ use crate::Engine;
 pub struct Script {
     /// Names the connection. The server reads it in the hello.
     pub salt: u64,
-    /// The ClientHello.
+    /// Bytes of the ClientHello.
     pub client_hello: usize,
     /// The server's answer.
     pub server_flight: usize,
@@ -133,7 +133,7 @@ pub struct ScriptedEngine {
 }
 
 impl ScriptedEngine {
-    /// A client.
+    /// The engine of a client that follows the script.
     #[must_use]
     pub fn client(script: Script) -> Self {
         Self::new(script, true)

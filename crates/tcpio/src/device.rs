@@ -76,7 +76,7 @@ pub(crate) struct Opened {
 /// What became of one look for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// None waits.
+    /// No packet waits.
     Nothing,
     /// One was handed over.
     Packet,

@@ -21,7 +21,7 @@ const LOOKS: usize = 64;
 /// How far off a timer is set that is not needed.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// The task.
+/// The task that moves packets between the device and the endpoint.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     readable: Vec<AsyncFd<OwnedFd>>,

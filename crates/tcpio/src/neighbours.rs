@@ -55,7 +55,7 @@ enum Entry {
     Known { link: Address, stale: Time, asking: Option<Asking> },
 }
 
-/// The cache.
+/// Hardware addresses of neighbours, and what waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     entries: HashMap<IpAddr, Entry>,

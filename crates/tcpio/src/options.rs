@@ -16,7 +16,7 @@ pub enum DeviceOptions {
     /// An Ethernet interface of the network namespace in which the stack is opened, by AF_PACKET
     /// (needs CAP_NET_RAW there). The kernel goes on using it with its own addresses.
     Interface {
-        /// Its name.
+        /// The interface's name in that namespace.
         name: String,
         /// Received frames may be super-segments of up to 64 KiB. Without it, segmentation and
         /// joining of segments (tso, gso, gro) must be off at this interface and at the other end
@@ -39,7 +39,7 @@ pub enum DeviceOptions {
 /// How a stack is opened.
 #[derive(Debug, Clone)]
 pub struct StackOptions {
-    /// The device.
+    /// Where packets come from and go to.
     pub device: DeviceOptions,
     /// The stack's addresses, at least one; none that the kernel or another host has.
     pub addresses: Vec<InterfaceAddress>,

@@ -28,7 +28,7 @@ pub(crate) enum Flushed {
     Blocked,
 }
 
-/// The frames.
+/// Frames to be sent, one after the other in one piece of memory.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     memory: Box<[u8]>,

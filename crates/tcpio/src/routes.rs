@@ -33,7 +33,7 @@ impl InterfaceAddress {
         Ok(InterfaceAddress { address, prefix_len })
     }
 
-    /// The address.
+    /// The whole address, the bits behind the prefix included.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address

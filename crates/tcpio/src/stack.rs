@@ -28,7 +28,7 @@ pub struct Stack {
 /// What a stack is made of, as told by [`Stack::info`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackInfo {
-    /// Its addresses.
+    /// The addresses that it was opened with.
     pub addresses: Vec<InterfaceAddress>,
     /// Streams that are open, or were dropped and are still ending.
     pub streams: usize,

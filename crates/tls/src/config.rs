@@ -51,7 +51,7 @@ pub enum Trust {
 /// What a client offers. [`ClientConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The library.
+    /// The library that the client runs.
     pub library: Library,
     /// The versions offered, at least one.
     pub versions: Vec<Version>,
@@ -101,7 +101,7 @@ impl ClientConfig {
 /// What a server accepts. [`ServerConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The library.
+    /// The library that the server runs.
     pub library: Library,
     /// The versions accepted, at least one.
     pub versions: Vec<Version>,

@@ -81,7 +81,7 @@ pub enum CallerError {
     /// More early data than [`crate::Session::early_data_room`] allows, or none is allowed.
     #[error("{wanted} bytes of early data do not fit: there is room for {room}")]
     EarlyData {
-        /// Bytes given.
+        /// Bytes that were to be sent early.
         wanted: usize,
         /// Bytes that fit.
         room: usize,

@@ -27,7 +27,7 @@ pub struct Identity {
     root: Option<Vec<u8>>,
 }
 
-/// What signs.
+/// What signs handshakes for a certificate.
 enum Key {
     /// A private key in PKCS #8 DER.
     Private(Vec<u8>),

@@ -22,7 +22,7 @@ use crate::{Error, Identity, Library};
 /// Bits of a serial number (RFC 5280 §4.1.2.2 allows 20 bytes).
 const SERIAL_BITS: i32 = 127;
 
-/// Who signs.
+/// A certificate that signs others, with its key.
 struct Issuer {
     certificate: X509,
     key: PKey<Private>,

@@ -22,7 +22,7 @@ pub struct StandIn {
 pub enum SignatureKind {
     /// RSA: RSASSA-PSS in TLS 1.3.
     Rsa,
-    /// ECDSA.
+    /// ECDSA: goes under the scheme of P-256 with SHA-256.
     Ecdsa,
     /// Ed25519 or Ed448.
     EdDsa,

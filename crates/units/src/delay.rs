@@ -14,7 +14,7 @@ const EXAMPLE: &str = "0.4ms, 20ms, 150us or 1.5s";
 pub struct Delay(Duration);
 
 impl Delay {
-    /// No delay.
+    /// No time at all.
     pub const ZERO: Delay = Delay(Duration::ZERO);
 
     /// The delay as a [`Duration`].

@@ -8,7 +8,7 @@ const FORMAT: &str = "DTLS";
 /// Bytes of a record header.
 pub const HEADER_LEN: usize = 13;
 
-/// DTLS 1.0.
+/// DTLS 1.0 (RFC 4347 §4.1).
 pub const VERSION_1_0: u16 = 0xfeff;
 /// DTLS 1.2, and in the headers of DTLS 1.3's plain records.
 pub const VERSION_1_2: u16 = 0xfefd;

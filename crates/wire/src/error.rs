@@ -14,7 +14,7 @@ pub enum Error {
         format: &'static str,
         /// Bytes needed for the next field.
         needed: usize,
-        /// Bytes left.
+        /// Bytes that are left.
         had: usize,
     },
     /// Whoever sent the bytes is at fault: a field contradicts the format.
@@ -46,7 +46,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A [`Error::Malformed`].
+    /// An [`Error::Malformed`] of these.
     pub(crate) const fn malformed(format: &'static str, problem: &'static str) -> Self {
         Error::Malformed { format, problem }
     }

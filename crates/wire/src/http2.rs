@@ -39,7 +39,7 @@ impl FrameType {
     pub const PRIORITY: FrameType = FrameType(2);
     /// Ends a stream abnormally (§6.4).
     pub const RST_STREAM: FrameType = FrameType(3);
-    /// Settings (§6.5).
+    /// States how its sender wants to receive (§6.5).
     pub const SETTINGS: FrameType = FrameType(4);
     /// Announces a stream of the server's (§6.6).
     pub const PUSH_PROMISE: FrameType = FrameType(5);
@@ -183,7 +183,7 @@ pub enum Frame<'a> {
         /// The error code that says why.
         error: u32,
     },
-    /// Settings (§6.5).
+    /// How the frame's sender wants to receive (§6.5).
     Settings {
         /// The peer's were taken; there are no entries.
         ack: bool,

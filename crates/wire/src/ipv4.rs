@@ -98,7 +98,7 @@ impl<'a> Packet<'a> {
         self.flags_and_offset() & 0x3fff != 0
     }
 
-    /// Hops left.
+    /// Time to live: hops left (RFC 791 §3.1).
     #[must_use]
     pub const fn time_to_live(&self) -> u8 {
         self.header[8]
@@ -162,7 +162,7 @@ pub struct Repr {
     pub identification: u16,
     /// Whether routers must not fragment it.
     pub dont_fragment: bool,
-    /// Hops left.
+    /// Time to live: hops left (RFC 791 §3.1).
     pub time_to_live: u8,
     /// Bytes of payload that follow the header.
     pub payload_len: usize,

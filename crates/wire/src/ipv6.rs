@@ -101,7 +101,7 @@ impl<'a> Packet<'a> {
         self.header[6]
     }
 
-    /// Hops left.
+    /// Hop limit: hops left (RFC 8200 §3).
     #[must_use]
     pub const fn hop_limit(&self) -> u8 {
         self.header[7]
@@ -200,7 +200,7 @@ pub struct Repr {
     pub traffic_class: u8,
     /// The flow label, 20 bits.
     pub flow_label: u32,
-    /// Hops left.
+    /// Hop limit: hops left (RFC 8200 §3).
     pub hop_limit: u8,
     /// Bytes of payload that follow the header, at least 1.
     pub payload_len: usize,

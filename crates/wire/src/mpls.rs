@@ -46,7 +46,7 @@ impl<'a> Entry<'a> {
         self.header & 0x100 != 0
     }
 
-    /// Hops left.
+    /// Time to live: hops left (RFC 3032 §2.1).
     #[must_use]
     pub const fn time_to_live(&self) -> u8 {
         self.header as u8
@@ -68,7 +68,7 @@ pub struct Repr {
     pub traffic_class: u8,
     /// Whether it is the last of the stack.
     pub bottom: bool,
-    /// Hops left.
+    /// Time to live: hops left (RFC 3032 §2.1).
     pub time_to_live: u8,
 }
 

@@ -34,7 +34,7 @@ impl Flags {
     /// The acknowledgment number counts.
     pub const ACK: Flags = Flags(0x10);
 
-    /// Both together.
+    /// The bits of both.
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -69,13 +69,13 @@ impl<'a> Segment<'a> {
         Ok(Segment { header, options, payload: reader.rest() })
     }
 
-    /// Sending port.
+    /// The sender's port.
     #[must_use]
     pub const fn source_port(&self) -> u16 {
         u16::from_be_bytes([self.header[0], self.header[1]])
     }
 
-    /// Receiving port.
+    /// The receiver's port.
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         u16::from_be_bytes([self.header[2], self.header[3]])
@@ -153,9 +153,9 @@ impl<'a> Segment<'a> {
 /// A segment's header and the options that Wiretax knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repr<'a> {
-    /// Sending port.
+    /// The sender's port.
     pub source_port: u16,
-    /// Receiving port.
+    /// The receiver's port.
     pub destination_port: u16,
     /// The sequence number of the first byte, or of SYN.
     pub sequence: u32,

@@ -44,13 +44,13 @@ impl<'a> Datagram<'a> {
         Ok(Datagram { header, payload: rest.get(..payload_len).unwrap_or(rest) })
     }
 
-    /// Sending port.
+    /// The sender's port.
     #[must_use]
     pub const fn source_port(&self) -> u16 {
         u16::from_be_bytes([self.header[0], self.header[1]])
     }
 
-    /// Receiving port.
+    /// The receiver's port.
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         u16::from_be_bytes([self.header[2], self.header[3]])
@@ -91,9 +91,9 @@ impl<'a> Datagram<'a> {
 /// A datagram's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// Sending port.
+    /// The sender's port.
     pub source_port: u16,
-    /// Receiving port.
+    /// The receiver's port.
     pub destination_port: u16,
 }
 

@@ -42,13 +42,13 @@ pub struct Record {
 /// What stands at the reader's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A frame.
+    /// A frame: where it is and what is said of it.
     Frame(Record),
     /// A TLS key log (of a Decryption Secrets Block), `len` bytes from `start`.
     KeyLog {
         /// Where it begins.
         start: usize,
-        /// Its length.
+        /// Bytes of the key log.
         len: usize,
         /// Where the next block begins.
         used: usize,
@@ -81,9 +81,9 @@ pub enum Problem {
     /// A version of the format with other records.
     #[error("version {major}.{minor} of the format is not supported")]
     Version {
-        /// Major version.
+        /// The file header's major version.
         major: u16,
-        /// Minor version.
+        /// The file header's minor version.
         minor: u16,
     },
     /// A frame longer than any.
@@ -144,9 +144,9 @@ impl Explain for Problem {
 /// A reader of either format.
 #[derive(Debug)]
 pub enum Reader {
-    /// pcap.
+    /// Of pcap, the older format.
     Pcap(pcap::Reader),
-    /// pcapng.
+    /// Of pcapng, which has blocks of several kinds.
     PcapNg(pcapng::Reader),
 }
 

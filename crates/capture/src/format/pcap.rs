@@ -36,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// See [`super::Reader::frame`].
+    /// As [`super::Reader::frame`] says.
     #[inline(always)]
     pub(super) fn frame(&self, bytes: &[u8]) -> Option<Record> {
         let link = self.link?;

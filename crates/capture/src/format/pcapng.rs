@@ -40,7 +40,7 @@ struct Clock {
     offset: i128,
 }
 
-/// if_tsresol (§4.2).
+/// What a timestamp counts: if_tsresol (§4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     /// So many nanoseconds.
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Any block.
+    /// Reads a block of any kind.
     #[inline(never)]
     fn block(&mut self, bytes: &[u8]) -> Result<Step, Problem> {
         if let Some(first) = self.tail {

@@ -47,7 +47,7 @@ struct Frame {
     severity: Vec<u32>,
     malformed: bool,
     message: String,
-    /// Decrypted HTTP.
+    /// HTTP that tshark decrypted.
     http: String,
 }
 

@@ -24,7 +24,7 @@ use crate::{Error, Library, Trust};
 /// What a library says of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The library.
+    /// The library whose verifier says it.
     pub library: Library,
     /// Why it refuses the chain, in its own words; `None` if it does not.
     pub refused: Option<String>,

@@ -28,7 +28,7 @@ named! {
     pub enum ClientLibrary: "library with ECH" {
         /// rustls over aws-lc-rs.
         Rustls = "rustls",
-        /// AWS-LC's libssl.
+        /// AWS-LC's libssl, by its C interface.
         AwsLc = "aws-lc",
     }
 }
@@ -36,7 +36,7 @@ named! {
 /// What a client sends of ECH.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Nothing.
+    /// No ECH extension at all.
     Nothing,
     /// A placeholder of no meaning (GREASE, RFC 9849 §6.2), which browsers send where a server has published nothing.
     Placeholder,
@@ -59,7 +59,7 @@ pub enum Answer {
 /// A client, for any number of connections.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The library.
+    /// The library that the client runs.
     pub library: ClientLibrary,
     /// The groups offered; the hybrid one has a share of X25519 beside where that follows it, as browsers send.
     pub groups: Vec<Group>,
@@ -91,7 +91,7 @@ pub trait Endpoint: Send {
 /// Bytes that one side wrote at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
-    /// Who.
+    /// Whether the client wrote them; else the server did.
     pub from_client: bool,
     /// How many, with the headers of records.
     pub bytes: usize,

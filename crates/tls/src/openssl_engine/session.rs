@@ -42,7 +42,7 @@ enum Phase {
     WritingEarly,
     /// A server that reads early data, if any is offered: `SSL_read_early_data`.
     ReadingEarly,
-    /// `SSL_do_handshake`.
+    /// The handshake goes on: `SSL_do_handshake`.
     Handshaking,
     /// `SSL_read` and `SSL_write`.
     Open,

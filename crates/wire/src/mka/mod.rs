@@ -104,9 +104,9 @@ pub struct MemberIdentifier(pub [u8; 12]);
 /// What a member can do for MACsec (Table 11-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
-    /// Nothing.
+    /// No MACsec.
     None,
-    /// Integrity.
+    /// Integrity without confidentiality.
     Integrity,
     /// Integrity, and confidentiality from the first byte.
     Confidentiality,
@@ -242,7 +242,7 @@ pub struct Set<'a> {
     pub second: u8,
     /// The upper half of its third byte, likewise.
     pub flags: u8,
-    /// Its body.
+    /// What follows its four-byte header, as long as that says.
     pub body: &'a [u8],
 }
 

@@ -13,7 +13,7 @@ pub enum Frame<'a> {
         /// How many of them.
         count: usize,
     },
-    /// PING.
+    /// PING (RFC 9000 §19.2).
     Ping,
     /// ACK; its ranges were checked and left out.
     Ack {
@@ -26,10 +26,10 @@ pub enum Frame<'a> {
     Crypto {
         /// Where the piece begins in the stream.
         offset: u64,
-        /// The piece.
+        /// The piece, as long as the frame says.
         data: &'a [u8],
     },
-    /// CONNECTION_CLOSE.
+    /// CONNECTION_CLOSE, of QUIC or of the application (RFC 9000 §19.19).
     Close {
         /// The error code; 0x100 + n is TLS alert n (RFC 9001 §4.8).
         code: u64,

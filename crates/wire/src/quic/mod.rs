@@ -38,12 +38,12 @@ pub fn put_varint(value: u64, out: &mut Vec<u8>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A version.
+/// A version of QUIC, as in long headers (RFC 9000 §15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Version(pub u32);
 
 impl Version {
-    /// Version negotiation.
+    /// Not a version: the packet negotiates one (RFC 9000 §17.2.1).
     pub const NEGOTIATION: Version = Version(0);
     /// Version 1 (RFC 9000 §15).
     pub const V1: Version = Version(1);
@@ -112,7 +112,7 @@ pub fn unread_version(bytes: &[u8], len: usize) -> Option<Version> {
 pub enum PacketType {
     /// Carries the hellos under keys that anyone can derive.
     Initial,
-    /// Early data.
+    /// Carries early data, 0-RTT (RFC 9000 §17.2.3).
     ZeroRtt,
     /// Carries the rest of the handshake.
     Handshake,
@@ -160,7 +160,7 @@ pub struct Invariants<'a> {
     pub destination: &'a [u8],
     /// The sender's connection identifier.
     pub source: &'a [u8],
-    /// What follows.
+    /// What follows the two identifiers; the version says what it is.
     pub rest: &'a [u8],
 }
 

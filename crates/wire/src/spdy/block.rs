@@ -136,7 +136,7 @@ impl Default for Headers {
 }
 
 impl Headers {
-    /// No headers.
+    /// An empty block, which counts 0 headers.
     #[must_use]
     pub fn new() -> Self {
         Headers { block: vec![0; 4], count: 0 }
@@ -187,7 +187,7 @@ impl Headers {
         Ok(())
     }
 
-    /// The block.
+    /// The block before compression: the count, then names and values with their lengths (§2.6.10).
     #[must_use]
     pub fn block(&self) -> &[u8] {
         &self.block

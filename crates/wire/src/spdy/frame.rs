@@ -50,7 +50,7 @@ pub enum Frame<'a> {
         /// The status that says why it ends.
         status: RstStatus,
     },
-    /// Settings (§2.6.4).
+    /// How the frame's sender wants to receive (§2.6.4).
     Settings {
         /// The client forgets what it has persisted.
         clear: bool,

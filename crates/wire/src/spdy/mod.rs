@@ -59,7 +59,7 @@ impl StreamId {
         StreamId(bits & MAX_WINDOW)
     }
 
-    /// The number.
+    /// The identifier, 31 bits.
     #[must_use]
     pub const fn value(self) -> u32 {
         self.0
@@ -83,9 +83,9 @@ impl fmt::Display for StreamId {
 pub struct Priority(u8);
 
 impl Priority {
-    /// Sent first.
+    /// 0: sent first.
     pub const HIGHEST: Priority = Priority(0);
-    /// Sent last.
+    /// 7: sent last.
     pub const LOWEST: Priority = Priority(7);
     /// How many there are.
     pub const COUNT: usize = 8;
@@ -96,7 +96,7 @@ impl Priority {
         if value < 8 { Some(Priority(value)) } else { None }
     }
 
-    /// The number.
+    /// The priority as on the wire, 0 to 7.
     #[must_use]
     pub const fn value(self) -> u8 {
         self.0
@@ -114,7 +114,7 @@ impl FrameType {
     pub const SYN_REPLY: FrameType = FrameType(2);
     /// Ends one abnormally (§2.6.3).
     pub const RST_STREAM: FrameType = FrameType(3);
-    /// Settings (§2.6.4).
+    /// States how its sender wants to receive (§2.6.4).
     pub const SETTINGS: FrameType = FrameType(4);
     /// Measures a round trip (§2.6.5).
     pub const PING: FrameType = FrameType(6);
@@ -146,7 +146,7 @@ impl FrameType {
 pub enum Header {
     /// Of a control frame (§2.2.1).
     Control {
-        /// Its type.
+        /// What kind of control frame it is.
         kind: FrameType,
         /// Flags; what they mean depends on the type.
         flags: u8,
@@ -155,7 +155,7 @@ pub enum Header {
     },
     /// Of a data frame (§2.2.2).
     Data {
-        /// Its stream.
+        /// The stream that the data are of.
         stream: StreamId,
         /// [`FLAG_FIN`] or none.
         flags: u8,

@@ -32,7 +32,7 @@ pub enum TcpOption<'a> {
     },
     /// A Fast Open cookie, or the request for one (kind 34, or 253 and 254 with 0xf989).
     FastOpen(FastOpen<'a>),
-    /// Any other.
+    /// An option of any other kind.
     Unknown {
         /// Its kind's number (IANA TCP Option Kind Numbers).
         kind: u8,

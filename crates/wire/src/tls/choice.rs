@@ -8,9 +8,9 @@ use super::SignatureScheme;
 named! {
     /// A version of TLS.
     pub enum Version: "TLS version" {
-        /// RFC 5246.
+        /// TLS 1.2 (RFC 5246).
         Tls12 = "tls1.2" | "1.2" | "tls12" | "tlsv1.2",
-        /// RFC 8446.
+        /// TLS 1.3 (RFC 8446).
         Tls13 = "tls1.3" | "1.3" | "tls13" | "tlsv1.3",
     }
 }
@@ -20,7 +20,7 @@ named! {
     pub enum Group: "group" {
         /// Curve25519, RFC 7748.
         X25519 = "x25519",
-        /// NIST P-256.
+        /// NIST P-256 (RFC 8422 §5.1.1).
         Secp256r1 = "secp256r1" | "p-256" | "p256" | "prime256v1",
         /// The hybrid of ML-KEM-768 and X25519 (draft-ietf-tls-ecdhe-mlkem). TLS 1.3 only.
         X25519MlKem768 = "x25519mlkem768",

@@ -78,7 +78,7 @@ impl<'a> ClientHello<'a> {
         self.compression_methods
     }
 
-    /// All extensions.
+    /// All extensions, in the order of the wire.
     #[must_use]
     pub const fn extensions(&self) -> Extensions<'a> {
         self.extensions

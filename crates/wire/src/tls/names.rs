@@ -17,15 +17,15 @@ pub const fn is_grease(code: u16) -> bool {
 pub struct Version(pub u16);
 
 impl Version {
-    /// SSL 3.0.
+    /// SSL 3.0 (RFC 6101).
     pub const SSL30: Version = Version(0x0300);
-    /// TLS 1.0.
+    /// TLS 1.0 (RFC 2246).
     pub const TLS10: Version = Version(0x0301);
-    /// TLS 1.1.
+    /// TLS 1.1 (RFC 4346).
     pub const TLS11: Version = Version(0x0302);
-    /// TLS 1.2.
+    /// TLS 1.2 (RFC 5246).
     pub const TLS12: Version = Version(0x0303);
-    /// TLS 1.3.
+    /// TLS 1.3 (RFC 8446).
     pub const TLS13: Version = Version(0x0304);
 
     /// The number of a TLS 1.3 draft: versions 0x7f00 + number (RFC 8446 drafts, §4.2.1).

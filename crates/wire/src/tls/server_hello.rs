@@ -85,7 +85,7 @@ impl<'a> ServerHello<'a> {
         CipherSuite(self.cipher_suite)
     }
 
-    /// All extensions.
+    /// All extensions, in the order of the wire.
     #[must_use]
     pub const fn extensions(&self) -> Extensions<'a> {
         self.extensions
