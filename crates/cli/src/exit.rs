@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use fault::{Fault, Problem};
 
-/// Exit status.
+/// Exit status: how a command ended, and whose fault a failure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{data, run, talk};
 
-/// The checkout.
+/// The folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use crate::support::{data, has, talk};
 
-/// The checkout.
+/// The folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }

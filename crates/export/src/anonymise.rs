@@ -30,7 +30,7 @@ const BLOCK: usize = 16;
 /// What becomes of addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Addresses {
-    /// They stay.
+    /// Addresses are written as they are.
     #[default]
     Keep,
     /// Of each only the prefix stays; the other bits become zero.
@@ -62,7 +62,7 @@ impl FromStr for Addresses {
 /// What becomes of host names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Names {
-    /// They stay.
+    /// Names are written as they are.
     #[default]
     Keep,
     /// Each becomes a token under the key.

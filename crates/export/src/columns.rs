@@ -15,16 +15,16 @@ pub enum Kind {
     Text,
 }
 
-/// One value.
+/// One value of a row, by its column's [`Kind`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
-    /// Not known.
+    /// Not known: `null` in JSON and in Parquet.
     Null,
     /// True or false.
     Bool(bool),
     /// A number; what is larger than a signed 64-bit number holds became the largest one.
     Integer(i64),
-    /// A number.
+    /// A 64-bit floating-point number.
     Float(f64),
     /// Text, as it is.
     Text(Cow<'a, str>),

@@ -33,7 +33,7 @@ pub enum Error {
     /// A file or folder cannot be written.
     #[error("{}: {source}", .path.display())]
     Io {
-        /// Which one.
+        /// The file or folder that cannot be written.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -41,7 +41,7 @@ pub enum Error {
     /// The Parquet library refused.
     #[error("{}: {source}", .path.display())]
     Parquet {
-        /// Which file.
+        /// The file that was being written.
         path: PathBuf,
         /// What the Parquet writer said.
         source: parquet::errors::ParquetError,

@@ -14,13 +14,13 @@ table! {
         number: u64,
         /// Address of who opened it: sent the SYN or the first Initial. Hidden as asked.
         client: String,
-        /// Its port.
+        /// The TCP or UDP port of `client`.
         client_port: u16,
         /// The network of `client`, its bits beyond the prefix zero: `192.0.2.0/24`.
         client_network: String,
         /// Address of the other one. Hidden as asked.
         server: String,
-        /// Its port.
+        /// The TCP or UDP port of `server`.
         server_port: u16,
         /// `tcp` or `quic`.
         transport: String,
@@ -68,7 +68,7 @@ table! {
         ech_offered: Option<bool>,
         /// JA3: an MD5 in hexadecimal.
         ja3: Option<String>,
-        /// JA4.
+        /// JA4 of the ClientHello.
         ja4: Option<String>,
         /// Length of the ClientHello message with its header, bytes.
         client_hello_bytes: Option<u32>,

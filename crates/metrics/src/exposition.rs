@@ -54,7 +54,7 @@ impl Exposition {
         Exposition { text: String::with_capacity(8 << 10), prefix, common: labels }
     }
 
-    /// The page.
+    /// The finished page, in the text format of Prometheus.
     #[must_use]
     pub fn into_text(self) -> String {
         self.text

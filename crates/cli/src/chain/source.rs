@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Source {
     /// What it is called: the file, the server, the keys.
     pub name: String,
-    /// The certificates.
+    /// The certificates, the server's own first.
     pub chain: Chain,
     /// Bytes of the Certificate message's body, compressed in each way.
     pub compressed: Vec<(Compression, usize)>,

@@ -25,17 +25,17 @@ pub struct Size {
 /// One client's hellos for one name.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hello {
-    /// The client.
+    /// The client's library.
     pub library: ClientLibrary,
     /// The groups offered.
     pub groups: &'static [Group],
-    /// The name.
+    /// The name of the server, which ECH hides.
     pub name: String,
-    /// Without ECH.
+    /// The hello without ECH.
     pub plain: Size,
     /// With a placeholder (GREASE).
     pub placeholder: Size,
-    /// With ECH.
+    /// The hello with ECH, sealed.
     pub ech: Size,
 }
 
@@ -59,7 +59,7 @@ impl Case {
     const ALL: [Case; 5] =
         [Case::Plain, Case::Placeholder, Case::Accepted, Case::NewKey, Case::Dropped];
 
-    /// For people.
+    /// What it is called in tables.
     pub fn title(self) -> &'static str {
         match self {
             Case::Plain => "no ECH",
@@ -74,9 +74,9 @@ impl Case {
 /// What a visit comes to until the client may send its request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Visit {
-    /// The client.
+    /// The client's library.
     pub library: ClientLibrary,
-    /// What happens.
+    /// What happens to ECH in it.
     pub case: Case,
     /// Connections that were needed.
     pub connections: usize,
@@ -98,13 +98,13 @@ pub struct Visit {
 pub struct Counts {
     /// Bytes of the configuration that the server publishes.
     pub config_bytes: usize,
-    /// Hellos.
+    /// One for each client, groups and name.
     pub hellos: Vec<Hello>,
-    /// Visits.
+    /// One for each client and case.
     pub visits: Vec<Visit>,
 }
 
-/// Counts everything.
+/// Counts the hellos of all clients, and their visits in all cases.
 pub fn counts(args: &EchArgs) -> Result<Counts, Error> {
     let keys = Keys::generate(&args.public_name, 1)?;
     let names: Vec<&str> = args.name.iter().map(String::as_str).collect();

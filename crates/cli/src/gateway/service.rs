@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogForm {
-    /// For people.
+    /// Lines for people to read.
     Text,
     /// A JSON object a line.
     Json,

@@ -93,7 +93,7 @@ struct Bench {
     link: Link,
     capture: Option<Capture>,
     outside: Option<Outside>,
-    /// Ends last.
+    /// The lab, which ends last.
     _lab: Lab,
 }
 

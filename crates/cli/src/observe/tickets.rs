@@ -8,7 +8,7 @@ use crate::exit::{Exit, Outcome};
 use crate::observe::args::TicketArgs;
 use crate::output::{say, terminal_width};
 
-/// Answers.
+/// Prints how long session tickets should live, by the records.
 pub fn tickets(args: &TicketArgs) -> Outcome {
     let mut tickets = Tickets::new(Bounds::default());
     for record in Records::open(&args.records, args.time.unwrap_or_default())? {

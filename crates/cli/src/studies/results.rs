@@ -23,7 +23,7 @@ const READABLE: usize = 100;
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// As JSON.
+    /// As JSON on stdout.
     Json,
     /// Each study's answer and its tables.
     Tables,

@@ -35,12 +35,10 @@ impl<R: Table> TableWriter<R> {
         Ok(TableWriter { dir, options, hours: Vec::new(), files: 0, rows: 0, _row: PhantomData })
     }
 
-    /// Files written.
     pub(super) fn files(&self) -> u64 {
         self.files
     }
 
-    /// Rows written.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }

@@ -37,7 +37,7 @@ const COLUMNS: [&str; 18] = [
     "uncertain",
 ];
 
-/// Reads rows.
+/// Reads the rows of a Parquet file, one after the other.
 pub(super) struct Columns {
     path: PathBuf,
     rows: RowIter<'static>,

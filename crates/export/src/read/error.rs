@@ -15,7 +15,7 @@ pub enum ReadError {
     Io {
         /// Which file or folder.
         path: PathBuf,
-        /// Why.
+        /// What the system said.
         source: io::Error,
     },
     /// It is neither JSON lines nor Parquet.
@@ -33,7 +33,7 @@ pub enum ReadError {
     /// A line is no record.
     #[error("{}, line {line}: {source}", .path.display())]
     Line {
-        /// Which file.
+        /// The file that the line is in.
         path: PathBuf,
         /// Its number, from 1.
         line: u64,
@@ -43,7 +43,7 @@ pub enum ReadError {
     /// A line of JSON does not say what it is.
     #[error("{}, line {line}: this is not a record of `wiretax observe`", .path.display())]
     Strange {
-        /// Which file.
+        /// The file that the line is in.
         path: PathBuf,
         /// Its number, from 1.
         line: u64,
@@ -51,7 +51,7 @@ pub enum ReadError {
     /// A line is longer than any record.
     #[error("{}, line {line}: it is longer than {limit} bytes", .path.display())]
     Long {
-        /// Which file.
+        /// The file that the line is in.
         path: PathBuf,
         /// Its number, from 1.
         line: u64,
@@ -61,9 +61,9 @@ pub enum ReadError {
     /// A newer program wrote it.
     #[error("{}: its schema has version {schema}, which this program does not know", .path.display())]
     Newer {
-        /// Which file.
+        /// The file that states a newer schema.
         path: PathBuf,
-        /// The version.
+        /// The schema's version that the file states.
         schema: u32,
     },
     /// A Parquet file is not one of `observe`.
@@ -72,17 +72,17 @@ pub enum ReadError {
     /// A column holds something else than it should.
     #[error("{}: column `{column}` does not hold what its name says", .path.display())]
     Column {
-        /// Which file.
+        /// The Parquet file.
         path: PathBuf,
-        /// The column.
+        /// The column's name.
         column: String,
     },
     /// The Parquet library cannot read it.
     #[error("{}: {source}", .path.display())]
     Parquet {
-        /// Which file.
+        /// The Parquet file.
         path: PathBuf,
-        /// Why.
+        /// What the Parquet reader said.
         source: parquet::errors::ParquetError,
     },
 }

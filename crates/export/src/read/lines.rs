@@ -20,7 +20,7 @@ struct Head {
     schema: Option<u32>,
 }
 
-/// Reads lines.
+/// Reads records from JSON lines, one after the other.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,

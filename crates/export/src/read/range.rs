@@ -48,7 +48,7 @@ impl Explain for RangeError {
 }
 
 impl TimeRange {
-    /// All times.
+    /// No limit on either side.
     pub const ALL: TimeRange = TimeRange { from: None, to: None };
 
     /// Whether a time is within, nanoseconds since the Unix epoch.

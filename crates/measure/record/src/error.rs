@@ -93,7 +93,7 @@ pub enum Problem {
     /// A sample that cannot be written.
     #[error("the sample {key} cannot be recorded: {problem}")]
     BadSample {
-        /// Its name.
+        /// The key that the sample is found by.
         key: String,
         /// What is wrong with it.
         problem: LineProblem,
@@ -103,9 +103,9 @@ pub enum Problem {
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// How large.
+        /// How large it is.
         have: u64,
-        /// The limit.
+        /// The most that is allowed.
         limit: u64,
         /// What is done with it.
         verb: &'static str,
@@ -138,13 +138,13 @@ pub enum LineProblem {
     NotFinite {
         /// The value's name.
         name: String,
-        /// The value.
+        /// The value: NaN or infinite.
         value: f64,
     },
     /// Longer than a sample can be.
     #[error("it is longer than {limit} bytes")]
     TooLong {
-        /// The limit.
+        /// The most bytes that a line may have.
         limit: usize,
     },
 }

@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Schema {
 /// The program that measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its version.
+    /// The version of Wiretax.
     pub version: String,
     /// The commit it was built from, with `-dirty` when the sources differed from it; `None` when
     /// it was built outside a repository.
@@ -69,7 +69,7 @@ impl Tool {
         COMMIT.get_or_init(|| commit.map(str::to_owned));
     }
 
-    /// This build.
+    /// The program that runs now.
     #[must_use]
     pub fn current() -> Self {
         Self {
@@ -88,9 +88,9 @@ pub struct Session {
     pub ended: Option<Timestamp>,
     /// Its command line.
     pub command: String,
-    /// Its build.
+    /// The program that measured.
     pub tool: Tool,
-    /// Its machine.
+    /// The machine that it measured on.
     pub environment: Environment,
 }
 

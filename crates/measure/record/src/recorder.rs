@@ -29,7 +29,7 @@ pub struct Recorder {
 /// A recorder that goes on where another ended.
 #[derive(Debug)]
 pub struct Resumed {
-    /// Writes on.
+    /// Writes what is measured from now on, into the same folder.
     pub recorder: Recorder,
     /// What need not be measured again.
     pub finished: Finished,
@@ -162,7 +162,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// The folder.
+    /// The results folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -5,7 +5,7 @@ use crate::clean;
 /// A piece of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Span {
-    /// Plain text.
+    /// Text, shown as it is.
     Text(String),
     /// Something that a program reads: a setting, a command, a field.
     Code(String),
@@ -31,7 +31,7 @@ impl Inline {
         self
     }
 
-    /// Appends code.
+    /// Appends something that a program reads.
     #[must_use]
     pub fn code(mut self, text: impl Into<String>) -> Self {
         self.0.push(Span::Code(text.into()));

@@ -20,7 +20,7 @@ pub struct Report {
     pub cards: Vec<Card>,
     /// What a reader must know before believing the answer; printed beneath the figures.
     pub cautions: Vec<Caution>,
-    /// The evidence.
+    /// The evidence, in the order of the contents.
     pub sections: Vec<Section>,
     /// How far the lab can be trusted, as it measured itself.
     pub calibration: Vec<Fact>,
@@ -60,7 +60,7 @@ pub struct Card {
 pub struct KeyFigure {
     /// The number, formatted.
     pub value: String,
-    /// Its unit.
+    /// Its unit; empty for none.
     pub unit: String,
     /// What it is, in a few words.
     pub label: String,
@@ -75,7 +75,7 @@ pub struct KeyFigure {
 pub struct Section {
     /// A short name for links; made unique and fit for HTML when rendered.
     pub id: String,
-    /// The heading.
+    /// The heading, which the contents list too.
     pub title: String,
     /// What is in it, in order.
     pub blocks: Vec<Block>,
@@ -99,7 +99,7 @@ impl Section {
 /// One thing in a section.
 #[derive(Debug, Clone)]
 pub enum Block {
-    /// A paragraph.
+    /// One paragraph of text.
     Paragraph(Inline),
     /// A list of points, unordered.
     List(Vec<Inline>),
@@ -107,7 +107,7 @@ pub enum Block {
     Plot(Box<Plot>),
     /// A flame graph with its table.
     Flame(Flame),
-    /// A table.
+    /// A table of typed cells.
     Table(Table),
     /// Lines of a configuration or a shell.
     Code(Code),
@@ -158,7 +158,7 @@ pub struct Code {
     pub language: String,
     /// What it switches on.
     pub caption: String,
-    /// The lines.
+    /// The lines, as they are to be copied.
     pub text: String,
 }
 

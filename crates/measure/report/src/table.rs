@@ -7,7 +7,7 @@ use crate::number;
 pub struct Table {
     /// What the table shows; a screen reader reads it first.
     pub caption: String,
-    /// The columns.
+    /// The columns' heads; the first column names the row.
     pub columns: Vec<Column>,
     /// The rows. A row with fewer cells than columns is filled with [`Cell::Empty`]; cells beyond
     /// the columns are not shown.
@@ -89,10 +89,10 @@ impl Column {
     }
 }
 
-/// A row.
+/// A row of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
-    /// Its cells.
+    /// Its cells, one for each column from the first on.
     pub cells: Vec<Cell>,
     /// The command, seed included, that measures this row again.
     pub command: Option<String>,
@@ -135,7 +135,7 @@ impl Status {
     }
 }
 
-/// A cell.
+/// A cell of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Cell {
     /// Nothing was measured, or nothing applies.
@@ -147,7 +147,7 @@ pub enum Cell {
     Code(String),
     /// A number. One that is not finite is shown as [`Cell::Empty`].
     Number {
-        /// The number.
+        /// The number, in its column's unit.
         value: f64,
         /// Digits after the point.
         decimals: usize,
@@ -156,7 +156,7 @@ pub enum Cell {
     },
     /// A number with its interval.
     Estimate {
-        /// The number.
+        /// The number, in its column's unit.
         value: f64,
         /// The interval's lower end.
         low: f64,
@@ -170,13 +170,13 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// A text.
+    /// A cell of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A number.
+    /// A number without a plus, with so many digits after the point.
     #[must_use]
     pub fn number(value: f64, decimals: usize) -> Self {
         Self::Number { value, decimals, signed: false }

@@ -55,7 +55,7 @@ pub enum WriteError {
         /// What the system said.
         source: io::Error,
     },
-    /// Anything else.
+    /// Any other error of the system.
     #[error("cannot write {}: {source}", path.display())]
     Other {
         /// The path given.

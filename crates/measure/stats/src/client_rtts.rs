@@ -44,18 +44,18 @@ pub struct ClientRtts {
 /// So many handshakes with this round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RttPoint {
-    /// In ms.
+    /// The round-trip time, in ms.
     pub ms: f64,
-    /// How many.
+    /// How many handshakes took about so long.
     pub count: u64,
 }
 
-/// A quantile.
+/// A quantile of the round-trip times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RttQuantile {
     /// Which: 0.5 is the median.
     pub p: f64,
-    /// In ms.
+    /// The round-trip time that this share does not exceed, in ms.
     pub ms: f64,
 }
 

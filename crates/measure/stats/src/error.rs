@@ -63,9 +63,9 @@ pub enum Error {
     /// More failures than attempts.
     #[error("{failed} of {attempts} attempts failed")]
     Failures {
-        /// Failed attempts.
+        /// Attempts that failed: more than `attempts`.
         failed: u64,
-        /// All attempts.
+        /// All attempts, failed ones included.
         attempts: u64,
     },
 }

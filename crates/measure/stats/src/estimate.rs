@@ -24,7 +24,7 @@ impl Confidence {
         }
     }
 
-    /// The probability.
+    /// The confidence as a probability, 0.5 to 0.9999.
     #[must_use]
     pub fn level(self) -> f64 {
         self.0

@@ -48,7 +48,7 @@ impl Line {
 /// How far a cell lies from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
-    /// The place.
+    /// The cell's x, as it was given.
     pub x: f64,
     /// The median of the cell's samples.
     pub median: f64,

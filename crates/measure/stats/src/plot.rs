@@ -11,7 +11,7 @@ const MAX_POINTS: usize = 100_000;
 /// A corner of the empirical distribution function.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EcdfPoint {
-    /// The value.
+    /// The value at which the function rises.
     pub x: f64,
     /// The fraction of samples at or below it.
     pub fraction: f64,

@@ -21,7 +21,7 @@ pub struct StudyJob<'a, W: Worker> {
     pub host: &'a Host,
     /// What it is, for progress and errors.
     pub what: &'a str,
-    /// The job.
+    /// What the worker is given.
     pub job: &'a W::Job,
     /// The most that it may take.
     pub limit: Duration,

@@ -65,7 +65,7 @@ pub enum PlanError {
     /// Two sweeps have one name.
     #[error("two sweeps are called `{0}`")]
     Twice(String),
-    /// No sweep.
+    /// The plan has no sweep, so nothing would be measured.
     #[error("the plan has no sweep")]
     NoSweep,
     /// Times by two clocks.

@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         self.watcher.interrupted()
     }
 
-    /// Who follows.
+    /// Who follows the session's progress, and may stop it.
     pub fn watcher(&mut self) -> &mut dyn Watcher {
         self.watcher
     }

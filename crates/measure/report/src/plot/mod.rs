@@ -97,7 +97,7 @@ impl Plot {
 /// How an axis maps values to places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// Equal steps.
+    /// Equal steps are equally long.
     #[default]
     Linear,
     /// Equal ratios; all values must be positive.
@@ -164,7 +164,7 @@ pub enum Origin {
 pub struct Series<T> {
     /// Its name in the legend and in the table.
     pub name: String,
-    /// Whose figures.
+    /// Whether it was measured in this run, or published.
     pub origin: Origin,
     /// Whether it is drawn thin and grey, as a background to the others.
     pub muted: bool,

@@ -2,7 +2,7 @@ use super::*;
 use crate::{KeyFigure, Row, Section, Status};
 use proptest::prelude::*;
 
-/// Invented numbers.
+/// A table of invented numbers.
 fn table() -> Table {
     let mut table = Table::new(
         "Invented values",
