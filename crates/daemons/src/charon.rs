@@ -37,7 +37,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// One end of a security association between two who share a key (RFC 7296).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// Its name.
+    /// Its name in charon's configuration.
     pub name: String,
     /// This end's address; `None` for whatever is right.
     pub local: Option<Ipv4Addr>,
@@ -102,7 +102,7 @@ impl Connection {
     }
 }
 
-/// A charon.
+/// A charon, strongSwan's IKE daemon, on a node.
 #[derive(Debug)]
 pub struct Charon {
     daemon: Daemon,
@@ -127,7 +127,7 @@ impl Charon {
         Ok(Charon { daemon })
     }
 
-    /// The program.
+    /// The process, and what it says.
     #[must_use]
     pub fn daemon(&self) -> &Daemon {
         &self.daemon

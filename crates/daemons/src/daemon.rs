@@ -17,7 +17,7 @@ pub struct Seen {
     pub source: Source,
     /// What it means, if it means anything.
     pub what: Option<What>,
-    /// The line.
+    /// The line as it was written, without its end.
     pub line: String,
 }
 
@@ -47,7 +47,7 @@ impl Daemon {
         Ok(Daemon { name, node: node.clone(), running, source, meaning })
     }
 
-    /// Its name.
+    /// Its program's name, as `hostapd`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
@@ -59,7 +59,7 @@ impl Daemon {
         &self.node
     }
 
-    /// The program.
+    /// Its process in the lab.
     #[must_use]
     pub fn running(&self) -> &Running {
         &self.running

@@ -14,11 +14,11 @@ const SERVER_PORT: u16 = 67;
 /// A DHCP server for the network of an interface, of 24 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// The interface.
+    /// The node's interface that it listens on.
     pub interface: String,
     /// The first address that it gives.
     pub first: Ipv4Addr,
-    /// The last.
+    /// The last address that it gives.
     pub last: Ipv4Addr,
     /// The router that it names.
     pub router: Ipv4Addr,

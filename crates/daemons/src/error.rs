@@ -35,7 +35,7 @@ pub enum Error {
         /// Why it could not be asked.
         source: io::Error,
     },
-    /// It refused.
+    /// A daemon was asked to do something, and answered that it does not.
     #[error("{daemon} on node {node} does not {command}: {answer}")]
     Refused {
         /// The daemon's program name, as `hostapd`.

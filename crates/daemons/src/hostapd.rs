@@ -33,7 +33,7 @@ pub struct AccessPoint {
 }
 
 impl AccessPoint {
-    /// hostapd's configuration.
+    /// The text of hostapd's configuration file.
     fn file(&self) -> String {
         let AccessPoint { interface, bridge, ssid, channel, name, .. } = self;
         let mut text = format!(

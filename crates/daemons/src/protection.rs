@@ -30,7 +30,7 @@ impl fmt::Debug for Passphrase {
 /// A network's protection, as its stations and access points share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
-    /// The kind.
+    /// How stations prove themselves.
     pub security: WifiSecurity,
     /// Whether fast BSS transition is on offer (IEEE 802.11-2020 §13).
     pub fast_transition: bool,
@@ -49,7 +49,7 @@ pub struct Certificates {
     pub authority: String,
     /// The authentication server's certificate and its private key.
     pub server: (String, String),
-    /// The station's.
+    /// The station's certificate and its private key.
     pub client: (String, String),
 }
 

@@ -14,13 +14,13 @@ const READY: Duration = Duration::from_secs(20);
 /// A network that a station knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Its name.
+    /// Its SSID, which its access points announce.
     pub ssid: String,
     /// How both sides prove themselves.
     pub protection: Protection,
 }
 
-/// A station.
+/// A station, which wpa_supplicant controls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Station {
     /// The radio's interface.
@@ -36,7 +36,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// wpa_supplicant's configuration.
+    /// The text of wpa_supplicant's configuration file.
     fn file(&self) -> String {
         let frequencies: Vec<String> = self.frequencies.iter().map(u32::to_string).collect();
         let frequencies = frequencies.join(" ");

@@ -46,7 +46,7 @@ impl Threads {
 pub struct Options {
     /// How it waits.
     pub wait: Wait,
-    /// Its threads.
+    /// One thread, or one for each direction.
     pub threads: Threads,
     /// The processors that they stay on: that of the only thread or of the forward direction, and that of the
     /// backward direction; any if not given. A thread that stays keeps the order of its frames.

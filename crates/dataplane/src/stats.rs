@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct Mode {
     /// It spins; else it blocks.
     pub spins: bool,
-    /// Its threads.
+    /// How many threads it has: 1 or 2.
     pub threads: usize,
     /// Processors that it may use.
     pub cpus: usize,
@@ -69,7 +69,7 @@ pub struct SegmentStats {
 /// What an engine has done so far. Its parts are read one after the other while it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Stats {
-    /// Its nodes.
+    /// What each node has done, from the first to the last.
     pub nodes: Vec<NodeStats>,
     /// Where frames come in and leave.
     pub segments: Vec<SegmentStats>,

@@ -29,9 +29,9 @@ const DAEMONS: &str = "usr/lib/ipsec";
 /// A package that was unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Package {
-    /// Its name.
+    /// Its name in Debian.
     pub name: String,
-    /// Its version.
+    /// Its version in Debian.
     pub version: String,
 }
 
@@ -69,7 +69,7 @@ impl Cache {
         Ok(Cache { folder: folder(|name| std::env::var_os(name))?.join("guest") })
     }
 
-    /// Another folder.
+    /// The cache in another folder than the user's.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Cache {
         Cache { folder: folder.into() }

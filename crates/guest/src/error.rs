@@ -22,7 +22,7 @@ pub enum Error {
     /// A part is there, and something is not in it that must be.
     #[error("the guest's part `{part}` has no {what}")]
     Incomplete {
-        /// The part.
+        /// The part that is not whole: fetch it again.
         part: Part,
         /// What is missing.
         what: String,
@@ -35,7 +35,7 @@ pub enum Error {
     Command {
         /// What was being done.
         doing: String,
-        /// The program.
+        /// The program's name, without folder.
         program: &'static str,
         /// The end of what it said.
         last_words: String,
@@ -57,7 +57,7 @@ pub enum Error {
     /// A library of a program is nowhere.
     #[error("{} needs the library {library}, which is not found", .needed_by.display())]
     NoLibrary {
-        /// The library.
+        /// The library's file name, as `needed_by` states it.
         library: String,
         /// The program or library that needs it.
         needed_by: PathBuf,
@@ -73,7 +73,7 @@ pub enum Error {
     File {
         /// What was being done.
         doing: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,

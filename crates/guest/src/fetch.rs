@@ -60,7 +60,7 @@ struct Wanted {
     size: u64,
 }
 
-/// Who waits.
+/// The caller who waits: whether it wants to stop, and where steps are reported.
 struct Waiting<'a> {
     stop: &'a dyn Fn() -> bool,
     step: &'a mut dyn FnMut(Step),

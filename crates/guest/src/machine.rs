@@ -12,7 +12,7 @@ use crate::inside::ports::{ANSWERS, FAILED, JOB, WORDS};
 use crate::inside::{FIRST, ROLE};
 use crate::{Cache, Error, Part};
 
-/// QEMU's program.
+/// The program that emulates the machine.
 const QEMU: &str = "qemu-system-x86_64";
 /// Memory of a guest, in MiB, unless it is given more.
 const MEMORY: u32 = 512;
@@ -51,7 +51,7 @@ pub const RADIO_MODULES: &[&str] = &["mac80211_hwsim", "bonding"];
 pub struct Versions {
     /// The kernel's release.
     pub kernel: String,
-    /// QEMU's version.
+    /// The version that QEMU says it has.
     pub qemu: String,
 }
 

@@ -143,7 +143,6 @@ impl List {
         List(modules)
     }
 
-    /// As text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for Module { name, depends, aliases } in &self.0 {

@@ -14,7 +14,7 @@ pub enum HostError {
     /// It died, or its thread panicked.
     #[error("{who}: its host crashed ({how}){}", words(.last_words))]
     Crashed {
-        /// Whose host.
+        /// Who the host works for, as its owner calls it.
         who: String,
         /// By which signal, or with which status.
         how: String,
@@ -24,7 +24,7 @@ pub enum HostError {
     /// It did not answer in time.
     #[error("{who}: its host did not answer within {} s and was stopped{}", .limit.as_secs(), words(.last_words))]
     Hung {
-        /// Whose host.
+        /// Who the host works for, as its owner calls it.
         who: String,
         /// How long it had.
         limit: Duration,
@@ -34,7 +34,7 @@ pub enum HostError {
     /// It answered what cannot be read.
     #[error("{who}: its host gave an invalid answer: {what}")]
     Rubbish {
-        /// Whose host.
+        /// Who the host works for, as its owner calls it.
         who: String,
         /// What is wrong with it.
         what: String,
@@ -42,13 +42,13 @@ pub enum HostError {
     /// It was ended before it had answered, since the caller wanted to stop.
     #[error("{who}: its host was stopped before it answered")]
     Stopped {
-        /// Whose host.
+        /// Who the host works for, as its owner calls it.
         who: String,
     },
     /// It says itself that there is no answer.
     #[error("{who}: {problem}")]
     Failed {
-        /// Whose host.
+        /// Who the host works for, as its owner calls it.
         who: String,
         /// What the worker said.
         problem: Problem,

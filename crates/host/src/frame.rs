@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// One frame.
+/// One frame of the pipe between a host and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,

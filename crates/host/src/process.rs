@@ -26,9 +26,9 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// ([`crate::serve_stdio`]).
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Its arguments, without the program's name.
     pub arguments: Vec<OsString>,
     /// All of its environment: nothing is passed on, since variables steer libraries.
     pub environment: Vec<(OsString, OsString)>,

@@ -105,7 +105,7 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// No workers.
+    /// A registry without workers; [`Registry::with`] adds them.
     #[must_use]
     pub fn new() -> Registry {
         Registry::default()

@@ -19,7 +19,7 @@ pub enum Need {
     Lab,
     /// TUN and TAP devices.
     Tap,
-    /// IPv6.
+    /// IPv6 in the kernel.
     Ipv6,
     /// Rights that an ordinary user lacks.
     Root,

@@ -29,7 +29,7 @@ pub struct Scenario {
 /// A scenario that runs. Killed when dropped.
 #[derive(Debug)]
 pub struct Running {
-    /// Its process.
+    /// The process in which it runs.
     pub child: Child,
     output: File,
     limit: Duration,

@@ -38,7 +38,7 @@ impl Prefix {
         (len <= bits).then_some(Prefix { address, len })
     }
 
-    /// The address.
+    /// The whole address, the bits behind the prefix included.
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.address

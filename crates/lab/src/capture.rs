@@ -74,7 +74,7 @@ impl From<&Captured<'_>> for OwnedFrame {
 pub struct CaptureStats {
     /// Frames that were handed on.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of these frames.
     pub bytes: u64,
     /// Frames that found the ring full.
     pub kernel_drops: u64,

@@ -34,7 +34,7 @@ pub enum DeviceKind {
         id: u32,
         /// This host's address.
         local: IpAddr,
-        /// The other's.
+        /// The remote host's address, of the same family.
         remote: IpAddr,
         /// The UDP port of both; the protocol's own is 4789.
         port: u16,
@@ -80,7 +80,7 @@ impl DeviceKind {
 /// A network device of a node, as the kernel describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// Its name.
+    /// The interface's name in the node's namespace.
     pub name: String,
     /// Its index in the node's namespace.
     pub index: u32,

@@ -22,7 +22,7 @@ pub struct End {
     pub index: u32,
     /// Bytes of the longest IP packet.
     pub mtu: u32,
-    /// Its addresses.
+    /// IPv4 and IPv6 addresses of the interface.
     pub addresses: Vec<Prefix>,
     /// Its Ethernet address, locally administered.
     pub mac: [u8; 6],

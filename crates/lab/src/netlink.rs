@@ -163,7 +163,7 @@ pub(crate) async fn links(handle: Handle) -> Result<Vec<LinkMessage>, Error> {
     Ok(links)
 }
 
-/// One interface.
+/// The interface of this index.
 pub(crate) async fn link(handle: &Handle, index: u32) -> Result<LinkMessage, Error> {
     let link = handle.link().get().match_index(index).execute().next().await;
     let link = link.unwrap_or(Err(rtnetlink::Error::RequestFailed));

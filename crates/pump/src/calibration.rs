@@ -16,9 +16,9 @@ pub struct DifferenceSummary {
     pub min_ns: i64,
     /// Median, in nanoseconds.
     pub p50_ns: i64,
-    /// 90th percentile.
+    /// 90th percentile, in nanoseconds.
     pub p90_ns: i64,
-    /// 99th percentile.
+    /// 99th percentile, in nanoseconds.
     pub p99_ns: i64,
     /// Maximum, in nanoseconds.
     pub max_ns: i64,

@@ -40,7 +40,7 @@ pub enum Error {
     /// A frame sent for calibration did not arrive.
     #[error("calibration: {lost} of {sent} frames did not arrive")]
     CalibrationLost {
-        /// Frames sent.
+        /// Frames sent for calibration.
         sent: usize,
         /// Frames that did not arrive in time.
         lost: usize,

@@ -26,7 +26,7 @@ pub struct Addressing {
     pub vlan: Option<u16>,
     /// The sender's IP address.
     pub from: Ipv4Addr,
-    /// The receiver's.
+    /// The receiver's IP address.
     pub to: Ipv4Addr,
 }
 

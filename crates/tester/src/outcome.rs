@@ -43,17 +43,17 @@ pub struct Flow {
 /// Delays one way: see [`traffic::Delays`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    /// Shortest delay.
+    /// Shortest delay of a frame.
     pub least: Duration,
-    /// Median delay.
+    /// Half of the frames take at most so long.
     pub median: Duration,
     /// 99 of 100 frames take at most so long.
     pub p99: Duration,
     /// 999 of 1000.
     pub p999: Duration,
-    /// Longest delay.
+    /// Longest delay of a frame.
     pub longest: Duration,
-    /// Mean delay.
+    /// Mean over all frames.
     pub mean: Duration,
 }
 

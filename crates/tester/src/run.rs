@@ -42,7 +42,7 @@ impl Waiting {
 /// What to send.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
-    /// How much.
+    /// How much is offered.
     pub load: Load,
     /// Of which sizes, in bytes without check sequence.
     pub sizes: Sizes,

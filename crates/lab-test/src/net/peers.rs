@@ -119,7 +119,7 @@ impl Meeting {
         Ok(Meeting { pair, stack, ours, kernel })
     }
 
-    /// Our address.
+    /// The address of this family at our end.
     pub fn our_ip(&self, family: Family) -> TestResult<IpAddr> {
         let (v4, v6) = our_addresses(&self.ours)?;
         Ok(if family == Family::V4 { v4.into() } else { v6.into() })

@@ -17,7 +17,7 @@ use crate::TestResult;
 /// Frames of one system call.
 const BATCH: u32 = 64;
 
-/// A flood.
+/// A flood of SYNs with data.
 pub struct Flood {
     pub to: SocketAddr,
     /// How many SYNs.

@@ -12,7 +12,7 @@ use probe::{Outcomes, Trial};
 /// One thing that the lab needs or can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// Its name.
+    /// What it is, in a few words.
     pub name: &'static str,
     /// Whether it is as it should be.
     pub ok: bool,

@@ -30,9 +30,9 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Where a program wrote a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
-    /// Standard output.
+    /// To its standard output.
     Out,
-    /// Standard error.
+    /// To its standard error.
     Err,
 }
 
