@@ -49,7 +49,7 @@ pub enum Before {
     Forget,
     /// Everything but connections.
     Close,
-    /// Everything.
+    /// Everything, open connections too.
     Keep,
 }
 
@@ -92,7 +92,7 @@ impl Bed {
         Ok(())
     }
 
-    /// The lanes.
+    /// The lanes, in the order of their numbers.
     pub fn lanes(&mut self) -> &mut [Lane] {
         &mut self.lanes
     }

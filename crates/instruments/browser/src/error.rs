@@ -22,7 +22,7 @@ pub enum Error {
     /// Our own TCP could not be had on a node.
     #[error("our TCP could not be opened on node {node}: {source}")]
     UserTcp {
-        /// The node.
+        /// Name of the lab node.
         node: String,
         /// What went wrong.
         source: tcpio::Error,
@@ -44,12 +44,12 @@ pub enum Error {
     /// A page has more hosts than a lane has addresses.
     #[error("the page has {hosts} hosts, a lane has {most} addresses")]
     TooManyHosts {
-        /// The page's.
+        /// Hosts of the page.
         hosts: usize,
-        /// The lane's.
+        /// Hosts that a lane has addresses for.
         most: usize,
     },
-    /// Chromium failed.
+    /// Chromium could not be started, or did not load the page.
     #[error(transparent)]
     Chromium(#[from] chromium::Error),
     /// What Chromium cannot do.

@@ -41,9 +41,9 @@ struct Held {
 /// An end of a lane's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The browser's.
+    /// The end that the browser is at.
     Client,
-    /// The server's.
+    /// The end that the servers are at.
     Server,
 }
 

@@ -120,7 +120,7 @@ impl Drop for NameServer {
 /// Addresses of a name, and how long they count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The addresses.
+    /// The addresses, as the name server gave them.
     pub addresses: Vec<IpAddr>,
     /// The least time to live among the answers.
     pub valid_for: Duration,

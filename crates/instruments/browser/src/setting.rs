@@ -46,7 +46,7 @@ units::named! {
     /// What else is on the link while a page is loaded.
     #[derive(Default)]
     pub enum CrossTraffic: "cross traffic" {
-        /// Nothing.
+        /// Nothing else.
         #[default]
         None = "none",
         /// A long download of another host by TCP, which has filled the queue.
@@ -160,7 +160,7 @@ impl Setting {
 /// Whose TCP carries a page, both sides alike, and how TLS begins on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Carrier {
-    /// The kernel's.
+    /// The kernel's, with nothing early.
     #[default]
     Kernel,
     /// The kernel's, with more than it takes in the first flight; of QUIC's, early data.

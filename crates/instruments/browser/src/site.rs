@@ -23,7 +23,7 @@ struct Resource {
     etag: HeaderValue,
     /// Whether every origin may read it. Browsers ask; our own loader does not.
     shared: bool,
-    /// `Link` fields.
+    /// Fields `link` of its response (RFC 8288).
     links: Vec<(HeaderName, HeaderValue)>,
     /// What is pushed with it.
     promises: Vec<Promise>,

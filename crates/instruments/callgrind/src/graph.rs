@@ -20,7 +20,7 @@ pub struct Function {
 pub struct Call {
     /// An index into [`Graph::functions`].
     pub caller: usize,
-    /// Another one.
+    /// An index into [`Graph::functions`], another one than `caller`.
     pub callee: usize,
     /// Instructions per handshake, those of what is called in turn among them.
     pub instructions: f64,

@@ -15,7 +15,7 @@ const NAME_MAX: usize = 1 << 14;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("callgrind's output, line {line}: {what}")]
 pub struct ParseError {
-    /// From 1.
+    /// The line's number, from 1.
     pub line: usize,
     /// What is wrong.
     pub what: &'static str,
@@ -32,7 +32,7 @@ impl Explain for ParseError {
 pub struct Executed {
     /// An index into [`Profile::functions`].
     pub function: u32,
-    /// How often.
+    /// How many times it was executed.
     pub times: u64,
 }
 

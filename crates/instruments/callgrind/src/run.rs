@@ -50,7 +50,7 @@ pub enum Error {
     /// It did not end.
     #[error("the program under valgrind did not end in {0:?}")]
     Timeout(Duration),
-    /// It failed.
+    /// The program failed, or valgrind did.
     #[error("the program under valgrind failed ({status}): {message}")]
     Program {
         /// How it ended.
@@ -64,7 +64,7 @@ pub enum Error {
     /// The function was never entered.
     #[error("the function {symbol} was not executed, or the program has no symbols")]
     NothingCollected {
-        /// The function.
+        /// The function's symbol.
         symbol: String,
     },
     /// Callgrind's file is larger than any expected.
@@ -107,7 +107,7 @@ fn io(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
 /// How valgrind is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The program.
+    /// Valgrind: a path, or a name that `PATH` leads to.
     pub valgrind: PathBuf,
     /// How long one run may take.
     pub timeout: Duration,
@@ -124,9 +124,9 @@ impl Default for Options {
 /// A program to be run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invocation {
-    /// The program.
+    /// A path, or a name that `PATH` leads to.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Its arguments, without the program's name.
     pub arguments: Vec<OsString>,
     /// Variables added to its environment.
     pub environment: Vec<(OsString, OsString)>,

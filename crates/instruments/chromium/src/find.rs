@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fault::{Explain, Fault};
 use thiserror::Error;
 
-/// Debian's package.
+/// The package of Debian that has it.
 pub const PACKAGE: &str = "chromium-headless-shell";
 /// How the program is called, by Debian, by those who make it, and as it is built.
 const NAMES: [&str; 3] = ["chromium-headless-shell", "chrome-headless-shell", "headless_shell"];

@@ -26,7 +26,7 @@ const MOST_COOKIE: u64 = 4096;
 /// A page as a browser is to load it.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The page.
+    /// The page with its objects and hosts.
     pub page: Page,
     /// As it is served.
     pub content: Content,

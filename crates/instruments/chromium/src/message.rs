@@ -13,7 +13,7 @@ pub(crate) enum Message {
     Answer { id: u64, result: Value },
     /// A command was refused.
     Refusal { id: u64, error: Refusal },
-    /// Something happened.
+    /// Something happened: an event of DevTools, by its method.
     Event {
         method: String,
         #[serde(default)]
@@ -37,7 +37,7 @@ impl Message {
     }
 }
 
-/// Network.requestWillBeSent.
+/// Parameters of `Network.requestWillBeSent`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WillBeSent {
@@ -51,7 +51,7 @@ pub(crate) struct RequestFacts {
     pub(crate) url: String,
 }
 
-/// Network.responseReceived.
+/// Parameters of `Network.responseReceived`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Received {
@@ -99,7 +99,7 @@ pub(crate) struct ExtraInfo {
     pub(crate) status_code: f64,
 }
 
-/// Network.dataReceived.
+/// Parameters of `Network.dataReceived`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Data {
@@ -121,7 +121,7 @@ pub(crate) struct Ended {
     pub(crate) error_text: String,
 }
 
-/// Page.loadEventFired.
+/// Parameters of `Page.loadEventFired`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Fired {
     pub(crate) timestamp: f64,

@@ -44,7 +44,7 @@ const FLAGS: [&str; 19] = [
 pub enum Http {
     /// HTTP/1.1, in clear or in TLS as the URLs say.
     V1,
-    /// HTTP/2.
+    /// HTTP/2, by ALPN in TLS.
     V2,
     /// HTTP/3, without looking for it: for a certificate of one's own that is the only way.
     V3,

@@ -26,7 +26,7 @@ const MOST_SECONDS: f64 = 1e6;
 /// What DevTools says of one object, beside its times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its URL.
+    /// The URL that was asked for.
     pub url: String,
     /// The protocol of its response: `http/1.1`, `h2`, `h3`.
     pub protocol: Option<String>,

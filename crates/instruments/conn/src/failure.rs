@@ -44,7 +44,7 @@ pub enum Failure {
     /// QUIC failed by its own rules.
     #[error("QUIC: {detail}")]
     Quic {
-        /// quinn's words.
+        /// What quinn says of it.
         detail: String,
         /// Whether the peer said so (CONNECTION_CLOSE from it, a wrong packet of it).
         peer: bool,

@@ -47,7 +47,7 @@ pub struct ServerRecord {
     pub facts: Option<tls::Facts>,
     /// Writes to TCP, and how many of them took only a part (each flight is one write).
     pub writes: u32,
-    /// See `writes`.
+    /// Of `writes`, those that took only a part.
     pub partial_writes: u32,
     /// Why it ended, if not by the client's orderly close.
     pub error: Option<String>,

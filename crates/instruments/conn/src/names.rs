@@ -60,10 +60,10 @@ pub struct HttpsRecord {
 /// The `ech` of an HTTPS record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EchRecord {
-    /// The ECHConfigList.
+    /// The ECHConfigList as in the record.
     #[serde(skip)]
     pub list: Vec<u8>,
-    /// Its bytes.
+    /// Bytes of `list`.
     pub bytes: usize,
     /// The names that the hellos show outside.
     pub public_names: Vec<String>,
@@ -127,9 +127,9 @@ pub enum NamesError {
     Refused {
         /// The name server.
         server: SocketAddr,
-        /// The name.
+        /// The name that was asked for.
         host: String,
-        /// Its words.
+        /// The response code, in words.
         says: String,
     },
     /// What it sent cannot be read.

@@ -158,7 +158,7 @@ pub enum ServerTransport {
         /// The TLS server.
         tls: tls::Server,
     },
-    /// QUIC.
+    /// QUIC, by quinn over UDP.
     Quic {
         /// Its TLS: rustls, version 1.3. `max_early_data` above 0 accepts 0-RTT, of any length (RFC
         /// 9001 §4.6.1).

@@ -25,7 +25,7 @@ impl Running {
         self.address
     }
 
-    /// Its log.
+    /// What the server saw of each connection.
     #[must_use]
     pub fn log(&self) -> &ServerLog {
         &self.log

@@ -19,7 +19,7 @@ pub(crate) enum First {
     Safe(usize),
     /// More bytes may make it one.
     Unfinished,
-    /// Anything else.
+    /// Anything else: it is not sent early.
     Unsafe,
 }
 

@@ -36,7 +36,7 @@ pub enum Error {
     /// The address or port cannot be had.
     #[error("{address} cannot be listened on: {source}")]
     Listen {
-        /// The address.
+        /// The address and port that were asked for.
         address: SocketAddr,
         /// What the kernel said.
         source: io::Error,
@@ -69,7 +69,7 @@ pub enum Error {
     /// The machine knows no way to this address, or no interface for it.
     #[error("no interface of this machine leads to {address}")]
     NoInterface {
-        /// The address.
+        /// The address that no route leads to.
         address: IpAddr,
     },
     /// Any other call that the kernel refused.

@@ -10,12 +10,12 @@ use sslmtcp::{Carried, ListenerCounters};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `amount`.
+    /// Adds `amount`, from any thread.
     pub fn add(&self, amount: u64) {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Adds one.
+    /// Adds one, from any thread.
     pub fn increment(&self) {
         self.add(1);
     }

@@ -15,7 +15,7 @@ pub enum Place {
     },
     /// A TUN device, to which the administrator has packets routed.
     Tun {
-        /// Its name.
+        /// The device's name.
         name: String,
     },
     /// The machine's own address, of which one port (serve), or the answers of one server
@@ -103,7 +103,7 @@ pub struct ServeOptions {
     pub allowed: Vec<InterfaceAddress>,
     /// Connections at once with one IPv4 address, or one IPv6 network of 64 bits, at most.
     pub max_per_source: usize,
-    /// TLS.
+    /// The TLS server that peers meet.
     pub tls: tls::Server,
     /// Whether each connection to the server begins with a line that names the peer: the PROXY
     /// protocol, version 1.
@@ -119,7 +119,7 @@ pub struct ConnectOptions {
     pub listen: SocketAddr,
     /// The other gateway, or any TLS server.
     pub to: SocketAddr,
-    /// TLS.
+    /// The TLS client that speaks to `to`.
     pub tls: tls::Client,
     /// How handshakes are carried.
     pub embedding: sslmtcp::Embedding,

@@ -102,7 +102,7 @@ struct Direction {
     written: usize,
     unflushed: bool,
     state: State,
-    /// Bytes written.
+    /// Bytes written so far.
     moved: u64,
 }
 

@@ -23,7 +23,7 @@ pub struct Ending(watch::Sender<Stage>);
 #[derive(Debug, Clone)]
 pub struct Ended(watch::Receiver<Stage>);
 
-/// Both sides.
+/// The side that asks for the end and the side that sees it, still running.
 #[must_use]
 pub fn ending() -> (Ending, Ended) {
     let (sender, receiver) = watch::channel(Stage::Running);

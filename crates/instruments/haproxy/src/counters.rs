@@ -31,11 +31,11 @@ pub fn parse_info(text: &str) -> Result<BTreeMap<String, String>, Error> {
 /// A side of all proxies together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Side {
-    /// Full handshakes.
+    /// Full handshakes that succeeded.
     pub full: u64,
-    /// Resumed handshakes.
+    /// Resumed handshakes that succeeded.
     pub resumed: u64,
-    /// Failed handshakes.
+    /// Handshakes that failed.
     pub failed: u64,
 }
 

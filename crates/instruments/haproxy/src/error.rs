@@ -23,7 +23,7 @@ pub enum Error {
     /// The caller's fault: a release without light locks is asked for them.
     #[error("HAProxy {haproxy} has no light locks")]
     NoLightLocks {
-        /// HAProxy's version.
+        /// Version of the release, as `2.6.12`.
         haproxy: String,
     },
     /// HAProxy cannot have its files in this folder.
@@ -32,11 +32,11 @@ pub enum Error {
     /// HAProxy has no code for the library.
     #[error("HAProxy {haproxy} does not work with {library}: {reason}")]
     Unsupported {
-        /// HAProxy's version.
+        /// Version of the release, as `2.6.12`.
         haproxy: &'static str,
         /// The library's driver name, as `openssl-3.5.5`.
         library: String,
-        /// Why not.
+        /// Why HAProxy cannot use it.
         reason: &'static str,
     },
     /// The library was not built, or without its headers.
@@ -53,7 +53,7 @@ pub enum Error {
     /// HAProxy's source is not to be had.
     #[error("{url} could not be fetched: {reason}")]
     Fetch {
-        /// From where.
+        /// The URL that was fetched.
         url: String,
         /// What curl said.
         reason: String,
@@ -65,7 +65,7 @@ pub enum Error {
     /// What came is something else than was pinned.
     #[error("{url} gave a file whose SHA-256 is {found}, not {wanted}; it was removed")]
     WrongSum {
-        /// From where.
+        /// The URL that was fetched.
         url: String,
         /// The file's sum.
         found: String,
@@ -105,7 +105,7 @@ pub enum Error {
     Process {
         /// The library's driver name, as `openssl-3.5.5`.
         library: String,
-        /// What happened.
+        /// What became of it.
         what: &'static str,
         /// Its last words.
         said: String,

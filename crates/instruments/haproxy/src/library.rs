@@ -12,9 +12,9 @@ use crate::Error;
 pub enum Kind {
     /// OpenSSL, and what keeps to its interface: QuicTLS, LibreSSL, BoringSSL.
     OpenSsl,
-    /// `USE_OPENSSL_AWSLC`.
+    /// AWS-LC, by the make option `USE_OPENSSL_AWSLC`.
     AwsLc,
-    /// `USE_OPENSSL_WOLFSSL`.
+    /// WolfSSL, by the make option `USE_OPENSSL_WOLFSSL`.
     WolfSsl,
 }
 

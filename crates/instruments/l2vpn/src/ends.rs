@@ -33,7 +33,7 @@ named! {
 }
 
 impl Side {
-    /// The other.
+    /// The opposite end.
     #[must_use]
     pub const fn other(self) -> Side {
         match self {

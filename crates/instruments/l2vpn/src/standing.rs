@@ -16,7 +16,7 @@ use crate::stage::Stage;
 /// Where the tester stands at one end of a path.
 #[derive(Debug, Clone)]
 pub struct End {
-    /// Its node.
+    /// The node that the tester is on.
     pub node: Node,
     /// The interface there that leads to the path. It has no addresses of the kernel's: frames are the tester's own
     /// matter.

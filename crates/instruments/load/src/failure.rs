@@ -53,7 +53,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In words.
+    /// What it is called in the report.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Kind {
     }
 }
 
-/// One failure.
+/// Why a connection failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
@@ -133,7 +133,7 @@ pub struct FailureCount {
     pub kind: Kind,
     /// More of it, in words.
     pub detail: String,
-    /// How often.
+    /// How many connections failed so.
     pub count: u64,
 }
 

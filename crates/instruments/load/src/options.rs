@@ -70,7 +70,7 @@ pub struct Options {
     pub pace: Pace,
     /// Connections at once, over all threads.
     pub connections: usize,
-    /// Worker threads.
+    /// Threads that make connections.
     pub threads: usize,
     /// Start nothing after this time.
     pub duration: Option<Duration>,

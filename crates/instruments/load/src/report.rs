@@ -23,7 +23,7 @@ pub struct Report {
     pub elapsed_seconds: f64,
     /// Of it, what is measured: without the ramp, and without the wait for the last ones.
     pub measured_seconds: f64,
-    /// Connections started.
+    /// Connections started, those in the ramp included.
     pub started: u64,
     /// Connections that did all they were to do.
     pub completed: u64,
@@ -39,7 +39,7 @@ pub struct Report {
     pub interrupted: bool,
     /// Completed connections per second, over the time measured.
     pub connections_per_second: f64,
-    /// Requests answered.
+    /// Requests whose response came.
     pub requests: u64,
     /// Connections that the server closed after fewer requests than were to be sent.
     pub short_connections: u64,
@@ -77,7 +77,7 @@ pub struct Handshakes {
 /// What a number of handshakes agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// TLS version.
+    /// The TLS version agreed on.
     pub version: String,
     /// Cipher suite, by its registered name.
     pub suite: String,
@@ -111,7 +111,7 @@ pub struct Latencies {
 /// A distribution of times, by a histogram of three digits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many.
+    /// How many times were measured.
     pub count: u64,
     /// Mean, in microseconds.
     pub mean_us: f64,

@@ -35,9 +35,9 @@ pub struct Progress {
     pub elapsed: Duration,
     /// The time that is left by duration or count, if that can be told.
     pub left: Option<Duration>,
-    /// Connections completed.
+    /// Connections completed so far.
     pub completed: u64,
-    /// Connections failed.
+    /// Connections failed so far.
     pub failed: u64,
     /// Connections under way.
     pub open: u64,

@@ -12,7 +12,7 @@ use fault::{Explain, Fault};
 pub struct Target {
     /// The name or address, without brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port.
     pub port: u16,
     /// The path with its query, beginning with `/`.
     pub path: String,

@@ -92,7 +92,7 @@ pub enum CostError {
     /// The threads were pushed off too often.
     #[error("the processors are too busy: {done} of {needed} undisturbed rounds")]
     Busy {
-        /// Undisturbed rounds.
+        /// Rounds in which no thread lost its processor.
         done: usize,
         /// How many the medians need.
         needed: usize,

@@ -12,9 +12,9 @@ use crate::symbols::Symbols;
 pub enum Side {
     /// Nobody's: not counted.
     None = 0,
-    /// The server's.
+    /// The server's locks.
     Server = 1,
-    /// The client's.
+    /// The client's locks.
     Client = 2,
 }
 
@@ -26,7 +26,7 @@ pub enum Kind {
     Read,
     /// A reader-writer lock, to write.
     Write,
-    /// A mutex.
+    /// A mutex of the C library.
     Mutex,
     /// A spin lock.
     Spin,
@@ -49,7 +49,7 @@ pub struct Site {
     pub object: String,
     /// What was taken.
     pub kind: Kind,
-    /// How often.
+    /// How often one was taken there.
     pub count: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct Counts {
     pub write: u64,
     /// How often a mutex was taken.
     pub mutex: u64,
-    /// Spin locks.
+    /// How often a spin lock was taken.
     pub spin: u64,
     /// Of all these, how many found the lock held and waited.
     pub contended: u64,
@@ -75,7 +75,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All acquisitions.
+    /// Acquisitions of all kinds, contended or not.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.read + self.write + self.mutex + self.spin

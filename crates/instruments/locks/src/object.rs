@@ -37,7 +37,7 @@ impl Explain for ObjectError {
 }
 
 impl Object {
-    /// Its name.
+    /// What it is called: `count` or `light`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

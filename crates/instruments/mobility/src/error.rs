@@ -13,11 +13,11 @@ pub enum Error {
     /// There is no such handoff.
     #[error("the scenario {name}: {problem}")]
     Scenario {
-        /// Its name.
+        /// The scenario's name.
         name: String,
         /// What cannot be.
         problem: &'static str,
-        /// What can.
+        /// What can be instead.
         instead: &'static str,
     },
     /// The lab cannot have its nodes or links.
@@ -26,7 +26,7 @@ pub enum Error {
     /// What the sites are joined by.
     #[error(transparent)]
     Core(#[from] l2vpn::Error),
-    /// A daemon.
+    /// A daemon could not be started, or did not do what it was told.
     #[error(transparent)]
     Daemon(#[from] daemons::Error),
     /// Certificates cannot be made.
@@ -51,9 +51,9 @@ pub enum Error {
     /// Something that was waited for did not come.
     #[error("timed out after {seconds} s waiting for {what}{}", said(.last))]
     Vain {
-        /// For what.
+        /// What was waited for.
         what: String,
-        /// How long.
+        /// For how many seconds.
         seconds: u64,
         /// What was seen last.
         last: Vec<String>,

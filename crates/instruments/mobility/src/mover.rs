@@ -50,7 +50,7 @@ struct Point {
     control: Control,
 }
 
-/// The station.
+/// The station that moves.
 #[derive(Debug)]
 struct Client {
     radio: Radio,

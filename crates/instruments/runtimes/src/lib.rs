@@ -35,9 +35,9 @@ pub use toolchain::Toolchain;
 named! {
     /// A runtime with a TLS library of its own.
     pub enum Runtime: "runtime" {
-        /// Go's crypto/tls.
+        /// Go, with its crypto/tls.
         Go = "go",
-        /// Java's JSSE.
+        /// Java, with its JSSE.
         Java = "java",
     }
 }
@@ -217,7 +217,7 @@ pub struct ClientPlan {
     /// Connections before what is measured, over all of those at once, at least: for compilers at run
     /// time. The first connection of each, which gets a ticket, is before it in any case.
     pub warm: u32,
-    /// How long.
+    /// For how long, or how many connections.
     pub extent: Extent,
 }
 
@@ -234,7 +234,7 @@ pub enum Extent {
 /// What a runtime says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
-    /// The family.
+    /// The library's family, as tables call it.
     pub library: String,
     /// Its own version string.
     pub version: String,

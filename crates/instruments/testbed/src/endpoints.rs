@@ -21,7 +21,7 @@ const FIRST_PORT: u16 = 20_000;
 
 /// Our TCP in user space at both ends of a link.
 pub struct Endpoints {
-    /// The servers'.
+    /// The servers' stack.
     pub server: Stack,
     /// A client's that forgets what it learns of a path, so that each connection is as the first.
     pub client: Stack,

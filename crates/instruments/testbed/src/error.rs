@@ -21,7 +21,7 @@ pub enum Error {
     /// Our own TCP could not be had on a node.
     #[error("our TCP could not be opened on node {node}: {source}")]
     UserTcp {
-        /// The node.
+        /// Name of the lab node.
         node: String,
         /// What went wrong.
         source: tcpio::Error,

@@ -26,7 +26,7 @@ pub enum Carrier {
     Tls13,
     /// TLS 1.2 with ECDHE over the kernel's TCP.
     Tls12,
-    /// QUIC.
+    /// TLS 1.3 in QUIC.
     Quic,
 }
 
@@ -92,7 +92,7 @@ pub struct ShowOptions {
     pub groups: Vec<Group>,
     /// Segments in TCP's initial window; the kernel's own with `None`.
     pub initial_window: Option<u32>,
-    /// The lab's.
+    /// How the lab is made: its seed, backend and processor.
     pub lab: LabOptions,
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `WT_ABI`.
+/// `WT_ABI`: the interface's version.
 pub(crate) const ABI: u32 = 1;
 
 pub(crate) const OK: c_int = 0;

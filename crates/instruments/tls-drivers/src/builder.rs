@@ -31,9 +31,9 @@ pub enum BuildError {
     /// There is nothing to build it with.
     #[error("{driver}: {} could not be started: {source}", .cargo.display())]
     NoCargo {
-        /// Which driver.
+        /// Name of the driver, as `openssl-3.5.5`.
         driver: String,
-        /// The program.
+        /// The program that should have built it.
         cargo: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -41,7 +41,7 @@ pub enum BuildError {
     /// The build failed.
     #[error("{driver}: {reason}")]
     Failed {
-        /// Which driver.
+        /// Name of the driver, as `openssl-3.5.5`.
         driver: String,
         /// The line that says why.
         reason: String,
@@ -51,7 +51,7 @@ pub enum BuildError {
     /// What was built is not what it should be.
     #[error("{driver}: {what}")]
     NotIt {
-        /// Which driver.
+        /// Name of the driver, as `openssl-3.5.5`.
         driver: String,
         /// What is wrong.
         what: String,
@@ -59,7 +59,7 @@ pub enum BuildError {
     /// A file or folder.
     #[error("{driver}: {}: {source}", .path.display())]
     File {
-        /// Which driver.
+        /// Name of the driver, as `openssl-3.5.5`.
         driver: String,
         /// Which file or folder.
         path: PathBuf,

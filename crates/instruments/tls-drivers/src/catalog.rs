@@ -71,7 +71,7 @@ pub struct Fact {
 /// Whether a driver can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It can.
+    /// It can: there is its shared object.
     Built {
         /// The shared object.
         object: PathBuf,
@@ -141,7 +141,7 @@ fn failure(place: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// `driver.toml`.
+/// What `driver.toml` says.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {

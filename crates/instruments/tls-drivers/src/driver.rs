@@ -304,7 +304,7 @@ pub trait Transport {
 pub enum Io {
     /// It moved so many bytes.
     Moved(usize),
-    /// Nothing now.
+    /// There are no bytes now, or no room: call again later.
     Again,
     /// No more bytes will come.
     End,

@@ -11,7 +11,7 @@ pub enum DriverError {
     /// The file is no driver, or one for another version of the interface.
     #[error("{} cannot be used as a driver: {what}", .path.display())]
     NotADriver {
-        /// The file.
+        /// The file that is none.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -35,7 +35,7 @@ pub enum DriverError {
     OutOfTurn {
         /// What was being done.
         doing: &'static str,
-        /// Its answer.
+        /// The status that it returned (`WT_STATUS_TABLE`).
         status: i32,
     },
     /// The driver said that it was done, and gave nothing.
@@ -102,7 +102,7 @@ pub enum Error {
     /// A driver's description cannot be read.
     #[error("{}: {what}", .path.display())]
     Description {
-        /// The file.
+        /// The driver's `driver.toml`.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -112,7 +112,7 @@ pub enum Error {
     File {
         /// What was being done.
         doing: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
         /// Why it failed.
         source: std::io::Error,

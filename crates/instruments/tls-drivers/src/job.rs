@@ -84,7 +84,7 @@ pub struct Job {
     pub client: PathBuf,
     /// What is done.
     pub workload: Workload,
-    /// The transport.
+    /// What is between the two sides.
     pub wire: Wire,
     /// What is pinned.
     pub suite: Suite,
@@ -96,7 +96,7 @@ pub struct Job {
     pub contexts: Contexts,
     /// What stands under the locks.
     pub locks: Locks,
-    /// How long.
+    /// For how long, or how many connections.
     pub extent: Extent,
     /// The server's chain, its key and the client's roots, in PEM.
     pub identity: Identity,
@@ -124,7 +124,7 @@ impl std::fmt::Debug for Identity {
 /// What a driver says of its library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
-    /// The family.
+    /// The library's family: `OpenSSL`.
     pub library: String,
     /// Its own version string.
     pub version: String,

@@ -40,7 +40,7 @@ pub use supervise::{KeptDrivers, Supervisor, SupervisorOptions, question, reply}
 pub struct Negotiated {
     /// As on the wire.
     pub version: u32,
-    /// IANA's number.
+    /// IANA's number of the cipher suite.
     pub cipher_suite: u32,
     /// IANA's number; 0 where the library does not tell.
     pub group: u32,

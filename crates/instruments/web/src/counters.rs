@@ -31,7 +31,7 @@ struct Cells {
 /// The counters at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Snapshot {
-    /// Connections accepted.
+    /// Connections accepted so far.
     pub connections: u64,
     /// Of them, those open now.
     pub open_connections: u64,

@@ -31,7 +31,7 @@ pub enum Failure {
     TimedOut {
         /// What was being done.
         during: &'static str,
-        /// The limit.
+        /// How long it was given.
         after: Duration,
     },
     /// TCP, TLS or QUIC failed.
@@ -43,7 +43,7 @@ pub enum Failure {
     /// A message or frame breaks the rules of HTTP.
     #[error("{protocol}: {detail}")]
     Http {
-        /// The protocol.
+        /// The version of HTTP that was spoken.
         protocol: Protocol,
         /// The library's words.
         detail: String,

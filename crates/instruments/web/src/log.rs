@@ -75,9 +75,9 @@ pub struct QuicRecord {
     pub min_rtt: Duration,
     /// Congestion window, bytes.
     pub congestion_window: u64,
-    /// Congestion events.
+    /// Times that quinn saw congestion: by loss, or by ECN's marks.
     pub congestion_events: u64,
-    /// Packets sent.
+    /// QUIC packets sent, several of which may be in one datagram.
     pub packets_sent: u64,
     /// Of them, packets taken for lost.
     pub packets_lost: u64,
@@ -99,16 +99,16 @@ pub struct QuicRecord {
 /// would have taken it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Stall {
-    /// From when.
+    /// When it begins, by CLOCK_MONOTONIC.
     pub from: Time,
-    /// Until when.
+    /// When it ends, by CLOCK_MONOTONIC.
     pub to: Time,
 }
 
 /// The time that a body stalled on a flow-control window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Stalled {
-    /// The sum.
+    /// The sum of all intervals.
     pub time: Duration,
     /// How many intervals there were.
     pub count: u32,

@@ -38,7 +38,7 @@ impl<'a> RequestHead<'a> {
         self.protocol
     }
 
-    /// The method.
+    /// The request's method (RFC 9110 §9).
     #[must_use]
     pub fn method(&self) -> &'a Method {
         &self.parts.method
@@ -109,17 +109,17 @@ pub struct Promise {
 /// A response. Its body is made of a shared block, but for what it begins with.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The status.
+    /// The status code (RFC 9110 §15).
     pub status: StatusCode,
     /// Bytes of the body.
     pub length: u64,
     /// What the body begins with, at most `length` bytes of it; the rest means nothing.
     pub start: Bytes,
-    /// `content-type`.
+    /// The field `content-type`; `None` sends none.
     pub content_type: Option<HeaderValue>,
     /// `etag`. The server then answers a matching `if-none-match` by 304 (RFC 9110 §13.1.2).
     pub etag: Option<HeaderValue>,
-    /// `cache-control`.
+    /// The field `cache-control`; `None` sends none.
     pub cache_control: Option<HeaderValue>,
     /// Further header fields.
     pub headers: Vec<(HeaderName, HeaderValue)>,

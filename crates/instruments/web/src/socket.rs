@@ -28,7 +28,7 @@ pub struct TcpSettings {
     /// SO_RCVBUF in bytes, which the kernel doubles; `None` lets the kernel tune it. The window that TCP
     /// announces comes of it.
     pub receive_buffer: Option<usize>,
-    /// TCP_NODELAY.
+    /// TCP_NODELAY: small segments do not wait for acknowledgements.
     pub no_delay: bool,
     /// TCP_NOTSENT_LOWAT in bytes: the socket takes more only while less than this is unsent. Without
     /// it the kernel's buffer fills, and an urgent response waits behind all that is in it.
@@ -118,12 +118,12 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// Bytes read.
+    /// Bytes read so far.
     pub(crate) fn read(&self) -> u64 {
         self.read.get()
     }
 
-    /// Bytes written.
+    /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.get()
     }
@@ -194,7 +194,7 @@ impl Socket {
         &self.0.gauge
     }
 
-    /// TCP_INFO now.
+    /// TCP_INFO as it is now.
     pub(crate) fn info(&self) -> Option<TcpInfo> {
         match &*self.0.stream.borrow() {
             Carrier::Kernel(stream) => TcpInfo::of(stream.as_fd()).ok(),

@@ -92,7 +92,7 @@ impl Default for Options {
 pub struct Progress {
     /// Modes that are done.
     pub done: usize,
-    /// All modes.
+    /// All modes of this probe.
     pub of: usize,
     /// The mode that comes next; `None` at the end.
     pub next: Option<Mode>,
@@ -126,7 +126,7 @@ pub enum ProbeError {
     NoConnection {
         /// The host as given.
         host: String,
-        /// The port.
+        /// The port as given.
         port: u16,
         /// What the first attempt ran into.
         failure: Failure,

@@ -10,7 +10,7 @@ pub const REPORT_SCHEMA: u32 = 1;
 /// What was found at one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`REPORT_SCHEMA`].
+    /// The version of the report's form: [`REPORT_SCHEMA`].
     pub schema: u32,
     /// The host as given.
     pub host: String,
@@ -24,7 +24,7 @@ pub struct Report {
     pub dns: Option<Dns>,
     /// The path, as TCP saw it.
     pub path: PathReport,
-    /// Protocol versions.
+    /// Whether each version of TLS and QUIC works.
     pub versions: Versions,
     /// Each way to connect.
     pub modes: Vec<ModeReport>,
@@ -32,7 +32,7 @@ pub struct Report {
     pub offer: Option<OfferReport>,
     /// The server's certificates; `None` if TLS does not work at all.
     pub certificates: Option<CertificateReport>,
-    /// Connections made.
+    /// Connections made in all.
     pub connections: u32,
     /// What to do about what did not work.
     pub hints: Vec<String>,
@@ -46,7 +46,7 @@ impl Report {
     }
 }
 
-/// Name resolution.
+/// How the name was resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dns {
     /// How long it took, milliseconds; the system's cache may have helped.
@@ -73,7 +73,7 @@ pub struct PathReport {
 pub struct Versions {
     /// TLS 1.2 (ECDHE, AES-128-GCM).
     pub tls12: Verdict,
-    /// TLS 1.3.
+    /// TLS 1.3 over TCP.
     pub tls13: Verdict,
     /// QUIC version 1 with HTTP/3.
     pub quic: Verdict,
@@ -83,7 +83,7 @@ pub struct Versions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// TCP alone.
+    /// TCP alone: no TLS.
     Tcp,
     /// TCP, TLS 1.2, full handshake.
     Tls12,
@@ -145,14 +145,14 @@ pub enum Verdict {
         /// Its or the system's words.
         reason: String,
     },
-    /// No answer.
+    /// No answer came in time.
     TimedOut {
         /// After how long, milliseconds.
         after_ms: u64,
     },
-    /// Not tried.
+    /// It was not tried.
     NotTested {
-        /// Why not.
+        /// Why it was not tried.
         reason: String,
     },
 }
@@ -168,7 +168,7 @@ impl Verdict {
 /// What was measured of one mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModeReport {
-    /// The mode.
+    /// The way to connect.
     pub mode: Mode,
     /// Whether it works.
     pub verdict: Verdict,
@@ -184,7 +184,7 @@ pub struct ModeReport {
     pub samples: Vec<ProbeSample>,
 }
 
-/// One connection.
+/// What one connection took. `None`: it did not come so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProbeSample {
     /// Start to SYN-ACK, milliseconds.
@@ -230,7 +230,7 @@ impl Summary {
 /// X25519, HTTP/2 and HTTP/1.1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferReport {
-    /// The version.
+    /// The TLS version chosen.
     pub version: String,
     /// The cipher suite.
     pub cipher_suite: String,
@@ -257,7 +257,7 @@ pub struct CertificateReport {
     pub key_type: Option<String>,
     /// Whether it is trusted as asked for; `None` if no check was asked for or none came so far.
     pub trusted: Option<bool>,
-    /// Why not.
+    /// Why it is not trusted; `None` if it is, or no check was made.
     pub problem: Option<String>,
 }
 

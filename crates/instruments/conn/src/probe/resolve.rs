@@ -17,9 +17,9 @@ pub enum Family {
     /// IPv4 or IPv6, as the system orders them.
     #[default]
     Any,
-    /// IPv4 only.
+    /// IPv4 addresses only.
     V4,
-    /// IPv6 only.
+    /// IPv6 addresses only.
     V6,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Handshake {
     pub group: Option<u16>,
     /// The server's certificates (DER), the leaf first.
     pub chain: Vec<Vec<u8>>,
-    /// NewSessionTicket messages.
+    /// How many NewSessionTicket messages came.
     pub tickets: u32,
     /// Whether the newest ticket allows early data.
     pub ticket_allows_early_data: bool,

@@ -31,7 +31,7 @@ const DATAGRAM: u16 = 1200;
 pub struct QuicInfo {
     /// Smoothed round-trip time, acknowledgement delay taken off.
     pub rtt: Duration,
-    /// Packets sent.
+    /// QUIC packets sent, several of which may be in one datagram.
     pub packets_sent: u64,
     /// Of them, packets taken for lost.
     pub packets_lost: u64,

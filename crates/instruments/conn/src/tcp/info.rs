@@ -59,9 +59,9 @@ pub struct TcpInfo {
     pub bytes_acknowledged: u64,
     /// Payload bytes received.
     pub bytes_received: u64,
-    /// Segments sent.
+    /// Segments sent, retransmitted ones and those without data included (`tcpi_segs_out`).
     pub segments_sent: u32,
-    /// Segments received.
+    /// Segments received, those without data included (`tcpi_segs_in`).
     pub segments_received: u32,
     /// `TCP_ESTABLISHED` (1), `TCP_SYN_SENT` (2), ...
     pub state: u8,

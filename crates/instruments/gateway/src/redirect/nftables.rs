@@ -10,7 +10,7 @@ const AF_NETLINK: i32 = 16;
 const NETLINK_NETFILTER: i32 = 12;
 /// NFPROTO_NETDEV: hooks of a device.
 const FAMILY: u8 = 5;
-/// NFNL_SUBSYS_NFTABLES.
+/// NFNL_SUBSYS_NFTABLES (linux/netfilter/nfnetlink.h).
 const SUBSYSTEM: u16 = 10;
 
 /// What a message asks for.
@@ -74,7 +74,7 @@ impl Attributes {
         self.bytes(kind | NLA_F_NESTED, &value.0)
     }
 
-    /// NFTA_DATA_VALUE.
+    /// NFTA_DATA_VALUE, nested in an attribute of this kind.
     fn data(self, kind: u16, value: &[u8]) -> Self {
         self.nest(kind, Attributes::default().bytes(1, value))
     }

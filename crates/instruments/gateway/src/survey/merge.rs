@@ -11,13 +11,13 @@ use super::{Fate, Record, Way};
 pub struct Group {
     /// How they were begun.
     pub way: Way,
-    /// The port.
+    /// The server's TCP port.
     pub port: u16,
     /// Bytes of data on the SYN.
     pub syn_bytes: u16,
     /// Bytes of data wanted on the SYN+ACK.
     pub syn_ack_bytes: u16,
-    /// Connections.
+    /// Connections that were made or tried.
     pub connections: u64,
     /// Networks and servers between which they were made.
     pub paths: u64,

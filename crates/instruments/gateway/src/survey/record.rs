@@ -39,7 +39,7 @@ named! {
 /// One connection of a survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`RECORD_SCHEMA`].
+    /// The version of the record's form: [`RECORD_SCHEMA`].
     pub schema: u32,
     /// When it began, in milliseconds since 1970.
     pub at_unix_ms: u64,
@@ -47,7 +47,7 @@ pub struct Record {
     pub network: String,
     /// The server, as the user named it.
     pub server: String,
-    /// Its port.
+    /// The server's TCP port.
     pub port: u16,
     /// How it was begun.
     pub way: Way,

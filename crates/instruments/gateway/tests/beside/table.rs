@@ -19,7 +19,7 @@ const CONNECTIONS: [Column; 7] = [
     ("bytes on the link", |own, _| own.link_bytes_per_connection, 0),
 ];
 
-/// Of data.
+/// Of data: title, figure, decimals.
 const DATA: [Column; 5] = [
     ("Gbit/s, one connection", |own, _| own.gbit_per_s, 2),
     ("several", |own, _| own.gbit_per_s_together, 2),

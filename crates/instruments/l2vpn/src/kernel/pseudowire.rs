@@ -55,9 +55,9 @@ pub fn attach(attachment: &Attachment<'_>, script: &mut Script) {
 /// A provider's interface, and who is at the other end of its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing<'a> {
-    /// The interface.
+    /// The interface's name.
     pub interface: &'a str,
-    /// Its address.
+    /// The interface's own address.
     pub own: Ipv4Addr,
     /// The address at the other end.
     pub next: Ipv4Addr,

@@ -80,7 +80,7 @@ impl Script {
         write_line(&mut self.tc, line);
     }
 
-    /// Another tunnel.
+    /// Another tunnel of WireGuard, whose device `ip` has made.
     pub fn tunnel(&mut self, tunnel: Tunnel) {
         self.tunnels.push(tunnel);
     }

@@ -226,7 +226,7 @@ fn l2tp(spot: &Spot<'_>, script: &mut Script) -> String {
     name
 }
 
-/// WireGuard's device.
+/// Adds WireGuard's device to the script; its name.
 fn wireguard(spot: &Spot<'_>, script: &mut Script) -> Result<String, Error> {
     let name = spot.device("wg");
     script.ip(format_args!("link add name {name} type wireguard"));

@@ -38,7 +38,7 @@ struct Peers {
     underlay: Underlay,
     lan: Option<Lan>,
     private: Vec<u8>,
-    /// The kernel's.
+    /// The kernel's public key.
     public: Vec<u8>,
 }
 

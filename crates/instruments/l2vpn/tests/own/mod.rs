@@ -15,7 +15,7 @@ const FRAMES: usize = 50;
 /// IP's number for experiments (RFC 3692).
 const MARK: u8 = 253;
 
-/// The tests.
+/// The tests of our own paths.
 pub fn tests() -> Vec<Test> {
     vec![
         Test::inside("our_paths_carry_frames_of_the_computed_length", veth),

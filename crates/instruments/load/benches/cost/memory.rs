@@ -23,7 +23,7 @@ pub struct Memory {
     request: Vec<u8>,
 }
 
-/// One connection.
+/// One connection: both sides, and the bytes between them.
 struct Lane {
     client: ClientConnection,
     server: Box<dyn Session>,

@@ -8,7 +8,7 @@ use crate::driver::{Io, Transport};
 /// The most that waits in one direction: beyond it the sender waits.
 const ROOM: usize = 1 << 20;
 
-/// One direction.
+/// The bytes of one direction.
 #[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,

@@ -47,7 +47,7 @@ pub struct ProgramJob {
 /// [`HostFailure::Missing`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostFailure {
-    /// It died.
+    /// The process died; how, and what it wrote last.
     #[error("crashed: {0}")]
     Crashed(String),
     /// It had not answered when its time was up.
@@ -96,11 +96,11 @@ pub struct Counted {
     pub client_atomics: Option<f64>,
     /// The server's functions, and who calls whom.
     pub server_graph: Graph,
-    /// The client's.
+    /// The client's functions, and who calls whom.
     pub client_graph: Graph,
 }
 
-/// Runs jobs.
+/// Who runs jobs: host processes, or what stands in for them in tests.
 pub trait Hosts {
     /// A server's identity with this key, made anew.
     ///
@@ -190,7 +190,7 @@ pub struct Contended {
     pub read_ns: f64,
     /// A rwlock taken for writing.
     pub write_ns: f64,
-    /// A mutex.
+    /// A mutex taken and given back.
     pub mutex_ns: f64,
     /// One atomic addition to a shared word.
     pub atomic_ns: f64,

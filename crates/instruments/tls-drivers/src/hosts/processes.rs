@@ -26,7 +26,7 @@ pub const CLIENT_TURNS: &str = "wiretax_client_turns";
 /// Connections of the run that is taken off, so that start-up is no part of the count.
 const FEW: u64 = 5;
 
-/// Host processes.
+/// Hosts that are processes of their own.
 pub struct Processes {
     supervisor: Supervisor,
     programs: Programs,

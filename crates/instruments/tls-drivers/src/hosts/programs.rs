@@ -124,7 +124,7 @@ fn load_with(options: &Options, reported: impl FnMut(load::Progress)) -> Result<
 
 /// Why nothing came of a measurement.
 enum Failure {
-    /// A program's.
+    /// A runtime's program failed.
     Program(Error),
     /// The load generator's.
     Load(String),

@@ -25,7 +25,7 @@ const WAITING_EVENTS: usize = 16;
 pub struct Event {
     /// The time of it, by the clock of who saw it.
     pub at: Time,
-    /// What happened.
+    /// The step of the exchange.
     pub what: What,
 }
 
@@ -52,7 +52,7 @@ pub enum What {
 /// A response's head.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The status.
+    /// The status code (RFC 9110 §15).
     pub status: StatusCode,
     /// The header fields.
     pub headers: HeaderMap,

@@ -103,7 +103,7 @@ pub struct ConnectPlan {
     pub settings: Settings,
     /// What is taken of what the server pushes, over SPDY and HTTP/2; `None` takes nothing, and says so.
     pub push: Option<PushLimits>,
-    /// QUIC's own.
+    /// What QUIC alone has.
     pub quic: QuicSettings,
     /// Options of the socket.
     pub tcp: TcpSettings,
@@ -196,10 +196,10 @@ impl ConnectPlan {
     }
 }
 
-/// A request.
+/// A request, as it is to be sent.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The method.
+    /// The request's method (RFC 9110 §9).
     pub method: Method,
     /// The host, with the port if it is not the scheme's.
     pub authority: String,

@@ -14,7 +14,7 @@ use crate::{Failure, Protocol};
 pub struct Facts {
     /// This side's address and port.
     pub local: SocketAddr,
-    /// The server's.
+    /// The server's address and port.
     pub peer: SocketAddr,
     /// What was negotiated.
     pub protocol: Protocol,

@@ -69,7 +69,7 @@ pub(super) async fn serve(
     .await
 }
 
-/// One connection.
+/// One connection of HTTP/2.
 struct Driver<'a, S> {
     h2: Connection<S, Bytes>,
     gauge: &'a Gauge,

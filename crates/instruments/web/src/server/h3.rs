@@ -253,7 +253,7 @@ fn ended(quic: &quinn::Connection, link: &Link, error: &str) -> Failure {
 
 type Resolver = RequestResolver<h3_streams::Connection, Bytes>;
 
-/// One request.
+/// Reads one request and answers it.
 async fn request(resolver: Resolver, quic: quinn::Connection, link: Rc<Link>, streams: Streams) {
     let limit = link.server.timeouts.head;
     // Dropped when it is late, which resets the stream.

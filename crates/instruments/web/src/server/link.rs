@@ -17,7 +17,7 @@ use crate::socket::Gauge;
 use crate::stalls::{Stalls, Wait};
 use crate::{Failure, Protocol};
 
-/// One connection.
+/// One connection, as all protocols have it.
 pub(super) struct Link {
     pub(super) id: u64,
     pub(super) server: Rc<Shared>,

@@ -212,13 +212,13 @@ impl Server {
         &self.clear
     }
 
-    /// Its log.
+    /// A handle to its log of connections and streams.
     #[must_use]
     pub fn log(&self) -> Log {
         self.shared.log.clone()
     }
 
-    /// Its counters.
+    /// A handle to its counters, which go on counting.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.shared.counters.clone()

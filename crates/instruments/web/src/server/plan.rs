@@ -19,7 +19,7 @@ pub struct ServerPlan {
     pub site: Arc<dyn Site>,
     /// Windows, concurrency and limits.
     pub settings: Settings,
-    /// QUIC's own.
+    /// What QUIC alone has.
     pub quic: QuicSettings,
     /// Options of each connection's socket.
     pub tcp: TcpSettings,
@@ -78,7 +78,7 @@ pub struct TlsPlan {
 /// Where our TCP takes connections.
 #[derive(Clone)]
 pub struct UserTcpPlan {
-    /// The TCP.
+    /// The stack that listens.
     pub stack: tcpio::Stack,
     /// Addresses of its own, with ports.
     pub addresses: Vec<SocketAddr>,

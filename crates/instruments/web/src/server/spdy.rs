@@ -60,7 +60,7 @@ pub(super) async fn serve(
     .await
 }
 
-/// One connection.
+/// One connection of SPDY.
 struct Driver<'a, S> {
     carrier: Carrier<S>,
     session: Session,

@@ -63,7 +63,7 @@ pub(super) fn listen(
 /// What makes a server's handshakes over the kernel's TCP.
 #[derive(Clone)]
 pub(super) enum Acceptor {
-    /// tokio-rustls.
+    /// tokio-rustls, where no early data is taken.
     Rustls(TlsAcceptor),
     /// A session of either library, which takes early data.
     Session(tls::Server),

@@ -19,7 +19,7 @@ const KEPT: usize = 16_384;
 /// What became of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Bytes moved.
+    /// Some bytes moved.
     Moved,
     /// There was nothing to move: the peer closed its direction, or nothing waits to be written.
     Nothing,
