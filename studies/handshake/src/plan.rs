@@ -42,7 +42,7 @@ pub(crate) const NUMBERS: &[Number] = &[
 /// Points that share a path: they take turns on it.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// Round-trip time.
+    /// Round-trip time, propagation only.
     pub rtt: Delay,
     /// Loss each way.
     pub loss: Probability,

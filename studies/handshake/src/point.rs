@@ -70,7 +70,7 @@ pub struct Point {
     pub group: Group,
     /// TLS library on both sides.
     pub library: Library,
-    /// Certificates sent.
+    /// How many certificates the server sends.
     pub chain: usize,
     /// The middlebox on the way.
     pub middlebox: Middlebox,

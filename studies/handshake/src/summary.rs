@@ -98,7 +98,7 @@ pub mod label {
     pub const ACTUAL: &str = "actual_mode";
     /// `agree`, or how the three views contradict each other.
     pub const VIEWS: &str = "views";
-    /// Negotiated version.
+    /// Negotiated TLS version.
     pub const VERSION: &str = "version";
     /// Negotiated cipher suite.
     pub const SUITE: &str = "cipher_suite";
@@ -124,13 +124,13 @@ pub struct RowKey {
     /// The mode that the wire shows; the mode that was meant where the path has loss or a middlebox,
     /// or the server is an ordinary one.
     pub mode: Mode,
-    /// Certificates' key.
+    /// Key of the server's certificates.
     pub key: String,
     /// Key exchange group.
     pub group: String,
-    /// TLS library.
+    /// TLS library on both sides.
     pub library: String,
-    /// Certificates sent.
+    /// How many certificates the server sends.
     pub chain: String,
     /// The middlebox on the way.
     pub middlebox: String,
@@ -179,7 +179,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Completed connections.
+    /// How many connections completed: those with a response.
     #[must_use]
     pub fn completed(&self) -> usize {
         self.values.get(value::RESPONSE).map_or(0, Vec::len)
@@ -298,7 +298,7 @@ pub struct Summary {
     pub fell_back: Vec<(FellBack, u64)>,
     /// Connections left out because their views contradict each other: how, and how many.
     pub contradictions: BTreeMap<String, u64>,
-    /// Samples read.
+    /// How many samples were read, those left out included.
     pub samples: u64,
     /// Samples of this study left out because their mode, RTT or loss cannot be read.
     pub unread: u64,

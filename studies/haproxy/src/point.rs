@@ -25,11 +25,11 @@ pub struct Point {
     pub scenario: Scenario,
     /// The TLS version.
     pub version: Version,
-    /// HAProxy's threads.
+    /// HAProxy's threads (`nbthread`).
     pub threads: usize,
-    /// The library.
+    /// The library's driver name, as `openssl-3.5.5`.
     pub library: String,
-    /// Its locks.
+    /// What stands under the library's locks.
     pub locks: Locks,
     /// The key of all certificates.
     pub key: KeyType,
@@ -37,7 +37,7 @@ pub struct Point {
     pub group: Group,
     /// Proxies in a row.
     pub proxies: usize,
-    /// HAProxy's release.
+    /// HAProxy's release, as `3.0.11`.
     pub release: String,
 }
 

@@ -40,7 +40,7 @@ pub struct Summary {
 pub struct Program {
     /// The library's driver.
     pub library: String,
-    /// HAProxy's version.
+    /// HAProxy's version, as it says itself.
     pub haproxy: String,
     /// Debian's version of its source.
     pub source: String,
@@ -57,11 +57,11 @@ pub struct Cell {
     pub scenario: Scenario,
     /// The TLS version.
     pub version: Version,
-    /// HAProxy's threads.
+    /// HAProxy's threads (`nbthread`).
     pub threads: usize,
-    /// The library.
+    /// The library's driver name, as `openssl-3.5.5`.
     pub library: String,
-    /// Its locks.
+    /// What stands under the library's locks.
     pub locks: Locks,
     /// Of points that differ in nothing of the above: key, group, proxies and release.
     #[serde(skip)]
@@ -77,7 +77,7 @@ impl Cell {
     }
 }
 
-/// A cell.
+/// What the runs of a cell came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The cell of the plan.

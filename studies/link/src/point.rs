@@ -57,9 +57,9 @@ named! {
 /// What protects the frames and with what: `macsec`, `esp:aes-cbc-128-sha1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Protocol {
-    /// What protects.
+    /// What protects the frames.
     pub protection: Protection,
-    /// With what.
+    /// With what they are protected.
     pub cipher: Cipher,
 }
 
@@ -261,9 +261,9 @@ pub struct Point {
     pub gateway: Gateway,
     /// What protects the frames.
     pub protocol: Protocol,
-    /// Frame sizes.
+    /// Frame sizes in bytes, without check sequence.
     pub frame: Sizes,
-    /// Which ways.
+    /// Whether frames go one way or both.
     pub ways: Ways,
     /// What is offered.
     pub load: Offered,
@@ -345,7 +345,7 @@ impl Point {
         }
     }
 
-    /// The path.
+    /// The path that this point describes.
     #[must_use]
     pub fn topology(&self) -> Topology {
         Topology {

@@ -30,7 +30,7 @@ pub mod value {
     pub const LONGEST: &str = "delay_max_us";
     /// The share of frames sent that did not come.
     pub const LOSS: &str = "lost_share";
-    /// Frames sent.
+    /// Frames sent, both ways together.
     pub const SENT: &str = "sent";
     /// Frames that came.
     pub const RECEIVED: &str = "received";

@@ -66,9 +66,9 @@ pub struct PerHop {
     pub protocol: String,
     /// Between which nodes frames are protected.
     pub reach: Reach,
-    /// Frame sizes.
+    /// Frame sizes in bytes, without check sequence.
     pub frame: Sizes,
-    /// The load.
+    /// What was offered.
     pub load: String,
     /// Microseconds per hop.
     pub slope_us: Estimate,

@@ -45,7 +45,7 @@ fn fallbacks(digest: &Digest) -> Vec<FallbackRow> {
 /// What the records say.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
-    /// Connections taken.
+    /// Connections whose records were taken.
     pub connections: u64,
     /// Of these without TLS.
     pub without_tls: u64,
@@ -73,7 +73,7 @@ pub struct Findings {
     pub offered_versions: Names,
     /// The same, as the sets in which they are offered.
     pub offered_sets: Names,
-    /// Suites chosen.
+    /// Cipher suites that servers chose.
     pub suites: Names,
     /// Groups of the key exchange.
     pub groups: Names,
@@ -93,7 +93,7 @@ pub struct Findings {
     pub server_names: Groups,
     /// By the client's network.
     pub networks: Groups,
-    /// Over time.
+    /// The same by stretches of time, each as wide as `stretch_s`.
     pub over_time: Vec<Stretch>,
     /// Width of a stretch of time, in seconds.
     pub stretch_s: f64,
@@ -115,7 +115,7 @@ pub struct Findings {
 /// What a population's records say.
 #[derive(Debug, Clone, Serialize)]
 pub struct PopulationRows {
-    /// Its name.
+    /// The population's name.
     pub name: String,
     /// Each version's classes.
     pub classes: Vec<ClassRow>,
@@ -162,11 +162,11 @@ pub struct ClassRow {
     pub doubtful: u64,
     /// Medians, in ms.
     pub handshake_ms: Option<f64>,
-    /// See `handshake_ms`.
+    /// Median from the ClientHello to the client's first data, in ms.
     pub to_data_ms: Option<f64>,
-    /// See `handshake_ms`.
+    /// Median from the client's Finished to its first data, in ms; 0 where data came first.
     pub think_ms: Option<f64>,
-    /// See `handshake_ms`.
+    /// Median of the clients' round-trip times, in ms.
     pub round_trip_ms: Option<f64>,
     /// Median of the handshake over its own round trip.
     pub round_trips: Option<f64>,
@@ -197,7 +197,7 @@ pub struct Names {
 /// A name's count.
 #[derive(Debug, Clone, Serialize)]
 pub struct Count {
-    /// The name.
+    /// What was counted: a version, suite, alert or the like.
     pub name: String,
     /// How often it was seen.
     pub count: u64,
@@ -208,7 +208,7 @@ pub struct Count {
 /// Names, and the handshakes of each.
 #[derive(Debug, Clone, Serialize)]
 pub struct Groups {
-    /// All handshakes.
+    /// All handshakes, `others` included.
     pub total: u64,
     /// The most frequent, the first first.
     pub groups: Vec<Group>,
@@ -219,7 +219,7 @@ pub struct Groups {
 /// The handshakes of a name.
 #[derive(Debug, Clone, Serialize)]
 pub struct Group {
-    /// The name.
+    /// The server name, or the client's network.
     pub name: String,
     /// What is reported of them.
     #[serde(flatten)]
@@ -229,7 +229,7 @@ pub struct Group {
 /// What is reported of handshakes that have something in common.
 #[derive(Debug, Clone, Serialize)]
 pub struct Reported {
-    /// How many.
+    /// How many handshakes.
     pub count: u64,
     /// Share that agreed on TLS 1.3 or a draft of it, in percent.
     pub tls13_percent: f64,

@@ -10,7 +10,7 @@ use crate::findings::Findings;
 /// What GREE 2018 states.
 pub(crate) const PUBLISHED: &str = include_str!("../published.csv");
 
-/// GREE 2018.
+/// Name of the publication: GREE 2018.
 pub(crate) const SOURCE: &str = "GREE, 2018";
 
 /// The key of the share that GREE 2018 states, and the bin that it is of, in ms.

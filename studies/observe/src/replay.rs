@@ -117,7 +117,7 @@ fn pass(
     }
 }
 
-/// Conversations replayed.
+/// Replays conversations into a tracker, as if they had been captured.
 pub(crate) struct Replay {
     tracker: Tracker,
     next: u32,

@@ -50,7 +50,7 @@ pub struct Beside {
     pub tls: Tls,
     /// Our page load time in milliseconds.
     pub ours_ms: Estimate,
-    /// Chromium's.
+    /// Chromium's page load time in milliseconds.
     pub chromium_ms: Estimate,
     /// Ours over Chromium's of the same turn.
     pub ratio: Option<Estimate>,

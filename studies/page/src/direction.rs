@@ -28,7 +28,7 @@ const CHANCE: f64 = 0.05;
 named! {
     /// Whether ours is the paper's direction.
     pub(crate) enum Verdict: "verdict" {
-        /// It is.
+        /// Both have the same direction.
         Same = "as in the paper",
         /// It is another.
         Different = "not as in the paper",

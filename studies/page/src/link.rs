@@ -84,7 +84,7 @@ pub enum LinkName {
     Bus(u64),
     /// Capacity as files say, and a round-trip time.
     Trace {
-        /// Capacity down.
+        /// Capacity to the client.
         down: TraceFile,
         /// Capacity up; as down if not given.
         up: Option<TraceFile>,

@@ -64,9 +64,9 @@ pub(crate) const NUMBERS: &[Number] = &[
 /// Loads that share a page and a link: they take turns on it.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// The page.
+    /// The page that is loaded.
     pub page: PageName,
-    /// The link.
+    /// The link that it is loaded over.
     pub link: LinkName,
     /// About its rate down, in bit/s.
     pub down: u64,

@@ -17,7 +17,7 @@ named! {
     /// What the browser has kept from a load of the same page before.
     #[derive(Default)]
     pub enum Visit: "visit" {
-        /// Nothing.
+        /// Nothing: a first visit.
         #[default]
         First = "first",
         /// Cache, names, tickets and open connections.
@@ -31,10 +31,10 @@ named! {
     /// The TLS version of both sides.
     #[derive(Default)]
     pub enum Tls: "TLS version" {
-        /// TLS 1.3.
+        /// TLS 1.3 (RFC 8446).
         #[default]
         V13 = "1.3",
-        /// TLS 1.2.
+        /// TLS 1.2 (RFC 5246).
         V12 = "1.2",
     }
 }
@@ -155,9 +155,9 @@ named! {
 pub struct Point {
     /// The sweep that it belongs to.
     pub sweep: String,
-    /// The page.
+    /// The page that is loaded.
     pub page: PageName,
-    /// The link.
+    /// The link that it is loaded over.
     pub link: LinkName,
     /// Loss each way.
     pub loss: Probability,
@@ -171,7 +171,7 @@ pub struct Point {
     pub loader: Loader,
     /// What was kept from before.
     pub visit: Visit,
-    /// Whose policy.
+    /// Which browser's policy says what is asked for when.
     pub browser: Browser,
     /// The TLS version; HTTP/3 has 1.3.
     pub tls: Tls,
@@ -181,7 +181,7 @@ pub struct Point {
     pub windows: Windows,
     /// Another size for the windows of streams and connection.
     pub stream_window: Window,
-    /// TCP's buffers.
+    /// Another size for TCP's buffers; none leaves them to the kernel.
     pub tcp_window: Window,
     /// The congestion window at the start.
     pub initial_window: InitialWindow,

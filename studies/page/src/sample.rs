@@ -30,7 +30,7 @@ pub mod value {
     pub const HALF: &str = "half_ms";
     /// Until nine tenths had.
     pub const NINETY: &str = "ninety_ms";
-    /// Connections opened.
+    /// Connections opened in the load.
     pub const CONNECTIONS: &str = "connections";
     /// Of them, those whose handshake was a resumption.
     pub const RESUMED: &str = "resumed";
@@ -38,7 +38,7 @@ pub mod value {
     pub const EARLY: &str = "early";
     /// Of them, those whose SYN carried data that the server took.
     pub const SYN_DATA: &str = "syn_data";
-    /// Requests made.
+    /// Requests made in the load.
     pub const REQUESTS: &str = "requests";
     /// Bytes of bodies that came.
     pub const BODY: &str = "body_bytes";

@@ -29,11 +29,11 @@ pub struct Summary {
 /// What is loaded, and over what: within it protocols are compared.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The sweep.
+    /// The sweep that the samples belong to.
     pub sweep: String,
-    /// The page.
+    /// The page's name.
     pub page: String,
-    /// The link.
+    /// The link that it is loaded over.
     pub link: LinkName,
     /// Loss each way.
     pub loss: Probability,
@@ -41,7 +41,7 @@ pub struct Group {
     pub queue: Waiting,
     /// What else is on the link.
     pub cross: CrossTraffic,
-    /// Whose policy.
+    /// Which browser's policy says what is asked for when.
     pub browser: Browser,
     /// Who loads it.
     pub loader: Loader,
@@ -60,18 +60,18 @@ pub struct Row {
     pub tls: Tls,
     /// Whose TCP, and how TLS begins on it.
     pub handshake: Handshake,
-    /// Whose windows.
+    /// Whose flow-control windows.
     pub windows: Windows,
     /// Another size for them.
     #[serde(skip)]
     pub stream_window: Window,
-    /// TCP's buffers.
+    /// Another size for TCP's buffers; none leaves them to the kernel.
     #[serde(skip)]
     pub tcp_window: Window,
     /// The congestion window at the start.
     #[serde(skip)]
     pub initial_window: InitialWindow,
-    /// Congestion control.
+    /// Congestion control of TCP and QUIC.
     pub congestion: Congestion,
     /// What the server says of what will be needed.
     pub server_push: ServerPush,

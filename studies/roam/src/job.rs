@@ -36,7 +36,7 @@ pub(crate) struct Job {
     pub(crate) lab: LabOptions,
     /// What the bed stands for.
     pub(crate) scenario: Scenario,
-    /// The runs.
+    /// The runs to be made in it, in order.
     pub(crate) asked: Vec<Asked>,
     /// How long traffic runs in each.
     pub(crate) trial: Delay,

@@ -56,7 +56,7 @@ pub enum Chosen<T> {
     /// As the scenario has it.
     #[default]
     Own,
-    /// This instead.
+    /// This, whatever the scenario has.
     Is(T),
 }
 
@@ -137,11 +137,11 @@ impl FromStr for PacketRate {
 pub struct Point {
     /// The sweep that it belongs to.
     pub sweep: String,
-    /// The scenario.
+    /// Name of the scenario.
     pub scenario: Name,
     /// What is changed to shorten the outage.
     pub change: Change,
-    /// Wi-Fi authentication.
+    /// How the station proves itself to the access point.
     pub security: Chosen<WifiSecurity>,
     /// What protects the frames.
     pub tunnel: Chosen<Tunnel>,

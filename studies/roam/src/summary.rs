@@ -17,7 +17,7 @@ pub struct Way {
     pub outage_ms: Option<Estimate>,
     /// The longest time between two arrivals since the trigger, in ms.
     pub gap_ms: Option<Estimate>,
-    /// Frames lost.
+    /// Frames lost: the median of the runs.
     pub lost: Option<f64>,
     /// Frames that came late, since somebody kept them.
     pub late: Option<f64>,
@@ -80,7 +80,7 @@ fn as_fields<S: serde::Serializer>(point: &Point, serializer: S) -> Result<S::Ok
 }
 
 impl Row {
-    /// One direction.
+    /// What the runs came to in this direction.
     #[must_use]
     pub const fn way(&self, direction: Direction) -> &Way {
         match direction {
@@ -108,7 +108,7 @@ impl Row {
 pub struct Changed {
     /// The scenario, with what else differs.
     pub scenario: String,
-    /// The change.
+    /// What is changed to shorten the outage.
     pub change: Change,
     /// Frames per second.
     pub rate: String,

@@ -46,7 +46,7 @@ pub struct About {
     pub functions: u64,
 }
 
-/// The machine.
+/// The machine that it was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Cores that the program may use.

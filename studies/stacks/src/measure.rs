@@ -42,9 +42,9 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 /// What a run needs.
 pub struct Bench<'a> {
-    /// Who measures.
+    /// Who runs the jobs that measure.
     pub hosts: &'a dyn Hosts,
-    /// The libraries.
+    /// The libraries that are measured.
     pub roster: &'a Roster,
     /// Written into samples.
     pub seed: u64,
@@ -133,7 +133,7 @@ struct Run<'a, 's> {
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     extent: Extent,
-    /// Its round.
+    /// Its round: the sample's `repeat`.
     repeat: u32,
     /// How many slices in a row failed before it.
     failed_before: u32,

@@ -10,7 +10,7 @@ use crate::programs;
 use crate::roster::NULL;
 
 units::named! {
-    /// What counts.
+    /// What counts and times.
     #[derive(Default)]
     pub enum Tool: "tool" {
         /// The host process: clocks, and locks where they are asked for.
@@ -32,7 +32,7 @@ pub struct Point {
     pub client: String,
     /// What is done.
     pub workload: Workload,
-    /// The transport.
+    /// What is between the two sides.
     pub wire: Wire,
     /// What is pinned.
     pub suite: Suite,
@@ -44,7 +44,7 @@ pub struct Point {
     pub contexts: Contexts,
     /// What stands under the locks.
     pub locks: Locks,
-    /// What counts.
+    /// What counts and times.
     pub tool: Tool,
 }
 

@@ -31,7 +31,7 @@ pub struct Profile {
 /// A function and what it executes itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Share(
-    /// Its name.
+    /// The function's name.
     pub String,
     /// What it is for, mostly: a [`Purpose`], or `other`.
     pub String,
@@ -39,12 +39,12 @@ pub struct Share(
     pub f64,
 );
 
-/// A frame.
+/// A frame of a flame graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameOf(
     /// Callers above it.
     pub usize,
-    /// The function.
+    /// The function's name.
     pub String,
     /// What it is for, mostly.
     pub String,

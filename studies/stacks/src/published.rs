@@ -26,7 +26,7 @@ pub(crate) fn document() -> Vec<Figure> {
     study::figures(DOCUMENT).unwrap_or_default()
 }
 
-/// The trial's.
+/// The figures that the trial counted.
 pub(crate) fn trials() -> &'static [Figure] {
     static FIGURES: LazyLock<Vec<Figure>> =
         LazyLock::new(|| study::figures(TRIAL).unwrap_or_default());

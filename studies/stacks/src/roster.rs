@@ -40,7 +40,7 @@ pub enum Build {
     },
 }
 
-/// A library.
+/// A library that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Library {
     /// Its driver's name: `openssl-3.5.5`.

@@ -32,7 +32,7 @@ pub mod value {
     pub const MISREPORTED: &str = "misreported_connections";
     /// Connections before the measured time, of a runtime.
     pub const WARM_UP: &str = "warm_up_connections";
-    /// Wall time.
+    /// Wall time of what was measured, in ms.
     pub const WALL: &str = "wall_ms";
     /// Payload that one core of the sender's side encrypts.
     pub const SERVER_GBIT: &str = "server_gbit_per_core_s";
@@ -151,7 +151,7 @@ pub(crate) enum Answer {
     Reply(Box<Reply>),
     /// Counts of instructions.
     Counted(Box<Counted>),
-    /// No answer.
+    /// The host gave no answer that can be used.
     Failure(HostFailure),
 }
 
@@ -162,7 +162,7 @@ pub(crate) enum Verdict {
     Good,
     /// The library cannot do this, and will not next time.
     Impossible,
-    /// It failed.
+    /// It failed, and may succeed the next time.
     Bad,
     /// The host died or hung: the library is not to be trusted.
     Broken,

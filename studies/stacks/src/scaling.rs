@@ -34,7 +34,7 @@ pub enum ScalingError {
     NotARate {
         /// The core count.
         cores: u32,
-        /// The rate.
+        /// The first rate that is none; 0 if there is no rate, or the core count is 0.
         rate: f64,
     },
     /// A core count that appears twice.

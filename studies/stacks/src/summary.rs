@@ -157,13 +157,13 @@ pub struct Want<'a> {
     pub library: Option<&'a str>,
     /// What is done.
     pub workload: Option<Workload>,
-    /// The transport.
+    /// What is between the two sides.
     pub wire: Option<Wire>,
-    /// The version.
+    /// The TLS version.
     pub version: Option<Version>,
     /// The certificate's key.
     pub key: Option<Key>,
-    /// The group.
+    /// The group of the key exchange.
     pub group: Option<Group>,
     /// How many threads work at once.
     pub threads: Option<usize>,
@@ -173,7 +173,7 @@ pub struct Want<'a> {
     pub contexts: Contexts,
     /// What stands under the locks.
     pub locks: Locks,
-    /// What counts.
+    /// What counts and times.
     pub tool: Tool,
 }
 
@@ -236,11 +236,11 @@ impl Want<'_> {
 pub struct Summary {
     /// The libraries, in the order to show them.
     pub libraries: Vec<About>,
-    /// The machine.
+    /// The machine that it was measured on; `None` if no sample says it.
     pub machine: Option<Machine>,
-    /// The points.
+    /// A cell for each point that was measured.
     pub cells: Vec<Cell>,
-    /// Samples read.
+    /// How many samples were read.
     pub samples: u64,
 }
 

@@ -35,15 +35,15 @@ pub struct Asked {
 pub struct Changed {
     /// What it is.
     pub measure: Measure,
-    /// Whose.
+    /// Whose handshakes these are.
     pub group: Group,
     /// Handshakes that it rests on, before.
     pub count_before: u64,
-    /// And after.
+    /// Handshakes that it rests on, after.
     pub count_after: u64,
     /// The median or share before.
     pub before: f64,
-    /// And after.
+    /// The median or share after.
     pub after: f64,
     /// How far it moved, with its interval of 95 %.
     pub shift: Estimate,
@@ -78,7 +78,7 @@ pub struct Compared {
     pub timed: Timed,
     /// Handshakes before, those that failed too.
     pub handshakes_before: u64,
-    /// And after.
+    /// Handshakes after, those that failed too.
     pub handshakes_after: u64,
     /// All that was compared, the surest changes first.
     pub changes: Vec<Changed>,

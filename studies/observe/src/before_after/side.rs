@@ -28,7 +28,7 @@ units::named! {
 }
 
 impl Timed {
-    /// Its unit.
+    /// The unit that it is compared in: `ms` or `round trips`.
     #[must_use]
     pub const fn unit(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ fn ms(nanos: u64) -> f64 {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "by", content = "name", rename_all = "snake_case")]
 pub enum Group {
-    /// All.
+    /// All handshakes of a side.
     All,
     /// Those of a version, over TCP or QUIC.
     Version(String),
@@ -224,7 +224,7 @@ impl Side {
         self.timed
     }
 
-    /// All groups.
+    /// All groups that the side has, each with what was kept of it.
     pub(super) fn groups(&self) -> BTreeMap<Group, &Kept> {
         let mut groups = BTreeMap::from([(Group::All, &self.all)]);
         groups

@@ -29,7 +29,7 @@ const KEY: u64 = 0x6372_6f73_7369_6e67;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CrossNames {
-    /// All.
+    /// All of these handshakes.
     pub handshakes: u64,
     /// Of an address that was not seen at this server before.
     pub first: u64,

@@ -43,7 +43,7 @@ units::named! {
         Reset = "reset",
         /// It was closed, or an alert came.
         Refused = "refused",
-        /// Nothing came.
+        /// Nothing came from the server.
         Silence = "no answer",
     }
 }

@@ -217,7 +217,7 @@ impl Digest {
         &self.options
     }
 
-    /// Connections taken.
+    /// Connections taken so far.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections

@@ -51,11 +51,11 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field} is {value}")]
 pub struct OptionsError {
-    /// The field.
+    /// The field of [`Options`].
     pub field: &'static str,
     /// What it was.
     pub value: String,
-    /// What works.
+    /// What to write instead: the range.
     pub works: &'static str,
 }
 

@@ -137,7 +137,7 @@ impl Add for Offers {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Frames {
-    /// Frames taken.
+    /// Frames that the tracker was given.
     pub frames: u64,
     /// Neither TCP nor UDP over IP, or malformed.
     pub other: u64,

@@ -83,7 +83,7 @@ impl Gauges {
         (state.counters, state.followed, state.lost) = (counters, followed, lost);
     }
 
-    /// The page.
+    /// The page that Prometheus reads.
     pub fn page(&self) -> String {
         let state = self.state();
         let mut page = Exposition::new("wiretax_", &[]);

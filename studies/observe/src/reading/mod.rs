@@ -34,7 +34,7 @@ const WAIT: Duration = Duration::from_millis(200);
 const BETWEEN_FILES: Duration = Duration::from_secs(300);
 /// Time between two live views.
 const BETWEEN_VIEWS: Duration = Duration::from_secs(1);
-/// No frame.
+/// A frame of no bytes, at time 0.
 const NOTHING: Packet<'static> =
     Packet { at: Time::ZERO, link_type: LinkType::Ethernet, bytes: &[], original_len: 0 };
 

@@ -37,7 +37,7 @@ pub struct Answer {
     pub resumed: u64,
     /// Handshakes that were not in order of time: their time away is not right.
     pub late: u64,
-    /// By lifetime.
+    /// What policies of a lifetime would have done.
     pub lifetimes: Vec<PolicyRow>,
     /// By rotation of the keys.
     pub rotations: Vec<PolicyRow>,
@@ -50,7 +50,7 @@ pub struct Answer {
 /// What one policy would have done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyRow {
-    /// The policy.
+    /// When a ticket would have been accepted.
     pub policy: Policy,
     /// Whether the records are long enough to tell.
     pub told: bool,
@@ -71,7 +71,7 @@ pub struct PolicyRow {
 pub struct AwayRow {
     /// Away no longer than this, and longer than that of the row before, seconds; `None` in the last.
     pub up_to_s: Option<u64>,
-    /// How many.
+    /// How many handshakes came after such a time.
     pub returns: u64,
     /// Of these brought a ticket.
     pub brought: u64,
@@ -88,7 +88,7 @@ pub struct Advice {
     pub hits: f64,
     /// What the longest lifetime told would have, and which, seconds.
     pub longest_s: u64,
-    /// Its share.
+    /// Its share of returns that would have resumed at most.
     pub hits_of_longest: f64,
     /// Whether a longer lifetime than the records can tell may be better still.
     pub may_be_longer: bool,

@@ -22,7 +22,7 @@ pub struct Agreement {
     pub recorded: usize,
     /// Of these with the class that the generator knows.
     pub classified: usize,
-    /// The others.
+    /// Of these with another class.
     pub misclassified: Vec<Misclassified>,
     /// Records of no connection in the logs.
     pub strangers: usize,
@@ -78,7 +78,7 @@ pub struct TimeAgreement {
 /// A population's round-trip time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoundTripAgreement {
-    /// Its name.
+    /// The population's name: `wifi`, `cellular`.
     pub population: String,
     /// What the link was set to, in ms, without jitter.
     pub known_ms: f64,

@@ -115,11 +115,11 @@ pub(super) fn note(
 /// What it cost clients to come again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FallbackCost {
-    /// The clients.
+    /// The population of clients.
     pub population: String,
     /// What they did, and what the box did to it.
     pub visit: String,
-    /// How often.
+    /// Fallbacks that the medians are of.
     pub count: usize,
     /// Median from the first hello to the second, in ms.
     pub lost_ms: f64,

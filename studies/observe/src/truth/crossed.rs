@@ -19,7 +19,7 @@ const PAUSE: &str = "pause";
 pub struct HostRow {
     /// The name that clients asked for.
     pub host: String,
-    /// Connections made.
+    /// Connections that clients made to it.
     pub made: usize,
     /// Of these with a record that has the name.
     pub recorded: usize,
@@ -28,7 +28,7 @@ pub struct HostRow {
 /// Sessions resumed at another name than the one that they began at, and full handshakes beside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CrossedRow {
-    /// The clients.
+    /// The population of clients.
     pub population: String,
     /// What they did.
     pub visit: String,
@@ -42,14 +42,14 @@ pub struct CrossedRow {
     pub to_data_ms: Option<f64>,
     /// The same clients' full handshakes of the version: see `flight_bytes`.
     pub full_flight_bytes: Option<f64>,
-    /// See `to_data_ms`.
+    /// The same clients' full handshakes of the version: see `to_data_ms`.
     pub full_to_data_ms: Option<f64>,
 }
 
 /// Full handshakes over TCP of clients that made several connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Series {
-    /// How many.
+    /// How many such handshakes there were.
     pub full: usize,
     /// Of these, at a name that the client was new to when it had a session of another: what a session that
     /// serves all names would have spared.

@@ -10,7 +10,7 @@ use study::{PlanError, Sweep, UnknownValue};
 use testbed::SERVER_NAME;
 use thiserror::Error;
 
-/// The axis.
+/// Name of the axis in samples.
 pub(super) const HOST: &str = "host";
 /// Longest name and longest label (RFC 1035 §2.3.4).
 const NAME: usize = 253;
@@ -25,7 +25,7 @@ const SHARES: u32 = 1000;
 pub struct Host(Arc<str>);
 
 impl Host {
-    /// The name.
+    /// The name as in the hello.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0

@@ -40,7 +40,7 @@ pub enum Pause {
     None,
     /// Drawn for each connection.
     Drawn {
-        /// The distribution.
+        /// How pauses are distributed.
         law: Law,
         /// Its constant, mean or median.
         typical: Delay,

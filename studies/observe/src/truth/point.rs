@@ -10,7 +10,7 @@ use super::scenario::Scenario;
 /// One population's connections of one scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
-    /// Who connects.
+    /// The clients that connect.
     pub population: Population,
     /// What they do.
     pub scenario: Scenario,
@@ -20,7 +20,7 @@ pub struct Point {
     pub pause: Pause,
 }
 
-/// The axes.
+/// The axes, in the order in which they are crossed.
 pub const AXES: Axes<Point> = Axes {
     axes: &[
         axis!("population", population, "wifi,cellular", "NAMES", "Clients: wifi, cellular"),

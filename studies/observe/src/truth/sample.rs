@@ -103,7 +103,7 @@ pub(super) enum Seen<'a> {
     Neither,
 }
 
-/// Makes samples.
+/// Makes a sample of each connection, and of each record of none.
 pub(super) struct Maker {
     seed: u64,
     /// The next repeat of a sample of no connection that is known.

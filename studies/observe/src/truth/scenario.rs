@@ -42,7 +42,7 @@ units::named! {
         UnknownCa13 = "UnknownCa13",
         /// The client resets the connection when the server has answered.
         Reset = "Reset",
-        /// QUIC, full.
+        /// QUIC, full handshake.
         Quic = "Quic",
         /// QUIC with early data.
         QuicZeroRtt = "QuicZeroRtt",

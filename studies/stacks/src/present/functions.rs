@@ -27,7 +27,7 @@ mod bit {
 /// What real handshakes showed of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tested {
-    /// They succeeded.
+    /// They were tried, and succeeded.
     Yes,
     /// The library refused.
     No,

@@ -19,7 +19,7 @@ pub(super) struct Group<'a> {
     pub suite: Suite,
     /// By library, in the order to show them: by threads.
     pub libraries: Vec<(&'a str, BTreeMap<usize, &'a Measured>)>,
-    /// Thread counts.
+    /// All thread counts that any library was measured with.
     pub threads: BTreeSet<usize>,
 }
 

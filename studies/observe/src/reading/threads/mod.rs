@@ -68,7 +68,7 @@ enum Special {
     Pass(Time, u32),
     /// A datagram that was in fragments.
     Whole(Box<Datagram>, Time, u32),
-    /// Secrets.
+    /// TLS secrets, in the format of SSLKEYLOGFILE.
     Keys(Arc<[u8]>),
 }
 
@@ -104,7 +104,7 @@ struct Job {
 struct Spare(Mutex<Vec<Items>>);
 
 impl Spare {
-    /// Empty lists.
+    /// Empty lists: used ones if there are any, else new ones for `room` frames.
     fn take(&self, room: usize) -> Items {
         let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         lists.unwrap_or_else(|| Items { frames: Vec::with_capacity(room), specials: Vec::new() })
@@ -143,7 +143,7 @@ struct Done {
 /// How things stand.
 pub(super) struct Standing {
     pub(super) counters: Counters,
-    /// Connections followed.
+    /// Connections followed at present.
     pub(super) active: usize,
     pub(super) progress: Progress,
 }

@@ -14,7 +14,7 @@ pub(super) struct Order {
     /// What has come of it and of later ones.
     waiting: BTreeMap<u64, Vec<Done>>,
     workers: Vec<Numbers>,
-    /// Connections begun.
+    /// Connections that began so far, in all threads.
     begun: u64,
     progress: Progress,
 }
