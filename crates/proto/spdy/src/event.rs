@@ -155,7 +155,7 @@ pub struct Traffic {
     pub control_frames: u64,
     /// WINDOW_UPDATE frames among them.
     pub window_updates: u64,
-    /// Header blocks in this direction, each compressed as a whole.
+    /// Header blocks in this direction.
     pub header_blocks: u64,
     /// Bytes of header blocks before compression.
     pub header_bytes: u64,
