@@ -110,7 +110,7 @@ impl Direction {
             }
         }
         self.flush(to, batch, &mut turn);
-        self.queue.note(self.link.last_waiting(self.horizon));
+        self.queue.note(self.link.waits_until(self.horizon));
         turn
     }
 

@@ -1,24 +1,25 @@
-//! When a link's queue last held a frame, seen from other threads without asking the pump.
+//! Until when a link's queue holds frames, seen from other threads without asking the pump.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use units::Time;
 
-/// Says of one direction of a link when frames last waited in its queue. Clones say the same.
+/// Says of one direction of a link until when frames wait in its queue. Clones say the same.
 #[derive(Debug, Clone, Default)]
 pub struct QueueWatch(Arc<AtomicU64>);
 
 impl QueueWatch {
-    /// When frames last waited for the rate, on the monotonic clock; zero if never. Exact as of the pump's last turn.
+    /// Until when frames waited for the rate, or will, on the monotonic clock; zero if none ever has
+    /// ([`linkmodel::Link::waits_until`]). As of the pump's last turn: it has one as soon as a frame comes.
     #[must_use]
-    pub fn last_waiting(&self) -> Time {
+    pub fn waits_until(&self) -> Time {
         Time::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    /// Frames last waited then.
+    /// Frames wait until then.
     #[inline]
-    pub(crate) fn note(&self, last: Time) {
-        self.0.store(last.as_nanos(), Ordering::Relaxed);
+    pub(crate) fn note(&self, until: Time) {
+        self.0.store(until.as_nanos(), Ordering::Relaxed);
     }
 }

@@ -164,7 +164,7 @@ impl Lane {
             ..LinkOptions::default()
         };
         let link = lab.connect_with(&client, &server, &Path::default(), &options)?;
-        let of = |queue: QueueWatch| Bottleneck::new(move || queue.last_waiting());
+        let of = |queue: QueueWatch| Bottleneck::new(move || queue.waits_until());
         let bottlenecks = link.queues().ok().map(|queues| queues.map(of));
         let resolver = SocketAddr::from((address(2), names::PORT));
         let zone = Zone::default();

@@ -23,7 +23,7 @@ pub(crate) struct Stalls {
     began: Notify,
     /// When the transport was last seen with bytes that it had not sent, while a window was shut.
     unsent_at: Cell<Option<Time>>,
-    /// Says when packets last waited on their way to the peer, where that is known.
+    /// Says until when packets wait on their way to the peer, where that is known.
     bottleneck: Option<Bottleneck>,
 }
 
@@ -64,7 +64,7 @@ impl Stalls {
 
     /// Up to when the link is known to have been busy.
     fn busy_until(&self) -> Option<Time> {
-        self.unsent_at.get().max(self.bottleneck.as_ref().map(Bottleneck::last_waiting))
+        self.unsent_at.get().max(self.bottleneck.as_ref().map(Bottleneck::waits_until))
     }
 }
 

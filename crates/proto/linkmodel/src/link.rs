@@ -282,11 +282,23 @@ impl<F: Frame> Link<F> {
         self.waiting.bytes + self.delay_line.bytes()
     }
 
-    /// Up to when frames have waited in the queue, as far as `now`; [`Time::ZERO`] if none ever has. All frames that
-    /// entered before `now` are to have been pushed.
-    pub fn last_waiting(&mut self, now: Time) -> Time {
-        let now = self.advance(now);
-        if self.waiting.queue.is_empty() { self.waited_until } else { now }
+    /// Up to when frames have waited in the queue by `now`, or will where some wait now and none comes after them: when
+    /// the last of them begins to be sent. [`Time::ZERO`] if none ever has. All frames that entered before `now` are to
+    /// have been pushed. It is late or early by the headers of the frames that wait, where other bytes than Ethernet's are
+    /// counted; by an outage that begins before they are sent; and by frames that CoDel will drop.
+    pub fn waits_until(&mut self, now: Time) -> Time {
+        self.advance(now);
+        let Some((start, last)) = self.head_start.zip(self.waiting.queue.back()) else {
+            return self.waited_until;
+        };
+        let ahead = self.waiting.bytes.saturating_sub(last.len);
+        if ahead == 0 {
+            return start.at;
+        }
+        // What waits before the last, as if it were one frame.
+        let mut transmitter = self.transmitter.clone();
+        transmitter.send(&self.config, start, ahead);
+        transmitter.start(&self.config, last.since).at
     }
 
     fn refuse(&mut self, frame: F, len: usize, cause: DropCause) -> Dropped<F> {

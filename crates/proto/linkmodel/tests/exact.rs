@@ -426,17 +426,41 @@ fn frames_wait_until_they_begin_to_be_sent_however_long_they_then_travel() {
     );
     let mut link = Link::new(link, 1).unwrap();
     let at = Time::from_millis;
-    assert_eq!(link.last_waiting(at(1)), Time::ZERO);
+    assert_eq!(link.waits_until(at(1)), Time::ZERO);
     // The first waits for nobody; 1000 bytes take 8 ms.
     for number in 0..3 {
         link.handle_frame(at(2), Token { number, len: 1000 }).unwrap();
     }
     assert_eq!(poll(&mut link, at(5)), []);
-    assert_eq!(link.last_waiting(at(5)), at(5));
-    // The third begins at 18 ms. Nobody looked for a while, and nothing is due yet.
+    // The second begins at 10 ms, the third at 18.
+    assert_eq!(link.waits_until(at(5)), at(18));
+    assert_eq!(link.waits_until(at(12)), at(18));
+    // Nobody looked for a while, and nothing is due yet.
     assert_eq!(poll(&mut link, at(60)), []);
-    assert_eq!(link.last_waiting(at(60)), at(18));
+    assert_eq!(link.waits_until(at(60)), at(18));
     let fates = [(0, Ok(110_000)), (1, Ok(118_000)), (2, Ok(126_000))];
     assert_eq!(poll(&mut link, at(200)), fates);
-    assert_eq!(link.last_waiting(at(200)), at(18));
+    assert_eq!(link.waits_until(at(200)), at(18));
+}
+
+/// What is said while frames wait is what came of them.
+#[test]
+fn until_when_frames_wait_is_known_ahead() {
+    let links = [
+        "rate = \"1mbit\"",
+        "rate = { trace = [3, 5, 9, 20, 30, 31] }",
+        "rate = \"1mbit\"\noutages = [{ start = \"5ms\", duration = \"5ms\" }]",
+    ];
+    let at = Time::from_millis;
+    for text in links {
+        for frames in 1..6 {
+            let mut link = Link::new(config(text), 1).unwrap();
+            for number in 0..frames {
+                link.handle_frame(at(2), Token { number, len: 1000 }).unwrap();
+            }
+            let said = link.waits_until(at(2));
+            poll(&mut link, at(500));
+            assert_eq!(said, link.waits_until(at(500)), "{text}: {frames}");
+        }
+    }
 }

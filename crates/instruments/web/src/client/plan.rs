@@ -115,7 +115,7 @@ pub struct ConnectPlan {
     pub early_data: bool,
     /// Our TCP in place of the kernel's, for one protocol in TLS; `tcp` is nothing to it.
     pub user_tcp: Option<UserTcp>,
-    /// Says when packets to the server last waited at the bottleneck, where that is known: until then no
+    /// Says until when packets to the server wait at the bottleneck, where that is known: until then no
     /// request's body counts as stalled on a window.
     pub bottleneck: Option<Bottleneck>,
     /// Limits of time.

@@ -32,12 +32,12 @@ pub struct ServerPlan {
     /// How often TCP_INFO or quinn's counters are read while a connection lives; `None` only at its end.
     /// The first 10,000 readings of a connection are kept.
     pub sample: Option<Duration>,
-    /// Says when packets to the clients last waited at the bottleneck, where that is known: until then no
+    /// Says until when packets to the clients wait at the bottleneck, where that is known: until then no
     /// response counts as stalled on a window.
     pub bottleneck: Option<Bottleneck>,
 }
 
-/// Says when packets last waited in a queue, on the monotonic clock ([`conn::now`]).
+/// Says until when packets wait in a queue, or when they last did, on the monotonic clock ([`conn::now`]).
 #[derive(Clone)]
 pub struct Bottleneck(Arc<dyn Fn() -> Time + Send + Sync>);
 
@@ -49,13 +49,13 @@ impl std::fmt::Debug for Bottleneck {
 
 impl Bottleneck {
     /// One that is asked so.
-    pub fn new(last_waiting: impl Fn() -> Time + Send + Sync + 'static) -> Bottleneck {
-        Bottleneck(Arc::new(last_waiting))
+    pub fn new(waits_until: impl Fn() -> Time + Send + Sync + 'static) -> Bottleneck {
+        Bottleneck(Arc::new(waits_until))
     }
 
-    /// When packets last waited.
+    /// Until when packets wait, where some do now; else when the last did.
     #[must_use]
-    pub fn last_waiting(&self) -> Time {
+    pub fn waits_until(&self) -> Time {
         (self.0)()
     }
 }
