@@ -1,4 +1,4 @@
-//! What to change: flow-control windows that are in the way, of responses and of uploads.
+//! What to change: flow-control windows that are in the way, of responses and of uploads, and TCP's.
 
 use report::Inline;
 use units::Bytes;
@@ -6,18 +6,46 @@ use units::Bytes;
 use crate::present::{is_plain, seconds};
 use crate::sample::value;
 use crate::summary::{Group, Row};
+use crate::waits::share;
 
 /// A share of a load's time below which stalls on a window are not worth a change.
 const WORTH: f64 = 0.01;
+/// The same of TCP's buffers, which the kernel tunes while a load goes on.
+const WORTH_OF_TCP: f64 = 0.1;
 
 /// What to change for a group, by row: what the browser announces, then what the server does.
 pub(crate) fn advice(group: &Group) -> Vec<Inline> {
     let down = (value::STALLED, window_needed(group.link.bandwidth_delay()));
     let up = (value::UPLOADS_STALLED, window_needed(group.link.bandwidth_delay_up()));
+    let receive = (value::RECEIVE_WINDOW, down.1);
+    let send = (value::SEND_BUFFER, down.1);
     let rows = group.rows.iter();
-    let lines =
-        rows.flat_map(|row| [down, up].map(|(name, needed)| said(group, row, name, needed)));
+    let lines = rows.flat_map(|row| {
+        let windows = [down, up].map(|(name, needed)| said(group, row, name, needed));
+        let below = [receive, send].map(|(name, needed)| of_tcp(group, row, name, needed));
+        windows.into_iter().chain(below)
+    });
     lines.flatten().collect()
+}
+
+/// What to set, where one of TCP's own buffers was in the way for so long. The congestion window is none: it is the
+/// network's, and grows by itself.
+fn of_tcp(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option<Inline> {
+    if row.tcp_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed) {
+        return None;
+    }
+    let share = share(row, name).filter(|share| *share > WORTH_OF_TCP)?;
+    let needed = needed.map_or("larger".to_owned(), |bytes| format!("of {bytes} or more"));
+    let what = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let (whose, change) = match name {
+        value::RECEIVE_WINDOW => {
+            ("client's receive window", format!("give the client receive buffers {needed}"))
+        }
+        _ => ("server's send buffer", format!("give the server send buffers {needed}")),
+    };
+    let (time, share) = (seconds(row.median(name)?), share * 100.0);
+    let said = format!("{what}: {time} ({share:.0} %) stalled on TCP, by the {whose}: {change}.");
+    Some(Inline::new().text(said))
 }
 
 /// What to announce, where a row's loads stalled for so long that it is worth a change.
@@ -71,6 +99,28 @@ mod tests {
         let [advice] = said.as_slice() else { panic!("{said:?}") };
         assert!(advice.contains("h2: ") && advice.contains("announce 128KiB or more"), "{advice}");
         assert!(lines(&[sample("http/1.1", "first", 0, 100.0)]).is_empty());
+    }
+
+    #[test]
+    fn tcps_own_buffers_are_named_with_whose_they_are() {
+        let mut load = sample("http/1.1", "first", 0, 1000.0);
+        load.values.insert(value::CONGESTION_WINDOW.to_owned(), 900.0);
+        load.values.insert(value::RECEIVE_WINDOW.to_owned(), 100.0);
+        assert!(lines(&[load.clone()]).is_empty(), "10 % is what the kernel's tuning may take");
+        load.values.insert(value::RECEIVE_WINDOW.to_owned(), 300.0);
+        load.values.insert(value::SEND_BUFFER.to_owned(), 200.0);
+        let said = lines(&[load.clone()]);
+        let [receive, send] = said.as_slice() else { panic!("{said:?}") };
+        let expected = "0.30 s (30 %) stalled on TCP, by the client's receive window: give the client receive buffers \
+                        of 128KiB or more.";
+        assert!(receive.ends_with(expected), "{receive}");
+        assert!(
+            send.contains("the server's send buffer: give the server send buffers of"),
+            "{send}"
+        );
+        // Buffers that do not bind.
+        load.point.insert("tcp-window".to_owned(), "128KiB".to_owned());
+        assert!(lines(&[load]).is_empty());
     }
 
     #[test]

@@ -215,7 +215,8 @@ fn give(
         let begin = Time::ZERO + since.saturating_sub(seen.load_time().duration());
         let protocol = point.protocol.to_string();
         let (version, stalled) = (env!("CARGO_PKG_VERSION"), stalled::by_object(page, seen));
-        let about = har::About { begin, protocol: &protocol, version, stalled: &stalled };
+        let stalled = har::Stalled { on_windows: &stalled.on_windows, on_tcp: &stalled.on_tcp };
+        let about = har::About { begin, protocol: &protocol, version, stalled };
         let text = har::write(page, &seen.loaded, &about).to_string();
         outlet.attachment(HAR, text.into_bytes())?;
     }

@@ -31,6 +31,7 @@ mod stalled;
 mod study;
 mod summary;
 mod trace;
+mod waits;
 mod window;
 
 pub use self::study::PageStudy;

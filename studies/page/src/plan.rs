@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn every_scale_reads_and_the_quick_ones_keep_to_their_time() {
-        for scale in ["quick", "smoke", "full", "paper", "grid", "uploads"] {
+        for scale in ["quick", "smoke", "full", "paper", "grid", "uploads", "windows"] {
             let plan = Plan::built_in(scale).unwrap();
             let (cells, impossible) = plan.cells().unwrap();
             assert!(!cells.is_empty() && impossible.is_empty(), "{scale}: {impossible:?}");

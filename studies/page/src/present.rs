@@ -218,6 +218,9 @@ impl study::Findings for Findings {
         if let Some(table) = crate::push::table(self.groups()) {
             sections.push(Section::new("page-push", crate::push::TITLE).with(table));
         }
+        if let Some(table) = crate::waits::table(self.groups()) {
+            sections.push(Section::new("page-waits", crate::waits::TITLE).with(table));
+        }
         if let Some(table) = crate::costs::table(self.groups()) {
             sections.push(Section::new("page-costs", crate::costs::TITLE).with(table));
         }
@@ -248,6 +251,7 @@ impl study::Findings for Findings {
         let moving = crate::moving::table(self.groups());
         let mut tables: Vec<Table> = groups.chain(moving).collect();
         tables.extend(crate::push::table(self.groups()));
+        tables.extend(crate::waits::table(self.groups()));
         tables.extend(crate::costs::table(self.groups()));
         tables.extend(beside);
         tables.extend(crate::direction::tables(&self.summary));
@@ -306,6 +310,7 @@ impl study::Findings for Findings {
         let tables = [
             ("chromium", beside_table(&self.summary.beside())),
             ("moving", crate::moving::table(self.groups())),
+            ("waits", crate::waits::table(self.groups())),
             ("costs", crate::costs::table(self.groups())),
         ];
         for (name, table) in tables.into_iter().filter_map(|(name, table)| Some((name, table?))) {

@@ -8,7 +8,7 @@ use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
 use units::Delay;
-use web::ConnectionRecord;
+use web::{ConnectionRecord, TcpLimit};
 
 use crate::point::{AXES, Point};
 use crate::stalled;
@@ -57,6 +57,15 @@ pub mod value {
     pub const UPLOADS_STALLED: &str = "uploads_stalled_on_window_ms";
     /// Time in which a response had data and the transport took none, summed over responses.
     pub const BLOCKED: &str = "transport_blocked_ms";
+    /// Time in which the TCP of some connection of the server's had bytes to send and sent none while nothing waited
+    /// at the bottleneck; overlapping times count once. Only in loads over the kernel's TCP.
+    pub const TCP_STALLED: &str = "stalled_on_tcp_ms";
+    /// Of it, time in which the peer's receive window was what kept it.
+    pub const RECEIVE_WINDOW: &str = "stalled_on_receive_window_ms";
+    /// Time in which the congestion window was.
+    pub const CONGESTION_WINDOW: &str = "stalled_on_congestion_window_ms";
+    /// Time in which the socket's buffer was: too small for what is under way.
+    pub const SEND_BUFFER: &str = "stalled_on_send_buffer_ms";
     /// Time in which TCP's receive window kept the server from sending: the most of any connection that
     /// was opened in the load, until its end. The kernel counts it in jiffies.
     pub const RECEIVE_LIMITED: &str = "receive_window_limited_ms";
@@ -115,6 +124,10 @@ pub mod value {
             (STALLED, TIME),
             (UPLOADS_STALLED, TIME),
             (BLOCKED, TIME),
+            (TCP_STALLED, TIME),
+            (RECEIVE_WINDOW, TIME),
+            (CONGESTION_WINDOW, TIME),
+            (SEND_BUFFER, TIME),
             (RECEIVE_LIMITED, TIME),
             (SENT_AGAIN, COUNT),
             (SERVER_CPU, TIME),
@@ -238,6 +251,7 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         |one: &&ConnectionRecord| one.tcp.is_some_and(|tcp| tcp.syn_data_acknowledged);
     let syn_data = seen.connections.iter().filter(has_syn_data).count();
     let [responses, uploads] = stalled::of_a_load(seen);
+    let on_tcp = |limit| stalled::on_tcp(seen, |one| one == limit).map(millis);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -258,6 +272,10 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::STALLED, responses.map(millis)),
         (value::UPLOADS_STALLED, uploads.map(millis)),
         (value::BLOCKED, Some(millis(blocked))),
+        (value::TCP_STALLED, stalled::on_tcp(seen, |_| true).map(millis)),
+        (value::RECEIVE_WINDOW, on_tcp(TcpLimit::ReceiveWindow)),
+        (value::CONGESTION_WINDOW, on_tcp(TcpLimit::CongestionWindow)),
+        (value::SEND_BUFFER, on_tcp(TcpLimit::SendBuffer)),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SENT_AGAIN, sent_again),
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),

@@ -1,11 +1,11 @@
-//! For how long bodies waited for flow-control windows: in a load, and of each object.
+//! For how long bodies waited for flow-control windows, and below them for TCP: in a load, and of each object.
 
 use std::time::Duration;
 
 use browser::Seen;
-use page::Page;
+use page::{ObjectId, Page};
 use units::{Delay, Time};
-use web::Stalled;
+use web::{Stalled, StreamRecord, TcpLimit};
 
 /// Time in which any response of a load was stalled, and any upload, where it has some.
 pub(crate) fn of_a_load(seen: &Seen) -> [Option<Duration>; 2] {
@@ -16,8 +16,19 @@ pub(crate) fn of_a_load(seen: &Seen) -> [Option<Duration>; 2] {
 
 /// Time in which any of these bodies was stalled: those that stall together count once.
 fn together<'a>(bodies: impl Iterator<Item = &'a Stalled>) -> Duration {
-    let intervals = bodies.flat_map(|stalled| &stalled.intervals);
-    let mut stalls: Vec<(Time, Time)> = intervals.map(|stall| (stall.from, stall.to)).collect();
+    union(bodies.flat_map(|stalled| &stalled.intervals).map(|stall| (stall.from, stall.to)))
+}
+
+/// Time in which the TCP of any connection was kept from sending by a limit that is `asked` for; `None` where nobody
+/// says.
+pub(crate) fn on_tcp(seen: &Seen, asked: impl Fn(TcpLimit) -> bool) -> Option<Duration> {
+    let all = seen.tcp_stalls.as_ref()?.iter().flat_map(|connection| &connection.stalls);
+    Some(union(all.filter(|stall| asked(stall.limit)).map(|stall| (stall.from, stall.to))))
+}
+
+/// The time that intervals cover together.
+fn union(intervals: impl Iterator<Item = (Time, Time)>) -> Duration {
+    let mut stalls: Vec<(Time, Time)> = intervals.collect();
     stalls.sort_unstable();
     let (mut sum, mut until) = (Duration::ZERO, Time::ZERO);
     for (from, to) in stalls {
@@ -27,19 +38,49 @@ fn together<'a>(bodies: impl Iterator<Item = &'a Stalled>) -> Duration {
     sum
 }
 
-/// For how long the bodies of each object were stalled, in the page's order. None of Chromium's: it says nothing of
-/// uploads, and its paths are not the page's.
-pub(crate) fn by_object(page: &Page, seen: &Seen) -> Vec<Delay> {
+/// For how long each object was stalled.
+#[derive(Debug, Default)]
+pub(crate) struct ByObject {
+    /// Its bodies on flow-control windows, in the page's order. Empty of Chromium's loads: it says nothing of
+    /// uploads, and its paths are not the page's.
+    pub(crate) on_windows: Vec<Delay>,
+    /// The connection's TCP between its request and its last byte. Empty too where nobody says.
+    pub(crate) on_tcp: Vec<Delay>,
+}
+
+/// What each object of a load waited for.
+pub(crate) fn by_object(page: &Page, seen: &Seen) -> ByObject {
     if !seen.fetched.is_empty() {
-        return Vec::new();
+        return ByObject::default();
     }
-    let mut sums = vec![Duration::ZERO; page.objects().len()];
-    let responses = seen.streams.iter().filter_map(|stream| {
-        let host = stream.authority.split(':').next()?;
-        Some((page.find(host, &stream.path)?, stream.stalled.time))
-    });
+    let streams = || {
+        seen.streams.iter().filter_map(|stream| {
+            let host = stream.authority.split(':').next()?;
+            Some((page.find(host, &stream.path)?, stream))
+        })
+    };
+    let responses = streams().map(|(object, stream)| (object, stream.stalled.time));
     let uploads = seen.uploads.iter().map(|upload| (upload.object, upload.stalled.time));
-    for (object, time) in responses.chain(uploads) {
+    let on_windows = sums(page, responses.chain(uploads));
+    let below = streams().map(|(object, stream)| (object, below(seen, object, stream)));
+    let on_tcp = seen.tcp_stalls.as_ref().map(|_| sums(page, below)).unwrap_or_default();
+    ByObject { on_windows, on_tcp }
+}
+
+/// For how long the TCP of an object's connection was stalled, from its request until it had come whole.
+fn below(seen: &Seen, object: ObjectId, stream: &StreamRecord) -> Duration {
+    let timeline = seen.loaded.objects.get(object.index());
+    let Some(end) = timeline.and_then(|timeline| timeline.end) else { return Duration::ZERO };
+    let (begin, end) = (stream.requested, seen.begin + end.duration());
+    let own = seen.tcp_stalls.iter().flatten().filter(|one| one.connection == stream.connection);
+    let stalls = own.flat_map(|one| &one.stalls);
+    stalls.map(|stall| stall.to.min(end).saturating_since(stall.from.max(begin))).sum()
+}
+
+/// Sums by object, in the page's order.
+fn sums(page: &Page, times: impl Iterator<Item = (ObjectId, Duration)>) -> Vec<Delay> {
+    let mut sums = vec![Duration::ZERO; page.objects().len()];
+    for (object, time) in times {
         if let Some(sum) = sums.get_mut(object.index()) {
             *sum += time;
         }

@@ -28,4 +28,4 @@ pub use error::Error;
 pub use kept::{Keeping, Kept, Side};
 pub use setting::{Carrier, CrossTraffic, Early, ServerPush, Setting, Tcp, Windows};
 pub use site::PageSite;
-pub use watch::{AboveTls, Seen, Upload};
+pub use watch::{AboveTls, Seen, TcpStalls, Upload};

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use lab::{Link, Node};
 use page::{Loaded, ObjectId};
 use units::{Bytes, Delay, Time};
-use web::{ConnectionRecord, Counters, Log, Snapshot, Stalled, StreamRecord};
+use web::{ConnectionRecord, Counters, Log, Snapshot, Stalled, StreamRecord, TcpStall};
 
 use crate::Error;
 use crate::cross::{Crossed, Neighbours};
@@ -33,6 +33,9 @@ pub struct Seen {
     pub streams: Vec<StreamRecord>,
     /// The connections that were opened in it, as the server saw them until their end.
     pub connections: Vec<ConnectionRecord>,
+    /// When the server's TCP stalled within the load, by connection; also of those that were opened before it.
+    /// `None` where the load had no connection over the kernel's TCP: nobody says it then.
+    pub tcp_stalls: Option<Vec<TcpStalls>>,
     /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
     /// thread.
     pub server_cpu: Duration,
@@ -60,6 +63,15 @@ impl Seen {
     pub fn load_time(&self) -> Delay {
         self.loaded.load_time().max(self.load_event.unwrap_or_default())
     }
+}
+
+/// When one connection's TCP stalled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TcpStalls {
+    /// The connection's number on the server.
+    pub connection: u64,
+    /// In order of time.
+    pub stalls: Vec<TcpStall>,
 }
 
 /// A request with a body.
@@ -118,12 +130,35 @@ impl Told {
 /// perhaps loads later.
 pub(crate) fn give_to_their_loads(all: &mut [Seen], last: Vec<ConnectionRecord>) {
     let early = all.iter_mut().flat_map(|seen| std::mem::take(&mut seen.connections));
-    for record in early.chain(last).collect::<Vec<_>>() {
+    let records: Vec<_> = early.chain(last).collect();
+    for seen in all.iter_mut() {
+        seen.tcp_stalls = tcp_stalls(seen, &records);
+    }
+    for record in records {
         let opened_in = all.iter_mut().rev().find(|seen| seen.begin <= record.accepted);
         if let Some(seen) = opened_in {
             seen.connections.push(record);
         }
     }
+}
+
+/// When TCP stalled while a load went on, by connection.
+fn tcp_stalls(seen: &Seen, records: &[ConnectionRecord]) -> Option<Vec<TcpStalls>> {
+    let end = seen.begin + seen.load_time().duration();
+    let within = |stall: &TcpStall| {
+        let (from, to) = (stall.from.max(seen.begin), stall.to.min(end));
+        (from < to).then_some(TcpStall { from, to, ..*stall })
+    };
+    let is_open = |record: &&ConnectionRecord| record.accepted < end && seen.begin < record.closed;
+    let of_kernel =
+        records.iter().filter(is_open).filter(|record| record.tcp.is_some_and(|tcp| tcp.state > 0));
+    let all: Vec<TcpStalls> = of_kernel
+        .map(|record| TcpStalls {
+            connection: record.connection,
+            stalls: record.tcp_stalls.iter().filter_map(within).collect(),
+        })
+        .collect();
+    (!all.is_empty()).then_some(all)
 }
 
 /// What is looked at besides the browser.
@@ -183,6 +218,7 @@ impl Sides {
             uploads,
             streams: self.log.take_streams(),
             connections: self.log.take_connections(),
+            tcp_stalls: None,
             server_cpu: spent.saturating_sub(cpu.unwrap_or_default()),
             above_tls,
             up: own(meanwhile(|carried| carried.link.0), other.up),

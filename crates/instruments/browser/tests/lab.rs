@@ -2,6 +2,7 @@
 
 mod early;
 mod push;
+mod tcp_stalls;
 mod uploads;
 mod windows;
 
@@ -532,6 +533,10 @@ fn main() -> std::process::ExitCode {
         Test::inside(
             "uploads_stall_by_windows_that_are_too_small_alone",
             uploads::uploads_stall_by_windows_that_are_too_small_alone,
+        ),
+        Test::inside(
+            "tcp_stalls_by_buffers_where_the_link_would_carry_more",
+            tcp_stalls::tcp_stalls_by_buffers_where_the_link_would_carry_more,
         ),
         Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
         Test::inside("a_slow_link_loses_no_record", a_slow_link_loses_no_record),

@@ -77,6 +77,7 @@ mod spdy;
 mod stalls;
 mod stream;
 mod task;
+mod tcp_stalls;
 mod user_tcp;
 
 pub use body::digest;
@@ -97,4 +98,5 @@ pub use settings::{Settings, WindowUpdate};
 pub use site::{Answer, Promise, RequestHead, Site};
 pub use socket::TcpSettings;
 pub use sslmtcp::Embedding;
+pub use tcp_stalls::{TcpLimit, TcpStall};
 pub use user_tcp::UserTcp;

@@ -9,7 +9,7 @@ use conn::TcpInfo;
 use serde::Serialize;
 use units::Time;
 
-use crate::Protocol;
+use crate::{Protocol, TcpStall};
 
 /// Most intervals kept of one stream; the rest is in its sum and its count.
 const MAX_STALLS: usize = 64;
@@ -45,6 +45,9 @@ pub struct ConnectionRecord {
     pub bytes_sent: u64,
     /// Sum of its streams' [`StreamRecord::stalled`]; streams that stall together count each.
     pub stalled: Duration,
+    /// When its TCP stalled, in order of time: the first 4096 intervals. Empty without a
+    /// [`Bottleneck`](crate::Bottleneck), with our TCP, which does not say, and over QUIC.
+    pub tcp_stalls: Vec<TcpStall>,
     /// TCP_INFO at the end, while the socket was still open.
     pub tcp: Option<TcpInfo>,
     /// TCP_INFO in between, if the plan asks for it.

@@ -113,6 +113,8 @@ pub(crate) struct Gauge {
     written: Cell<u64>,
     /// The last write was not taken.
     blocked: Cell<bool>,
+    /// How much was written when the kernel was last seen with nothing unsent.
+    drained: Cell<Option<u64>>,
     /// When the first byte came since [`Gauge::mark`].
     first_read: Cell<Option<Instant>>,
 }
@@ -205,6 +207,19 @@ impl Socket {
     /// Up to when it had bytes that it had not sent: now, if it has any.
     pub(crate) fn unsent_until(&self) -> Option<Time> {
         self.info().filter(|info| info.unsent > 0).map(|_| now())
+    }
+
+    /// TCP_INFO while the kernel's TCP has something to send, and whether a writer waits for it. Nothing is asked of
+    /// the kernel between a reading without unsent bytes and the next write.
+    pub(crate) fn sending(&self) -> Option<(TcpInfo, bool)> {
+        let (gauge, waits) = (self.gauge(), self.gauge().is_blocked());
+        if gauge.drained.get() == Some(gauge.written()) && !waits {
+            return None;
+        }
+        let Carrier::Kernel(stream) = &*self.0.stream.borrow() else { return None };
+        let info = TcpInfo::of(stream.as_fd()).ok()?;
+        gauge.drained.set((info.unsent == 0).then(|| gauge.written()));
+        Some((info, waits))
     }
 
     /// What SSLmTCP says, on a connection of our TCP.

@@ -143,7 +143,8 @@ fn a_push_that_breaks_off_is_asked_for_as_if_there_had_been_none() {
 #[test]
 fn a_har_file_says_what_was_pushed() {
     let seen = first(Says::Pushes);
-    let about = har::About { begin: Time::ZERO, protocol: "h2", version: "0", stalled: &[] };
+    let stalled = har::Stalled::default();
+    let about = har::About { begin: Time::ZERO, protocol: "h2", version: "0", stalled };
     let written = har::write(&page(), &seen.loaded, &about);
     let entries = written["log"]["entries"].as_array().unwrap();
     let pushed: Vec<_> = entries.iter().filter(|entry| entry["_was_pushed"] == 1).collect();

@@ -1,6 +1,6 @@
 //! HAR files: read, written, hostile.
 
-use page::har::{self, About, HarError};
+use page::har::{self, About, HarError, Stalled};
 use page::{Caching, Found, Kind, ObjectId, PageError, Policy, Share, Urgency};
 use serde_json::{Value, json};
 use units::{Bytes, Delay, Time};
@@ -191,8 +191,9 @@ fn a_load_is_written_as_har_and_read_back() {
     let page = page_of(10_000, images(3, 1_000));
     let seen = Net::default().first_visit(&page, &Policy::chromium());
     let begin = Time::from_millis(1_370_606_400_000);
-    let stalled = [0, 25, 0].map(ms);
-    let about = About { begin, protocol: "HTTP/1.1", version: "0.1.0", stalled: &stalled };
+    let (on_windows, on_tcp) = ([0, 25, 0].map(ms), [5, 0, 10, 0].map(ms));
+    let stalled = Stalled { on_windows: &on_windows, on_tcp: &on_tcp };
+    let about = About { begin, protocol: "HTTP/1.1", version: "0.1.0", stalled };
     let written = har::write(&page, &seen.loaded, &about);
     let entries = written["log"]["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 4);
@@ -206,8 +207,9 @@ fn a_load_is_written_as_har_and_read_back() {
     );
     assert_eq!(entries[1]["timings"]["dns"], -1.0);
     assert_eq!(entries[1]["connection"], "1");
-    let stalled = entries.iter().map(|entry| entry["_stalledOnWindow"].as_f64());
-    assert_eq!(stalled.collect::<Vec<_>>(), [Some(0.0), Some(25.0), Some(0.0), None]);
+    let stalled = |on: &str| entries.iter().map(|entry| entry[on].as_f64()).collect::<Vec<_>>();
+    assert_eq!(stalled("_stalledOnWindow"), [Some(0.0), Some(25.0), Some(0.0), None]);
+    assert_eq!(stalled("_stalledOnTcp"), [Some(5.0), Some(0.0), Some(10.0), Some(0.0)]);
     for entry in entries {
         let timings = entry["timings"].as_object().unwrap();
         let parts = timings.iter().filter(|(name, _)| *name != "ssl");

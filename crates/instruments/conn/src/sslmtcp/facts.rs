@@ -26,6 +26,8 @@ pub fn tcp_info(info: &tcp::Info) -> TcpInfo {
             .saturating_add(info.syn_retransmissions),
         send_mss: u32::try_from(info.segment_size).unwrap_or(u32::MAX),
         bytes_sent: 0,
+        bytes_sent_again: 0,
+        send_window: None,
         bytes_acknowledged: info.bytes_acked,
         bytes_received: info.bytes_received,
         segments_sent: 0,

@@ -26,7 +26,7 @@ pub enum FastOpenFailure {
 }
 
 /// TCP_INFO, as far as it is used. What an older kernel does not report is zero or `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TcpInfo {
     /// Data in the SYN was acknowledged by the SYN-ACK (RFC 7413); on a server: was taken.
     pub syn_data_acknowledged: bool,
@@ -55,7 +55,11 @@ pub struct TcpInfo {
     pub send_buffer_limited: Duration,
     /// Payload bytes sent, retransmitted ones included.
     pub bytes_sent: u64,
-    /// Payload bytes acknowledged by the peer.
+    /// Of them, retransmitted ones.
+    pub bytes_sent_again: u64,
+    /// The window that the peer announced last, scaled, bytes; `None` from a kernel older than 5.4, and of our TCP.
+    pub send_window: Option<u32>,
+    /// Payload bytes acknowledged by the peer; a SYN of this side's counts as one.
     pub bytes_acknowledged: u64,
     /// Payload bytes received.
     pub bytes_received: u64,
@@ -131,7 +135,16 @@ impl TcpInfo {
             segments_received: word(140),
             min_rtt: (bytes.len() >= 152 && word(148) != UNKNOWN).then(|| micros(148)),
             bytes_sent: long(200),
+            bytes_sent_again: long(208),
+            send_window: (bytes.len() >= 232).then(|| word(228)),
         }
+    }
+
+    /// Payload bytes sent and not acknowledged, in order or not.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        let sent = self.bytes_sent.saturating_sub(self.bytes_sent_again);
+        sent.saturating_sub(self.bytes_acknowledged)
     }
 
     /// Whether the SYN-ACK is still to come; so too while the SYN waits for the first bytes (Fast Open).
@@ -166,7 +179,7 @@ mod tests {
         let info = TcpInfo::parse(&bytes);
         assert!(info.syn_data_acknowledged);
         assert_eq!(info.rtt, Duration::from_micros(1500));
-        assert_eq!((info.min_rtt, info.bytes_sent), (None, 0));
+        assert_eq!((info.min_rtt, info.bytes_sent, info.send_window), (None, 0, None));
         if cfg!(target_endian = "little") {
             assert_eq!(info.fast_open_failure, Some(FastOpenFailure::DataNotAcknowledged));
         }

@@ -24,6 +24,7 @@ use crate::meter::Metered;
 use crate::session::SessionStream;
 use crate::socket::Socket;
 use crate::stream::Stream;
+use crate::tcp_stalls::TcpStalls;
 use crate::user_tcp::UserStream;
 use crate::{Failure, Protocol, TcpSettings};
 
@@ -152,12 +153,13 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let held = RefCell::new(shared.counters.connection());
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
-    let samples = RefCell::new(Vec::new());
+    let (samples, tcp_stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
     let served = serve(&socket, tls, &link, &facts, &held);
     let result = tokio::select! {
         result = served => result,
         () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
         never = link.stalls.watch_unsent(|| socket.unsent_until()) => match never {},
+        () = tcp_stalls.watch(shared.bottleneck.as_ref(), || socket.sending()) => Ok(()),
         () = shared.aborting() => Ok(()),
     };
     drop(held);
@@ -179,6 +181,7 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
         bytes_received: socket.gauge().read(),
         bytes_sent: socket.gauge().written(),
         stalled: link.stalled.get(),
+        tcp_stalls: tcp_stalls.into_stalls(),
         tcp: socket.info(),
         samples: samples.into_inner(),
         quic: None,

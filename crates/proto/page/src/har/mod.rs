@@ -13,7 +13,7 @@ use crate::error::PageError;
 use crate::page::Page;
 
 pub(crate) use graph::of_path as kind_of_path;
-pub use write::{About, write};
+pub use write::{About, Stalled, write};
 
 /// Most bytes of a HAR file: 256 MiB. Those with bodies in them are large.
 pub const MAX_TEXT: usize = 256 << 20;

@@ -18,9 +18,17 @@ pub struct About<'a> {
     pub protocol: &'a str,
     /// The program's version.
     pub version: &'a str,
-    /// For how long the bodies of each object, its request's and its response's, waited for a flow-control window, in
-    /// the page's order. Empty where nobody knows.
-    pub stalled: &'a [Delay],
+    /// What its objects waited for.
+    pub stalled: Stalled<'a>,
+}
+
+/// For how long each object was stalled, in the page's order. Empty where nobody knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stalled<'a> {
+    /// Its bodies, the request's and the response's, on a flow-control window.
+    pub on_windows: &'a [Delay],
+    /// Its connection's TCP, between its request and its last byte.
+    pub on_tcp: &'a [Delay],
 }
 
 /// A load as HAR 1.2 in JSON. Objects that were never wanted are left out.
@@ -100,8 +108,11 @@ fn entry(
     if let Some(connection) = timeline.connection {
         fields.insert("connection".to_owned(), json!(connection.0.to_string()));
     }
-    if let Some(stalled) = about.stalled.get(id.index()).filter(|_| asked) {
-        fields.insert("_stalledOnWindow".to_owned(), json!(millis(*stalled)));
+    let Stalled { on_windows, on_tcp } = about.stalled;
+    for (name, times) in [("_stalledOnWindow", on_windows), ("_stalledOnTcp", on_tcp)] {
+        if let Some(stalled) = times.get(id.index()).filter(|_| asked) {
+            fields.insert(name.to_owned(), json!(millis(*stalled)));
+        }
     }
     if from_cache {
         fields.insert("_fromCache".to_owned(), json!("disk"));

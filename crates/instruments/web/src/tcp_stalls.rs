@@ -1,0 +1,176 @@
+//! When a server's TCP had bytes to send and did not send them while nothing waited at the bottleneck, and what
+//! kept it: the same rule as of flow-control windows, one layer below.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use conn::TcpInfo;
+use serde::Serialize;
+use units::Time;
+
+use crate::Bottleneck;
+
+/// How often TCP is looked at while it has something to send. An interval is wrong by as much at most at either
+/// end; too early and too late are as frequent.
+const STEP: Duration = Duration::from_millis(1);
+/// Most intervals kept of one connection.
+const MAX_STALLS: usize = 4096;
+
+units::named! {
+    /// What keeps TCP from sending.
+    pub enum TcpLimit: "limit of TCP" {
+        /// The window that the peer announced (RFC 9293 §3.8).
+        ReceiveWindow = "receive-window",
+        /// The congestion window (RFC 5681), or the pace at which the kernel sends.
+        CongestionWindow = "congestion-window",
+        /// The socket's buffer: all that is in it was sent and is not acknowledged, and it takes no more.
+        SendBuffer = "send-buffer",
+    }
+}
+
+/// An interval in which a connection's TCP had bytes to send, sent none, and nothing waited at the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TcpStall {
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+    /// Why.
+    pub limit: TcpLimit,
+}
+
+/// What keeps the bytes of a socket back, where there are any: its own, or those of a writer that it made wait.
+fn limit(info: &TcpInfo, writer_waits: bool) -> Option<TcpLimit> {
+    if info.unsent == 0 {
+        return writer_waits.then_some(TcpLimit::SendBuffer);
+    }
+    // The kernel sends no part of a segment while others are under way (RFC 9293 §3.8.6.2.1).
+    let is_full = |window: u32| info.in_flight() + u64::from(info.send_mss) > u64::from(window);
+    let is_shut = info.send_window.is_some_and(is_full);
+    Some(if is_shut { TcpLimit::ReceiveWindow } else { TcpLimit::CongestionWindow })
+}
+
+/// What is known of a connection's stalls so far.
+#[derive(Debug, Default)]
+struct Seen {
+    /// When it was last looked at, and what kept it then.
+    last: Option<(Time, TcpLimit)>,
+    stalls: Vec<TcpStall>,
+}
+
+impl Seen {
+    /// What is so now. Since the last look its limit held, but for the time in which the bottleneck was busy.
+    fn look(&mut self, now: Time, limit: Option<TcpLimit>, busy_until: Time) {
+        if let Some((then, limit)) = self.last.take() {
+            self.note(TcpStall { from: then.max(busy_until), to: now, limit });
+        }
+        self.last = limit.map(|limit| (now, limit));
+    }
+
+    /// An interval, as one with the last if it goes on from there.
+    fn note(&mut self, stall: TcpStall) {
+        if stall.from >= stall.to {
+            return;
+        }
+        let is_full = self.stalls.len() >= MAX_STALLS;
+        match self.stalls.last_mut() {
+            Some(last) if (last.to, last.limit) == (stall.from, stall.limit) => last.to = stall.to,
+            _ if is_full => {}
+            _ => self.stalls.push(stall),
+        }
+    }
+}
+
+/// The stalls of one connection's TCP.
+#[derive(Debug, Default)]
+pub(crate) struct TcpStalls(RefCell<Seen>);
+
+impl TcpStalls {
+    /// Looks for ever, where somebody says when packets wait: without that nobody can tell whether TCP waits or the
+    /// link is busy. `look`: TCP_INFO, and whether a writer waits for the socket; `None` while there is nothing new.
+    pub(crate) async fn watch(
+        &self,
+        bottleneck: Option<&Bottleneck>,
+        look: impl Fn() -> Option<(TcpInfo, bool)>,
+    ) {
+        let Some(bottleneck) = bottleneck else { return std::future::pending().await };
+        loop {
+            let limit = look().and_then(|(info, waits)| limit(&info, waits));
+            self.0.borrow_mut().look(conn::now(), limit, bottleneck.waits_until());
+            tokio::time::sleep(STEP).await;
+        }
+    }
+
+    /// What was seen.
+    pub(crate) fn into_stalls(self) -> Vec<TcpStall> {
+        self.0.into_inner().stalls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    fn stall(from: u64, to: u64, limit: TcpLimit) -> TcpStall {
+        TcpStall { from: at(from), to: at(to), limit }
+    }
+
+    #[test]
+    fn a_stall_lasts_from_look_to_look_without_the_time_in_which_the_bottleneck_is_busy() {
+        use TcpLimit::{CongestionWindow as Congestion, ReceiveWindow as Receive};
+        let mut seen = Seen::default();
+        seen.look(at(10), Some(Receive), at(0));
+        seen.look(at(11), Some(Receive), at(0));
+        seen.look(at(12), Some(Congestion), at(0));
+        seen.look(at(13), None, at(0));
+        seen.look(at(14), Some(Receive), at(0));
+        // The queue was busy for half of it, then for all of it, then until later than now.
+        seen.look(at(16), Some(Receive), at(15));
+        seen.look(at(17), Some(Receive), at(17));
+        seen.look(at(18), Some(Receive), at(30));
+        seen.look(at(40), None, at(30));
+        let expected = [
+            stall(10, 12, Receive),
+            stall(12, 13, Congestion),
+            stall(15, 16, Receive),
+            stall(30, 40, Receive),
+        ];
+        assert_eq!(seen.stalls, expected);
+    }
+
+    #[test]
+    fn intervals_are_bounded() {
+        let mut seen = Seen::default();
+        for turn in 0..10_000 {
+            seen.look(at(2 * turn), (turn % 2 == 0).then_some(TcpLimit::SendBuffer), at(0));
+        }
+        assert_eq!(seen.stalls.len(), MAX_STALLS);
+    }
+
+    #[test]
+    fn the_limit_is_the_first_that_holds() {
+        let info = |unsent, send_window| TcpInfo {
+            unsent,
+            send_mss: 1000,
+            bytes_sent: 60_500,
+            bytes_sent_again: 500,
+            // It counts the SYN.
+            bytes_acknowledged: 30_001,
+            send_window,
+            ..TcpInfo::default()
+        };
+        assert_eq!(limit(&info(0, Some(0)), false), None);
+        assert_eq!(limit(&info(0, Some(0)), true), Some(TcpLimit::SendBuffer));
+        let full = Some(TcpLimit::ReceiveWindow);
+        let open = Some(TcpLimit::CongestionWindow);
+        for (window, expected) in
+            [(Some(30_000), full), (Some(30_998), full), (Some(30_999), open), (None, open)]
+        {
+            assert_eq!(limit(&info(1, window), true), expected, "{window:?}");
+        }
+    }
+}
