@@ -54,7 +54,7 @@ pub struct StackOptions {
     /// operating system. Fixed in tests only.
     pub seed: Option<[u8; 32]>,
     /// How long to look for packets without sleeping after the last one: saves the wake-up, some
-    /// 20 us a packet, at the price of a engine. Zero: not at all.
+    /// 20 us a packet, at the price of a processor. Zero: not at all.
     pub spin: Duration,
     /// How long [`crate::Stack::shutdown`] waits for connections to end before it resets them.
     pub linger: Duration,

@@ -160,7 +160,7 @@ pub struct ClassRow {
     pub percent: f64,
     /// Those whose times are in doubt and left out below.
     pub doubtful: u64,
-    /// Medians, in ms.
+    /// Median from the ClientHello to the client's Finished, in ms.
     pub handshake_ms: Option<f64>,
     /// Median from the ClientHello to the client's first data, in ms.
     pub to_data_ms: Option<f64>,
