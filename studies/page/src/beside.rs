@@ -1,5 +1,6 @@
 //! Chromium beside our loader: whether what we say of pages holds for a real browser.
 
+use report::{Cell, Column, Inline, Table};
 use serde::Serialize;
 use stats::Estimate;
 use units::named;
@@ -103,6 +104,54 @@ fn beside(group: &Group, theirs: &Row) -> Option<Beside> {
     })
 }
 
+/// What the comparison with a real browser is called.
+pub(crate) const TITLE: &str = "Chromium beside our loader";
+
+/// In how many cases our loader does as Chromium does.
+pub(crate) fn answer(all: &[Beside]) -> Option<Inline> {
+    let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
+    let text = format!(
+        "Our loader is within {:.0} % of Chromium's page load time in {} of {} cases, outside in {}; \
+         in {} it cannot be determined.",
+        AIM * 100.0,
+        count(Verdict::Reached),
+        all.len(),
+        count(Verdict::Missed),
+        count(Verdict::CannotBeTold)
+    );
+    (!all.is_empty()).then(|| Inline::new().text(text))
+}
+
+/// What both browsers took, if both loaded anything.
+pub(crate) fn table(all: &[Beside]) -> Option<Table> {
+    let columns = vec![
+        Column::new("Page, link, visit"),
+        Column::new("Protocol"),
+        Column::new("ours").unit("s"),
+        Column::new("Chromium").unit("s"),
+        Column::new("ours of Chromium's"),
+        Column::new(format!("within {:.0} %", AIM * 100.0)),
+    ];
+    let mut table = Table::new(TITLE, columns);
+    for one in all {
+        let time = |e: stats::Estimate| Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2);
+        let protocol = match one.tls {
+            Tls::V13 => one.protocol.to_string(),
+            Tls::V12 => format!("{}, TLS 1.2", one.protocol),
+        };
+        let cells = vec![
+            Cell::text(&one.what),
+            Cell::text(protocol),
+            time(one.ours_ms),
+            time(one.chromium_ms),
+            one.ratio.map_or_else(|| Cell::text(""), |e| Cell::estimate(e.value, e.low, e.high, 2)),
+            Cell::text(one.verdict.name()),
+        ];
+        table.push(report::Row::new(cells).command(&one.command));
+    }
+    (!all.is_empty()).then_some(table)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,10 +178,10 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Reached, Verdict::Missed, Verdict::CannotBeTold]);
         assert!((beside[1].ratio.unwrap().value - 1.3).abs() < 1e-9);
         assert_eq!(beside[0].what, "google-play over 3g-0.9, first visit");
-        let rows = crate::present::beside_table(&beside).unwrap().to_markdown();
+        let rows = table(&beside).unwrap().to_markdown();
         let row = "| h2 | 1.30 [1.30, 1.30] | 1.00 [1.00, 1.00] | 1.30 [1.30, 1.30] | missed |";
         assert!(rows.contains(row), "{rows}");
-        assert!(crate::present::beside_table(&[]).is_none());
+        assert!(table(&[]).is_none());
         // Too few loads.
         let few: Vec<_> = samples.into_iter().filter(|sample| sample.repeat < 5).collect();
         let beside = Summary::of(&few).beside();

@@ -16,6 +16,7 @@ mod flow;
 mod folder;
 mod job;
 mod link;
+mod loads;
 mod means;
 mod measure;
 mod moving;
@@ -32,6 +33,7 @@ mod study;
 mod summary;
 mod trace;
 mod waits;
+mod waterfall;
 mod window;
 
 pub use self::study::PageStudy;

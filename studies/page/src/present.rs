@@ -1,19 +1,17 @@
 //! The summary as answer, tables and pictures: for the terminal and for the report.
 
 use fault::{Fault, OrProblem, Problem};
-use report::{
-    Axis, Caution, Cell, Chart, Column, Inline, KeyFigure, Mark, Note, Plot, Section, Series, Table,
-};
+use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use study::{Clock, Counterpart, Subject};
 use web::Protocol;
 
-use crate::beside::{AIM, Beside, Verdict};
-use crate::change;
-use crate::means;
-use crate::point::{Loader, Tls, Visit};
-use crate::sample::{STUDY, value};
+use crate::loads::table;
+use crate::point::{Loader, Visit};
+use crate::sample::STUDY;
 use crate::summary::{Group, Row, Summary};
+use crate::waterfall::waterfall;
+use crate::{beside, change, means};
 
 /// Fewer loads give no interval at 95 %.
 pub(crate) const FEW: usize = 6;
@@ -142,7 +140,7 @@ impl study::Findings for Findings {
             lines.extend(self.groups().filter_map(first_change).take(ANSWERED));
         }
         lines.extend(changes);
-        lines.extend(beside_answer(&self.summary.beside()));
+        lines.extend(beside::answer(&self.summary.beside()));
         lines
     }
 
@@ -212,8 +210,8 @@ impl study::Findings for Findings {
         }
         let mut sections = vec![loads];
         sections.extend(crate::moving::section(self.groups())?);
-        if let Some(table) = beside_table(&self.summary.beside()) {
-            sections.push(Section::new("page-chromium", BESIDE).with(table));
+        if let Some(table) = beside::table(&self.summary.beside()) {
+            sections.push(Section::new("page-chromium", beside::TITLE).with(table));
         }
         if let Some(table) = crate::push::table(self.groups()) {
             sections.push(Section::new("page-push", crate::push::TITLE).with(table));
@@ -247,7 +245,7 @@ impl study::Findings for Findings {
 
     fn tables(&self) -> Vec<Table> {
         let groups = self.summary.groups.iter().map(table);
-        let beside = beside_table(&self.summary.beside());
+        let beside = beside::table(&self.summary.beside());
         let moving = crate::moving::table(self.groups());
         let mut tables: Vec<Table> = groups.chain(moving).collect();
         tables.extend(crate::push::table(self.groups()));
@@ -308,8 +306,9 @@ impl study::Findings for Findings {
         }
         let mut fragments = vec![(STUDY.to_owned(), text)];
         let tables = [
-            ("chromium", beside_table(&self.summary.beside())),
+            ("chromium", beside::table(&self.summary.beside())),
             ("moving", crate::moving::table(self.groups())),
+            ("push", crate::push::table(self.groups())),
             ("waits", crate::waits::table(self.groups())),
             ("costs", crate::costs::table(self.groups())),
         ];
@@ -335,182 +334,9 @@ impl study::Findings for Findings {
     }
 }
 
-/// What the comparison with a real browser is called.
-const BESIDE: &str = "Chromium beside our loader";
-
-/// In how many cases our loader does as Chromium does.
-fn beside_answer(all: &[Beside]) -> Option<Inline> {
-    let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
-    let text = format!(
-        "Our loader is within {:.0} % of Chromium's page load time in {} of {} cases, outside in {}; \
-         in {} it cannot be determined.",
-        AIM * 100.0,
-        count(Verdict::Reached),
-        all.len(),
-        count(Verdict::Missed),
-        count(Verdict::CannotBeTold)
-    );
-    (!all.is_empty()).then(|| Inline::new().text(text))
-}
-
-/// What both browsers took, if both loaded anything.
-pub(crate) fn beside_table(all: &[Beside]) -> Option<Table> {
-    let columns = vec![
-        Column::new("Page, link, visit"),
-        Column::new("Protocol"),
-        Column::new("ours").unit("s"),
-        Column::new("Chromium").unit("s"),
-        Column::new("ours of Chromium's"),
-        Column::new(format!("within {:.0} %", AIM * 100.0)),
-    ];
-    let mut table = Table::new(BESIDE, columns);
-    for one in all {
-        let time = |e: stats::Estimate| Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2);
-        let protocol = match one.tls {
-            Tls::V13 => one.protocol.to_string(),
-            Tls::V12 => format!("{}, TLS 1.2", one.protocol),
-        };
-        let cells = vec![
-            Cell::text(&one.what),
-            Cell::text(protocol),
-            time(one.ours_ms),
-            time(one.chromium_ms),
-            one.ratio.map_or_else(|| Cell::text(""), |e| Cell::estimate(e.value, e.low, e.high, 2)),
-            Cell::text(one.verdict.name()),
-        ];
-        table.push(report::Row::new(cells).command(&one.command));
-    }
-    (!all.is_empty()).then_some(table)
-}
-
 /// Whether any row's protocol has flow-control windows.
 fn has_windows(group: &Group) -> bool {
     group.rows.iter().any(|row| row.protocol.is_multiplexed())
-}
-
-/// Where a table has a second ratio.
-const RATIOS: usize = 3;
-/// Where a table with that ratio has how many connections were early.
-const EARLIES: usize = 8;
-
-fn table(group: &Group) -> Table {
-    let mut columns = vec![
-        Column::new("Protocol"),
-        Column::new("load").unit("s"),
-        Column::new("of http/1.1"),
-        Column::new("1st byte").unit("s"),
-        Column::new("50 %").unit("s"),
-        Column::new("90 %").unit("s"),
-        Column::new("conn."),
-        Column::new("req."),
-        Column::new("down").unit("kB"),
-        Column::new("stalled").unit("ms"),
-        Column::new("loads"),
-    ];
-    let embeds = group.rows.iter().any(|row| row.handshake_ratio.is_some());
-    if embeds {
-        columns.insert(RATIOS, Column::new("of in sequence"));
-        columns.splice(EARLIES..EARLIES, [Column::new("0-RTT"), Column::new("SYN data")]);
-    }
-    let uploads = group.rows.iter().any(|row| row.median(value::UPLOADS_STALLED).is_some());
-    if uploads {
-        columns.insert(columns.len() - 1, Column::new("uploads stalled").unit("ms"));
-    }
-    let mut table = Table::new(group.title(), columns);
-    let plain = is_plain(group);
-    for row in &group.rows {
-        let mut cells = cells(row, plain);
-        if uploads {
-            let stalled = Cell::known(row.median(value::UPLOADS_STALLED), 0);
-            cells.insert(cells.len() - 1, stalled);
-        }
-        if embeds {
-            let ratio = row.handshake_ratio;
-            let none = || Cell::text("");
-            let cell = ratio.map_or_else(none, |e| Cell::estimate(e.value, e.low, e.high, 2));
-            cells.insert(RATIOS, cell);
-            let counts = [value::EARLY, value::SYN_DATA]
-                .map(|name| row.median(name).map_or_else(none, |count| Cell::number(count, 0)));
-            cells.splice(EARLIES..EARLIES, counts);
-        }
-        table.push(report::Row::new(cells).command(&row.command));
-    }
-    table
-}
-
-fn cells(row: &Row, plain: bool) -> Vec<Cell> {
-    let none = || Cell::text("");
-    let median = |name: &str, scale: f64, decimals: usize| {
-        row.median(name).map_or_else(none, |value| Cell::number(value / scale, decimals))
-    };
-    let load = match &row.failure {
-        Some(why) if row.load_ms.is_none() => Cell::text(why),
-        _ => row
-            .load_ms
-            .map_or_else(none, |e| Cell::estimate(e.value / 1e3, e.low / 1e3, e.high / 1e3, 2)),
-    };
-    let loads = match row.failed {
-        0 => row.loads.to_string(),
-        failed => format!("{}, {failed} failed", row.loads),
-    };
-    vec![
-        Cell::text(row.label(plain)),
-        load,
-        row.ratio.map_or_else(none, |e| Cell::estimate(e.value, e.low, e.high, 2)),
-        median(value::FIRST_BYTE, 1e3, 2),
-        median(value::HALF, 1e3, 2),
-        median(value::NINETY, 1e3, 2),
-        median(value::CONNECTIONS, 1.0, 0),
-        median(value::REQUESTS, 1.0, 0),
-        median(value::DOWN, 1e3, 0),
-        median(value::STALLED, 1.0, 0),
-        Cell::text(loads),
-    ]
-}
-
-/// What the parts of a waterfall's bars are.
-const PHASES: [&str; 7] =
-    ["until it is wanted", "blocked", "DNS", "connect", "send", "wait", "receive"];
-/// Most bars in one picture; the rest is in the HAR file.
-const MOST_BARS: usize = 60;
-
-/// The first load's waterfall; none where there is none.
-fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Problem> {
-    let Some(bars) = row.waterfall.as_ref().map(|waterfall| &waterfall.0) else { return Ok(None) };
-    if bars.is_empty() {
-        return Ok(None);
-    }
-    let shown = bars.iter().take(MOST_BARS);
-    let categories = (1..=shown.len()).map(|number| number.to_string()).collect();
-    let series = PHASES.iter().enumerate().map(|(at, name)| {
-        let parts = shown.clone().map(|(wanted, phases)| {
-            let ms = match at {
-                0 => *wanted,
-                at => phases.get(at - 1).copied().unwrap_or_default(),
-            };
-            Some(Mark::new(ms))
-        });
-        let series = Series::measured(*name, parts.collect::<Vec<_>>());
-        if at == 0 { series.muted() } else { series }
-    });
-    let title = format!("{}, {}", group.title(), row.label(is_plain(group)));
-    let end = bars.iter().map(|(wanted, phases)| wanted + phases.iter().sum::<f64>());
-    let means = means::waterfall(shown.clone().map(|(_, phases)| *phases));
-    let alt = format!(
-        "{} objects, the last is there after {}.",
-        bars.len(),
-        seconds(end.fold(0.0, f64::max))
-    );
-    let chart = Chart::Stacks { categories, series: series.collect() };
-    let (x, y) = (Axis::new("since the load began", "ms").from_zero(), Axis::new("object", ""));
-    let plot = Plot::new(title, alt, means, x, y, chart).blame(Fault::Measurement)?;
-    let more = bars.len().saturating_sub(MOST_BARS);
-    let rest = if more > 0 { format!(" {more} more are in its HAR file.") } else { String::new() };
-    Ok(Some(
-        plot.caption(format!(
-            "The first load; objects in the order in which they were wanted.{rest}"
-        )),
-    ))
 }
 
 #[cfg(test)]
@@ -518,7 +344,7 @@ mod tests {
     use study::Findings as _;
 
     use super::*;
-    use crate::sample::{WATERFALL, Waterfall};
+    use crate::sample::{WATERFALL, Waterfall, value};
     use crate::summary::tests::{sample, samples};
 
     fn findings(samples: &[record::Sample]) -> Findings {
