@@ -94,7 +94,7 @@ fn visits(counts: &Counts, args: &EchArgs) -> Table {
     table
 }
 
-/// Milliseconds of so many round trips.
+/// What so many round trips take, milliseconds.
 fn after(round_trips: usize, rtt: &Delay) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let count = round_trips as f64;
@@ -120,11 +120,14 @@ fn record(names: &Names, host: &str) -> String {
             format!("  its HTTPS record says: ask for {}\n", first.target)
         }
         (None, Some(_)) => "  its HTTPS record has no ECH\n".to_owned(),
-        (None, None) if names.truncated => {
-            "  its HTTPS record does not fit a datagram: a client asks again over TCP\n".to_owned()
+        (None, None) if names.truncated && names.https_ms.is_none() => {
+            "  its HTTPS record does not fit a datagram, and no answer came over TCP\n".to_owned()
         }
         (None, None) => "  it has no HTTPS record\n".to_owned(),
     };
+    if names.truncated && names.https_ms.is_some() {
+        text += "  the answer for HTTPS did not fit a datagram and was asked for again over TCP\n";
+    }
     if let Some(wait) = names.wait_ms() {
         text += &format!("  a client that waits for the record connects {wait:.1} ms later\n");
     }

@@ -1,5 +1,5 @@
-//! A name's addresses and its HTTPS record (RFC 9460), asked for at once as browsers do, each answer timed. A client that
-//! wants to hide a name (ECH) waits for the record before it connects; one that does not, connects at the first address.
+//! A name's addresses and its HTTPS record (RFC 9460), asked for at once as browsers do, each answer timed; what does not
+//! fit a datagram is asked for again over TCP (RFC 7766), and its time has both. A client that wants to hide a name (ECH) waits for the record before it connects; one that does not, connects at the first address.
 
 use std::borrow::Cow;
 use std::io;
@@ -12,8 +12,10 @@ use hickory_proto::rr::rdata::svcb::{SVCB, SvcParamValue};
 use hickory_proto::rr::{Name, RData, RecordType};
 use serde::Serialize;
 use thiserror::Error;
-use tokio::net::UdpSocket;
-use tokio::time::{Instant, timeout_at};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use wire::tls::EchConfigList;
 
 use crate::now;
@@ -40,7 +42,7 @@ pub struct Names {
     pub aaaa_ms: Option<f64>,
     /// The same for HTTPS.
     pub https_ms: Option<f64>,
-    /// Whether the answer for HTTPS was too long for a datagram, so that a client asks again over TCP.
+    /// Whether the answer for HTTPS was too long for a datagram, and was asked for again over TCP.
     pub truncated: bool,
     /// The name's HTTPS records, the one to be tried first at the front.
     pub https: Vec<HttpsRecord>,
@@ -199,28 +201,42 @@ pub async fn ask(server: SocketAddr, host: &str, patience: Duration) -> Result<N
     let ids = ids()?;
     let questions =
         questions(&name, ids).map_err(|error| NamesError::NoName(format!("{host}: {error}")))?;
-    let mut asking = Asking { server, host, name: &name, ids, found: Names::of(server), open: 3 };
+    let mut asking = Asking::new(server, host, &name, ids);
+    let mut over_tcp = JoinSet::new();
     let deadline = Instant::now() + patience;
     let mut again = Instant::now();
     let started = now();
+    let ms = || now().saturating_since(started).as_secs_f64() * 1e3;
     let mut message = [0; LONGEST as usize];
     while asking.open > 0 && Instant::now() < deadline {
         if Instant::now() >= again {
             again = Instant::now() + AGAIN;
             for (at, question) in questions.iter().enumerate() {
-                if asking.time(at).is_none() {
+                if asking.is_for_udp(at) {
                     // A port that is closed answers by ICMP, which the next call says: asked again all the same.
                     let _ = socket.send(question).await;
                 }
             }
         }
-        let Ok(received) = timeout_at(deadline.min(again), socket.recv(&mut message)).await else {
-            continue;
-        };
-        let ms = now().saturating_since(started).as_secs_f64() * 1e3;
-        match received {
-            Ok(len) => asking.take(message.get(..len).unwrap_or_default(), ms)?,
-            Err(_) => tokio::time::sleep_until(deadline.min(again)).await,
+        let next = deadline.min(again);
+        tokio::select! {
+            received = socket.recv(&mut message) => match received {
+                Ok(len) => {
+                    let bytes = message.get(..len).unwrap_or_default();
+                    if let Some(at) = asking.take(bytes, ms(), Carrier::Udp)? {
+                        let question = questions.get(at).cloned().unwrap_or_default();
+                        over_tcp.spawn(async move { (at, by_tcp(server, &question).await) });
+                    }
+                }
+                Err(_) => sleep_until(next).await,
+            },
+            Some(Ok((at, answer))) = over_tcp.join_next() => match answer {
+                Ok(bytes) => {
+                    asking.take(&bytes, ms(), Carrier::Tcp)?;
+                }
+                Err(_) => asking.give_up(at),
+            },
+            () = sleep_until(next) => {}
         }
     }
     let found = asking.found;
@@ -228,6 +244,17 @@ pub async fn ask(server: SocketAddr, host: &str, patience: Duration) -> Result<N
         return Err(NamesError::Silent { server, after: patience });
     }
     Ok(found)
+}
+
+/// A question and its answer over TCP, each with its length before it (RFC 7766 §8).
+async fn by_tcp(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
+    let len = u16::try_from(question.len()).map_err(io::Error::other)?;
+    let mut stream = TcpStream::connect(server).await?;
+    // In one segment, as servers want it.
+    stream.write_all(&[&len.to_be_bytes(), question].concat()).await?;
+    let mut answer = vec![0; stream.read_u16().await?.into()];
+    stream.read_exact(&mut answer).await?;
+    Ok(answer)
 }
 
 /// Numbers that a stranger cannot guess, no two alike.
@@ -269,6 +296,13 @@ impl Names {
     }
 }
 
+/// What an answer came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Udp,
+    Tcp,
+}
+
 /// Questions that wait for their answers.
 struct Asking<'a> {
     server: SocketAddr,
@@ -276,10 +310,29 @@ struct Asking<'a> {
     name: &'a Name,
     ids: [u16; 3],
     found: Names,
+    /// Of the questions, those asked again over TCP.
+    over_tcp: [bool; 3],
     open: usize,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    fn new(server: SocketAddr, host: &'a str, name: &'a Name, ids: [u16; 3]) -> Self {
+        let found = Names::of(server);
+        Asking { server, host, name, ids, found, over_tcp: [false; 3], open: QUESTIONS.len() }
+    }
+
+    /// Whether a question is open, and asked in datagrams.
+    fn is_for_udp(&mut self, at: usize) -> bool {
+        self.time(at).is_none() && self.over_tcp.get(at) == Some(&false)
+    }
+
+    /// No answer will come.
+    fn give_up(&mut self, at: usize) {
+        if self.time(at).is_none() {
+            self.open = self.open.saturating_sub(1);
+        }
+    }
+
     fn time(&mut self, at: usize) -> &mut Option<f64> {
         match at {
             0 => &mut self.found.a_ms,
@@ -288,12 +341,20 @@ impl Asking<'_> {
         }
     }
 
-    /// Takes a datagram; one that answers nothing that is asked is passed over.
-    fn take(&mut self, bytes: &[u8], ms: f64) -> Result<(), NamesError> {
-        let Some(id) = bytes.first_chunk().map(|id| u16::from_be_bytes(*id)) else { return Ok(()) };
-        let Some(at) = self.ids.iter().position(|asked| *asked == id) else { return Ok(()) };
-        if self.time(at).is_some() {
-            return Ok(());
+    /// Takes an answer; one of nothing that is asked is passed over. Returns which question is to be asked over TCP, if
+    /// this answer was cut off.
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        ms: f64,
+        carrier: Carrier,
+    ) -> Result<Option<usize>, NamesError> {
+        let id = bytes.first_chunk().map(|id| u16::from_be_bytes(*id));
+        let Some(at) = id.and_then(|id| self.ids.iter().position(|asked| *asked == id)) else {
+            return Ok(None);
+        };
+        if self.time(at).is_some() || (carrier == Carrier::Udp && !self.is_for_udp(at)) {
+            return Ok(None);
         }
         let kind = QUESTIONS.get(at).copied().unwrap_or(RecordType::HTTPS);
         let answer =
@@ -302,18 +363,22 @@ impl Asking<'_> {
         if answer.metadata.message_type != MessageType::Response
             || !answer.queries.iter().any(asked)
         {
-            return Ok(());
+            return Ok(None);
         }
         let code = answer.metadata.response_code;
         if code != ResponseCode::NoError {
             let (server, host) = (self.server, self.host.to_owned());
             return Err(NamesError::Refused { server, host, says: code.to_string() });
         }
+        if answer.metadata.truncation && carrier == Carrier::Udp {
+            self.found.truncated |= kind == RecordType::HTTPS;
+            if let Some(over_tcp) = self.over_tcp.get_mut(at) {
+                *over_tcp = true;
+            }
+            return Ok(Some(at));
+        }
         *self.time(at) = Some(ms);
         self.open = self.open.saturating_sub(1);
-        if kind == RecordType::HTTPS {
-            self.found.truncated = answer.metadata.truncation;
-        }
         for record in &answer.answers {
             match &record.data {
                 RData::A(address) => self.found.addresses.push(address.0.into()),
@@ -327,7 +392,7 @@ impl Asking<'_> {
             }
         }
         self.found.https.sort_by_key(|record| record.priority);
-        Ok(())
+        Ok(None)
     }
 
     fn garbled(&self, at: usize, problem: String) -> NamesError {

@@ -10,7 +10,8 @@ use hickory_proto::rr::rdata::svcb::{EchConfigList, SVCB, SvcParamKey, SvcParamV
 use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tls::ech::Keys;
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UdpSocket};
 
 use crate::common::PATIENCE;
 
@@ -69,6 +70,65 @@ fn data(kind: RecordType, list: &[u8]) -> Vec<RData> {
         RecordType::AAAA => vec![RData::AAAA(AAAA(Ipv6Addr::LOCALHOST))],
         _ => vec![https(list)],
     }
+}
+
+/// Answers each question at once with these addresses: in datagrams cut off for what `is_cut`, over TCP whole, if there is
+/// to be any.
+async fn serve_cut(is_cut: fn(RecordType) -> bool, has_tcp: bool) -> SocketAddr {
+    let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = tcp.local_addr().unwrap();
+    let udp = UdpSocket::bind(address).await.unwrap();
+    let answer = |bytes: &[u8], cut: fn(RecordType) -> bool| {
+        let question = Message::from_vec(bytes).unwrap();
+        let mut said = Message::response(question.metadata.id, question.metadata.op_code);
+        let query = question.queries[0].clone();
+        let kind = query.query_type;
+        said.metadata.truncation = cut(kind);
+        if !cut(kind) {
+            for data in data(kind, &[]).into_iter().filter(|_| kind != RecordType::HTTPS) {
+                said.add_answer(Record::from_rdata(query.name.clone(), 60, data));
+            }
+        }
+        said.add_query(query);
+        said.to_vec().unwrap()
+    };
+    tokio::spawn(async move {
+        let mut bytes = [0; 1500];
+        loop {
+            let (len, from) = udp.recv_from(&mut bytes).await.unwrap();
+            udp.send_to(&answer(&bytes[..len], is_cut), from).await.unwrap();
+        }
+    });
+    if has_tcp {
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = tcp.accept().await.unwrap();
+                let mut bytes = vec![0; stream.read_u16().await.unwrap().into()];
+                stream.read_exact(&mut bytes).await.unwrap();
+                let whole = answer(&bytes, |_| false);
+                stream.write_u16(whole.len().try_into().unwrap()).await.unwrap();
+                // In pieces, as a stream may bring it.
+                for piece in whole.chunks(7) {
+                    stream.write_all(piece).await.unwrap();
+                }
+            }
+        });
+    }
+    address
+}
+
+#[tokio::test]
+async fn what_does_not_fit_a_datagram_is_asked_for_over_tcp() {
+    let server = serve_cut(|kind| kind != RecordType::AAAA, true).await;
+    let names = ask(server, HOST, PATIENCE).await.unwrap();
+    assert!(names.truncated && names.addresses.len() == 2, "{names:?}");
+    assert!(names.a_ms.is_some() && names.aaaa_ms.is_some() && names.https_ms.is_some());
+    // Nobody listens: the question is given up, and the others stand.
+    let server = serve_cut(|kind| kind == RecordType::HTTPS, false).await;
+    let names = ask(server, HOST, PATIENCE).await.unwrap();
+    assert!(names.truncated && names.https_ms.is_none() && names.addresses.len() == 2, "{names:?}");
+    let server = serve_cut(|_| false, true).await;
+    assert!(!ask(server, HOST, PATIENCE).await.unwrap().truncated);
 }
 
 const LATE: [RecordType; 3] = [RecordType::A, RecordType::AAAA, RecordType::HTTPS];
