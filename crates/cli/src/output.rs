@@ -22,3 +22,8 @@ pub fn terminal_width() -> usize {
     const WIDE: usize = 240;
     terminal_size::terminal_size_of(std::io::stdout()).map_or(WIDE, |(width, _)| width.0.into())
 }
+
+/// Lines of the terminal that stdout is; `None` if it is none.
+pub fn terminal_height() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(_, height)| height.0.into())
+}

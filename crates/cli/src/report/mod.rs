@@ -16,7 +16,8 @@ pub fn report(matches: &ArgMatches, diagnostics: &Diagnostics) -> Outcome {
     let args = ReportArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let questions = Questions::of(&Options::new(matches))?;
     let results = Results::read(&args.results, &questions, diagnostics)?;
-    let html = results.publish(&args.results, args.html.as_deref(), View::of(args.json.json))?;
+    let view = View::Tables.or_json(args.json.json);
+    let html = results.publish(&args.results, args.html.as_deref(), view)?;
     diagnostics.note(format!("report: {}", html.display()));
     Ok(Exit::Done)
 }

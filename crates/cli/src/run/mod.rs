@@ -33,8 +33,7 @@ pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
             (parts, recorded.into())
         }
     };
-    let view = if args.tables { View::Tables } else { View::Screen };
-    let view = if args.json.json { View::Json } else { view };
+    let view = if args.tables { View::Tables } else { View::Screen }.or_json(args.json.json);
     let measurement = Measurement {
         command: "run".to_owned(),
         parts,

@@ -82,7 +82,7 @@ pub fn one_study(
         questions: Questions::of(&options)?,
         out,
         lab: lab.blame(Fault::Caller)?,
-        view: View::of(JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json),
+        view: View::Fitting.or_json(JsonArg::from_arg_matches(matches).blame(Fault::Caller)?.json),
         keep_captures: options.flag("keep_captures"),
     };
     measure(measurement, diagnostics)

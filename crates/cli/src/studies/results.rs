@@ -12,7 +12,7 @@ use study::{Findings, Options, Question, Study, quoted};
 use super::screen::screen;
 use super::{STUDIES, calibration};
 use crate::diagnostics::Diagnostics;
-use crate::output::{say, terminal_width};
+use crate::output::{say, terminal_height, terminal_width};
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
@@ -27,19 +27,43 @@ pub enum View {
     Json,
     /// Each study's answer and its tables.
     Tables,
+    /// The same, on a terminal as far as it has lines.
+    Fitting,
     /// Each study's answer, on one screen.
     Screen,
 }
 
 impl View {
-    /// JSON if asked for, else tables.
-    pub fn of(json: bool) -> View {
-        if json { View::Json } else { View::Tables }
+    /// JSON if asked for, else this.
+    pub fn or_json(self, json: bool) -> View {
+        if json { View::Json } else { self }
     }
 }
 
 /// What the user asks of each study's samples.
 pub struct Questions(Vec<(&'static dyn Study, Box<dyn Question>)>);
+
+/// Lines at a terminal's end that are not the tables': which others there are, the report's path, the prompt.
+const BELOW: usize = 4;
+
+/// An answer and the tables that a terminal of so many lines has room for, the first at least; where the others are.
+fn fitting(texts: Vec<String>, folder: &Path, height: Option<usize>) -> String {
+    let room = height.unwrap_or(usize::MAX);
+    let mut lines = BELOW;
+    let fit = texts.iter().take_while(|text| {
+        lines += text.lines().count() + 1;
+        lines <= room
+    });
+    let shown = fit.count().max(2).min(texts.len());
+    let mut said = texts.get(..shown).unwrap_or_default().join("\n") + "\n";
+    let folder = quoted(&folder.display().to_string());
+    said += &match texts.len() - shown {
+        0 => String::new(),
+        1 => format!("one more table: wiretax report {folder}\n"),
+        more => format!("{more} more tables: wiretax report {folder}\n"),
+    };
+    said
+}
 
 impl Questions {
     /// What the options ask; a study whose options were not given is asked the usual.
@@ -174,7 +198,8 @@ impl Results {
         self.report()?.write_to(&path)?;
         say(&match view {
             View::Json => self.json()?,
-            View::Tables => self.text()?,
+            View::Tables => self.text()?.join("\n") + "\n",
+            View::Fitting => fitting(self.text()?, folder, terminal_height()),
             View::Screen => screen(self, folder, &path, terminal_width()),
         })?;
         Ok(path)
@@ -190,7 +215,8 @@ impl Results {
         Ok(serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n")
     }
 
-    fn text(&self) -> Result<String, Problem> {
+    /// Each study's answer, then its tables.
+    fn text(&self) -> Result<Vec<String>, Problem> {
         let width = terminal_width();
         let mut texts = Vec::new();
         for found in &self.found {
@@ -201,10 +227,10 @@ impl Results {
             let measured = found.beside_measured()?;
             texts.extend(measured.iter().map(|table| table.to_text(width)));
         }
-        Ok(match texts.as_slice() {
-            [] => "no connection completed\n".to_owned(),
-            texts => format!("{}\n", texts.join("\n")),
-        })
+        if texts.is_empty() {
+            texts.push("no connection completed".to_owned());
+        }
+        Ok(texts)
     }
 
     fn report(&self) -> Result<Report, Problem> {
@@ -342,5 +368,31 @@ impl Found {
         let mut section = Section::new(id, "Beside the published figures");
         section.blocks.extend(tables.into_iter().map(Block::Table));
         Ok(Some(section))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_a_terminal_has_no_room_for_are_counted() {
+        let texts = || [2, 5, 5, 9].map(|lines| "line\n".repeat(lines)).to_vec();
+        let of = |height| fitting(texts(), Path::new("a b"), height);
+        let all = of(None);
+        assert_eq!(
+            (all.lines().count(), all.contains("wiretax")),
+            (2 + 1 + 5 + 1 + 5 + 1 + 9 + 1, false)
+        );
+        assert_eq!(of(Some(40)), all);
+        let some = of(Some(24));
+        assert!(
+            some.lines().count() < 24 && some.ends_with("one more table: wiretax report 'a b'\n"),
+            "{some}"
+        );
+        // The first is there however small the terminal is.
+        let least = of(Some(5));
+        assert!(least.ends_with("line\n\n2 more tables: wiretax report 'a b'\n"), "{least}");
+        assert_eq!(least.matches("line").count(), 2 + 5);
     }
 }
