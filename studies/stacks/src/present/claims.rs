@@ -14,9 +14,16 @@ use crate::summary::{Cell as Measured, Want};
 
 const CLAIMS: &str = include_str!("../../claims.csv");
 
-/// The claims as a fragment for Markdown, of results with times.
+/// The claims as a fragment for Markdown, of results with times. Bars of light locks that these results lack are left
+/// to the fragment of those.
 pub(super) fn markdown(findings: &Findings) -> String {
-    study::claims_markdown(&findings.provenance, &claims(), &answers(findings))
+    let (light, own) = light(findings);
+    let is_missing = |claim: &Claim| {
+        light.iter().any(|one| one.item == claim.item)
+            && own.iter().all(|(item, ours)| *item != claim.item || ours.is_none())
+    };
+    let claims: Vec<Claim> = claims().into_iter().filter(|claim| !is_missing(claim)).collect();
+    study::claims_markdown(&findings.provenance, &claims, &answers(findings))
 }
 
 /// The shares of locks as another, of results with instructions by purpose.
