@@ -203,11 +203,12 @@ fn keep_table(table: &str) -> Result<(Child, ChildStdin), Error> {
     std::thread::Builder::new()
         .name("nft".to_owned())
         .spawn(move || {
-            // It shows the table once it is there.
             let mut lines = BufReader::new(shown).lines().map_while(Result::ok);
-            if lines.any(|line| line.contains("masquerade")) {
+            if shows_table(&mut lines) {
                 let _ = seen.send(());
             }
+            // What else it writes, its prompt at least, must find a reader: SIGPIPE would end it, and the table with it.
+            lines.for_each(drop);
         })
         .map_err(Error::Thread)?;
     if written.is_ok() && made.recv_timeout(LIMIT).is_ok() {
@@ -217,6 +218,14 @@ fn keep_table(table: &str) -> Result<(Child, ChildStdin), Error> {
     // Either it has ended, or it is to.
     let _ = nft.kill();
     Err(refused(nft))
+}
+
+/// Whether it lists the table with its rule: before that it may echo each command that it reads, and none is carried out
+/// by then. A connection whose first packet comes before the rule is never hidden: conntrack decides once.
+fn shows_table(lines: impl Iterator<Item = String>) -> bool {
+    // No command says this.
+    let mut listed = lines.skip_while(|line| !line.contains("policy accept"));
+    listed.any(|line| line.contains("masquerade"))
 }
 
 /// Has `nft` load a table into the calling thread's network namespace.
@@ -257,6 +266,17 @@ mod tests {
         let table = "Iface\tDestination\tGateway\nlo\t0000007F\t0\neth0\t00000000\t0102A8C0\n";
         assert_eq!(default_interface(table), Some("eth0"));
         assert_eq!(default_interface("Iface\tDestination\n"), None);
+    }
+
+    #[test]
+    fn a_table_is_there_when_it_is_listed_and_not_when_its_commands_are_echoed() {
+        let table = masquerade("wiretax_1", Ipv4Addr::new(100, 64, 0, 2));
+        let shows = |text: &str| shows_table(text.lines().map(str::to_owned));
+        let echoed: String = table.lines().map(|line| format!("nft> {line}\n")).collect();
+        assert!(!shows(&echoed));
+        let listed = "table ip wiretax_1 { # progname nft\n\tflags owner\n\n\tchain out {\n\t\ttype nat hook \
+                      postrouting priority srcnat; policy accept;\n\t\tip saddr 100.64.0.2 masquerade\n\t}\n}\n";
+        assert!(shows(&(echoed + listed)));
     }
 
     #[test]
