@@ -34,19 +34,19 @@ pub struct Treatment {
 pub struct Treatments {
     /// The page and its frames.
     pub document: Treatment,
-    /// Style sheets ([`Kind::Style`](crate::Kind::Style)).
+    /// Style sheets ([`Kind::Style`]).
     pub style: Treatment,
     /// Scripts that rendering waits for.
     pub blocking_script: Treatment,
     /// Other scripts: `async`, `defer`.
     pub script: Treatment,
-    /// Fonts ([`Kind::Font`](crate::Kind::Font)).
+    /// Fonts ([`Kind::Font`]).
     pub font: Treatment,
-    /// Images ([`Kind::Image`](crate::Kind::Image)).
+    /// Images ([`Kind::Image`]).
     pub image: Treatment,
     /// What scripts ask for.
     pub fetch: Treatment,
-    /// Media, plug-ins, manifests ([`Kind::Other`](crate::Kind::Other)).
+    /// Media, plug-ins, manifests ([`Kind::Other`]).
     pub other: Treatment,
 }
 

@@ -21,9 +21,8 @@ impl Chain {
     /// certificate or more than [`MAX_CHAIN`], is larger than 1 MiB, or a certificate is broken.
     pub fn from_pem(pem: &[u8]) -> Result<Chain, Error> {
         if pem.len() > LARGEST {
-            let size = pem.len().div_ceil(1 << 20);
             return Err(identity(
-                format!("it has {size} MiB; a chain has 1 at most"),
+                "it is larger than 1 MiB, which no chain is",
                 "give the server's chain, not a list of roots",
             ));
         }

@@ -15,6 +15,11 @@ use crate::summary::{Cell as Measured, Summary, Want};
 const NAMED: usize = 10;
 const NAMED_ON_TERMINAL: usize = 3;
 
+/// Libraries that the answer speaks of; the table has all.
+const ANSWERED: usize = 4;
+/// Purposes that it names of each.
+const PURPOSES: usize = 2;
+
 /// A library's instructions by purpose, at one point.
 pub(super) struct Counted<'a> {
     pub(super) name: &'a str,
@@ -44,6 +49,36 @@ pub(super) fn counted(summary: &Summary) -> Vec<Counted<'_>> {
         })
     };
     summary.measured().into_iter().flat_map(of).collect()
+}
+
+/// What most of the server's instructions are for in a full handshake, a sentence for each library.
+pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
+    let counted = counted(&findings.summary);
+    let mut firsts: Vec<&Counted<'_>> = Vec::new();
+    for one in counted.iter().filter(|one| one.cell.point.workload == Workload::Full) {
+        if firsts.iter().all(|first| first.name != one.name) {
+            firsts.push(one);
+        }
+    }
+    let lines = firsts.iter().take(ANSWERED).map(|one| {
+        let mut shares: Vec<(f64, &str)> = names()
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, name)| Some((one.share(at)?, name)))
+            .collect();
+        shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let named = shares.iter().take(PURPOSES);
+        let named: Vec<String> =
+            named.map(|(share, name)| format!("{:.0} % on {name}", share * 100.0)).collect();
+        Inline::new().text(format!(
+            "{} spends {} of the server's instructions ({}; {:.0} thousand per connection).",
+            findings.summary.title(one.name),
+            named.join(" and "),
+            what(one.cell),
+            one.parts.iter().sum::<f64>() / 1e3,
+        ))
+    });
+    lines.collect()
 }
 
 pub(super) fn what(cell: &Measured) -> String {
