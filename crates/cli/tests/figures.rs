@@ -31,9 +31,11 @@ impl Results {
         fs::copy(committed.join("manifest.json"), results.join("manifest.json")).unwrap();
         fs::write(folder.path().join("page.md"), PAGE).unwrap();
         let results = Results { folder };
-        // Whichever are committed: of this commit, with this warning.
+        // Whichever are committed: of this commit and day, with this warning.
         results.change(|manifest| {
-            manifest["sessions"][0]["tool"]["commit"] = json!(COMMIT);
+            let session = &mut manifest["sessions"][0];
+            session["tool"]["commit"] = json!(COMMIT);
+            session["started"] = json!("2026-11-21T09:00:00Z");
             let warning = &mut manifest["warnings"][0];
             warning["what"] = json!("the load average was 1.15 on 2 processors");
         });
