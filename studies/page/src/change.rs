@@ -55,17 +55,13 @@ fn said(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option<I
     if row.stream_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed) {
         return None;
     }
-    let (stalled, load) = (row.median(name)?, row.load_ms?.value);
-    if stalled <= load * WORTH {
-        return None;
-    }
+    let share = share(row, name).filter(|share| *share > WORTH)? * 100.0;
     let needed = match needed {
         Some(bytes) => format!("{bytes} or more"),
         None => "larger ones".to_owned(),
     };
-    let (share, what) =
-        (stalled / load * 100.0, format!("{}, {}", group.title(), row.label(is_plain(group))));
-    let stalled = seconds(stalled);
+    let what = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let stalled = seconds(row.median(name)?);
     Some(Inline::new().text(match name {
         value::UPLOADS_STALLED => format!(
             "{what}: uploads stalled for {stalled} ({share:.0} %) on the server's flow-control windows: have it \

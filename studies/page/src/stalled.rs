@@ -62,13 +62,13 @@ pub(crate) fn by_object(page: &Page, seen: &Seen) -> ByObject {
     let responses = streams().map(|(object, stream)| (object, stream.stalled.time));
     let uploads = seen.uploads.iter().map(|upload| (upload.object, upload.stalled.time));
     let on_windows = sums(page, responses.chain(uploads));
-    let below = streams().map(|(object, stream)| (object, below(seen, object, stream)));
+    let below = streams().map(|(object, stream)| (object, below_object(seen, object, stream)));
     let on_tcp = seen.tcp_stalls.as_ref().map(|_| sums(page, below)).unwrap_or_default();
     ByObject { on_windows, on_tcp }
 }
 
 /// For how long the TCP of an object's connection was stalled, from its request until it had come whole.
-fn below(seen: &Seen, object: ObjectId, stream: &StreamRecord) -> Duration {
+fn below_object(seen: &Seen, object: ObjectId, stream: &StreamRecord) -> Duration {
     let timeline = seen.loaded.objects.get(object.index());
     let Some(end) = timeline.and_then(|timeline| timeline.end) else { return Duration::ZERO };
     let (begin, end) = (stream.requested, seen.begin + end.duration());

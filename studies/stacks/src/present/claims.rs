@@ -17,13 +17,16 @@ const CLAIMS: &str = include_str!("../../claims.csv");
 /// The claims as a fragment for Markdown, of results with times. Bars of light locks that these results lack are left
 /// to the fragment of those.
 pub(super) fn markdown(findings: &Findings) -> String {
-    let (light, own) = light(findings);
-    let is_missing = |claim: &Claim| {
-        light.iter().any(|one| one.item == claim.item)
-            && own.iter().all(|(item, ours)| *item != claim.item || ours.is_none())
+    let answers = answers(findings);
+    let is_light = |claim: &Claim| {
+        let mut bars = counterparts::commands().into_iter().map(|(figure, _)| figure);
+        bars.any(|figure| counterparts::is_light(&figure) && item(&figure) == claim.item)
     };
-    let claims: Vec<Claim> = claims().into_iter().filter(|claim| !is_missing(claim)).collect();
-    study::claims_markdown(&findings.provenance, &claims, &answers(findings))
+    let has =
+        |claim: &Claim| answers.iter().any(|(item, ours)| *item == claim.item && ours.is_some());
+    let claims: Vec<Claim> =
+        claims().into_iter().filter(|claim| has(claim) || !is_light(claim)).collect();
+    study::claims_markdown(&findings.provenance, &claims, &answers)
 }
 
 /// The shares of locks as another, of results with instructions by purpose.
