@@ -94,7 +94,7 @@ fn visits(counts: &Counts, args: &EchArgs) -> Table {
     table
 }
 
-/// What so many round trips take, milliseconds.
+/// The time of this many round trips, in milliseconds.
 fn after(round_trips: usize, rtt: &Delay) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let count = round_trips as f64;

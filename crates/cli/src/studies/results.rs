@@ -43,28 +43,6 @@ impl View {
 /// What the user asks of each study's samples.
 pub struct Questions(Vec<(&'static dyn Study, Box<dyn Question>)>);
 
-/// Lines at a terminal's end that are not the tables': which others there are, the report's path, the prompt.
-const BELOW: usize = 4;
-
-/// An answer and the tables that a terminal of so many lines has room for, the first at least; where the others are.
-fn fitting(texts: Vec<String>, folder: &Path, height: Option<usize>) -> String {
-    let room = height.unwrap_or(usize::MAX);
-    let mut lines = BELOW;
-    let fit = texts.iter().take_while(|text| {
-        lines += text.lines().count() + 1;
-        lines <= room
-    });
-    let shown = fit.count().max(2).min(texts.len());
-    let mut said = texts.get(..shown).unwrap_or_default().join("\n") + "\n";
-    let folder = quoted(&folder.display().to_string());
-    said += &match texts.len() - shown {
-        0 => String::new(),
-        1 => format!("one more table: wiretax report {folder}\n"),
-        more => format!("{more} more tables: wiretax report {folder}\n"),
-    };
-    said
-}
-
 impl Questions {
     /// What the options ask; a study whose options were not given is asked the usual.
     pub fn of(options: &Options<'_>) -> Result<Questions, Problem> {
@@ -369,6 +347,28 @@ impl Found {
         section.blocks.extend(tables.into_iter().map(Block::Table));
         Ok(Some(section))
     }
+}
+
+/// Lines at a terminal's end that are not the tables': which others there are, the report's path, the prompt.
+const BELOW: usize = 4;
+
+/// The answer and the tables that fit a terminal's height, the first table in any case; then how many are left out.
+fn fitting(texts: Vec<String>, folder: &Path, height: Option<usize>) -> String {
+    let room = height.unwrap_or(usize::MAX);
+    let mut lines = BELOW;
+    let fit = texts.iter().take_while(|text| {
+        lines += text.lines().count() + 1;
+        lines <= room
+    });
+    let shown = fit.count().max(2).min(texts.len());
+    let mut said = texts.get(..shown).unwrap_or_default().join("\n") + "\n";
+    let folder = quoted(&folder.display().to_string());
+    said += &match texts.len() - shown {
+        0 => String::new(),
+        1 => format!("one more table: wiretax report {folder}\n"),
+        more => format!("{more} more tables: wiretax report {folder}\n"),
+    };
+    said
 }
 
 #[cfg(test)]
