@@ -150,12 +150,12 @@ fn tcp_stalls(seen: &Seen, records: &[ConnectionRecord]) -> Option<Vec<TcpStalls
         (from < to).then_some(TcpStall { from, to, ..*stall })
     };
     let is_open = |record: &&ConnectionRecord| record.accepted < end && seen.begin < record.closed;
-    let of_kernel =
-        records.iter().filter(is_open).filter(|record| record.tcp.is_some_and(|tcp| tcp.state > 0));
-    let all: Vec<TcpStalls> = of_kernel
-        .map(|record| TcpStalls {
-            connection: record.connection,
-            stalls: record.tcp_stalls.iter().filter_map(within).collect(),
+    let all: Vec<TcpStalls> = records
+        .iter()
+        .filter(is_open)
+        .filter_map(|record| {
+            let stalls = record.tcp_stalls.as_ref()?.iter().filter_map(within).collect();
+            Some(TcpStalls { connection: record.connection, stalls })
         })
         .collect();
     (!all.is_empty()).then_some(all)

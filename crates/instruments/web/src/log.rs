@@ -45,9 +45,9 @@ pub struct ConnectionRecord {
     pub bytes_sent: u64,
     /// Sum of its streams' [`StreamRecord::stalled`]; streams that stall together count each.
     pub stalled: Duration,
-    /// When its TCP stalled, in order of time: the first 4096 intervals. Empty without a
+    /// When its TCP stalled, in order of time: the first 4096 intervals. `None` without a
     /// [`Bottleneck`](crate::Bottleneck), with our TCP, which does not say, and over QUIC.
-    pub tcp_stalls: Vec<TcpStall>,
+    pub tcp_stalls: Option<Vec<TcpStall>>,
     /// TCP_INFO at the end, while the socket was still open.
     pub tcp: Option<TcpInfo>,
     /// TCP_INFO in between, if the plan asks for it.

@@ -209,6 +209,11 @@ impl Socket {
         self.info().filter(|info| info.unsent > 0).map(|_| now())
     }
 
+    /// Whether it is the kernel's TCP.
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        matches!(&*self.0.stream.borrow(), Carrier::Kernel(_))
+    }
+
     /// TCP_INFO while the kernel's TCP has something to send, and whether a writer waits for it. Nothing is asked of
     /// the kernel between a reading without unsent bytes and the next write.
     pub(crate) fn sending(&self) -> Option<(TcpInfo, bool)> {

@@ -60,6 +60,7 @@ fn limit(info: &TcpInfo, writer_waits: bool) -> Option<TcpLimit> {
 /// What is known of a connection's stalls so far.
 #[derive(Debug, Default)]
 struct Seen {
+    is_watched: bool,
     /// When it was last looked at, and what kept it then.
     last: Option<(Time, TcpLimit)>,
     stalls: Vec<TcpStall>,
@@ -101,6 +102,7 @@ impl TcpStalls {
         look: impl Fn() -> Option<(TcpInfo, bool)>,
     ) {
         let Some(bottleneck) = bottleneck else { return std::future::pending().await };
+        self.0.borrow_mut().is_watched = true;
         let [mut pause, _] = STEPS;
         loop {
             let seen = look();
@@ -111,9 +113,10 @@ impl TcpStalls {
         }
     }
 
-    /// What was seen.
-    pub(crate) fn into_stalls(self) -> Vec<TcpStall> {
-        self.0.into_inner().stalls
+    /// What was seen; `None` if nobody looked.
+    pub(crate) fn into_stalls(self) -> Option<Vec<TcpStall>> {
+        let seen = self.0.into_inner();
+        seen.is_watched.then_some(seen.stalls)
     }
 }
 

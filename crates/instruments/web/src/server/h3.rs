@@ -137,7 +137,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
         bytes_received: last.map_or(0, |last| last.bytes_received),
         bytes_sent: last.map_or(0, |last| last.bytes_sent),
         stalled: link.stalled.get(),
-        tcp_stalls: Vec::new(),
+        tcp_stalls: None,
         tcp: None,
         samples: Vec::new(),
         quic: last,

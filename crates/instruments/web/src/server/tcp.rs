@@ -154,12 +154,13 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
     let (samples, tcp_stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
+    let watched = shared.bottleneck.as_ref().filter(|_| socket.is_of_kernel());
     let served = serve(&socket, tls, &link, &facts, &held);
     let result = tokio::select! {
         result = served => result,
         () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
         never = link.stalls.watch_unsent(|| socket.unsent_until()) => match never {},
-        () = tcp_stalls.watch(shared.bottleneck.as_ref(), || socket.sending()) => Ok(()),
+        () = tcp_stalls.watch(watched, || socket.sending()) => Ok(()),
         () = shared.aborting() => Ok(()),
     };
     drop(held);
