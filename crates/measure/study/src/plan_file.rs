@@ -30,6 +30,16 @@ pub enum PlanError {
         /// The names that the plan has.
         known: String,
     },
+    /// A scale takes a sweep of another that has none of this name.
+    #[error("scale `{scale}` has no sweep called `{name}` of its own")]
+    UnknownSweep {
+        /// The scale that it is looked for in.
+        scale: String,
+        /// The name as given.
+        name: String,
+        /// The names of that scale's own sweeps.
+        known: String,
+    },
     /// A word is no value of its axis.
     #[error(transparent)]
     Value(#[from] UnknownValue),
@@ -89,7 +99,9 @@ impl Explain for PlanError {
             PlanError::NotAPlan(_) => Some("see plan.toml of the study for the form".into()),
             PlanError::Twice(_) => Some("give each sweep a name of its own".into()),
             PlanError::Value(unknown) => unknown.remedy(),
-            PlanError::UnknownScale { known, .. } => Some(format!("there are: {known}").into()),
+            PlanError::UnknownScale { known, .. } | PlanError::UnknownSweep { known, .. } => {
+                Some(format!("there are: {known}").into())
+            }
             PlanError::UnknownKey { known, .. } => Some(format!("there are: name, {known}").into()),
             PlanError::TwoClocks => {
                 Some("measure with one after the other, each into its own folder".into())
@@ -120,7 +132,55 @@ struct PlanFile {
 struct ScaleOfFile {
     #[serde(default)]
     seconds: Option<u64>,
+    /// Names of sweeps to take from other scales, by scale.
+    #[serde(default)]
+    from: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
     sweep: Vec<Map<String, Value>>,
+}
+
+impl PlanFile {
+    fn scale(&self, name: &str) -> Result<&ScaleOfFile, PlanError> {
+        self.scale.get(name).ok_or_else(|| {
+            let known = self.scale.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            PlanError::UnknownScale { name: name.to_owned(), known }
+        })
+    }
+
+    /// The sweeps of a scale: those that it takes from others, then its own.
+    fn sweeps<'a>(
+        &'a self,
+        found: &'a ScaleOfFile,
+    ) -> Result<Vec<&'a Map<String, Value>>, PlanError> {
+        let mut sweeps = Vec::new();
+        for (scale, names) in &found.from {
+            let other = self.scale(scale)?;
+            for name in names {
+                sweeps.push(other.own(name).ok_or_else(|| PlanError::UnknownSweep {
+                    scale: scale.clone(),
+                    name: name.clone(),
+                    known: other.names().collect::<Vec<_>>().join(", "),
+                })?);
+            }
+        }
+        sweeps.extend(&found.sweep);
+        Ok(sweeps)
+    }
+}
+
+impl ScaleOfFile {
+    /// Its own sweep of this name.
+    fn own(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.sweep.iter().find(|sweep| name_of(sweep) == Some(name))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.sweep.iter().filter_map(name_of)
+    }
+}
+
+fn name_of(sweep: &Map<String, Value>) -> Option<&str> {
+    sweep.get("name").and_then(Value::as_str)
 }
 
 /// Reads a scale of a plan file:
@@ -129,6 +189,9 @@ struct ScaleOfFile {
 /// [scale.quick]
 /// seconds = 60            # what it keeps to; may be left out
 /// sweep = [{ name = "modes", mode = ["tcp"], rtt = ["20ms"], repeat = 3 }]
+///
+/// [scale.modes]
+/// from = { quick = ["modes"] }    # sweeps of another scale, which are taken before its own
 /// ```
 ///
 /// # Errors
@@ -140,12 +203,10 @@ pub fn read_scale<P>(
     axes: &Axes<P>,
     numbers: &[Number],
 ) -> Result<Scale, PlanError> {
-    let mut file: PlanFile = toml::from_str(text)?;
-    let Some(found) = file.scale.remove(scale) else {
-        let known = file.scale.into_keys().collect::<Vec<_>>().join(", ");
-        return Err(PlanError::UnknownScale { name: scale.to_owned(), known });
-    };
-    let sweeps = found.sweep.iter().map(|fields| Sweep::read(fields, axes, numbers));
+    let file: PlanFile = toml::from_str(text)?;
+    let found = file.scale(scale)?;
+    let sweeps = file.sweeps(found)?;
+    let sweeps = sweeps.into_iter().map(|fields| Sweep::read(fields, axes, numbers));
     let sweeps = checked(sweeps.collect::<Result<_, _>>()?)?;
     Ok(Scale { budget: found.seconds.map(Duration::from_secs), sweeps })
 }
@@ -219,6 +280,33 @@ mod tests {
         assert_eq!(scale.sweeps[0].lists["chain"], ["1", "2"]);
         assert_eq!((scale.sweeps[0].repeat(), scale.sweeps[1].repeat()), (5, 3));
         assert_eq!(scale.sweeps[1].lists["mode"], ["x"]);
+    }
+
+    #[test]
+    fn a_scale_takes_sweeps_of_another() {
+        let file = |of_full: &str| {
+            format!(
+                r#"[scale.quick]
+                from = {{ full = [{of_full}] }}
+                sweep = [{{ name = "own", mode = ["x"] }}]
+                [scale.full]
+                from = {{ quick = ["own"] }}
+                sweep = [{{ name = "a", mode = ["tcp"], repeat = 5 }}, {{ name = "b", mode = ["x"] }}]"#
+            )
+        };
+        let names = |of_full: &str| {
+            let scale = read(&file(of_full))?;
+            Ok::<_, PlanError>(scale.sweeps.into_iter().map(|sweep| sweep.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(r#""b", "a""#).unwrap(), ["b", "a", "own"]);
+        assert_eq!(read(&file(r#""a""#)).unwrap().sweeps[0].repeat(), 5);
+        // What another takes from a third is not its own, so no scale can take from itself in a circle.
+        let unknown = names(r#""own""#).unwrap_err();
+        assert_eq!(unknown.to_string(), "scale `full` has no sweep called `own` of its own");
+        assert_eq!(unknown.remedy().unwrap(), "there are: a, b");
+        assert!(matches!(names(r#""a", "a""#), Err(PlanError::Twice(_))));
+        let elsewhere = read("[scale.quick]\nfrom = { paper = [\"a\"] }").unwrap_err();
+        assert!(matches!(elsewhere, PlanError::UnknownScale { .. }));
     }
 
     #[test]
