@@ -154,11 +154,12 @@ shown() {
   const first = performance.now();
   while (!root.hasAttribute("data-ready")) await nap(5);
   const drawn = performance.now();
+  const plots = root.getAttribute("data-shown");
   const parsed = performance.getEntriesByType("navigation")[0].domContentLoadedEventStart;
   for (const part of document.querySelectorAll("details:not([open])")) part.open = true;
   await nap(1000);
   const { width, page, wide, count } = await look();
-  console.log(`shown: after DOMContentLoaded the plots in view in ${Math.ceil(first - parsed)} ms, `
+  console.log(`shown: after DOMContentLoaded the ${plots} plots in view in ${Math.max(0, Math.ceil(first - parsed))} ms, `
     + `all ${count} in ${Math.ceil(drawn - parsed)} ms; width ${width} page ${page} wide ${wide.length} ${wide.join("; ")}`);
 })();
 </script>

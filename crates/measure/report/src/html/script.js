@@ -159,7 +159,9 @@
   async function unpack() {
     const packed = document.getElementById("plotly");
     if (!packed || typeof DecompressionStream === "undefined") return;
-    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    const letters = atob(packed.textContent);
+    const bytes = new Uint8Array(letters.length);
+    for (let at = 0; at < letters.length; at += 1) bytes[at] = letters.charCodeAt(at);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
     script.textContent = await new Response(stream).text();
@@ -167,16 +169,21 @@
   }
 
   const redraw = () => figures.forEach(show);
+  const inView = (figure) => {
+    const box = figure.canvas.getBoundingClientRect();
+    return box.bottom > 0 && box.top < innerHeight;
+  };
   async function begin() {
+    // A page without a plot in view is complete before the library is there, and may be painted before that is unpacked.
+    const atFirst = figures.filter(inView).length;
+    const complete = () => root.setAttribute("data-shown", String(atFirst));
+    if (atFirst === 0) complete();
+    await new Promise((done) => setTimeout(done));
+    await unpack();
     if (typeof Plotly === "undefined") return;
-    const inView = (figure) => {
-      const box = figure.canvas.getBoundingClientRect();
-      return box.bottom > 0 && box.top < innerHeight;
-    };
-    const first = figures.filter(inView);
     figures.forEach(legend);
-    first.forEach(show);
-    root.setAttribute("data-shown", "");
+    figures.filter(inView).forEach(show);
+    complete();
     for (const details of document.querySelectorAll("details.fold")) {
       details.addEventListener("toggle", () => {
         if (!details.open) return;
@@ -198,7 +205,7 @@
       if (!figure.shown) show(figure);
     }
   }
-  unpack().then(begin).finally(() => root.setAttribute("data-ready", ""));
+  begin().finally(() => root.setAttribute("data-ready", ""));
 
   // On paper: the light colours, a fixed width, nothing folded.
   let folded = [];
