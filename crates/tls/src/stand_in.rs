@@ -24,7 +24,7 @@ pub enum SignatureKind {
     Rsa,
     /// ECDSA: goes under the scheme of P-256 with SHA-256.
     Ecdsa,
-    /// Ed25519 or Ed448.
+    /// Ed25519 or Ed448: goes under the scheme of Ed25519.
     EdDsa,
     /// ML-DSA, or what TLS has no code point for: TLS 1.3 only.
     PostQuantum,

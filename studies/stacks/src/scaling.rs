@@ -29,14 +29,17 @@ pub enum ScalingError {
         /// How many there were.
         have: usize,
     },
-    /// A rate that is no rate, or a core count of 0.
-    #[error("{cores} cores with a rate of {rate}: both must be above 0 and finite")]
+    /// A rate that is not above 0 and finite.
+    #[error("{cores} cores with a rate of {rate}: expected one above 0")]
     NotARate {
         /// The core count.
         cores: u32,
-        /// The first rate that is none; 0 if there is no rate, or the core count is 0.
+        /// The first such rate, per second.
         rate: f64,
     },
+    /// A core count of 0, or one without rates.
+    #[error("{0} cores without a rate: expected one core or more, and its rates")]
+    NoRates(u32),
     /// A core count that appears twice.
     #[error("{0} cores appear twice")]
     Twice(u32),
@@ -192,14 +195,17 @@ fn medians(points: &[Rates]) -> Result<Vec<(f64, f64)>, ScalingError> {
     let median = |point: &Rates| {
         let Rates { cores, rates } = point;
         let wrong = rates.iter().find(|rate| !(rate.is_finite() && **rate > 0.0));
-        if let Some(rate) = wrong.copied().or((*cores == 0 || rates.is_empty()).then_some(0.0)) {
+        if let Some(rate) = wrong.copied() {
             return Err(ScalingError::NotARate { cores: *cores, rate });
+        }
+        if *cores == 0 {
+            return Err(ScalingError::NoRates(0));
         }
         if !seen.insert(*cores) {
             return Err(ScalingError::Twice(*cores));
         }
         let sample = stats::Sample::new(rates);
-        let median = sample.map_err(|_| ScalingError::NotARate { cores: *cores, rate: 0.0 })?;
+        let median = sample.map_err(|_| ScalingError::NoRates(*cores))?;
         Ok((f64::from(*cores), median.median()))
     };
     points.iter().map(median).collect()

@@ -60,8 +60,11 @@ fn too_few_counts_give_no_curve() {
     assert_eq!(Fit::new(&exact(law, &[1, 2, 3, 4, 5]), 1), Err(ScalingError::TooFew { have: 5 }));
     assert_eq!(Fit::new(&exact(law, &[1, 2, 3, 4, 5, 5]), 1), Err(ScalingError::Twice(5)));
     let nothing = [Rates { cores: 1, rates: vec![] }];
-    assert!(matches!(Fit::new(&nothing, 1), Err(ScalingError::NotARate { cores: 1, .. })));
-    assert!(matches!(Fit::new(&exact(law, &[0]), 1), Err(ScalingError::NotARate { .. })));
+    assert_eq!(Fit::new(&nothing, 1), Err(ScalingError::NoRates(1)));
+    let no_core = [Rates { cores: 0, rates: vec![1.0] }];
+    assert_eq!(Fit::new(&no_core, 1), Err(ScalingError::NoRates(0)));
+    let halted = [Rates { cores: 2, rates: vec![5.0, 0.0] }];
+    assert_eq!(Fit::new(&halted, 1), Err(ScalingError::NotARate { cores: 2, rate: 0.0 }));
 }
 
 #[test]
