@@ -87,6 +87,12 @@ impl SslmTcpStream {
         self.lock().report()
     }
 
+    /// What TCP knows, without what [`SslmTcpStream::report`] says beside; `None` once the connection is gone.
+    #[must_use]
+    pub fn tcp_info(&self) -> Option<tcp::Info> {
+        self.lock().tcp.info()
+    }
+
     /// The newest ticket that arrived, once; on a client. Tickets arrive with what is read.
     #[must_use]
     pub fn take_ticket(&self) -> Option<tls::Ticket> {

@@ -38,6 +38,17 @@ pub enum SynData {
     BlackHole,
 }
 
+/// What keeps a connection from sending bytes, or from taking more of them to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// The peer's window (RFC 9293 §3.8.6), which takes nothing that is worth a segment (§3.8.6.2.1).
+    PeerWindow,
+    /// The congestion window (RFC 5681); in a recovery from loss, the pace of that (RFC 9937).
+    CongestionWindow,
+    /// The send buffer: all that it holds was sent and is not acknowledged, and a writer waits for room.
+    SendBuffer,
+}
+
 /// What is known of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Info {
@@ -66,6 +77,10 @@ pub struct Info {
     pub congestion_window: u64,
     /// Bytes sent and not acknowledged.
     pub in_flight: u64,
+    /// Bytes of the stream that were written and never sent yet.
+    pub unsent: u64,
+    /// What has kept the connection from sending since its last packet, if anything has.
+    pub hold: Option<Hold>,
     /// Data segments sent again.
     pub retransmissions: u64,
     /// SYNs or SYN-ACKs sent again.

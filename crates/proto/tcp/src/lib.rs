@@ -62,4 +62,4 @@ pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, EventKind, Ignored, ListenError, ListenerId,
     StreamError,
 };
-pub use info::{Checksum, Counters, Info, PathMtu, State, SynData, Transmit};
+pub use info::{Checksum, Counters, Hold, Info, PathMtu, State, SynData, Transmit};

@@ -12,10 +12,10 @@ pub fn tcp_info(info: &tcp::Info) -> TcpInfo {
     TcpInfo {
         // Our TCP does not say these.
         congestion_window: 0,
-        unsent: 0,
         busy: Duration::ZERO,
         receive_window_limited: Duration::ZERO,
         send_buffer_limited: Duration::ZERO,
+        unsent: u32::try_from(info.unsent).unwrap_or(u32::MAX),
         syn_data_acknowledged: info.syn_data == tcp::SynData::Accepted,
         fast_open_failure: None,
         rtt: info.smoothed_rtt.unwrap_or_default(),

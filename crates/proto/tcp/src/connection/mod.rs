@@ -24,7 +24,7 @@ use units::{SeqNumber, Time};
 use crate::config::{Config, IfRefused};
 use crate::destinations::Cookie;
 use crate::event::{CloseReason, ListenerId, StreamError};
-use crate::info::{Info, State, SynData};
+use crate::info::{Hold, Info, State, SynData};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::recovery::Recovery;
 use crate::segment::ip_header_len;
@@ -335,9 +335,21 @@ impl Connection {
     fn room(&self) -> usize {
         let room = self.send.room();
         let Some(least) = self.send_ahead else { return room };
-        let unsent = self.send.end().saturating_sub(self.recovery.next());
-        let unsent = usize::try_from(unsent).unwrap_or(usize::MAX);
+        let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
         room.min(self.most_ahead(least).saturating_sub(unsent))
+    }
+
+    /// Bytes that were written and never sent.
+    fn unsent(&self) -> u64 {
+        self.send.end().saturating_sub(self.recovery.next())
+    }
+
+    /// What holds back what was written, or else those who would write.
+    fn hold(&self) -> Option<Hold> {
+        let is_open = self.is_synchronised() && self.closed.is_none();
+        let waits_for_room = self.write_blocked && self.unsent() == 0;
+        let hold = self.recovery.hold().or(waits_for_room.then_some(Hold::SendBuffer));
+        hold.filter(|_| is_open && self.send_end() > self.una())
     }
 
     /// Bytes that may be unsent, of those that the buffer holds.
@@ -446,6 +458,8 @@ impl Connection {
             rto: awaits.map_or(self.recovery.rto(), |handshake| handshake.rto),
             congestion_window: self.recovery.congestion_window(),
             in_flight: self.recovery.in_flight(),
+            unsent: self.unsent(),
+            hold: self.hold(),
             retransmissions: self.recovery.retransmissions(),
             syn_retransmissions: self.syn_retransmissions,
             bytes_acked: self.una().min(self.send.end()),

@@ -16,6 +16,7 @@ mod timers;
 mod undo;
 
 use crate::congestion::{Congestion, Controller};
+use crate::info::Hold;
 use crate::rtt::RttEstimator;
 use prr::Prr;
 use rack::Rack;
@@ -141,7 +142,8 @@ pub struct Recovery {
     limited_until: Option<u64>,
     /// Largest window that the peer ever offered.
     widest: u64,
-    blocked: bool,
+    /// Why the last poll gave nothing of what there is.
+    hold: Option<Hold>,
     timeouts: u32,
     retransmissions: u64,
 }
@@ -182,7 +184,7 @@ impl Recovery {
             last_sent: Time::ZERO,
             limited_until: None,
             widest: 0,
-            blocked: false,
+            hold: None,
             timeouts: 0,
             retransmissions: 0,
         }
@@ -211,7 +213,7 @@ impl Recovery {
     /// What to send now, if anything: a probe, lost ranges, new data. Costs little when there is
     /// nothing.
     pub fn poll(&mut self, now: Time, stream: Stream) -> Option<ToSend> {
-        self.blocked = false;
+        self.hold = None;
         if self.tail.due {
             return self.probe(&stream);
         }
@@ -292,7 +294,14 @@ impl Recovery {
     /// acknowledged byte need not be told to [`Recovery::on_sent`]; one with new data must.
     #[must_use]
     pub fn is_blocked_by_window(&self) -> bool {
-        self.blocked && self.in_flight() == 0
+        self.hold == Some(Hold::PeerWindow) && self.in_flight() == 0
+    }
+
+    /// What the last poll found to hold back all that is to be sent; `None` if it gave something, or there was
+    /// nothing.
+    #[must_use]
+    pub fn hold(&self) -> Option<Hold> {
+        self.hold
     }
 
     /// The congestion window in bytes.
@@ -345,11 +354,14 @@ impl Recovery {
         let end = lost.end.min(stream.peer_window_end);
         if end <= lost.start {
             // RFC 9293 §3.8.6: the peer took its window back
-            self.blocked = true;
+            self.hold = Some(Hold::PeerWindow);
             return None;
         }
         let len = (end - lost.start).min(stream.max_len as u64);
-        let len = self.fit(len)?;
+        let Some(len) = self.fit(len) else {
+            self.hold = Some(Hold::CongestionWindow);
+            return None;
+        };
         Some(ToSend { range: lost.start..lost.start + len, retransmission: true, probe: false })
     }
 
@@ -357,6 +369,8 @@ impl Recovery {
         let start = self.board.next();
         let waiting = self.may_begin(stream.end).saturating_sub(start);
         if waiting == 0 {
+            // Without SACK a recovery holds back new data.
+            self.hold = (stream.end > start).then_some(Hold::CongestionWindow);
             return None;
         }
         let open = stream.peer_window_end.saturating_sub(start);
@@ -364,7 +378,7 @@ impl Recovery {
             self.widest.max(stream.peer_window_end.saturating_sub(self.board.acknowledged()));
         let len = self.worth_sending(waiting, open).min(stream.max_len as u64);
         if len == 0 {
-            self.blocked = true;
+            self.hold = Some(Hold::PeerWindow);
             return None;
         }
         if self.board.is_empty() {
@@ -372,6 +386,7 @@ impl Recovery {
         }
         let Some(len) = self.fit(len) else {
             self.limited_until = Some(start);
+            self.hold = Some(Hold::CongestionWindow);
             return None;
         };
         Some(ToSend { range: start..start + len, retransmission: false, probe: false })

@@ -378,6 +378,7 @@ fn the_peers_window_bounds_new_data_and_retransmissions() {
     let mut sender = sender(true);
     let narrow = Stream { end: OPEN, peer_window_end: 3_500, max_len: MSS as usize };
     assert_eq!(send(&mut sender, at(0), narrow), "+0 +1 +2"); // no silly half segment
+    assert_eq!(sender.hold(), Some(Hold::PeerWindow));
     ack(&mut sender, at(100), 3, &[]);
     assert_eq!(send(&mut sender, at(100), narrow), "+3"); // nothing else is on the way
     ack(&mut sender, at(200), 3, &[]);

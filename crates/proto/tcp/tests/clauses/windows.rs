@@ -1,6 +1,6 @@
 //! Windows: zero, small, and told in time (RFC 9293 §3.8.6).
 
-use tcp::{CloseReason, Config, EventKind, State};
+use tcp::{CloseReason, Config, EventKind, Hold, State, StreamError};
 
 use super::harness::*;
 
@@ -134,4 +134,34 @@ fn an_old_window_is_not_taken() {
     // From before, and late: a window of nothing.
     bench.give(bench.made().data(b"abc").window(0));
     assert_eq!(bench.write(&[7; 100]).len(), 1);
+}
+
+/// What holds back what was written, or who would write: the peer's window (RFC 9293 §3.8.6), the congestion window
+/// (RFC 5681), the send buffer.
+#[test]
+fn a_connection_says_what_holds_its_data_back() {
+    let of = |bench: &Bench| (bench.info().hold, bench.info().unsent);
+    let mut bench = shut();
+    assert_eq!(of(&bench), (Some(Hold::PeerWindow), 100));
+    assert_eq!(bench.give(bench.made().window(1000)).len(), 1);
+    assert_eq!(of(&bench), (None, 0));
+    // RFC 6928: ten segments go at first.
+    let mut bench = Bench::established();
+    bench.at(1020);
+    bench.write(&[7; 14_600]);
+    assert_eq!(of(&bench), (None, 0));
+    assert!(bench.write(&[7; 1000]).is_empty());
+    assert_eq!(of(&bench), (Some(Hold::CongestionWindow), 1000));
+    assert_eq!(bench.give(bench.acking(1461)).len(), 1);
+    assert_eq!(of(&bench), (None, 0));
+    let config = Config { send_buffer: 8000, ..Config::default() };
+    let mut bench = Bench::established_with(config, mss(1460));
+    bench.at(1020);
+    bench.write(&[7; 8000]);
+    assert_eq!(of(&bench), (None, 0));
+    let wrote = bench.endpoint.write(bench.now, bench.id.unwrap(), b"x");
+    assert_eq!(wrote, Err(StreamError::WouldBlock));
+    assert_eq!(of(&bench), (Some(Hold::SendBuffer), 0));
+    bench.give(bench.acking(8001));
+    assert_eq!(of(&bench), (None, 0));
 }
