@@ -1,14 +1,23 @@
 //! Whether a QUIC connection is limited by congestion control: quinn does not say what it holds unsent, but tells its
 //! congestion controller what it sends, and when it could have sent more.
+//!
+//! Where quinn has a datagram to send that wants acknowledgement and may leave by all windows of flow control, it asks
+//! the controller for its window. If it sends nothing upon that, what is under way and this datagram do not fit in, or
+//! the pacer, which is told the window, says that it is too early.
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use conn::now;
+use quinn::ConnectionStats;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use units::Time;
+
+use crate::TcpLimit;
+use crate::tcp_stalls::Look;
 
 /// Builds controllers that are watched.
 pub(crate) struct Watched(pub(crate) Arc<dyn ControllerFactory + Send + Sync>);
@@ -16,7 +25,8 @@ pub(crate) struct Watched(pub(crate) Arc<dyn ControllerFactory + Send + Sync>);
 impl ControllerFactory for Watched {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = Arc::clone(&self.0).build(now, current_mtu);
-        Box::new(Flight { inner, mtu: current_mtu.into(), in_flight: 0, busy_at: None })
+        let (mtu, asked) = (current_mtu.into(), Arc::default());
+        Box::new(Flight { inner, mtu, in_flight: 0, busy_at: None, asked })
     }
 }
 
@@ -29,17 +39,49 @@ pub(crate) struct Flight {
     in_flight: u64,
     /// When it last sent data, or would have but for congestion control.
     busy_at: Option<Instant>,
+    /// Whether quinn has asked for the window since it last sent, or heard of what it had sent. Copies share it.
+    asked: Arc<AtomicBool>,
+}
+
+/// The controller of a connection, as it is now.
+fn of(quic: &quinn::Connection) -> Option<Box<Flight>> {
+    quic.congestion_state().into_any().downcast().ok()
+}
+
+/// What keeps a connection's data back: congestion control, if anything that is not flow control.
+pub(crate) fn look(quic: &quinn::Connection) -> Option<Look> {
+    let is_held = of(quic)?.is_held() && quic.close_reason().is_none();
+    let limit = is_held.then_some(TcpLimit::CongestionWindow);
+    Some(Look { round_trip: quic.rtt(), limit })
+}
+
+/// quinn's counters. The window is among them: it is not asked for to send something.
+pub(crate) fn stats(quic: &quinn::Connection) -> ConnectionStats {
+    let before = of(quic).map(|flight| (flight.is_held(), flight.asked));
+    let stats = quic.stats();
+    if let Some((is_held, asked)) = before {
+        asked.store(is_held, Ordering::Relaxed);
+    }
+    stats
 }
 
 /// Up to when a connection had data that it might send, as far as flow control goes.
 pub(crate) fn busy_until(quic: &quinn::Connection) -> Option<Time> {
     let (instant, time) = (Instant::now(), now());
-    let flight: Box<Flight> = quic.congestion_state().into_any().downcast().ok()?;
-    let busy = flight.busy_until(instant)?;
+    let busy = of(quic)?.busy_until(instant)?;
     Some(time - instant.saturating_duration_since(busy))
 }
 
 impl Flight {
+    /// Whether there is a datagram to send that congestion control holds back.
+    fn is_held(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    fn answered(&self) {
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
     /// Up to when the sender is known to have had data that it might send by its windows of flow control.
     fn busy_until(&self, now: Instant) -> Option<Instant> {
         let is_full = self.in_flight + self.mtu > self.inner.window();
@@ -49,6 +91,7 @@ impl Flight {
 
 impl Controller for Flight {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.answered();
         self.in_flight += bytes;
         // Less is an acknowledgement, or an update of a window.
         if bytes >= self.mtu / 2 {
@@ -75,6 +118,8 @@ impl Controller for Flight {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
+        // If it still has something to send, quinn asks again at once.
+        self.answered();
         self.in_flight = in_flight;
         if !app_limited {
             self.busy_at = Some(now);
@@ -99,6 +144,7 @@ impl Controller for Flight {
     }
 
     fn window(&self) -> u64 {
+        self.asked.store(true, Ordering::Relaxed);
         self.inner.window()
     }
 
@@ -108,7 +154,8 @@ impl Controller for Flight {
 
     fn clone_box(&self) -> Box<dyn Controller> {
         let Flight { mtu, in_flight, busy_at, .. } = *self;
-        Box::new(Flight { inner: self.inner.clone_box(), mtu, in_flight, busy_at })
+        let (inner, asked) = (self.inner.clone_box(), Arc::clone(&self.asked));
+        Box::new(Flight { inner, mtu, in_flight, busy_at, asked })
     }
 
     fn initial_window(&self) -> u64 {
@@ -146,5 +193,26 @@ mod tests {
         assert_eq!(flight.busy_until(at(20)), Some(at(11)));
         let copy = flight.clone_box().into_any().downcast::<Flight>().unwrap();
         assert_eq!(copy.busy_until(at(20)), Some(at(11)));
+    }
+
+    #[test]
+    fn data_are_held_back_from_a_question_for_the_window_until_something_is_sent() {
+        let start = Instant::now();
+        let built = Congestion::Reno.controller(Some(3600)).build(start, 1200);
+        let mut flight = built.into_any().downcast::<Flight>().unwrap();
+        assert!(!flight.is_held());
+        // What is said of it asks for nothing.
+        let _ = (flight.metrics(), flight.initial_window(), flight.busy_until(start));
+        assert!(!flight.is_held());
+        assert_eq!(flight.window(), 3600);
+        assert!(flight.is_held());
+        flight.on_sent(start, 1200, 0);
+        assert!(!flight.is_held());
+        // The next one does not fit; a copy says so too.
+        flight.window();
+        let copy = flight.clone_box().into_any().downcast::<Flight>().unwrap();
+        assert!(flight.is_held() && copy.is_held());
+        flight.on_end_acks(start, 0, false, Some(0));
+        assert!(!flight.is_held() && !copy.is_held());
     }
 }

@@ -45,8 +45,8 @@ pub struct ConnectionRecord {
     pub bytes_sent: u64,
     /// Sum of its streams' [`StreamRecord::stalled`]; streams that stall together count each.
     pub stalled: Duration,
-    /// When its TCP stalled, in order of time: the first 4096 intervals. `None` without a
-    /// [`Bottleneck`](crate::Bottleneck), with our TCP, which does not say, and over QUIC.
+    /// When its TCP stalled, or QUIC's congestion control held it back, in order of time: the first 4096 intervals.
+    /// `None` without a [`Bottleneck`](crate::Bottleneck).
     pub tcp_stalls: Option<Vec<TcpStall>>,
     /// TCP_INFO at the end, while the socket was still open.
     pub tcp: Option<TcpInfo>,

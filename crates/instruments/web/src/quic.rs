@@ -11,7 +11,7 @@ use quinn::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Congestion, Failure, QuicRecord, Settings};
+use crate::{Congestion, Failure, QuicRecord, Settings, flight};
 
 /// QUIC's own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub(crate) async fn waiting<T>(
 
 /// How often the peer was told that a window is shut: DATA_BLOCKED and STREAM_DATA_BLOCKED frames.
 fn times_shut(quic: &quinn::Connection) -> u64 {
-    let sent = quic.stats().frame_tx;
+    let sent = flight::stats(quic).frame_tx;
     sent.data_blocked + sent.stream_data_blocked
 }
 

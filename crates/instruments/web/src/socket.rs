@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use conn::{FastOpen, TcpInfo, now};
@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use units::Time;
 
+use crate::tcp_stalls::Look;
 use crate::user_tcp::UserStream;
 use crate::{Congestion, Failure};
 
@@ -80,6 +81,17 @@ impl TcpSettings {
 /// A TCP stream with counts. Clones are the same stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Socket(Rc<Inner>);
+
+/// A [`Socket`] that is looked at for as long as others have it.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakSocket(Weak<Inner>);
+
+impl WeakSocket {
+    /// [`Socket::look`], while it is there.
+    pub(crate) fn look(&self) -> Option<Look> {
+        Socket(self.0.upgrade()?).look()
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -209,22 +221,26 @@ impl Socket {
         self.info().filter(|info| info.unsent > 0).map(|_| now())
     }
 
-    /// Whether it is the kernel's TCP.
-    pub(crate) fn is_of_kernel(&self) -> bool {
-        matches!(&*self.0.stream.borrow(), Carrier::Kernel(_))
-    }
-
-    /// TCP_INFO while the kernel's TCP has something to send, and whether a writer waits for it. Nothing is asked of
-    /// the kernel between a reading without unsent bytes and the next write.
-    pub(crate) fn sending(&self) -> Option<(TcpInfo, bool)> {
+    /// What keeps its bytes back, while it has some to send. Nothing is asked of the kernel between a reading without
+    /// unsent bytes and the next write.
+    pub(crate) fn look(&self) -> Option<Look> {
+        let stream = self.0.stream.borrow();
+        let stream = match &*stream {
+            Carrier::Kernel(stream) => stream,
+            Carrier::Ours(stream) => return stream.tcp_info().as_ref().map(Look::of_user_tcp),
+        };
         let (gauge, waits) = (self.gauge(), self.gauge().is_blocked());
         if gauge.drained.get() == Some(gauge.written()) && !waits {
             return None;
         }
-        let Carrier::Kernel(stream) = &*self.0.stream.borrow() else { return None };
         let info = TcpInfo::of(stream.as_fd()).ok()?;
         gauge.drained.set((info.unsent == 0).then(|| gauge.written()));
-        Some((info, waits))
+        Some(Look::of_kernel(&info, waits))
+    }
+
+    /// The same stream, without keeping it open.
+    pub(crate) fn downgrade(&self) -> WeakSocket {
+        WeakSocket(Rc::downgrade(&self.0))
     }
 
     /// What SSLmTCP says, on a connection of our TCP.

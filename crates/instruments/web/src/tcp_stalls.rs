@@ -1,7 +1,9 @@
-//! When a server's TCP had bytes to send and did not send them while nothing waited at the bottleneck, and what
-//! kept it: the same rule as of flow-control windows, one layer below.
+//! When a sender's TCP or QUIC had bytes to send and did not send them while nothing waited at the bottleneck, and
+//! what kept it: the same rule as of flow-control windows, one layer below. QUIC has flow control itself, whose stalls
+//! are [`crate::stalls`]': here it is its congestion control alone.
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use conn::TcpInfo;
@@ -10,7 +12,7 @@ use units::Time;
 
 use crate::Bottleneck;
 
-/// How often TCP is looked at: so many times in a round trip, within these bounds. An interval is wrong by one step at
+/// How often a sender is looked at: so many times in a round trip, within these bounds. An interval is wrong by one step at
 /// most at either end; too early and too late are as frequent. A look with its timer takes some 10 us of CPU time.
 const LOOKS: u32 = 64;
 const STEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(8)];
@@ -24,18 +26,18 @@ fn step(round_trip: Duration) -> Duration {
 const MAX_STALLS: usize = 4096;
 
 units::named! {
-    /// What keeps TCP from sending.
+    /// What keeps TCP from sending, or QUIC.
     pub enum TcpLimit: "limit of TCP" {
         /// The window that the peer announced (RFC 9293 §3.8).
         ReceiveWindow = "receive-window",
-        /// The congestion window (RFC 5681), or the pace at which the kernel sends.
+        /// The congestion window (RFC 5681, of QUIC RFC 9002 §7), or the pace at which the kernel or QUIC sends.
         CongestionWindow = "congestion-window",
-        /// The socket's buffer: all that is in it was sent and is not acknowledged, and it takes no more.
+        /// TCP's send buffer: all that is in it was sent and is not acknowledged, and it takes no more.
         SendBuffer = "send-buffer",
     }
 }
 
-/// An interval in which a connection's TCP had bytes to send, sent none, and nothing waited at the bottleneck.
+/// An interval in which a connection's TCP or QUIC had bytes to send, sent none, and nothing waited at the bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TcpStall {
     /// From when.
@@ -44,6 +46,32 @@ pub struct TcpStall {
     pub to: Time,
     /// Why.
     pub limit: TcpLimit,
+}
+
+/// What one look at a sender says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Its smoothed round trip.
+    pub(crate) round_trip: Duration,
+    /// What keeps bytes back, where there are any.
+    pub(crate) limit: Option<TcpLimit>,
+}
+
+impl Look {
+    /// The kernel's TCP. `writer_waits`: for room in the socket.
+    pub(crate) fn of_kernel(info: &TcpInfo, writer_waits: bool) -> Look {
+        Look { round_trip: info.rtt, limit: limit(info, writer_waits) }
+    }
+
+    /// Our TCP, which says itself what holds it back.
+    pub(crate) fn of_user_tcp(info: &tcp::Info) -> Look {
+        let limit = info.hold.map(|hold| match hold {
+            tcp::Hold::PeerWindow => TcpLimit::ReceiveWindow,
+            tcp::Hold::CongestionWindow => TcpLimit::CongestionWindow,
+            tcp::Hold::SendBuffer => TcpLimit::SendBuffer,
+        });
+        Look { round_trip: info.smoothed_rtt.unwrap_or_default(), limit }
+    }
 }
 
 /// What keeps the bytes of a socket back, where there are any: its own, or those of a writer that it made wait.
@@ -89,34 +117,34 @@ impl Seen {
     }
 }
 
-/// The stalls of one connection's TCP.
+/// The stalls of one connection's TCP or QUIC.
 #[derive(Debug, Default)]
 pub(crate) struct TcpStalls(RefCell<Seen>);
 
 impl TcpStalls {
     /// Looks for ever, where somebody says when packets wait: without that nobody can tell whether TCP waits or the
-    /// link is busy. `look`: TCP_INFO, and whether a writer waits for the socket; `None` while there is nothing new.
+    /// link is busy. `look`: `None` while there is nothing to send.
     pub(crate) async fn watch(
         &self,
         bottleneck: Option<&Bottleneck>,
-        look: impl Fn() -> Option<(TcpInfo, bool)>,
-    ) {
+        look: impl Fn() -> Option<Look>,
+    ) -> Infallible {
         let Some(bottleneck) = bottleneck else { return std::future::pending().await };
         self.0.borrow_mut().is_watched = true;
         let [mut pause, _] = STEPS;
         loop {
             let seen = look();
-            let limit = seen.as_ref().and_then(|(info, waits)| limit(info, *waits));
+            let limit = seen.and_then(|look| look.limit);
             self.0.borrow_mut().look(conn::now(), limit, bottleneck.waits_until());
-            pause = seen.map_or(pause, |(info, _)| step(info.rtt));
+            pause = seen.map_or(pause, |look| step(look.round_trip));
             tokio::time::sleep(pause).await;
         }
     }
 
     /// What was seen; `None` if nobody looked.
-    pub(crate) fn into_stalls(self) -> Option<Vec<TcpStall>> {
-        let seen = self.0.into_inner();
-        seen.is_watched.then_some(seen.stalls)
+    pub(crate) fn stalls(&self) -> Option<Vec<TcpStall>> {
+        let seen = self.0.borrow();
+        seen.is_watched.then(|| seen.stalls.clone())
     }
 }
 

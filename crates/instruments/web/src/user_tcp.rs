@@ -150,9 +150,16 @@ impl UserStream {
         }
     }
 
+    /// What our TCP knows; `None` before the connection is there.
+    pub(crate) fn tcp_info(&self) -> Option<tcp::Info> {
+        match &self.state {
+            State::Open(stream) => stream.tcp_info(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn info(&self) -> Option<TcpInfo> {
-        let report = self.report()?;
-        report.tcp.as_ref().map(conn::user_tcp::tcp_info)
+        self.tcp_info().as_ref().map(conn::user_tcp::tcp_info)
     }
 
     /// Goes on to an open connection: when the writer has been quiet, the SYN leaves.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tls::Version;
+use units::Time;
 use web::{Bottleneck, ConnectPlan, Finish, Priority, Protocol, Request, Settings, Stalled, What};
 
 use crate::common::*;
@@ -97,6 +98,31 @@ async fn upload(plan: &ConnectPlan) -> Stalled {
     let outcome = connection.request(Request::post(NAME, "/1", 3_000_000)).finish().await;
     assert_eq!(outcome.status(), Some(200), "{outcome:?}");
     outcome.stalled
+}
+
+/// Nor is a look, or a reading of quinn's counters, taken for something to send.
+#[test]
+fn what_fits_into_the_first_flight_waits_for_nothing_below() {
+    on_a_node(async {
+        for (protocol, version) in KINDS {
+            let idle = Some(Bottleneck::new(|| Time::ZERO));
+            let server = serve(|plan| {
+                plan.bottleneck = idle.clone();
+                plan.sample = Some(Duration::from_millis(1));
+            });
+            let plan = ConnectPlan { bottleneck: idle, ..plan(&server, protocol) };
+            let connection = client(version).connect(&plan).await.unwrap();
+            // Only who sends a body is watched.
+            assert_eq!(get(&connection, "/100").await.tcp_stalls, None, "{protocol}");
+            let upload = connection.request(Request::post(NAME, "/1", 100)).finish().await;
+            assert_eq!(upload.tcp_stalls, Some(Vec::new()), "{protocol}: {upload:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            drop(connection);
+            let log = server.log();
+            let record = until("record", || log.take_connections().pop()).await;
+            assert_eq!(record.tcp_stalls, Some(Vec::new()), "{protocol}: {record:?}");
+        }
+    });
 }
 
 #[test]

@@ -19,9 +19,10 @@ use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
 use super::{h1, h2, h3, sessions, spdy};
 use crate::gate::Gate;
-use crate::socket::Socket;
+use crate::socket::{Socket, WeakSocket};
 use crate::stream::Stream;
-use crate::{Failure, Protocol, UserTcp};
+use crate::tcp_stalls::Look;
+use crate::{Bottleneck, Failure, Protocol, UserTcp};
 
 /// What all connections of a browser share: roots, versions, groups. Tickets are resumed only by the
 /// client that they came to. Cheap to clone.
@@ -46,6 +47,25 @@ pub struct Connection {
     limit: std::time::Duration,
     /// With early data.
     gate: Option<Gate>,
+    carrier: Carrier,
+    /// [`ConnectPlan::bottleneck`].
+    bottleneck: Option<Bottleneck>,
+}
+
+/// What carries a connection, to look at while it sends a body.
+#[derive(Clone)]
+enum Carrier {
+    Tcp(WeakSocket),
+    Quic(h3::Connection),
+}
+
+impl Carrier {
+    fn look(&self) -> Option<Look> {
+        match self {
+            Carrier::Tcp(socket) => socket.look(),
+            Carrier::Quic(connection) => connection.look(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -200,7 +220,9 @@ impl Client {
         let state = Rc::new(State::default());
         let (connection, facts, gate) = h3::connect(config, plan, &state).await?;
         let limit = plan.timeouts.exchange;
-        Ok(Connection { facts, kind: Kind::Http3(connection), state, limit, gate })
+        let (carrier, kind) = (Carrier::Quic(connection.clone()), Kind::Http3(connection));
+        let bottleneck = plan.bottleneck.clone();
+        Ok(Connection { facts, kind, state, limit, gate, carrier, bottleneck })
     }
 }
 
@@ -225,7 +247,8 @@ async fn begin(
         protocol => Kind::Http1(h1::connect(stream, protocol, &plan.settings, &state).await?),
     };
     facts.ready = now();
-    Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange, gate })
+    let (carrier, bottleneck) = (Carrier::Tcp(socket.downgrade()), plan.bottleneck.clone());
+    Ok(Connection { facts, kind, state, limit: plan.timeouts.exchange, gate, carrier, bottleneck })
 }
 
 fn server_name(plan: &ConnectPlan) -> Result<ServerName<'static>, Failure> {
@@ -248,16 +271,25 @@ impl Connection {
     pub fn request(&self, request: Request) -> Exchange {
         let (protocol, limit) = (self.facts.protocol, self.limit);
         let (kind, state) = (self.kind.clone(), Rc::clone(&self.state));
-        let (asked, gate) = (request.clone(), self.gate.clone());
+        let (asked, gate, carrier) = (request.clone(), self.gate.clone(), self.carrier.clone());
+        let bottleneck = self.bottleneck.clone().filter(|_| request.upload > 0);
         Exchange::start(protocol, &asked, limit, move |sink| async move {
-            if let Some(gate) = gate {
-                gate.admit(request.may_be_early()).await;
-            }
-            match kind {
-                Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
-                Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
-                Kind::Http3(connection) => connection.exchange(&state, &request, &sink).await,
-                Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
+            let stalls = sink.tcp_stalls();
+            let exchange = async {
+                if let Some(gate) = gate {
+                    gate.admit(request.may_be_early()).await;
+                }
+                match kind {
+                    Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
+                    Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
+                    Kind::Http3(connection) => connection.exchange(&state, &request, &sink).await,
+                    Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = exchange => result,
+                never = stalls.watch(bottleneck.as_ref(), || carrier.look()) => match never {},
             }
         })
     }

@@ -15,7 +15,8 @@ use units::Time;
 use super::plan::Request;
 use super::push::Push;
 use crate::task::Task;
-use crate::{Failure, Protocol, Stall, Stalled};
+use crate::tcp_stalls::TcpStalls;
+use crate::{Failure, Protocol, Stall, Stalled, TcpStall};
 
 /// Events that wait for the caller; with more, the exchange itself waits, and its windows shut.
 const WAITING_EVENTS: usize = 16;
@@ -66,6 +67,7 @@ pub struct Exchange {
     _task: Task,
     digest: Rc<RefCell<Option<[u8; 32]>>>,
     stalled: Rc<RefCell<Stalled>>,
+    tcp_stalls: Rc<TcpStalls>,
 }
 
 /// An exchange that is over, by CLOCK_MONOTONIC. A step that did not happen is `None`.
@@ -88,6 +90,8 @@ pub struct Outcome {
     /// Time for which the request's body waited for a flow-control window, with a transport that would have
     /// taken it. HTTP/1.1 has none.
     pub stalled: Stalled,
+    /// [`Exchange::tcp_stalls`].
+    pub tcp_stalls: Option<Vec<TcpStall>>,
     /// SHA-256 of the body, if the request asks for it and the body is whole.
     pub digest: Option<[u8; 32]>,
     /// Why it failed, if it did.
@@ -120,9 +124,10 @@ impl Exchange {
             sender: sender.clone(),
             received: Rc::default(),
             stalled: Rc::default(),
+            tcp_stalls: Rc::default(),
             hash: Rc::new(RefCell::new(request.digest.then(Sha256::new))),
         };
-        let stalled = Rc::clone(&sink.stalled);
+        let (stalled, tcp_stalls) = (Rc::clone(&sink.stalled), Rc::clone(&sink.tcp_stalls));
         let (body, expected, digested) = (sink.clone(), request.expected, digest.clone());
         let task = Task::spawn(async move {
             let result = match timeout(limit, exchange(sink)).await {
@@ -149,7 +154,7 @@ impl Exchange {
             // Nobody may be there to hear it.
             let _ = sender.send(Event { at: now(), what }).await;
         });
-        Exchange { events, _task: task, digest, stalled }
+        Exchange { events, _task: task, digest, stalled, tcp_stalls }
     }
 
     /// The next event; `None` after the last.
@@ -169,6 +174,14 @@ impl Exchange {
         self.stalled.borrow().clone()
     }
 
+    /// When the connection's TCP stalled on this side while a request with a body was under way, or QUIC's congestion
+    /// control held it back, in order of time: the first 4096 intervals. `None` without a body, or without a
+    /// [`Bottleneck`](crate::Bottleneck).
+    #[must_use]
+    pub fn tcp_stalls(&self) -> Option<Vec<TcpStall>> {
+        self.tcp_stalls.stalls()
+    }
+
     /// Takes all events to the end. What is pushed with it is cancelled.
     pub async fn finish(mut self) -> Outcome {
         let mut outcome = Outcome {
@@ -180,6 +193,7 @@ impl Exchange {
             ended: None,
             body: 0,
             stalled: Stalled::default(),
+            tcp_stalls: None,
             digest: None,
             failure: None,
         };
@@ -204,6 +218,7 @@ impl Exchange {
         }
         outcome.digest = self.digest();
         outcome.stalled = self.stalled();
+        outcome.tcp_stalls = self.tcp_stalls();
         outcome
     }
 }
@@ -214,6 +229,7 @@ pub(super) struct Sink {
     sender: mpsc::Sender<Event>,
     received: Rc<Cell<u64>>,
     stalled: Rc<RefCell<Stalled>>,
+    tcp_stalls: Rc<TcpStalls>,
     hash: Rc<RefCell<Option<Sha256>>>,
 }
 
@@ -237,6 +253,11 @@ impl Sink {
     /// The request's body waited for a window.
     pub(super) fn stalled(&self, stall: Stall) {
         self.stalled.borrow_mut().note(stall);
+    }
+
+    /// The stalls of what carries the request.
+    pub(super) fn tcp_stalls(&self) -> Rc<TcpStalls> {
+        Rc::clone(&self.tcp_stalls)
     }
 
     /// A response's head came.

@@ -20,11 +20,12 @@ use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
 use super::state::{Ended, Facts, State};
 use crate::body::Body;
-use crate::flight::busy_until;
+use crate::flight::{self, busy_until};
 use crate::gate::Gate;
 use crate::quic::is_window;
 use crate::stalls::{Stalls, Wait};
 use crate::task::Task;
+use crate::tcp_stalls::Look;
 use crate::{Failure, Protocol};
 
 /// Bytes of one DATA frame.
@@ -232,6 +233,11 @@ impl Connection {
         // now: all of them go before the first of these begins.
         gate.after_refused().await;
         self.ask(request, sink, &sent).await
+    }
+
+    /// What keeps its data back.
+    pub(super) fn look(&self) -> Option<Look> {
+        flight::look(&self.0.quic)
     }
 
     /// Whether the server's answer on early data is here, and a refusal.

@@ -116,7 +116,7 @@ pub struct ConnectPlan {
     /// Our TCP in place of the kernel's, for one protocol in TLS; `tcp` is nothing to it.
     pub user_tcp: Option<UserTcp>,
     /// Says until when packets to the server wait at the bottleneck, where that is known: until then no
-    /// request's body counts as stalled on a window.
+    /// request's body counts as stalled, on a window or on TCP.
     pub bottleneck: Option<Bottleneck>,
     /// Limits of time.
     pub timeouts: ClientTimeouts,

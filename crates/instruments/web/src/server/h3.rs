@@ -25,9 +25,10 @@ use super::link::{Link, Responding, too_slow};
 use super::tcp::sample;
 use super::{Shared, date};
 use crate::counters::connection_memory;
-use crate::flight::busy_until;
+use crate::flight::{self, busy_until};
 use crate::log::{ConnectionRecord, Finish, QuicRecord};
 use crate::site::RequestHead;
+use crate::tcp_stalls::TcpStalls;
 use crate::{Failure, Protocol, QuicSettings};
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
@@ -74,7 +75,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
     let local_ip = incoming.local_ip();
     let mut held = shared.counters.connection();
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
-    let samples = RefCell::new(Vec::new());
+    let (samples, stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
     let secured = Cell::new(None);
     let mut facts = None;
     let mut last = None;
@@ -90,7 +91,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
             held.set_memory(connection_memory(Some(Protocol::Http3)));
             *link.server_name.borrow_mut() =
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
-            let stats = || Some(QuicRecord::of(&quic.stats()));
+            let stats = || Some(QuicRecord::of(&flight::stats(&quic)));
             let streams = Streams::new(shared.counters.clone());
             let completing = async {
                 if let Some(complete) = complete {
@@ -108,6 +109,9 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
                 never = link.stalls.watch_unsent(|| busy_until(&quic)) => match never {},
+                never = stalls.watch(shared.bottleneck.as_ref(), || flight::look(&quic)) => {
+                    match never {}
+                }
                 () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;
@@ -137,7 +141,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
         bytes_received: last.map_or(0, |last| last.bytes_received),
         bytes_sent: last.map_or(0, |last| last.bytes_sent),
         stalled: link.stalled.get(),
-        tcp_stalls: None,
+        tcp_stalls: stalls.stalls(),
         tcp: None,
         samples: Vec::new(),
         quic: last,

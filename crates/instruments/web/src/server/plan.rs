@@ -33,7 +33,7 @@ pub struct ServerPlan {
     /// The first 10,000 readings of a connection are kept.
     pub sample: Option<Duration>,
     /// Says until when packets to the clients wait at the bottleneck, where that is known: until then no
-    /// response counts as stalled on a window.
+    /// response counts as stalled on a window, and no connection on TCP.
     pub bottleneck: Option<Bottleneck>,
 }
 

@@ -154,13 +154,12 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
     let (samples, tcp_stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
-    let watched = shared.bottleneck.as_ref().filter(|_| socket.is_of_kernel());
     let served = serve(&socket, tls, &link, &facts, &held);
     let result = tokio::select! {
         result = served => result,
         () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
         never = link.stalls.watch_unsent(|| socket.unsent_until()) => match never {},
-        () = tcp_stalls.watch(watched, || socket.sending()) => Ok(()),
+        never = tcp_stalls.watch(shared.bottleneck.as_ref(), || socket.look()) => match never {},
         () = shared.aborting() => Ok(()),
     };
     drop(held);
@@ -182,7 +181,7 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
         bytes_received: socket.gauge().read(),
         bytes_sent: socket.gauge().written(),
         stalled: link.stalled.get(),
-        tcp_stalls: tcp_stalls.into_stalls(),
+        tcp_stalls: tcp_stalls.stalls(),
         tcp: socket.info(),
         samples: samples.into_inner(),
         quic: None,
