@@ -104,7 +104,7 @@ impl Browser {
         Browser { user_tcp, ..self }
     }
 
-    /// Counts no request's body as stalled on a window while packets to the servers wait there.
+    /// Counts no request's body as stalled, on a window or on TCP, while packets to the servers wait there.
     #[must_use]
     pub fn with_bottleneck(self, bottleneck: Option<Bottleneck>) -> Browser {
         Browser { bottleneck, ..self }
@@ -428,7 +428,8 @@ async fn exchange(
     while let Some(web::Event { at, what }) = exchange.next().await {
         // Before the end is told, with which the load may be over.
         if upload > 0 && matches!(what, What::End | What::Failed(_)) {
-            uploads.borrow_mut().push(Upload { object, stalled: exchange.stalled() });
+            let (stalled, tcp_stalls) = (exchange.stalled(), exchange.tcp_stalls());
+            uploads.borrow_mut().push(Upload { object, stalled, tcp_stalls });
         }
         let event = match what {
             What::Sent if upload > 0 => continue,

@@ -33,8 +33,9 @@ pub struct Seen {
     pub streams: Vec<StreamRecord>,
     /// The connections that were opened in it, as the server saw them until their end.
     pub connections: Vec<ConnectionRecord>,
-    /// When the server's TCP stalled within the load, by connection; also of those that were opened before it.
-    /// `None` where the load had no connection over the kernel's TCP: nobody says it then.
+    /// When the server's TCP stalled within the load, or QUIC's congestion control held it back, by connection; also of
+    /// those that were opened before it. `None` where the load had no connection, or the link does not say when packets
+    /// wait.
     pub tcp_stalls: Option<Vec<TcpStalls>>,
     /// CPU time of the server's node: its kernel's share included as far as it runs in the node's
     /// thread.
@@ -65,7 +66,7 @@ impl Seen {
     }
 }
 
-/// When one connection's TCP stalled.
+/// When one connection's TCP or QUIC stalled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TcpStalls {
     /// The connection's number on the server.
@@ -81,6 +82,9 @@ pub struct Upload {
     pub object: ObjectId,
     /// For how long its body waited for a flow-control window of the server's, by CLOCK_MONOTONIC.
     pub stalled: Stalled,
+    /// When the client's TCP stalled from the request to the end of the response, or QUIC's congestion control held it
+    /// back. `None` where the link does not say when packets wait.
+    pub tcp_stalls: Option<Vec<TcpStall>>,
 }
 
 /// A load above TLS or QUIC, as the server counts it.

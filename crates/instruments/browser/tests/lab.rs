@@ -538,6 +538,18 @@ fn main() -> std::process::ExitCode {
             "tcp_stalls_by_buffers_where_the_link_would_carry_more",
             tcp_stalls::tcp_stalls_by_buffers_where_the_link_would_carry_more,
         ),
+        Test::inside(
+            "quic_stalls_by_its_congestion_window",
+            tcp_stalls::quic_stalls_by_its_congestion_window,
+        ),
+        Test::inside(
+            "our_tcp_says_what_holds_it_back",
+            tcp_stalls::our_tcp_says_what_holds_it_back,
+        ),
+        Test::inside(
+            "uploads_say_what_tcp_and_quic_waited_for",
+            tcp_stalls::uploads_say_what_tcp_and_quic_waited_for,
+        ),
         Test::inside("tshark_reads_the_same_frames", windows::tshark_reads_the_same_frames),
         Test::inside("a_slow_link_loses_no_record", a_slow_link_loses_no_record),
         Test::inside("a_load_that_takes_too_long_ends", a_load_that_takes_too_long_ends),
