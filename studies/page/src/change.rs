@@ -17,12 +17,16 @@ const WORTH_OF_TCP: f64 = 0.1;
 pub(crate) fn advice(group: &Group) -> Vec<Inline> {
     let down = (value::STALLED, window_needed(group.link.bandwidth_delay()));
     let up = (value::UPLOADS_STALLED, window_needed(group.link.bandwidth_delay_up()));
-    let receive = (value::RECEIVE_WINDOW, down.1);
-    let send = (value::SEND_BUFFER, down.1);
+    let tcp = [
+        (value::RECEIVE_WINDOW, down.1),
+        (value::SEND_BUFFER, down.1),
+        (value::UPLOADS_RECEIVE_WINDOW, up.1),
+        (value::UPLOADS_SEND_BUFFER, up.1),
+    ];
     let rows = group.rows.iter();
     let lines = rows.flat_map(|row| {
         let windows = [down, up].map(|(name, needed)| said(group, row, name, needed));
-        let below = [receive, send].map(|(name, needed)| of_tcp(group, row, name, needed));
+        let below = tcp.map(|(name, needed)| of_tcp(group, row, name, needed));
         windows.into_iter().chain(below)
     });
     lines.flatten().collect()
@@ -31,7 +35,9 @@ pub(crate) fn advice(group: &Group) -> Vec<Inline> {
 /// What to set, where one of TCP's own buffers was in the way for so long. The congestion window is none: it is the
 /// network's, and grows by itself.
 fn of_tcp(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option<Inline> {
-    if row.tcp_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed) {
+    let is_enough = row.tcp_window.0.zip(needed).is_some_and(|(own, needed)| own >= needed);
+    // Our TCP has no buffers to set.
+    if is_enough || row.handshake.is_over_user_tcp() {
         return None;
     }
     let share = share(row, name).filter(|share| *share > WORTH_OF_TCP)?;
@@ -40,6 +46,12 @@ fn of_tcp(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option
     let (whose, change) = match name {
         value::RECEIVE_WINDOW => {
             ("client's receive window", format!("give the client receive buffers {needed}"))
+        }
+        value::UPLOADS_RECEIVE_WINDOW => {
+            ("server's receive window", format!("give the server receive buffers {needed}"))
+        }
+        value::UPLOADS_SEND_BUFFER => {
+            ("client's send buffer", format!("give the client send buffers {needed}"))
         }
         _ => ("server's send buffer", format!("give the server send buffers {needed}")),
     };
@@ -114,6 +126,17 @@ mod tests {
             send.contains("the server's send buffer: give the server send buffers of"),
             "{send}"
         );
+        let mut uploads = sample("http/1.1", "first", 0, 1000.0);
+        uploads.values.insert(value::UPLOADS_RECEIVE_WINDOW.to_owned(), 300.0);
+        uploads.values.insert(value::UPLOADS_SEND_BUFFER.to_owned(), 200.0);
+        let said = lines(&[uploads]);
+        let [receive, send] = said.as_slice() else { panic!("{said:?}") };
+        assert!(receive.contains("the server's receive window: give the server"), "{receive}");
+        assert!(send.contains("the client's send buffer: give the client"), "{send}");
+        // Our TCP has no buffers to set.
+        let mut ours = load.clone();
+        ours.point.insert("handshake".to_owned(), "usertcp".to_owned());
+        assert!(lines(&[ours]).is_empty());
         // Buffers that do not bind.
         load.point.insert("tcp-window".to_owned(), "128KiB".to_owned());
         assert!(lines(&[load]).is_empty());

@@ -217,7 +217,11 @@ impl study::Findings for Findings {
             sections.push(Section::new("page-push", crate::push::TITLE).with(table));
         }
         if let Some(table) = crate::waits::table(self.groups()) {
-            sections.push(Section::new("page-waits", crate::waits::TITLE).with(table));
+            let section = Section::new("page-waits", crate::waits::TITLE).with(table);
+            sections.push(match crate::waits::uploads(self.groups()) {
+                Some(table) => section.with(table),
+                None => section,
+            });
         }
         if let Some(table) = crate::costs::table(self.groups()) {
             sections.push(Section::new("page-costs", crate::costs::TITLE).with(table));
@@ -250,6 +254,7 @@ impl study::Findings for Findings {
         let mut tables: Vec<Table> = groups.chain(moving).collect();
         tables.extend(crate::push::table(self.groups()));
         tables.extend(crate::waits::table(self.groups()));
+        tables.extend(crate::waits::uploads(self.groups()));
         tables.extend(crate::costs::table(self.groups()));
         tables.extend(beside);
         tables.extend(crate::direction::tables(&self.summary));

@@ -58,14 +58,23 @@ pub mod value {
     /// Time in which a response had data and the transport took none, summed over responses.
     pub const BLOCKED: &str = "transport_blocked_ms";
     /// Time in which the TCP of some connection of the server's had bytes to send and sent none while nothing waited
-    /// at the bottleneck; overlapping times count once. Only in loads over the kernel's TCP.
+    /// at the bottleneck; overlapping times count once. Of QUIC: by its congestion control, whose flow control is in
+    /// [`STALLED`].
     pub const TCP_STALLED: &str = "stalled_on_tcp_ms";
     /// Of it, time in which the peer's receive window was what kept it.
     pub const RECEIVE_WINDOW: &str = "stalled_on_receive_window_ms";
-    /// Time in which the congestion window was.
+    /// Time in which the congestion window was, of TCP or of QUIC.
     pub const CONGESTION_WINDOW: &str = "stalled_on_congestion_window_ms";
-    /// Time in which the socket's buffer was: too small for what is under way.
+    /// Time in which TCP's send buffer was: too small for what is under way.
     pub const SEND_BUFFER: &str = "stalled_on_send_buffer_ms";
+    /// The same as [`TCP_STALLED`] of the client, while requests with a body are under way; only in a load with such.
+    pub const UPLOADS_TCP_STALLED: &str = "uploads_stalled_on_tcp_ms";
+    /// Of it, time in which the server's receive window was what kept it.
+    pub const UPLOADS_RECEIVE_WINDOW: &str = "uploads_stalled_on_receive_window_ms";
+    /// Time in which the congestion window was, of TCP or of QUIC.
+    pub const UPLOADS_CONGESTION_WINDOW: &str = "uploads_stalled_on_congestion_window_ms";
+    /// Time in which TCP's send buffer was.
+    pub const UPLOADS_SEND_BUFFER: &str = "uploads_stalled_on_send_buffer_ms";
     /// Time in which TCP's receive window kept the server from sending: the most of any connection that
     /// was opened in the load, until its end. The kernel counts it in jiffies.
     pub const RECEIVE_LIMITED: &str = "receive_window_limited_ms";
@@ -128,6 +137,10 @@ pub mod value {
             (RECEIVE_WINDOW, TIME),
             (CONGESTION_WINDOW, TIME),
             (SEND_BUFFER, TIME),
+            (UPLOADS_TCP_STALLED, TIME),
+            (UPLOADS_RECEIVE_WINDOW, TIME),
+            (UPLOADS_CONGESTION_WINDOW, TIME),
+            (UPLOADS_SEND_BUFFER, TIME),
             (RECEIVE_LIMITED, TIME),
             (SENT_AGAIN, COUNT),
             (SERVER_CPU, TIME),
@@ -252,6 +265,7 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
     let syn_data = seen.connections.iter().filter(has_syn_data).count();
     let [responses, uploads] = stalled::of_a_load(seen);
     let on_tcp = |limit| stalled::on_tcp(seen, |one| one == limit).map(millis);
+    let uploads_on_tcp = |limit| stalled::uploads_on_tcp(seen, |one| one == limit).map(millis);
     let mut values: BTreeMap<String, f64> = [
         (value::LOAD, Some(millis(seen.load_time().duration()))),
         (value::LOAD_EVENT, ms(seen.load_event)),
@@ -276,6 +290,10 @@ fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {
         (value::RECEIVE_WINDOW, on_tcp(TcpLimit::ReceiveWindow)),
         (value::CONGESTION_WINDOW, on_tcp(TcpLimit::CongestionWindow)),
         (value::SEND_BUFFER, on_tcp(TcpLimit::SendBuffer)),
+        (value::UPLOADS_TCP_STALLED, stalled::uploads_on_tcp(seen, |_| true).map(millis)),
+        (value::UPLOADS_RECEIVE_WINDOW, uploads_on_tcp(TcpLimit::ReceiveWindow)),
+        (value::UPLOADS_CONGESTION_WINDOW, uploads_on_tcp(TcpLimit::CongestionWindow)),
+        (value::UPLOADS_SEND_BUFFER, uploads_on_tcp(TcpLimit::SendBuffer)),
         (value::RECEIVE_LIMITED, limited.map(millis)),
         (value::SENT_AGAIN, sent_again),
         (value::SERVER_CPU, Some(millis(seen.server_cpu))),

@@ -1,11 +1,11 @@
-//! For how long bodies waited for flow-control windows, and below them for TCP: in a load, and of each object.
+//! For how long bodies waited for flow-control windows, and below them for TCP or QUIC: in a load, and of each object.
 
 use std::time::Duration;
 
 use browser::Seen;
 use page::{ObjectId, Page};
 use units::{Delay, Time};
-use web::{Stalled, StreamRecord, TcpLimit};
+use web::{Stalled, StreamRecord, TcpLimit, TcpStall};
 
 /// Time in which any response of a load was stalled, and any upload, where it has some.
 pub(crate) fn of_a_load(seen: &Seen) -> [Option<Duration>; 2] {
@@ -19,11 +19,26 @@ fn together<'a>(bodies: impl Iterator<Item = &'a Stalled>) -> Duration {
     union(bodies.flat_map(|stalled| &stalled.intervals).map(|stall| (stall.from, stall.to)))
 }
 
-/// Time in which the TCP of any connection was kept from sending by a limit that is `asked` for; `None` where nobody
-/// says.
+/// Time in which the server's TCP or QUIC of any connection was kept from sending by a limit that is `asked` for; `None`
+/// where nobody says.
 pub(crate) fn on_tcp(seen: &Seen, asked: impl Fn(TcpLimit) -> bool) -> Option<Duration> {
     let all = seen.tcp_stalls.as_ref()?.iter().flat_map(|connection| &connection.stalls);
-    Some(union(all.filter(|stall| asked(stall.limit)).map(|stall| (stall.from, stall.to))))
+    Some(by(all, asked))
+}
+
+/// The same of the client's while it uploaded; `None` too where it had nothing to upload.
+pub(crate) fn uploads_on_tcp(seen: &Seen, asked: impl Fn(TcpLimit) -> bool) -> Option<Duration> {
+    let said = || seen.uploads.iter().filter_map(|upload| upload.tcp_stalls.as_ref());
+    said().next()?;
+    Some(by(said().flatten(), asked))
+}
+
+/// The time of stalls by a limit that is `asked` for.
+fn by<'a>(
+    stalls: impl Iterator<Item = &'a TcpStall>,
+    asked: impl Fn(TcpLimit) -> bool,
+) -> Duration {
+    union(stalls.filter(|stall| asked(stall.limit)).map(|stall| (stall.from, stall.to)))
 }
 
 /// The time that intervals cover together.
@@ -44,7 +59,8 @@ pub(crate) struct ByObject {
     /// Its bodies on flow-control windows, in the page's order. Empty of Chromium's loads: it says nothing of
     /// uploads, and its paths are not the page's.
     pub(crate) on_windows: Vec<Delay>,
-    /// The connection's TCP between its request and its last byte. Empty too where nobody says.
+    /// Its connection's TCP or QUIC between its request and its last byte: the server's, and the client's where it
+    /// uploads. Empty too where nobody says.
     pub(crate) on_tcp: Vec<Delay>,
 }
 
@@ -63,11 +79,16 @@ pub(crate) fn by_object(page: &Page, seen: &Seen) -> ByObject {
     let uploads = seen.uploads.iter().map(|upload| (upload.object, upload.stalled.time));
     let on_windows = sums(page, responses.chain(uploads));
     let below = streams().map(|(object, stream)| (object, below_object(seen, object, stream)));
-    let on_tcp = seen.tcp_stalls.as_ref().map(|_| sums(page, below)).unwrap_or_default();
+    let above = seen.uploads.iter().map(|upload| {
+        let stalls = upload.tcp_stalls.iter().flatten();
+        (upload.object, by(stalls, |_| true))
+    });
+    let on_tcp = seen.tcp_stalls.as_ref().map(|_| sums(page, below.chain(above)));
+    let on_tcp = on_tcp.unwrap_or_default();
     ByObject { on_windows, on_tcp }
 }
 
-/// For how long the TCP of an object's connection was stalled, from its request until it had come whole.
+/// For how long the server's TCP or QUIC of an object's connection was stalled, from its request until it had come whole.
 fn below_object(seen: &Seen, object: ObjectId, stream: &StreamRecord) -> Duration {
     let timeline = seen.loaded.objects.get(object.index());
     let Some(end) = timeline.and_then(|timeline| timeline.end) else { return Duration::ZERO };
@@ -93,6 +114,19 @@ mod tests {
     use web::Stall;
 
     use super::*;
+
+    #[test]
+    fn stalls_by_what_is_asked_for_count_once() {
+        let stall = |from, to, limit| {
+            let (from, to) = (Time::from_millis(from), Time::from_millis(to));
+            TcpStall { from, to, limit }
+        };
+        let (congestion, buffer) = (TcpLimit::CongestionWindow, TcpLimit::SendBuffer);
+        let stalls = [stall(10, 30, congestion), stall(20, 40, congestion), stall(35, 50, buffer)];
+        assert_eq!(by(stalls.iter(), |_| true), Duration::from_millis(40));
+        assert_eq!(by(stalls.iter(), |limit| limit == congestion), Duration::from_millis(30));
+        assert_eq!(by(stalls.iter(), |limit| limit == TcpLimit::ReceiveWindow), Duration::ZERO);
+    }
 
     fn body(stalls: &[(u64, u64)]) -> Stalled {
         let at = Time::from_millis;

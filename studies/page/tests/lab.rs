@@ -323,8 +323,8 @@ found_by = 0
 upload = "1MB"
 "#;
 
-/// Through a quarter of the bandwidth-delay product uploads stall, and through forty times as much they do not; the
-/// object's own time is in the load's HAR.
+/// Through a quarter of the bandwidth-delay product uploads stall, and through forty times as much they do not; below,
+/// TCP and QUIC wait for their congestion window. The object's own times are in the load's HAR.
 fn uploads_say_how_long_they_stalled() -> TestResult {
     let folder = tempfile::tempdir()?;
     let results = folder.path().join("results");
@@ -348,6 +348,17 @@ fn uploads_say_how_long_they_stalled() -> TestResult {
             matches!(own.as_slice(), [Some(get), Some(post)] if *get == 0.0 && (*post > 0.0) == small),
             "{own:?}"
         );
+        // Below, TCP or QUIC begins with ten packets, and the link is idle until the first is acknowledged.
+        let by_congestion = sample.values.get(value::UPLOADS_CONGESTION_WINDOW).copied();
+        assert!(by_congestion.is_some_and(|ms| ms > 0.0), "{}: {by_congestion:?}", sample.key());
+        let below = sample.values.get(value::UPLOADS_TCP_STALLED).copied();
+        assert!(below >= by_congestion, "{}: {below:?}", sample.key());
+        assert!(sample.values.contains_key(value::TCP_STALLED), "{}: the server's", sample.key());
+        let own = entries.get(1).and_then(|post| post["_stalledOnTcp"].as_f64());
+        // Both are rounded.
+        let least = by_congestion.map(|ms| ms - 0.001);
+        assert!(own >= least, "{}: {own:?}", sample.key());
+        println!("{}: {by_congestion:?} of {below:?} ms, {own:?} in its HAR", sample.key());
     }
     Ok(())
 }

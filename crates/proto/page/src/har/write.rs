@@ -27,7 +27,7 @@ pub struct About<'a> {
 pub struct Stalled<'a> {
     /// Its bodies, the request's and the response's, on a flow-control window.
     pub on_windows: &'a [Delay],
-    /// Its connection's TCP, between its request and its last byte.
+    /// Its connection's TCP or QUIC, between its request and its last byte.
     pub on_tcp: &'a [Delay],
 }
 
