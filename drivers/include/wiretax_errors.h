@@ -26,7 +26,7 @@
 #define WT_FORMAT(text, values)
 #endif
 
-/* A longer reason is cut. */
+/* Why the last call on this thread failed, ended by a zero byte; a longer reason is cut. */
 static WT_PER_THREAD char wt_reason[256];
 
 /* The name of a status; "?" for a number that is none. */
@@ -73,7 +73,7 @@ static inline WT_CHECKED WT_FORMAT(2, 3) int wt_fail(int status, const char *for
     return status;
 }
 
-/* `wt_driver.error`. */
+/* `wt_driver.error`: the reason, or "no error", into room for `len` bytes. */
 static inline void wt_error(char *text, size_t len) {
     const char *reason = wt_reason[0] == 0 ? "no error" : wt_reason;
     if (len > 0 && wt_copy(text, len, reason) != 0) {

@@ -37,8 +37,8 @@ struct wt_conn {
     wt_context *context;
     struct wt_transport transport;
     int shaken; /* the handshake is over, all but what is to be sent of it */
-    int closed; /* close_notify came */
-    int ended;  /* the transport ended */
+    int closed; /* close_notify came: the peer ended in order */
+    int ended;  /* the transport ended, with close_notify or without */
     wt_session *newest;
 };
 

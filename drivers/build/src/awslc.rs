@@ -16,7 +16,7 @@ pub enum Standard {
     Default,
     /// C99, which is what the CMake files of 1.29.0 and 1.32.0 choose.
     C99,
-    /// C11.
+    /// C11, asked of CMake: references are then counted by its atomics.
     C11,
 }
 

@@ -27,7 +27,7 @@ pub struct SystemLibrary<'a> {
     pub headers: &'a [(&'a str, &'a str)],
     /// The libraries, users before what they use, without `lib`.
     pub libraries: &'a [&'a str],
-    /// How they are linked.
+    /// Whether the driver holds them or loads the system's when it is loaded.
     pub linking: Linking,
 }
 

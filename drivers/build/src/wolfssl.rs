@@ -9,7 +9,7 @@ use crate::{Sdk, jobs, out_dir, run, shim, tool};
 /// Whether a release of WolfSSL has the hybrid group X25519MLKEM768 as it was standardised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hybrid {
-    /// It has.
+    /// It has, under the number 0x11ec, if it is built with ML-KEM.
     MlKem,
     /// It has none, or only drafts of it under other numbers.
     None,

@@ -23,9 +23,9 @@ thread_local! {
 pub enum Step {
     /// With this many bytes, where there are bytes.
     Done(usize),
-    /// The transport stands.
+    /// The transport had no more bytes, or no more room: to be called again later.
     Again,
-    /// The peer's close_notify.
+    /// The peer ended in order, by close_notify (RFC 8446 §6.1).
     Closed,
 }
 
@@ -36,11 +36,11 @@ enum Filled {
     End,
 }
 
-/// `wt_conn`.
+/// `wt_conn`: one connection of rustls's, on the caller's transport.
 pub struct Conn {
     tls: Connection,
     transport: Io,
-    /// Client only.
+    /// Of a client, whose sessions remember it; a server has none.
     side: Option<Arc<ClientSide>>,
     fresh: Option<Box<Kept>>,
     /// Bytes of the caller's that rustls has taken and the transport not yet.
@@ -92,7 +92,7 @@ impl Conn {
         }
     }
 
-    /// Reads the peer's bytes.
+    /// Reads what the peer has sent into `bytes`: done with their number, 1 or more.
     pub fn read(&mut self, bytes: &mut [u8]) -> Result<Step, Fail> {
         loop {
             match self.tls.reader().read(bytes) {
@@ -130,13 +130,13 @@ impl Conn {
         Ok(Step::Done(std::mem::take(&mut self.taken)))
     }
 
-    /// Sends close_notify, once.
+    /// Sends close_notify; called again, what of it the transport had no room for.
     pub fn shutdown(&mut self) -> Result<Step, Fail> {
         self.tls.send_close_notify();
         Ok(if self.flush()? { Step::Done(0) } else { Step::Again })
     }
 
-    /// What was agreed on.
+    /// What the handshake has agreed on, in IANA's numbers; an error before its end.
     pub fn facts(&self) -> Result<abi::Facts, Fail> {
         let (Some(version), Some(suite)) =
             (self.tls.protocol_version(), self.tls.negotiated_cipher_suite())
@@ -161,7 +161,7 @@ impl Conn {
         })
     }
 
-    /// The newest session, once.
+    /// The newest session that came and was not taken yet; a server has none.
     pub fn take_session(&mut self) -> Option<Session> {
         Some(Session::new(self.fresh.take()?, Arc::clone(self.side.as_ref()?)))
     }
