@@ -13,7 +13,8 @@
  * - A client verifies the server's chain against the given roots, and its name.
  * - A server issues as many tickets a handshake as it is told, in TLS 1.2 one at most, stateless,
  *   encrypted with a key that its context made; where a library cannot send so many in TLS 1.3 it is
- *   WT_UNSUPPORTED. A client never resumes but what it is given.
+ *   WT_UNSUPPORTED. Where sessions are resumed by their IDs (wt_config.sessions) neither side offers or
+ *   issues a ticket. A client never resumes but what it is given.
  */
 #ifndef WIRETAX_DRIVER_H
 #define WIRETAX_DRIVER_H
@@ -45,8 +46,8 @@ enum wt_status {
 
 /* What a transport returns beside a number of bytes. */
 #define WT_IO_END 0       /* recv: no more bytes will come */
-#define WT_IO_AGAIN (-1)  /* nothing now */
-#define WT_IO_BROKEN (-2) /* the connection broke off */
+#define WT_IO_AGAIN (-1)  /* no bytes, or no room, for now: the call is to return WT_AGAIN */
+#define WT_IO_BROKEN (-2) /* the connection broke off: the call is to return WT_ERROR */
 
 /* Where a connection's bytes come from and go to. Valid until wt_driver.conn_free. */
 struct wt_transport {
@@ -63,9 +64,23 @@ struct wt_pem {
     size_t len;
 };
 
+/* By what a session is resumed (wt_config.sessions). */
+enum wt_sessions {
+    /* Tickets: the server keeps nothing (RFC 5077; RFC 8446 §4.6.1). */
+    WT_SESSIONS_TICKETS = 0,
+    /* Session IDs of TLS 1.2 (RFC 5246 §7.4.1.2), which the library's own cache knows. */
+    WT_SESSIONS_CACHE = 1,
+    /* The same; the server asks a store outside the library by its callbacks (wiretax_store.h). */
+    WT_SESSIONS_EXTERNAL = 2
+};
+
+/* Sessions that a server's cache or store has room for: OpenSSL's default, and more than the clients of
+ * one measurement keep. */
+#define WT_SESSIONS_HELD 20480
+
 /* What a context is to do. All pointers are valid during context_new only. */
 struct wt_config {
-    uint32_t size;           /* of this structure: new members come at its end */
+    uint32_t size;           /* bytes of this structure: new members come at its end */
     uint32_t server;         /* 1 for a server, 0 for a client */
     uint32_t version;        /* 0x0303 (TLS 1.2) or 0x0304 (TLS 1.3), and no other */
     uint32_t cipher;         /* IANA number of the one cipher suite, such as 0x1301 */
@@ -77,14 +92,17 @@ struct wt_config {
     struct wt_pem key;       /* server: the leaf's private key, PKCS #8 */
     struct wt_pem roots;     /* client: the certificates that it trusts */
     const char *server_name; /* client: the name to ask for and to verify, ended by a zero byte */
+    /* enum wt_sessions. Other than 0 only in TLS 1.2, and only of a driver that has WT_SESSION_CACHE or
+     * WT_SESSION_STORE: one from before this member has neither, and is not asked. */
+    uint32_t sessions;
 };
 
 /* What a finished handshake has agreed on. */
 struct wt_facts {
-    uint32_t size;
-    uint32_t version; /* 0x0303 or 0x0304 */
-    uint32_t cipher;  /* IANA number */
-    uint32_t group;   /* IANA number, or 0 where the library does not tell */
+    uint32_t size;    /* bytes of this structure, set by the caller */
+    uint32_t version; /* 0x0303 (TLS 1.2) or 0x0304 (TLS 1.3) */
+    uint32_t cipher;  /* IANA number of the cipher suite */
+    uint32_t group;   /* IANA number of the group, or 0 where the library does not tell */
     uint32_t resumed; /* 1 if the library says that a session was resumed */
 };
 
@@ -96,11 +114,13 @@ enum wt_function {
     WT_TLS_1_3 = 1 << 3,
     WT_EARLY_DATA = 1 << 4,       /* an interface for 0-RTT data */
     WT_QUIC_TLS = 1 << 5,         /* an interface for QUIC stacks of others */
-    WT_QUIC_TRANSPORT = 1 << 6,   /* a QUIC stack of its own */
-    WT_POST_QUANTUM = 1 << 7,     /* X25519MLKEM768 */
+    WT_QUIC_TRANSPORT = 1 << 6,   /* a QUIC stack of its own (RFC 9000) */
+    WT_POST_QUANTUM = 1 << 7,     /* the group X25519MLKEM768 (0x11ec) */
     WT_FIPS = 1 << 8,             /* this build has its FIPS module */
     WT_KTLS = 1 << 9,             /* kernel TLS can be asked for */
-    WT_ECH = 1 << 10,             /* Encrypted Client Hello */
+    WT_ECH = 1 << 10,             /* Encrypted Client Hello (RFC 9849), as a client at least */
+    WT_SESSION_CACHE = 1 << 11,   /* WT_SESSIONS_CACHE, and as a client session IDs */
+    WT_SESSION_STORE = 1 << 12,   /* WT_SESSIONS_EXTERNAL, and as a client session IDs */
 };
 
 typedef struct wt_context wt_context;
@@ -108,8 +128,8 @@ typedef struct wt_conn wt_conn;
 typedef struct wt_session wt_session;
 
 struct wt_driver {
-    uint32_t abi;  /* WT_ABI */
-    uint32_t size; /* of this structure */
+    uint32_t abi;  /* WT_ABI of the header that it was compiled with */
+    uint32_t size; /* bytes of this structure */
     const char *library; /* the family, such as "OpenSSL" */
     /* The library's own version string, from the library as it runs. */
     const char *(*version)(void);
@@ -117,9 +137,9 @@ struct wt_driver {
     const char *(*build_flags)(void);
     /* The CPU features that the library uses, as it tells; "" where it does not. */
     const char *(*cpu_features)(void);
-    /* Bits of enum wt_function. */
+    /* What this build has: bits of enum wt_function. */
     uint64_t (*functions)(void);
-    /* Once, before anything else. */
+    /* Called once, before any other function. */
     int (*init)(void);
     /* Why the last call on this thread failed: at most len bytes, ended by a zero byte. */
     void (*error)(char *text, size_t len);

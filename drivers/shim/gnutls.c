@@ -9,13 +9,17 @@
 
 #include "wiretax_driver.h"
 #include "wiretax_errors.h"
+#include "wiretax_store.h"
 
 struct wt_context {
     gnutls_certificate_credentials_t identity; /* and trust */
     gnutls_priority_t priority;
     gnutls_datum_t ticket_key; /* a server's, that issues tickets */
+    struct wt_store *store;    /* a server's, that resumes by session IDs */
     int server;
-    int tickets; /* a handshake in TLS 1.3 */
+    int keeps;   /* a client takes sessions */
+    int tickets; /* a handshake in TLS 1.3; 0 where there are none */
+    int by_id;   /* sessions are resumed by their IDs */
     char name[256];
 };
 
@@ -25,6 +29,7 @@ struct wt_conn {
     int shaken;  /* the handshake is over */
     int tickets; /* a server's that are to be sent */
     int taken;   /* the session was taken */
+    int by_id;   /* a client's session has an ID and no ticket */
     int pulled;  /* bytes came during this call */
 };
 
@@ -112,7 +117,7 @@ static int knows(const char *names) {
 #define PLAIN ":+AES-128-GCM:+AES-128-CBC:+AEAD:+SHA1:+ECDHE-RSA:+COMP-NULL:+CTYPE-X509:+SIGN-ALL"
 
 static uint64_t functions(void) {
-    uint64_t has = WT_EARLY_DATA;
+    uint64_t has = WT_EARLY_DATA | WT_SESSION_STORE; /* a cache of its own it has none */
     has |= knows("NONE:+VERS-TLS1.0:+GROUP-X25519" PLAIN) ? (uint64_t)WT_TLS_1_0 : 0;
     has |= knows("NONE:+VERS-TLS1.1:+GROUP-X25519" PLAIN) ? (uint64_t)WT_TLS_1_1 : 0;
     has |= knows("NONE:+VERS-TLS1.2:+GROUP-X25519" PLAIN) ? (uint64_t)WT_TLS_1_2 : 0;
@@ -131,6 +136,29 @@ static uint64_t functions(void) {
 static int init(void) {
     int done = gnutls_global_init();
     return done == 0 ? WT_OK : failed("gnutls_global_init", done);
+}
+
+/* ---- the store of a server that resumes by session IDs ---- */
+
+static int store_session(void *user, gnutls_datum_t id, gnutls_datum_t session) {
+    return wt_store_put(user, id.data, id.size, session.data, session.size) ? 0 : -1;
+}
+
+/* The library frees what it is given. */
+static gnutls_datum_t stored_session(void *user, gnutls_datum_t id) {
+    unsigned char bytes[WT_STORE_BYTES];
+    gnutls_datum_t found = {NULL, 0};
+    size_t len = wt_store_get(user, id.data, id.size, bytes);
+    if (len > 0 && (found.data = gnutls_malloc(len)) != NULL) {
+        memcpy(found.data, bytes, len);
+        found.size = (unsigned)len;
+    }
+    return found;
+}
+
+static int forget_session(void *user, gnutls_datum_t id) {
+    wt_store_remove(user, id.data, id.size);
+    return 0;
 }
 
 /* ---- contexts ---- */
@@ -198,7 +226,7 @@ static int set_identity(wt_context *context, const struct wt_config *config) {
     if (done < 0) {
         return failed("certificate chain and key", done);
     }
-    if (config->tickets) {
+    if (context->tickets) {
         done = gnutls_session_ticket_key_generate(&context->ticket_key);
         if (done < 0) {
             return failed("ticket key", done);
@@ -231,6 +259,7 @@ static void context_free(wt_context *context) {
         gnutls_memset(context->ticket_key.data, 0, context->ticket_key.size);
         gnutls_free(context->ticket_key.data);
     }
+    wt_store_free(context->store);
     free(context);
 }
 
@@ -243,12 +272,22 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
+    if (config->sessions != WT_SESSIONS_TICKETS &&
+        (config->sessions != WT_SESSIONS_EXTERNAL || config->version != 0x0303)) {
+        return unsupported("such way to resume sessions");
+    }
     context = calloc(1, sizeof *context);
     if (context == NULL) {
         return failed("context", GNUTLS_E_MEMORY_ERROR);
     }
     context->server = config->server != 0;
-    context->tickets = (int)config->tickets;
+    context->by_id = config->sessions != WT_SESSIONS_TICKETS;
+    context->tickets = context->by_id ? 0 : (int)config->tickets;
+    context->keeps = config->tickets > 0;
+    if (context->server && context->by_id && (context->store = wt_store_new()) == NULL) {
+        context_free(context);
+        return failed("store", GNUTLS_E_MEMORY_ERROR);
+    }
     done = gnutls_certificate_allocate_credentials(&context->identity);
     done = done < 0 ? failed("context", done) : set_priority(context, config);
     if (done == WT_OK && !context->server &&
@@ -288,6 +327,7 @@ static int prepare(wt_context *context, wt_conn *conn, const wt_session *session
     flags |= context->server ? GNUTLS_NO_AUTO_SEND_TICKET : 0;
 #endif
     conn->tickets = context->server ? context->tickets : 0;
+    conn->by_id = !context->server && context->by_id && context->keeps;
     if ((done = gnutls_init(&conn->tls, flags)) < 0 ||
         (done = gnutls_priority_set(conn->tls, context->priority)) < 0 ||
         (done = gnutls_credentials_set(conn->tls, GNUTLS_CRD_CERTIFICATE, context->identity)) < 0) {
@@ -299,6 +339,12 @@ static int prepare(wt_context *context, wt_conn *conn, const wt_session *session
     gnutls_handshake_set_timeout(conn->tls, GNUTLS_INDEFINITE_TIMEOUT);
     if (context->server) {
         gnutls_certificate_server_set_request(conn->tls, GNUTLS_CERT_IGNORE);
+        if (context->store != NULL) {
+            gnutls_db_set_ptr(conn->tls, context->store);
+            gnutls_db_set_store_function(conn->tls, store_session);
+            gnutls_db_set_retrieve_function(conn->tls, stored_session);
+            gnutls_db_set_remove_function(conn->tls, forget_session);
+        }
         return context->tickets
                    ? gnutls_session_ticket_enable_server(conn->tls, &context->ticket_key)
                    : 0;
@@ -462,8 +508,15 @@ static int facts(wt_conn *conn, struct wt_facts *told) {
 
 static wt_session *take_session(wt_conn *conn) {
     wt_session *session;
-    /* Asked without a ticket in TLS 1.3, the library would wait for one. */
-    if (conn->taken || (gnutls_session_get_flags(conn->tls) & GNUTLS_SFLAGS_SESSION_TICKET) == 0) {
+    int has;
+    if (conn->by_id) {
+        /* What was resumed is the caller's still. */
+        has = conn->shaken && gnutls_session_is_resumed(conn->tls) == 0;
+    } else {
+        /* Asked without a ticket in TLS 1.3, the library would wait for one. */
+        has = (gnutls_session_get_flags(conn->tls) & GNUTLS_SFLAGS_SESSION_TICKET) != 0;
+    }
+    if (conn->taken || !has) {
         return NULL;
     }
     session = calloc(1, sizeof *session);

@@ -10,6 +10,7 @@
 #include <mbedtls/pk.h>
 #include <mbedtls/platform_util.h>
 #include <mbedtls/ssl.h>
+#include <mbedtls/ssl_cache.h>
 #include <mbedtls/ssl_ticket.h>
 #include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
@@ -26,8 +27,10 @@ struct wt_context {
     mbedtls_x509_crt certificates;   /* a server's chain, or a client's roots */
     mbedtls_pk_context key;
     mbedtls_ssl_ticket_context tickets;
+    mbedtls_ssl_cache_context cache; /* a server's, that resumes by session IDs */
     int server;
-    int has_tickets;
+    int keeps; /* a client takes sessions */
+    int by_id; /* sessions are resumed by their IDs */
     int suites[2];
     mbedtls_ecp_group_id curves[3];
     int hashes[2];
@@ -39,7 +42,8 @@ struct wt_conn {
     struct wt_transport transport;
     int full;  /* a certificate was part of the handshake */
     int taken; /* the session was taken */
-    int has_tickets;
+    int keeps; /* a client's sessions are taken */
+    int by_id; /* they have IDs and no tickets */
 };
 
 struct wt_session {
@@ -115,7 +119,7 @@ static const char *cpu_features(void) {
 }
 
 static uint64_t functions(void) {
-    uint64_t has = 0;
+    uint64_t has = WT_SESSION_CACHE;
     has |= mbedtls_version_check_feature("MBEDTLS_SSL_PROTO_TLS1") == 0 ? WT_TLS_1_0 : 0;
     has |= mbedtls_version_check_feature("MBEDTLS_SSL_PROTO_TLS1_1") == 0 ? WT_TLS_1_1 : 0;
     has |= mbedtls_version_check_feature("MBEDTLS_SSL_PROTO_TLS1_2") == 0 ? WT_TLS_1_2 : 0;
@@ -208,7 +212,12 @@ static int configure_server(wt_context *context, const struct wt_config *config)
         return failed("private key of this certificate", done);
     }
     done = mbedtls_ssl_conf_own_cert(&context->tls, &context->certificates, &context->key);
-    if (done == 0 && config->tickets) {
+    if (done == 0 && context->by_id) {
+        /* By default it has 50, in a list that is searched from its beginning. */
+        mbedtls_ssl_cache_set_max_entries(&context->cache, WT_SESSIONS_HELD);
+        mbedtls_ssl_conf_session_cache(&context->tls, &context->cache, mbedtls_ssl_cache_get,
+                                       mbedtls_ssl_cache_set);
+    } else if (done == 0 && config->tickets) {
         done = mbedtls_ssl_ticket_setup(&context->tickets, mbedtls_ctr_drbg_random,
                                         &context->random, MBEDTLS_CIPHER_AES_256_GCM,
                                         TICKET_SECONDS);
@@ -228,7 +237,7 @@ static int configure_client(wt_context *context, const struct wt_config *config)
     }
     mbedtls_ssl_conf_authmode(&context->tls, MBEDTLS_SSL_VERIFY_REQUIRED);
     mbedtls_ssl_conf_ca_chain(&context->tls, &context->certificates, NULL);
-    mbedtls_ssl_conf_session_tickets(&context->tls, config->tickets
+    mbedtls_ssl_conf_session_tickets(&context->tls, config->tickets && !context->by_id
                                                         ? MBEDTLS_SSL_SESSION_TICKETS_ENABLED
                                                         : MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
     return WT_OK;
@@ -257,6 +266,7 @@ static void context_free(wt_context *context) {
     if (context != NULL) {
         mbedtls_ssl_config_free(&context->tls);
         mbedtls_ssl_ticket_free(&context->tickets);
+        mbedtls_ssl_cache_free(&context->cache);
         mbedtls_pk_free(&context->key);
         mbedtls_x509_crt_free(&context->certificates);
         mbedtls_ctr_drbg_free(&context->random);
@@ -273,18 +283,23 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
+    if (config->sessions != WT_SESSIONS_TICKETS && config->sessions != WT_SESSIONS_CACHE) {
+        return unsupported("such way to resume sessions");
+    }
     context = calloc(1, sizeof *context);
     if (context == NULL) {
         return failed("context", MBEDTLS_ERR_SSL_ALLOC_FAILED);
     }
     context->server = config->server != 0;
-    context->has_tickets = config->tickets != 0;
+    context->keeps = config->tickets != 0;
+    context->by_id = config->sessions != WT_SESSIONS_TICKETS;
     mbedtls_ssl_config_init(&context->tls);
     mbedtls_entropy_init(&context->entropy);
     mbedtls_ctr_drbg_init(&context->random);
     mbedtls_x509_crt_init(&context->certificates);
     mbedtls_pk_init(&context->key);
     mbedtls_ssl_ticket_init(&context->tickets);
+    mbedtls_ssl_cache_init(&context->cache);
     done = configure(context, config);
     if (done != WT_OK) {
         context_free(context);
@@ -312,7 +327,8 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
         return failed("connection", MBEDTLS_ERR_SSL_ALLOC_FAILED);
     }
     conn->transport = *transport;
-    conn->has_tickets = !context->server && context->has_tickets;
+    conn->keeps = !context->server && context->keeps;
+    conn->by_id = context->by_id;
     mbedtls_ssl_init(&conn->tls);
     done = mbedtls_ssl_setup(&conn->tls, &context->tls);
     mbedtls_ssl_set_bio(&conn->tls, conn, io_send, io_recv, NULL);
@@ -405,7 +421,8 @@ static void session_free(wt_session *session) {
 
 static wt_session *take_session(wt_conn *conn) {
     wt_session *session;
-    if (!conn->has_tickets || conn->taken) {
+    /* A session that was resumed by its ID is the caller's still. */
+    if (!conn->keeps || conn->taken || (conn->by_id && !conn->full)) {
         return NULL;
     }
     session = calloc(1, sizeof *session);
@@ -413,7 +430,8 @@ static wt_session *take_session(wt_conn *conn) {
         return NULL;
     }
     mbedtls_ssl_session_init(&session->tls);
-    if (mbedtls_ssl_get_session(&conn->tls, &session->tls) != 0 || session->tls.ticket_len == 0) {
+    if (mbedtls_ssl_get_session(&conn->tls, &session->tls) != 0 ||
+        (conn->by_id ? session->tls.id_len : session->tls.ticket_len) == 0) {
         session_free(session);
         return NULL;
     }

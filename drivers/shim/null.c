@@ -10,7 +10,7 @@ enum { CHANGE_CIPHER_SPEC = 20, ALERT = 21, HANDSHAKE = 22, DATA = 23 };
 enum { ROOM = 16384 + 5 };
 
 struct wt_context {
-    uint32_t server, version, cipher, group, tickets;
+    uint32_t server, version, cipher, group, tickets, sessions;
 };
 
 struct wt_session {
@@ -29,7 +29,9 @@ static __thread const char *why = "";
 
 static const char *version(void) { return "null 1"; }
 static const char *nothing(void) { return ""; }
-static uint64_t functions(void) { return WT_TLS_1_2 | WT_TLS_1_3; }
+static uint64_t functions(void) {
+    return WT_TLS_1_2 | WT_TLS_1_3 | WT_SESSION_CACHE | WT_SESSION_STORE;
+}
 static int init(void) { return WT_OK; }
 
 static void error(char *text, size_t len) {
@@ -53,6 +55,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     context->cipher = config->cipher;
     context->group = config->group;
     context->tickets = config->tickets;
+    context->sessions = config->sessions;
     *made = context;
     return WT_OK;
 }
@@ -138,7 +141,12 @@ static int put_server_hello(wt_conn *conn) {
     unsigned char hello[160] = {2, 0, 0, 0, 3, 3};
     size_t at = 6 + 32; /* the random */
     size_t extensions;
-    hello[at++] = 0;
+    if (conn->context->sessions == WT_SESSIONS_TICKETS) {
+        hello[at++] = 0;
+    } else {
+        hello[at++] = 32; /* the session's ID, all zeros */
+        at += 32;
+    }
     hello[at++] = (unsigned char)(conn->context->cipher >> 8);
     hello[at++] = (unsigned char)conn->context->cipher;
     hello[at++] = 0;

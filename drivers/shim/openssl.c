@@ -1,4 +1,5 @@
 /* OpenSSL and what grew out of it, AWS-LC, BoringSSL, QuicTLS and LibreSSL, as a driver. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include <openssl/x509_vfy.h>
 
 #include "openssl.h"
+#include "openssl_sessions.h"
 #include "wiretax_driver.h"
 
 struct wt_context {
@@ -103,7 +105,7 @@ static void error(char *text, size_t len) {
 
 /* ---- contexts ---- */
 
-/* The client's newest session; called when a ticket has come. */
+/* The client's newest session; called when a ticket has come, or with a session that has an ID. */
 static int keep_session(SSL *tls, SSL_SESSION *session) {
     struct wt_conn *conn = SSL_get_ex_data(tls, conn_index);
     if (conn == NULL) {
@@ -114,24 +116,32 @@ static int keep_session(SSL *tls, SSL_SESSION *session) {
     return 1;
 }
 
-static int init(void) {
+static int initialised = WT_ERROR;
+
+static void initialise(void) {
 #if defined(OF_OPENSSL)
     /* The machine's configuration file is not to decide what is measured. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1) {
-        return WT_ERROR;
+        return;
     }
 #else
     SSL_library_init();
 #endif
     conn_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
     method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | 100, "wiretax");
-    if (conn_index < 0 || method == NULL || BIO_meth_set_write(method, bio_write) != 1 ||
-        BIO_meth_set_read(method, bio_read) != 1 || BIO_meth_set_ctrl(method, bio_ctrl) != 1 ||
-        BIO_meth_set_create(method, bio_create) != 1 ||
-        BIO_meth_set_destroy(method, bio_destroy) != 1) {
-        return WT_ERROR;
+    if (conn_index >= 0 && method != NULL && BIO_meth_set_write(method, bio_write) == 1 &&
+        BIO_meth_set_read(method, bio_read) == 1 && BIO_meth_set_ctrl(method, bio_ctrl) == 1 &&
+        BIO_meth_set_create(method, bio_create) == 1 &&
+        BIO_meth_set_destroy(method, bio_destroy) == 1) {
+        initialised = WT_OK;
     }
-    return WT_OK;
+}
+
+/* Once in a process, however often it loads the driver: connections of another thread are found by the index. */
+static int init(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
+    return initialised;
 }
 
 static int set_suite(SSL_CTX *tls, const struct wt_config *config) {
@@ -248,28 +258,24 @@ static int set_trust(SSL_CTX *tls, const struct wt_config *config) {
                : WT_ERROR;
 }
 
-static void set_tickets(SSL_CTX *tls, const struct wt_config *config) {
-    if (config->server) {
-        /* Tickets hold the session: the server remembers nothing. */
-        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
-        SSL_CTX_set_session_id_context(tls, (const unsigned char *)"wiretax", 7);
-#if !defined(OF_LIBRESSL)
-        SSL_CTX_set_num_tickets(tls, config->tickets);
-#endif
-    } else if (config->tickets) {
-        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-        SSL_CTX_sess_set_new_cb(tls, keep_session);
-    } else {
-        SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+static int set_sessions(SSL_CTX *tls, const struct wt_config *config) {
+    if (config->sessions != WT_SESSIONS_TICKETS && config->version != 0x0303) {
+        lacks = "session IDs resume nothing in this version";
+        return WT_UNSUPPORTED;
     }
-    if (!config->tickets) {
+    if (!config->tickets || config->sessions != WT_SESSIONS_TICKETS) {
         SSL_CTX_set_options(tls, SSL_OP_NO_TICKET);
     }
+    if (config->server) {
+        return set_server_sessions(tls, config);
+    }
+    set_client_sessions(tls, config, keep_session);
+    return WT_OK;
 }
 
 static void context_free(wt_context *context) {
     if (context != NULL) {
-        SSL_CTX_free(context->tls);
+        free_with_store(context->tls);
         OPENSSL_free(context);
     }
 }
@@ -282,11 +288,11 @@ static int configure(SSL_CTX *tls, const struct wt_config *config) {
         return WT_UNSUPPORTED;
     }
     if ((done = set_suite(tls, config)) != WT_OK || (done = set_group(tls, config)) != WT_OK ||
-        (done = set_signature(tls, config)) != WT_OK) {
+        (done = set_signature(tls, config)) != WT_OK ||
+        (done = set_sessions(tls, config)) != WT_OK) {
         return done;
     }
     SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    set_tickets(tls, config);
     return config->server ? set_identity(tls, config) : set_trust(tls, config);
 }
 

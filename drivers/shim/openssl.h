@@ -140,7 +140,7 @@ static int has_version(int number) {
 }
 
 static uint64_t functions(void) {
-    uint64_t has = 0;
+    uint64_t has = WT_SESSION_CACHE | WT_SESSION_STORE;
     static const struct {
         int number;
         uint64_t bit;

@@ -8,7 +8,14 @@ fn main() {
     let drivers = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../../drivers");
     let out = PathBuf::from(variable("OUT_DIR"));
     let shim = drivers.join("shim");
-    let sources = ["shim/null.c", "shim/openssl.c", "shim/openssl.h", "include/wiretax_driver.h"];
+    let sources = [
+        "shim/null.c",
+        "shim/openssl.c",
+        "shim/openssl.h",
+        "shim/openssl_sessions.h",
+        "include/wiretax_driver.h",
+        "include/wiretax_store.h",
+    ];
     for file in sources.map(|source| drivers.join(source)) {
         println!("cargo:rerun-if-changed={}", file.display());
     }

@@ -32,7 +32,7 @@ pub use wolfssl::{Hybrid, wolfssl};
 /// A library as it was built: what programs need that are linked with it.
 #[derive(Debug, Clone)]
 pub struct Sdk {
-    /// Folder of its headers.
+    /// The folder in which `#include` finds its headers.
     pub include: PathBuf,
     /// Its static archives, users before what they use.
     pub archives: Vec<PathBuf>,
@@ -91,9 +91,16 @@ impl Sdk {
 pub fn shim(name: &str, sdk: &Sdk, definitions: &[(&str, &str)]) {
     let file = drivers_dir().join("shim").join(name);
     let include = drivers_dir().join("include");
-    println!("cargo:rerun-if-changed={}", file.display());
-    println!("cargo:rerun-if-changed={}", include.join("wiretax_driver.h").display());
-    println!("cargo:rerun-if-changed={}", include.join("wiretax_errors.h").display());
+    println!("cargo:rerun-if-changed={}", include.display());
+    // The family's headers lie beside it.
+    let family = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let files = fs::read_dir(drivers_dir().join("shim"))
+        .unwrap_or_else(|error| panic!("reading {}: {error}", file.display()));
+    for path in files.flatten().map(|entry| entry.path()) {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&family)) {
+            println!("cargo:rerun-if-changed={}", path.display());
+        }
+    }
     let mut build = cc::Build::new();
     build.file(&file).include(include).opt_level(2).pic(true).warnings(true).extra_warnings(true);
     build.cpp(name.ends_with(".cpp"));

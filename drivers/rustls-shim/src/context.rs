@@ -4,35 +4,36 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
+use rustls::client::{ResolvesClientCert, Resumption, Tls12Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::sign::{CertifiedKey, Signer, SigningKey, SingleCertAndKey};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig, SignatureAlgorithm, SignatureScheme,
     SupportedProtocolVersion,
 };
 
+use crate::store::Store;
 use crate::{Fail, Library, abi, session};
 
-/// `wt_context`.
+/// `wt_context`: a configuration of rustls's, which all threads share.
 pub enum Context {
-    /// For clients.
+    /// A client's, with what its sessions are held against.
     Client(Arc<ClientSide>),
-    /// For servers.
+    /// A server's, with its certificate and where it keeps sessions.
     Server(Arc<ServerConfig>),
 }
 
 /// What a client's connections and sessions have in common.
 pub struct ClientSide {
-    /// For rustls.
+    /// What rustls makes connections of, with the verifier of their certificates.
     pub config: Arc<ClientConfig>,
     /// The name to ask for and to verify.
     pub name: ServerName<'static>,
-    /// Version, cipher suite, group, signature scheme, certificate's group.
-    pins: [u32; 5],
+    /// Version, cipher suite, group, signature scheme, certificate's group, by what sessions are resumed.
+    pins: [u32; 6],
     roots: Vec<u8>,
 }
 
@@ -54,6 +55,12 @@ impl Context {
             0x0304 => &rustls::version::TLS13,
             _ => return Err(Fail::Unsupported("rustls has TLS 1.2 and 1.3 only")),
         };
+        if config.sessions > abi::SESSIONS_EXTERNAL {
+            return Err(Fail::Unsupported("no such way to resume sessions"));
+        }
+        if config.sessions != abi::SESSIONS_TICKETS && config.version != 0x0303 {
+            return Err(Fail::Unsupported("session IDs resume nothing in TLS 1.3"));
+        }
         let provider = Arc::new(pinned(L::provider(), config)?);
         if config.server == 0 {
             // SAFETY: the caller's contract.
@@ -166,6 +173,10 @@ unsafe fn client(
     } else {
         Resumption::store(Arc::new(session::Store))
     };
+    if config.sessions != abi::SESSIONS_TICKETS {
+        // Then no ticket is offered (RFC 5077 §3.2).
+        made.resumption = made.resumption.tls12_resumption(Tls12Resumption::SessionIdOnly);
+    }
     Ok(ClientSide {
         config: Arc::new(made),
         name,
@@ -175,6 +186,7 @@ unsafe fn client(
             config.group,
             config.signature,
             config.certificate_group,
+            config.sessions,
         ],
         roots: pem.to_vec(),
     })
@@ -205,11 +217,13 @@ unsafe fn server<L: Library>(
         .with_protocol_versions(&[version])?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
-    made.session_storage = Arc::new(NoServerSessionStorage {});
-    if config.tickets == 0 {
-        made.send_tls13_tickets = 0;
-    } else {
-        made.send_tls13_tickets = config.tickets as usize;
+    made.session_storage = match config.sessions {
+        abi::SESSIONS_CACHE => ServerSessionMemoryCache::new(abi::SESSIONS_HELD),
+        abi::SESSIONS_EXTERNAL => Arc::new(Store::new(abi::SESSIONS_HELD)),
+        _ => Arc::new(NoServerSessionStorage {}),
+    };
+    made.send_tls13_tickets = config.tickets as usize;
+    if config.tickets > 0 && config.sessions == abi::SESSIONS_TICKETS {
         made.ticketer = L::ticketer()?;
     }
     Ok(made)

@@ -16,6 +16,7 @@ pub mod abi;
 mod conn;
 mod context;
 mod session;
+mod store;
 
 use abi::{Config, Driver, Facts, RawConn, RawContext, RawSession, Transport};
 use conn::{Conn, Step};
@@ -35,9 +36,9 @@ pub trait Library: 'static {
     fn ticketer() -> Result<Arc<dyn ProducesTickets>, rustls::Error>;
     /// Versions of rustls and of the provider.
     fn version() -> &'static CStr;
-    /// How they were compiled.
+    /// The compiler, and the flags that decide how fast they are.
     fn build_flags() -> &'static CStr;
-    /// What the provider uses of this processor.
+    /// CPU features that the provider asks for and this processor has; "" where it does not tell.
     fn cpu_features() -> &'static CStr;
 }
 
@@ -47,18 +48,18 @@ pub fn driver<L: Library>() -> *const c_void {
     std::ptr::from_ref(Table::<L>::DRIVER).cast()
 }
 
-/// Why a call failed.
+/// Why a call failed: its text is what `wt_driver.error` gives.
 #[derive(Debug)]
 pub enum Fail {
-    /// For a person.
+    /// What the caller did wrong, or what was not there.
     Text(&'static str),
-    /// The same, put together.
+    /// The same, with what another library says in it.
     Owned(String),
-    /// The library cannot do this.
+    /// The library cannot do what the configuration asks: `WT_UNSUPPORTED` in place of `WT_ERROR`.
     Unsupported(&'static str),
-    /// rustls's own word.
+    /// An error of TLS, as rustls names it.
     Tls(rustls::Error),
-    /// The transport's, or rustls's way to put it.
+    /// The transport broke off, or rustls could not go on reading or writing.
     Io(std::io::Error),
 }
 
@@ -167,7 +168,13 @@ unsafe extern "C" fn cpu_features<L: Library>() -> *const c_char {
 }
 
 unsafe extern "C" fn functions<L: Library>() -> u64 {
-    abi::TLS_1_2 | abi::TLS_1_3 | abi::EARLY_DATA | abi::QUIC_TLS | L::FUNCTIONS
+    abi::TLS_1_2
+        | abi::TLS_1_3
+        | abi::EARLY_DATA
+        | abi::QUIC_TLS
+        | abi::SESSION_CACHE
+        | abi::SESSION_STORE
+        | L::FUNCTIONS
 }
 
 unsafe extern "C" fn init() -> c_int {

@@ -22,13 +22,13 @@ thread_local! {
 /// What rustls wants to have back for a resumption.
 #[derive(Debug)]
 pub enum Kept {
-    /// A ticket and its master secret; may be used again (RFC 5077).
+    /// A ticket or a session ID, and the master secret; may be used again (RFC 5077; RFC 5246 §7.4.1.2).
     Tls12(Tls12ClientSessionValue),
     /// A ticket and its pre-shared key; used once (RFC 8446 §C.4).
     Tls13(Tls13ClientSessionValue),
 }
 
-/// `wt_session`.
+/// `wt_session`: a session that a client may resume, TLS 1.3's once and TLS 1.2's again and again.
 pub struct Session {
     kept: Mutex<Option<Box<Kept>>>,
     /// Where it was made: rustls resumes only with the very verifier that saw the certificate.

@@ -110,6 +110,7 @@ fn null_pointers_and_wrong_sizes_are_errors() {
                 key: Pem { text: null(), len: 0 },
                 roots: Pem { text: null(), len: 0 },
                 server_name: null(),
+                sessions: 0,
             };
             assert_eq!((table.context_new)(&raw const config, &raw mut raw), abi::ERROR);
             for server in [0, 1] {

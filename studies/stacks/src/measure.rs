@@ -319,6 +319,7 @@ impl Run<'_, '_> {
             suite: point.suite,
             threads: point.threads,
             tickets: point.tickets,
+            sessions: point.sessions,
             contexts: point.contexts,
             locks: point.locks,
             extent,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fault::Problem;
 use serde_json::{Value, json};
 use study::{Number, PlanError, Sweep, read_scale, sweeps_of, sweeps_value};
-use tls_drivers::Extent;
+use tls_drivers::{Extent, Sessions, Version, Workload};
 
 use crate::point::{AXES, Point};
 use crate::roster::NULL;
@@ -75,6 +75,8 @@ pub struct Expanded {
     pub left_out: BTreeMap<String, String>,
     /// Libraries that would not fit the time, by name.
     pub no_time: BTreeSet<String>,
+    /// Why the first combination of a sweep that cannot be is not tried.
+    pub impossible: Option<&'static str>,
     /// The client's library where the plan says `reference`.
     pub reference: Option<String>,
 }
@@ -225,6 +227,17 @@ fn check(sweep: &Sweep) -> Result<(), Problem> {
         |word: &String| word.parse().is_ok_and(|count: u32| (1..=MOST_TICKETS).contains(&count));
     if !words(sweep, "tickets").iter().all(possible) {
         return Err(wrong(format!("1 to {MOST_TICKETS} tickets per handshake are possible")));
+    }
+    // Words that are none are refused where the points are made.
+    let by_id = words(sweep, "sessions")
+        .iter()
+        .any(|word| matches!(word.parse(), Ok(Sessions::Cache | Sessions::External)));
+    let tls12 = words(sweep, "version").iter().any(|word| word.parse() == Ok(Version::Tls12));
+    let resumed = words(sweep, "workload").iter().any(|word| word.parse() == Ok(Workload::Resume));
+    if by_id && !(tls12 && resumed) {
+        let what = "session IDs (`sessions`: cache, external) resume in TLS 1.2 only, of the workload \
+                    `resume`: both have to be named (`version`: tls1.2)";
+        return Err(wrong(what.to_owned()));
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use study::{Axes, axis};
-use tls_drivers::{Cipher, Contexts, Extent, Group, Key, Locks, Suite, Version, Wire, Workload};
+use tls_drivers::{
+    Cipher, Contexts, Extent, Group, Key, Locks, Sessions, Suite, Version, Wire, Workload,
+};
 
 use crate::programs;
 use crate::roster::NULL;
@@ -40,6 +42,8 @@ pub struct Point {
     pub threads: usize,
     /// Tickets that the server issues in a handshake of TLS 1.3.
     pub tickets: u32,
+    /// By what sessions are resumed.
+    pub sessions: Sessions,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.
@@ -96,6 +100,15 @@ pub const AXES: Axes<Point> = Axes {
             "1",
             "COUNTS",
             "Tickets that the server issues in a handshake of TLS 1.3"
+        ),
+        axis!(
+            "sessions",
+            sessions,
+            "tickets",
+            "WAYS",
+            "What sessions are resumed by, of `--workload resume --version tls1.2`: tickets; session IDs from \
+             the library's own cache (cache) or from a store outside (external)",
+            unnamed "tickets"
         ),
         axis!(
             "contexts",
@@ -158,6 +171,14 @@ fn impossible(point: &Point) -> Option<&'static str> {
     if !point.suite.exists() {
         return Some("x25519mlkem768 came with TLS 1.3");
     }
+    if point.sessions != Sessions::Tickets {
+        if point.suite.version != Version::Tls12 {
+            return Some("session IDs resume nothing in TLS 1.3");
+        }
+        if point.workload != Workload::Resume {
+            return Some("session IDs are measured with the workload `resume` only");
+        }
+    }
     let usual = point.locks == Locks::Pthread && point.tool == Tool::Host;
     match point.library.as_str() {
         NULL if !usual => Some("without cryptography there is nothing to count or replace"),
@@ -184,6 +205,7 @@ impl Point {
             },
             threads: 1,
             tickets: 1,
+            sessions: Sessions::Tickets,
             contexts: Contexts::Shared,
             locks: Locks::Pthread,
             tool: Tool::Host,
@@ -218,7 +240,11 @@ impl Point {
     /// A short name for people: what is done, on what.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{}: {} {}", self.library, self.workload, self.suite)
+        let by = match self.sessions {
+            Sessions::Tickets => String::new(),
+            other => format!(" by {}", other.text()),
+        };
+        format!("{}: {}{by} {}", self.library, self.workload, self.suite)
     }
 
     /// How long a measurement takes, about: for progress, and for what a plan comes to.
@@ -348,9 +374,34 @@ pub(crate) mod tests {
         one.tool = Tool::Callgrind;
         one.tickets = 2;
         assert_eq!(Point::of_fields(&one.fields()), Some(one.clone()));
+        // Results from before there was a choice say nothing of it.
+        assert!(!one.fields().contains_key("sessions"));
+        one.sessions = Sessions::External;
+        assert_eq!(Point::of_fields(&one.fields()), Some(one.clone()));
+        assert!(one.command(Extent::Milliseconds(50), 1).contains(" --sessions external "));
         let mut fields = one.fields();
         fields.remove("threads");
         assert_eq!(Point::of_fields(&fields), None);
+    }
+
+    #[test]
+    fn session_ids_are_for_resumption_in_tls_1_2() {
+        let mut one = point("openssl-3.5.5");
+        one.workload = Workload::Resume;
+        assert_eq!(impossible(&one), None);
+        for sessions in [Sessions::Cache, Sessions::External] {
+            let by_id = Point { sessions, ..one.clone() };
+            assert!(impossible(&by_id).unwrap().contains("TLS 1.3"));
+            let mut tls12 = by_id.clone();
+            tls12.suite.version = Version::Tls12;
+            assert_eq!(impossible(&tls12), None);
+            for workload in [Workload::Full, Workload::Chain { proxies: 2 }] {
+                let other = Point { workload, ..tls12.clone() };
+                assert!(impossible(&other).unwrap().contains("`resume`"));
+            }
+            let go = Point { library: "go".to_owned(), wire: Wire::Loopback, ..tls12.clone() };
+            assert!(impossible(&go).unwrap().contains("tickets"));
+        }
     }
 
     #[test]

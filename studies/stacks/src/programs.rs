@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tls_drivers::hosts::LOAD_CLIENT;
-use tls_drivers::{Contexts, Locks, Version, Wire, Workload};
+use tls_drivers::{Contexts, Locks, Sessions, Version, Wire, Workload};
 
 use crate::point::{Point, Tool};
 
@@ -59,6 +59,9 @@ pub(crate) fn lacks(point: &Point) -> Option<&'static str> {
         Point { tool: Tool::Callgrind, .. } | Point { locks: Locks::Count | Locks::Light, .. } => {
             "its locks are futexes of the runtime, which no interposer sees"
         }
+        Point { sessions: Sessions::Cache | Sessions::External, .. } => {
+            "its program resumes by tickets"
+        }
         Point { contexts: Contexts::PerThread, .. } => "its program has one configuration",
         Point { workload: Workload::Full | Workload::Resume, .. } if tickets => return None,
         Point { workload: Workload::Full | Workload::Resume, .. } => "it issues one ticket",
@@ -83,6 +86,7 @@ mod tests {
             Point { tool: Tool::Callgrind, ..good.clone() },
             Point { contexts: Contexts::PerThread, ..good.clone() },
             Point { tickets: 2, ..good.clone() },
+            Point { sessions: Sessions::Cache, ..good.clone() },
             Point { workload: Workload::Chain { proxies: 2 }, ..good.clone() },
             Point { workload: Workload::Bulk { record: 1024 }, ..good.clone() },
             Point { workload: Workload::Footprint { connections: 9 }, ..good.clone() },

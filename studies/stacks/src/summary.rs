@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use record::{Outcome, Sample};
 use serde::{Serialize, Serializer};
 use stats::{Confidence, Estimate};
-use tls_drivers::{Contexts, Group, Key, Locks, Suite, Version, Wire, Workload};
+use tls_drivers::{Contexts, Group, Key, Locks, Sessions, Suite, Version, Wire, Workload};
 
 use crate::about::{self, About, Machine};
 use crate::point::{Point, Tool};
@@ -169,6 +169,8 @@ pub struct Want<'a> {
     pub threads: Option<usize>,
     /// Tickets per handshake.
     pub tickets: u32,
+    /// By what sessions are resumed.
+    pub sessions: Sessions,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.
@@ -188,6 +190,7 @@ impl Want<'_> {
         group: None,
         threads: None,
         tickets: 1,
+        sessions: Sessions::Tickets,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         tool: Tool::Host,
@@ -225,6 +228,7 @@ impl Want<'_> {
             && fits(self.group, point.suite.group)
             && fits(self.threads, point.threads)
             && self.tickets == point.tickets
+            && self.sessions == point.sessions
             && self.contexts == point.contexts
             && self.locks == point.locks
             && self.tool == point.tool

@@ -13,6 +13,7 @@ use crate::{Findings, Plan, summarise};
 mod alone;
 mod play;
 mod profile;
+mod sessions;
 mod slices;
 
 use self::play::*;

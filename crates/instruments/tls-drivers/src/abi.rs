@@ -29,6 +29,10 @@ pub(crate) fn status_text(status: c_int) -> String {
     )
 }
 
+/// `WT_SESSION_CACHE` and `WT_SESSION_STORE` among a driver's functions.
+pub(crate) const SESSION_CACHE: u64 = 1 << 11;
+pub(crate) const SESSION_STORE: u64 = 1 << 12;
+
 pub(crate) const IO_END: isize = 0;
 pub(crate) const IO_AGAIN: isize = -1;
 pub(crate) const IO_BROKEN: isize = -2;
@@ -60,6 +64,7 @@ pub(crate) struct Config {
     pub(crate) key: Pem,
     pub(crate) roots: Pem,
     pub(crate) server_name: *const c_char,
+    pub(crate) sessions: u32,
 }
 
 #[repr(C)]
@@ -122,6 +127,7 @@ pub(crate) struct Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sessions;
 
     const HEADER: &str = include_str!("../../../../drivers/include/wiretax_driver.h");
     /// The same in Rust, for drivers of rustls.
@@ -148,6 +154,27 @@ mod tests {
             assert_eq!(status_text(number), name);
         }
         assert_eq!(status_text(77), "77, which is not a known status");
+    }
+
+    #[test]
+    fn ways_to_resume_and_their_functions_are_the_headers_and_the_shims() {
+        for (name, number) in [("CACHE", SESSION_CACHE), ("STORE", SESSION_STORE)] {
+            let bit = number.trailing_zeros();
+            assert!(HEADER.contains(&format!("WT_SESSION_{name} = 1 << {bit},")), "{name}");
+            let line = format!("pub const SESSION_{name}: u64 = 1 << {bit};");
+            assert!(SHIM.contains(&line), "{line}");
+        }
+        for way in Sessions::ALL {
+            let (name, number) = (way.to_string().to_uppercase(), way.number());
+            assert!(HEADER.contains(&format!("WT_SESSIONS_{name} = {number}")), "{name}");
+            let line = format!("pub const SESSIONS_{name}: u32 = {number};");
+            assert!(SHIM.contains(&line), "{line}");
+        }
+        assert!(HEADER.contains("#define WT_SESSIONS_HELD 20480\n"));
+        assert!(SHIM.contains("pub const SESSIONS_HELD: usize = 20_480;"));
+        // The member is the last: a driver from before it reads all the others where they were.
+        assert_eq!(std::mem::offset_of!(Config, sessions), 88);
+        assert_eq!(std::mem::offset_of!(rustls_shim::abi::Config, sessions), 88);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::abi::{self, RawConn, RawContext, RawSession};
-use crate::job::{Described, Identity};
+use crate::job::{Described, Identity, Sessions};
 use crate::suite::{Key, Suite};
 use crate::{DriverError, Negotiated, built_in};
 
@@ -226,7 +226,8 @@ impl Drop for ContextInner {
 }
 
 impl Context {
-    /// A server's context, which issues this many tickets in a handshake of TLS 1.3.
+    /// A server's context, which issues this many tickets in a handshake of TLS 1.3, or resumes sessions
+    /// otherwise.
     ///
     /// # Errors
     /// What the library cannot do, or not with this identity.
@@ -235,11 +236,12 @@ impl Context {
         suite: Suite,
         identity: &Identity,
         tickets: u32,
+        sessions: Sessions,
     ) -> Result<Self, DriverError> {
-        Self::new(library, true, suite, identity, tickets)
+        Self::new(library, true, suite, identity, tickets, sessions)
     }
 
-    /// A client's context, which keeps tickets unless there are to be none.
+    /// A client's context, which keeps sessions unless there are to be no tickets.
     ///
     /// # Errors
     /// As for a server.
@@ -248,8 +250,9 @@ impl Context {
         suite: Suite,
         identity: &Identity,
         tickets: u32,
+        sessions: Sessions,
     ) -> Result<Self, DriverError> {
-        Self::new(library, false, suite, identity, tickets)
+        Self::new(library, false, suite, identity, tickets, sessions)
     }
 
     fn new(
@@ -258,6 +261,7 @@ impl Context {
         suite: Suite,
         identity: &Identity,
         tickets: u32,
+        sessions: Sessions,
     ) -> Result<Self, DriverError> {
         let name = CString::new(identity.name.as_str()).map_err(|_| DriverError::Failed {
             doing: "naming the server",
@@ -280,6 +284,7 @@ impl Context {
             key: pem(&identity.key, server),
             roots: pem(&identity.roots, !server),
             server_name: name.as_ptr(),
+            sessions: sessions.number(),
         };
         let calls = &library.0.calls;
         let mut raw = ptr::null_mut();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::named;
 
-use crate::{Footprint, LockCounts, Suite};
+use crate::{Footprint, LockCounts, Suite, abi};
 
 named! {
     /// The transport between the two sides.
@@ -39,13 +39,59 @@ named! {
     }
 }
 
+named! {
+    /// By what a server resumes sessions (`enum wt_sessions`).
+    #[derive(Default)]
+    pub enum Sessions: "way to resume" {
+        /// By tickets: it keeps nothing.
+        #[default]
+        Tickets = "tickets",
+        /// By session IDs, from the library's own cache. TLS 1.2 only.
+        Cache = "cache",
+        /// By session IDs, from a store outside the library that its callbacks ask. TLS 1.2 only.
+        External = "external",
+    }
+}
+
+impl Sessions {
+    /// Its number in the drivers' interface.
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Sessions::Tickets => 0,
+            Sessions::Cache => 1,
+            Sessions::External => 2,
+        }
+    }
+
+    /// What a driver whose server is to do it has among its functions, and what the driver of its client has one
+    /// of; 0 for what all can do.
+    pub(crate) const fn functions(self) -> [u64; 2] {
+        let either = abi::SESSION_CACHE | abi::SESSION_STORE;
+        match self {
+            Sessions::Tickets => [0, 0],
+            Sessions::Cache => [abi::SESSION_CACHE, either],
+            Sessions::External => [abi::SESSION_STORE, either],
+        }
+    }
+
+    /// For people: what sessions are resumed by.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Sessions::Tickets => "tickets",
+            Sessions::Cache => "session IDs, the library's own cache",
+            Sessions::External => "session IDs, an external store",
+        }
+    }
+}
+
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// New connections, one request, close; never resumed.
     Full,
-    /// The same, each resumed by a ticket.
+    /// The same, each resumed: by a ticket, or by [`Job::sessions`].
     Resume,
     /// This many proxies in one process, each with TLS on both sides, resumed on both; a connection
     /// counts when it has gone through all (HAProxy 2025's second scenario).
@@ -92,6 +138,8 @@ pub struct Job {
     pub threads: usize,
     /// Tickets that the server issues in a handshake of TLS 1.3.
     pub tickets: u32,
+    /// By what sessions are resumed.
+    pub sessions: Sessions,
     /// Who uses a context.
     pub contexts: Contexts,
     /// What stands under the locks.

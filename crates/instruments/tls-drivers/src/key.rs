@@ -27,7 +27,10 @@ pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
         };
         add(&mut hash, drivers, &drivers.join("build"), &used)?;
         // The shims of other families do not matter.
-        let own = |file: &Path| file.file_stem().is_some_and(|stem| stem == kind);
+        let own = |file: &Path| {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            stem == kind || stem.strip_prefix(kind).is_some_and(|rest| rest.starts_with('_'))
+        };
         add(&mut hash, drivers, &drivers.join("shim"), &own)?;
     }
     Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
@@ -119,7 +122,14 @@ mod tests {
         let second = of(folder.path(), "a", "s").unwrap();
         assert_ne!(second, first);
         fs::write(folder.path().join("shim/other.c"), "z").unwrap();
+        fs::write(folder.path().join("shim/s2.c"), "z").unwrap();
         assert_eq!(of(folder.path(), "a", "s").unwrap(), second, "another family's shim");
+        fs::write(folder.path().join("shim/s_part.h"), "z").unwrap();
+        let second = {
+            let with_part = of(folder.path(), "a", "s").unwrap();
+            assert_ne!(with_part, second, "a part of its own shim");
+            with_part
+        };
         fs::write(folder.path().join("a/build.rs"), "driver_build::one_with(2)").unwrap();
         fs::create_dir(folder.path().join("build/src")).unwrap();
         for (module, text) in

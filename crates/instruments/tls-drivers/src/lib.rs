@@ -28,7 +28,8 @@ pub use catalog::{Catalog, Driver, Fact, Folders, State};
 pub use driver::{Conn, Context, Io, Library, Session, Step, Transport};
 pub use error::{DriverError, Error};
 pub use job::{
-    Contexts, Described, Extent, Identity, Job, Locks, Outcome, Reply, Side, Wire, Workload,
+    Contexts, Described, Extent, Identity, Job, Locks, Outcome, Reply, Sessions, Side, Wire,
+    Workload,
 };
 pub use locks::Counts as LockCounts;
 pub use null::NULL;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tls_drivers::host::measure;
 use tls_drivers::{
-    Cipher, Contexts, DriverError, Extent, Group, Identity, Job, Key, Locks, Outcome, Suite,
-    Version, Wire, Workload,
+    Cipher, Contexts, DriverError, Extent, Group, Identity, Job, Key, Locks, Outcome, Sessions,
+    Suite, Version, Wire, Workload,
 };
 
 /// A driver on the OpenSSL of the workspace (see build.rs).
@@ -54,6 +54,7 @@ fn job(object: &Path, workload: Workload, wire: Wire, suite: Suite) -> Job {
         suite,
         threads: 1,
         tickets: 1,
+        sessions: Sessions::Tickets,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(20),
@@ -113,6 +114,61 @@ fn over_loopback_with_shared_contexts_and_contexts_of_their_own() {
                 assert_eq!(outcome.resumed, resumed, "{what}");
             }
         }
+    }
+}
+
+/// rustls, which is in this program.
+fn rustls() -> PathBuf {
+    PathBuf::from("built-in:rustls")
+}
+
+/// Resumption by session IDs, in TLS 1.2.
+fn by_ids(server: &Path, client: &Path, sessions: Sessions, key: Key) -> Job {
+    let suite = suite(Version::Tls12, key, Group::X25519);
+    let job = job(server, Workload::Resume, Wire::Memory, suite);
+    Job { client: client.to_path_buf(), sessions, threads: 2, ..job }
+}
+
+#[test]
+fn sessions_are_resumed_by_their_ids_without_a_ticket() {
+    let pairs = [
+        (null(), null()),
+        (openssl(), openssl()),
+        (rustls(), rustls()),
+        (openssl(), rustls()),
+        (rustls(), openssl()),
+    ];
+    for (server, client) in &pairs {
+        for sessions in [Sessions::Cache, Sessions::External] {
+            for (wire, contexts, key) in [
+                (Wire::Memory, Contexts::Shared, Key::EcdsaP256),
+                (Wire::Memory, Contexts::PerThread, Key::Rsa2048),
+                (Wire::Loopback, Contexts::Shared, Key::EcdsaP256),
+                (Wire::Loopback, Contexts::PerThread, Key::EcdsaP256),
+            ] {
+                let what = format!("{} {} {sessions} {wire}", server.display(), client.display());
+                let job = Job { wire, contexts, ..by_ids(server, client, sessions, key) };
+                let outcome = measure(job).unwrap_or_else(|error| panic!("{what}: {error}"));
+                all_went_well(&outcome, &what);
+                // `done` are connections that the wire shows to have gone on without a ticket.
+                assert_eq!(outcome.resumed, outcome.done, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn session_ids_are_for_resumption_in_tls_1_2() {
+    let good = by_ids(&openssl(), &openssl(), Sessions::Cache, Key::EcdsaP256);
+    let tls13 = Suite { version: Version::Tls13, ..good.suite };
+    for wrong in [
+        Job { suite: tls13, ..good.clone() },
+        Job { workload: Workload::Full, ..good.clone() },
+        Job { workload: Workload::Chain { proxies: 2 }, wire: Wire::Loopback, ..good.clone() },
+    ] {
+        let error = measure(wrong).unwrap_err();
+        assert!(matches!(&error, DriverError::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("resumed handshakes of TLS 1.2"), "{error}");
     }
 }
 

@@ -93,7 +93,7 @@ impl Loaded {
     }
 }
 
-/// What is pinned.
+/// What is pinned, by IANA's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pins {
     pub version: u32,
@@ -180,6 +180,7 @@ impl Context {
             key: pem(&identity.key),
             roots: pem(&identity.roots),
             server_name: server_name.as_ptr(),
+            sessions: abi::SESSIONS_TICKETS,
         };
         let mut raw = null_mut();
         // SAFETY: everything is valid during the call.
@@ -220,7 +221,7 @@ impl Drop for Session {
     }
 }
 
-/// Bytes one way.
+/// Bytes from one side to the other, in order.
 pub struct Pipe {
     pub bytes: VecDeque<u8>,
     /// All that ever went in.
@@ -271,7 +272,7 @@ unsafe extern "C" fn send(user: *mut c_void, bytes: *const c_void, len: usize) -
 pub struct Conn {
     pub driver: &'static Loaded,
     pub raw: *mut RawConn,
-    /// What comes to it.
+    /// Bytes that the other side has sent to it.
     pub from: Rc<RefCell<Pipe>>,
     end: *mut End,
 }

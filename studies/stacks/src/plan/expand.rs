@@ -34,6 +34,9 @@ impl Plan {
     /// [`UnknownLibrary`], [`UnknownValue`], [`PlanError::OutOfRange`].
     pub fn expand(&self, roster: &Roster, cores: usize) -> Result<Expanded, Problem> {
         let all = self.with(roster, cores, &|_, _| true)?;
+        if let (true, Some(why)) = (all.cells.is_empty(), all.impossible) {
+            return Err(PlanError::NothingLeft(why.to_owned()).into());
+        }
         let Some(budget) = self.budget else { return Ok(all) };
         // What the plan is about stays: the default set, and what it names one by one.
         let core = |library: &Library, sweep: &Sweep| {
@@ -87,7 +90,8 @@ impl Plan {
             let there = |library: &&&Library| library.is_there() && wanted(library, sweep);
             let there = libraries.iter().filter(there).map(|library| library.name.clone());
             let reference = expanded.reference.as_deref();
-            let points = points(sweep, roster, there.collect(), (reference, cores))?;
+            let (points, impossible) = points(sweep, roster, there.collect(), (reference, cores))?;
+            expanded.impossible = expanded.impossible.or(impossible);
             expanded.cells.extend(cells(sweep, points));
             bounded(sweep, expanded.measurements())?;
         }
@@ -157,13 +161,13 @@ fn why_not(library: &Library) -> String {
     }
 }
 
-/// The points of a sweep over libraries that are there.
+/// The points of a sweep over libraries that are there, and why the first is left out that cannot be.
 fn points(
     sweep: &Sweep,
     roster: &Roster,
     libraries: Vec<String>,
     (reference, cores): (Option<&str>, usize),
-) -> Result<Vec<Point>, Problem> {
+) -> Result<(Vec<Point>, Option<&'static str>), Problem> {
     for client in words(sweep, "client") {
         let clients = ["same", "reference", LOAD_CLIENT];
         if !clients.contains(&client.as_str()) && roster.find(&client).is_none() {
@@ -185,15 +189,18 @@ fn points(
     };
     let crossed = AXES.points(&sweep, &Point::of_sweep(&sweep.name), &words)?;
     let mut points = Vec::with_capacity(crossed.len());
+    let mut impossible = None;
     for mut point in crossed {
         let Some(client) = client(&point, roster, reference) else { continue };
         point.client = client;
         // What cannot be is not tried; the report says why.
-        if (AXES.impossible)(&point).is_none() && !points.contains(&point) {
-            points.push(point);
+        match (AXES.impossible)(&point) {
+            Some(why) => impossible = impossible.or(Some(why)),
+            None if points.contains(&point) => {}
+            None => points.push(point),
         }
     }
-    Ok(points)
+    Ok((points, impossible))
 }
 
 /// The client's library that a point's word for it means; `None` where the server can have no such.

@@ -216,6 +216,23 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     assert!(wrong(r#"{ name = "a", workload = ["full"], ms = 1, repeat = 1 }"#).contains("10 to"));
     assert!(wrong(r#"{ name = "a", workload = ["full"], tickets = [17] }"#).contains("1 to 16"));
     assert!(wrong(r#"{ name = "a", workload = ["full"], threads = ["many"] }"#).contains("powers"));
+    let by_id = r#"name = "a", sessions = ["tickets", "cache"]"#;
+    for rest in [
+        r#"workload = ["resume"]"#,
+        r#"workload = ["full", "bulk"], version = ["tls1.2"]"#,
+        r#"workload = ["resume"], version = ["tls1.3"]"#,
+    ] {
+        assert!(wrong(&format!("{{ {by_id}, {rest} }}")).contains("in TLS 1.2 only"), "{rest}");
+    }
+    let tls12 = r#"version = ["tls1.2"]"#;
+    let unknown =
+        format!(r#"{{ name = "a", sessions = ["shelf"], workload = ["resume"], {tls12} }}"#);
+    assert!(wrong(&unknown).contains("tickets, cache, external"));
+    let hybrid =
+        format!(r#"{{ name = "a", workload = ["full"], group = ["x25519mlkem768"], {tls12} }}"#);
+    assert!(
+        wrong(&hybrid).contains("measures nothing") && wrong(&hybrid).contains("came with TLS 1.3")
+    );
     assert!(
         wrong(r#"{ name = "a", workload = ["full"], ms = 100, connections = 5, repeat = 1 }"#)
             .contains("exclude")

@@ -37,7 +37,9 @@ pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
         let text = "Which library is cheapest is not known: no full handshakes were measured in \
                     memory on one thread.";
         let counted = super::profile::answer(findings);
-        return if counted.is_empty() { vec![Inline::new().text(text)] } else { counted };
+        let mut lines = if counted.is_empty() { vec![Inline::new().text(text)] } else { counted };
+        lines.extend(super::sessions::answer(findings));
+        return lines;
     };
     let title = |name: &str| findings.summary.title(name);
     if best_name == worst_name {
@@ -70,6 +72,7 @@ pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
         }
     }
     lines.extend(sharing(findings));
+    lines.extend(super::sessions::answer(findings));
     lines
 }
 

@@ -1,7 +1,7 @@
 //! The table by function: each cell with its source or test.
 
 use report::{Cell, Column, Inline, Row, Section, Table};
-use tls_drivers::{Group, Version, Workload};
+use tls_drivers::{Group, Sessions, Version, Workload};
 
 use super::Findings;
 use crate::about::About;
@@ -22,6 +22,8 @@ mod bit {
     pub const FIPS: u64 = 1 << 8;
     pub const KTLS: u64 = 1 << 9;
     pub const ECH: u64 = 1 << 10;
+    pub const SESSION_CACHE: u64 = 1 << 11;
+    pub const SESSION_STORE: u64 = 1 << 12;
 }
 
 /// What real handshakes showed of something.
@@ -74,7 +76,14 @@ fn cell(tested: Tested, says: bool) -> String {
 
 /// The table, and the sources that its cells point to.
 pub(super) fn table(findings: &Findings) -> Option<(Table, Vec<String>)> {
-    let columns = [
+    // Drivers say so since session IDs can be measured: what none of a run says is not known of it.
+    let by_id = findings
+        .summary
+        .libraries
+        .iter()
+        .any(|about| about.functions & (bit::SESSION_CACHE | bit::SESSION_STORE) != 0)
+        || findings.summary.cells.iter().any(|cell| cell.point.sessions != Sessions::Tickets);
+    let mut columns = vec![
         "Library",
         "TLS 1.0, 1.1",
         "TLS 1.2",
@@ -90,27 +99,51 @@ pub(super) fn table(findings: &Findings) -> Option<(Table, Vec<String>)> {
         "LTS until",
         "licence",
     ];
+    if by_id {
+        columns.splice(RESUMPTION..RESUMPTION, ["IDs, cache", "IDs, store"]);
+    }
     let mut table = Table::new(
         "By function. [t]: shown by handshakes of this run; [d]: by what its driver is built with, or its \
          runtime says; \
          numbers: sources below",
-        columns.map(Column::new).into(),
+        columns.into_iter().map(Column::new).collect(),
     );
     let mut sources: Vec<String> = Vec::new();
     for about in &findings.summary.libraries {
         if about.name == crate::NULL || about.absent.is_some() {
             continue;
         }
-        table.push(row(&findings.summary, about, &mut sources));
+        table.push(row(&findings.summary, about, by_id, &mut sources));
     }
     (!table.rows.is_empty()).then_some((table, sources))
 }
 
-fn row(summary: &Summary, about: &About, sources: &mut Vec<String>) -> Row {
+/// How many columns there are with that of resumption.
+const RESUMPTION: usize = 5;
+
+/// A server's ways to resume by session IDs, which a runtime's program does not try.
+fn session_ids(summary: &Summary, about: &About) -> [String; 2] {
+    let ways = [(Sessions::Cache, bit::SESSION_CACHE), (Sessions::External, bit::SESSION_STORE)];
+    ways.map(|(sessions, bit)| {
+        let tried = tested(summary, &about.name, |point| point.sessions == sessions);
+        match tried {
+            Tested::Not if crate::programs::runtime(&about.name).is_some() => {
+                "not tried".to_owned()
+            }
+            tried => cell(tried, about.functions & bit != 0),
+        }
+    })
+}
+
+fn row(summary: &Summary, about: &About, by_id: bool, sources: &mut Vec<String>) -> Row {
     let name = about.name.as_str();
     let has = |bit: u64| about.functions & bit != 0;
-    let version = |version| tested(summary, name, |point| point.suite.version == version);
-    let resumption = tested(summary, name, |point| point.workload == Workload::Resume);
+    // That a library resumes by no session ID says nothing of its versions, nor of tickets.
+    let usual = |point: &crate::point::Point| point.sessions == Sessions::Tickets;
+    let version =
+        |version| tested(summary, name, |point| usual(point) && point.suite.version == version);
+    let resumption =
+        tested(summary, name, |point| usual(point) && point.workload == Workload::Resume);
     let hybrid = tested(summary, name, |point| point.suite.group == Group::X25519MlKem768);
     let by_driver = |bit| cell(Tested::Not, has(bit));
     let old = match (has(bit::TLS_1_0), has(bit::TLS_1_1)) {
@@ -135,7 +168,7 @@ fn row(summary: &Summary, about: &About, sources: &mut Vec<String>) -> Row {
         (true, false) => "in this build [d]".to_owned(),
         (false, false) => "not in this build [d]".to_owned(),
     };
-    let cells = [
+    let mut cells = vec![
         about.title.clone(),
         old.to_owned(),
         cell(version(Version::Tls12), has(bit::TLS_1_2)),
@@ -151,7 +184,10 @@ fn row(summary: &Summary, about: &About, sources: &mut Vec<String>) -> Row {
         lts,
         if about.licence.is_empty() { "not known".to_owned() } else { about.licence.clone() },
     ];
-    Row::new(cells.map(Cell::text).into())
+    if by_id {
+        cells.splice(RESUMPTION..RESUMPTION, session_ids(summary, about));
+    }
+    Row::new(cells.into_iter().map(Cell::text).collect())
 }
 
 fn number_of(source: &str, sources: &mut Vec<String>) -> usize {

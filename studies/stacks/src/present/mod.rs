@@ -17,6 +17,7 @@ mod rates;
 mod rest;
 mod runtimes;
 mod scale;
+mod sessions;
 mod slices;
 
 use fault::{Fault, OrProblem, Problem};
@@ -103,6 +104,7 @@ impl study::Findings for Findings {
             client::section(self),
             advice::section(self),
             locks::section(self),
+            sessions::section(self),
             scale::section(self)?,
             machines::section(self),
             functions::section(self),
@@ -132,7 +134,7 @@ impl study::Findings for Findings {
         ];
         let others = points::others(self);
         let ours = client::summary(self).into_iter().chain(profile::summary(self));
-        let others = ours.chain(others);
+        let others = ours.chain(sessions::tables(self)).chain(others);
         first.into_iter().flatten().chain(others).chain(last.into_iter().flatten()).collect()
     }
 

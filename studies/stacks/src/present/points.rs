@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use report::{Cell, Column, Row, Table};
-use tls_drivers::{Contexts, Locks};
+use tls_drivers::{Contexts, Locks, Sessions};
 
-use super::{Findings, cost, estimate, locks, rates, suite_text, workload_text};
+use super::{Findings, cost, estimate, locks, rates, sessions, suite_text, workload_text};
 use crate::point::{Point, Tool};
 use crate::sample::value;
 use crate::summary::Cell as Measured;
@@ -68,7 +68,8 @@ const TABLES: [(&str, &[Shown]); 6] = [
 
 /// Medians per point, with intervals, of the points that the other tables for a terminal leave out.
 pub(super) fn others(findings: &Findings) -> Vec<Table> {
-    let shown = [cost::shown(findings), rates::shown(findings), locks::shown(findings)];
+    let by_id = sessions::shown(findings);
+    let shown = [cost::shown(findings), rates::shown(findings), locks::shown(findings), by_id];
     let shown: BTreeSet<&Point> = shown.iter().flatten().map(|cell| &cell.point).collect();
     let cells = findings.summary.cells.iter().filter(|cell| cell.is_good());
     let cells: Vec<&Measured> = cells.filter(|cell| !shown.contains(&cell.point)).collect();
@@ -123,6 +124,9 @@ fn point_text(point: &Point) -> String {
     );
     if point.tickets != 1 {
         text += &format!(", {} tickets", point.tickets);
+    }
+    if point.sessions != Sessions::Tickets {
+        text += &format!(", by {}", point.sessions.text());
     }
     if point.contexts == Contexts::PerThread {
         text += ", a context per thread";

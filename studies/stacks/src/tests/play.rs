@@ -10,7 +10,7 @@ use study::{Findings as _, Session, Watcher};
 use tls_drivers::hosts::{Contended, Counted, HostFailure, Hosts, LOAD_CLIENT, ProgramJob};
 use tls_drivers::{
     Contexts, Described, Extent, Footprint, Identity, Job, Key, LockCounts, Locks, Outcome, Reply,
-    Side, Version, Wire, Workload,
+    Sessions, Side, Version, Wire, Workload,
 };
 
 use super::profile;
@@ -43,6 +43,7 @@ pub(super) enum Fault {
     /// Fails in every third slice.
     Stumbles,
     No13,
+    NoIds,
 }
 
 /// Hosts that answer from a script.
@@ -105,6 +106,9 @@ impl Hosts for Play {
             Fault::No13 if job.suite.version == Version::Tls13 => {
                 return Ok(Reply::Unsupported("no TLS 1.3".to_owned()));
             }
+            Fault::NoIds if job.sessions != Sessions::Tickets => {
+                return Ok(Reply::Unsupported("no session IDs".to_owned()));
+            }
             _ => {}
         }
         let resumes = matches!(job.workload, Workload::Resume | Workload::Chain { .. });
@@ -116,7 +120,13 @@ impl Hosts for Play {
         };
         // A little noise, so that medians have intervals.
         let noise = 1.0 + f64::from(self.calls.get() % 7) * 1e-3;
-        let cpu = (part.cpu_us * share + if resumes { 0.0 } else { signing }) * noise;
+        // Its own cache is a little dearer than tickets, a store outside much; the locks that they take.
+        let (dearer, stored) = match job.sessions {
+            Sessions::Tickets => (1.0, 0),
+            Sessions::Cache => (1.01, 3),
+            Sessions::External => (1.5, 2),
+        };
+        let cpu = (part.cpu_us * share * dearer + if resumes { 0.0 } else { signing }) * noise;
         let threads = job.threads as f64;
         let slower = match (job.contexts, job.locks) {
             (Contexts::Shared, Locks::Pthread) if job.threads > 1 => {
@@ -133,7 +143,7 @@ impl Hosts for Play {
         let counts = (job.locks == Locks::Count).then(|| LockCounts {
             read: part.locks * done,
             write: done,
-            mutex: 2 * done,
+            mutex: (2 + stored) * done,
             ..LockCounts::default()
         });
         let footprint = matches!(job.workload, Workload::Footprint { .. })
@@ -181,6 +191,7 @@ impl Hosts for Play {
             suite: job.suite,
             threads: job.threads,
             tickets: 1,
+            sessions: Sessions::Tickets,
             contexts: Contexts::Shared,
             locks: Locks::Pthread,
             extent: job.extent,

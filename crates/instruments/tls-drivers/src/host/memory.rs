@@ -77,7 +77,8 @@ fn batch(
         lane.wires.reset();
         lane.session = if resume { sessions.pop_back() } else { None };
         if resume && lane.session.is_none() {
-            lane.failure = Some(DriverError::OnTheWire { shown: "no ticket", asked: "one" });
+            lane.failure =
+                Some(DriverError::OnTheWire { shown: "nothing to resume", asked: "a session" });
         }
     }
     for turn in 0..MOST_TURNS {

@@ -103,6 +103,7 @@ impl Ready {
         let server = Library::load(&job.server)?;
         let client =
             if job.client == job.server { server.clone() } else { Library::load(&job.client)? };
+        setup::refuse(&job, [server.described(), client.described()])?;
         let counter = if job.locks == Locks::Count { locks::Counter::find() } else { None };
         let threads = job.threads.max(1);
         let (before, full_legs) = (Mutex::new(None), AtomicU64::new(0));

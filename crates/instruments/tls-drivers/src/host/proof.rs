@@ -1,6 +1,6 @@
 //! What the wire shows of a handshake, whatever the libraries say.
 
-use wire::tls::{ContentType, HandshakeType, Messages, Records, ServerHello};
+use wire::tls::{ContentType, ExtensionKind, HandshakeType, Messages, Records, ServerHello};
 
 /// What the server's first bytes show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub(crate) struct Shown {
     /// Whether a session goes on: a pre-shared key that the server took (RFC 8446 §4.2.11), or no
     /// certificate before its ChangeCipherSpec (RFC 5246 §7.3).
     pub(crate) resumed: bool,
+    /// Whether the server promises a ticket in TLS 1.2, whose clients have none without (RFC 5077 §3.2).
+    pub(crate) ticket: bool,
+    /// Whether the server names a session: one that is resumed, or may be (RFC 5246 §7.4.1.3).
+    pub(crate) session_id: bool,
 }
 
 /// Reads the server's first flight. `None` if it is not there in full, or is another thing than a
@@ -59,6 +63,8 @@ fn hello(body: &[u8]) -> Option<(Shown, bool)> {
         cipher_suite: u32::from(hello.cipher_suite().0),
         group: hello.group().map(u32::from),
         resumed: hello.selected_psk().is_some(),
+        ticket: hello.extensions().find(ExtensionKind::SESSION_TICKET).is_some(),
+        session_id: !hello.session_id().is_empty(),
     };
     Some((shown, version >= 0x0304))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::memory::timed;
 use super::proof::Shown;
 use crate::driver::{Context, Library, Session};
-use crate::job::{Contexts, Extent, Job, Workload};
+use crate::job::{Contexts, Described, Extent, Job, Sessions, Workload};
 use crate::{DriverError, LockCounts, Negotiated, Version};
 
 /// The libraries and the job.
@@ -36,6 +36,28 @@ pub(crate) struct Verdict {
     pub(crate) misreported: bool,
 }
 
+/// Refuses what a job asks of sessions where it cannot be, before anything is made: session IDs resume in
+/// TLS 1.2, and a driver has to say that it knows them.
+pub(crate) fn refuse(job: &Job, [server, client]: [&Described; 2]) -> Result<(), DriverError> {
+    let unsupported = |what: String| Err(DriverError::Unsupported { what });
+    if job.sessions == Sessions::Tickets {
+        return Ok(());
+    }
+    if (job.workload, job.suite.version) != (Workload::Resume, Version::Tls12) {
+        return unsupported("session IDs are for resumed handshakes of TLS 1.2".to_owned());
+    }
+    let [of_server, of_client] = job.sessions.functions();
+    if server.functions & of_server == 0 {
+        let what =
+            format!("{}: its driver does not resume by {}", server.library, job.sessions.text());
+        return unsupported(what);
+    }
+    if client.functions & of_client == 0 {
+        return unsupported(format!("{}: its driver's client has no session IDs", client.library));
+    }
+    Ok(())
+}
+
 impl Setup {
     /// Whether connections are resumed.
     pub(crate) fn resumes(&self) -> bool {
@@ -46,10 +68,10 @@ impl Setup {
     pub(crate) fn contexts(&self, threads: usize) -> Result<Vec<ThreadContexts>, DriverError> {
         let make = || -> Result<ThreadContexts, DriverError> {
             // Kept whether they are used or not, as clients have it.
-            let (suite, identity, tickets) = (self.job.suite, &self.job.identity, self.job.tickets);
+            let Job { suite, identity, tickets, sessions, .. } = &self.job;
             Ok(ThreadContexts {
-                server: Context::server(&self.server, suite, identity, tickets)?,
-                client: Context::client(&self.client, suite, identity, tickets)?,
+                server: Context::server(&self.server, *suite, identity, *tickets, *sessions)?,
+                client: Context::client(&self.client, *suite, identity, *tickets, *sessions)?,
             })
         };
         match self.job.contexts {
@@ -114,6 +136,12 @@ impl Setup {
             && group != u32::from(suite.group.id())
         {
             return pinned(&suite.group, group);
+        }
+        if self.job.sessions != Sessions::Tickets && (shown.ticket || !shown.session_id) {
+            // A server says so in the full handshake before (RFC 5077 §3.2): whoever never had a
+            // ticket cannot have resumed by one.
+            let shown = if shown.ticket { "a ticket" } else { "no session ID" };
+            return Err(DriverError::OnTheWire { shown, asked: "a session ID without a ticket" });
         }
         match (shown.resumed, resume) {
             (false, true) => {

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use lab_test::{Test, TestResult};
-use tls_drivers::{HostError, Supervisor, SupervisorOptions};
+use tls_drivers::{HostError, Sessions, Supervisor, SupervisorOptions};
 
 /// Where the interface's header is.
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers/include");
@@ -33,6 +33,9 @@ fn main() -> ExitCode {
         Test::new("a_process_left_behind_is_ended", || with(leaves_a_process)),
         Test::new("a_wish_to_stop_ends_the_host", || with(stops)),
         Test::new("misreported_resumption_is_counted", || with(misreports)),
+        Test::new("a_driver_without_session_ids_is_not_asked", || with(without_session_ids)),
+        Test::new("a_store_of_sessions_forgets_the_oldest", || with(store)),
+        Test::new("a_session_that_has_no_id_is_no_sample", || with(ignores_session_ids)),
         Test::new("a_host_that_stays_makes_its_contexts_once", || with(keeps)),
         Test::new("another_interface_is_refused", || with(other_interface)),
         Test::new("connections_weigh_something", || with(weights)),
@@ -158,6 +161,118 @@ fn misreports(supervisor: &Supervisor, folder: &Path) {
     assert!(outcome.misreported >= 5 && outcome.resumed == 0, "{outcome:?}");
 }
 
+/// A driver from before session IDs: nothing says that it has them, and it would die if it were asked.
+fn without_session_ids(supervisor: &Supervisor, folder: &Path) {
+    let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
+    let text = format!(
+        "#include <stdlib.h>\n#include \"{drivers}/shim/null.c\"\n\
+         static uint64_t few(void) {{ return WT_TLS_1_2 | WT_TLS_1_3; }}\n\
+         static int never(const struct wt_config *config, wt_context **out) {{\n\
+         (void)config; (void)out; abort(); }}\n\
+         const struct wt_driver *wiretax_driver(void) {{\n\
+         static struct wt_driver old; old = driver; old.functions = few; old.context_new = never;\n\
+         return &old; }}"
+    );
+    let object = object(folder, "old", &text);
+    let null = folder.join("null.so");
+    std::fs::write(&null, tls_drivers::NULL).expect("a file is written");
+    for sessions in [Sessions::Cache, Sessions::External] {
+        let job = by_ids(&object, sessions);
+        let client = tls_drivers::Job { server: null.clone(), ..job.clone() };
+        for (job, said) in [(job, sessions.text()), (client, "client has no session IDs")] {
+            let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+            let tls_drivers::Reply::Unsupported(why) = reply else { panic!("{reply:?}") };
+            assert!(why.starts_with("null: its driver") && why.ends_with(said), "{why}");
+        }
+    }
+}
+
+/// The store that shims in C keep (`wiretax_store.h`): more sessions than it holds, renewed, removed and
+/// looked for.
+fn store(_: &Supervisor, folder: &Path) {
+    let text = r#"
+        #undef NDEBUG
+        #include <assert.h>
+        #include "wiretax_store.h"
+        static unsigned char id[32], found[WT_STORE_BYTES];
+        /* IDs of 256 chains only, so that chains are long. */
+        static void name(unsigned n) {
+            memset(id, 7, sizeof id);
+            id[3] = (unsigned char)n;
+            memcpy(id + 8, &n, sizeof n);
+        }
+        static size_t get(struct wt_store *store, unsigned n) {
+            name(n);
+            memset(found, 0, sizeof found);
+            return wt_store_get(store, id, 32, found);
+        }
+        static int put(struct wt_store *store, unsigned n, unsigned char byte, size_t len) {
+            unsigned char bytes[WT_STORE_BYTES + 1];
+            memset(bytes, byte, sizeof bytes);
+            name(n);
+            return wt_store_put(store, id, 32, bytes, len);
+        }
+        int main(void) {
+            struct wt_store *store = wt_store_new();
+            assert(store != NULL && get(store, 0) == 0);
+            for (unsigned n = 0; n < WT_SESSIONS_HELD + 2; n++) {
+                assert(put(store, n, (unsigned char)n, 1 + n % 300) == 1);
+            }
+            /* The first two gave way. */
+            assert(get(store, 0) == 0 && get(store, 1) == 0);
+            assert(get(store, 2) == 3 && found[2] == 2 && found[3] == 0);
+            assert(get(store, WT_SESSIONS_HELD + 1) == 1 + (WT_SESSIONS_HELD + 1) % 300);
+            /* The same ID again is the same session, renewed; it is the newest then. */
+            assert(put(store, 4, 99, 5) == 1 && get(store, 4) == 5 && found[4] == 99);
+            name(5);
+            wt_store_remove(store, id, 32);
+            wt_store_remove(store, id, 32);
+            assert(get(store, 5) == 0 && get(store, 6) == 7);
+            /* What it has no room for, and no ID at all. */
+            assert(put(store, 9, 1, WT_STORE_BYTES + 1) == 0 && put(store, 9, 1, 0) == 0);
+            assert(get(store, 9) == 10 && wt_store_put(store, id, 33, id, 1) == 0);
+            assert(wt_store_put(store, id, 0, id, 1) == 0 && wt_store_get(store, id, 0, found) == 0);
+            for (unsigned n = 0; n < 3 * WT_SESSIONS_HELD; n++) {
+                assert(put(store, n, 1, 1) == 1);
+            }
+            wt_store_free(store);
+            return 0;
+        }"#;
+    let (source, program) = (folder.join("store.c"), folder.join("store"));
+    std::fs::write(&source, text).expect("a file is written");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I", INCLUDE, "-o"]).arg(&program).arg(&source);
+    assert!(cc.arg("-lpthread").status().expect("cc runs").success());
+    let output = Command::new(&program).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The harness's own driver, which says that it knows session IDs and does as if nobody had asked.
+fn ignores_session_ids(supervisor: &Supervisor, folder: &Path) {
+    let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
+    let text = format!(
+        "#include \"{drivers}/shim/null.c\"\n\
+         static int deaf(const struct wt_config *config, wt_context **out) {{\n\
+         struct wt_config other = *config; other.sessions = WT_SESSIONS_TICKETS;\n\
+         return context_new(&other, out); }}\n\
+         const struct wt_driver *wiretax_driver(void) {{\n\
+         static struct wt_driver changed; changed = driver; changed.context_new = deaf;\n\
+         return &changed; }}"
+    );
+    let job = by_ids(&object(folder, "deaf", &text), Sessions::External);
+    let reply = supervisor.run(&job, Duration::from_secs(60)).expect("it answers");
+    let tls_drivers::Reply::Done(outcome) = reply else { panic!("{reply:?}") };
+    assert_eq!(outcome.done, 0, "{outcome:?}");
+    let why = outcome.failure.expect("it says why");
+    assert!(why.contains("no session ID where a session ID without a ticket"), "{why}");
+}
+
+fn by_ids(object: &Path, sessions: Sessions) -> tls_drivers::Job {
+    let job = job(object);
+    let suite = tls_drivers::Suite { version: tls_drivers::Version::Tls12, ..job.suite };
+    tls_drivers::Job { sessions, suite, workload: tls_drivers::Workload::Resume, ..job }
+}
+
 /// The harness's own driver, which makes two contexts and no more: one for each side.
 fn keeps(supervisor: &Supervisor, folder: &Path) {
     let drivers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
@@ -238,6 +353,7 @@ fn job(path: &Path) -> tls_drivers::Job {
         },
         threads: 1,
         tickets: 1,
+        sessions: Sessions::Tickets,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(1),

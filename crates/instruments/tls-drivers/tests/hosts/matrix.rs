@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tls_drivers::{
     Catalog, Cipher, Contexts, Extent, Folders, Group, Identity, Job, Key, Locks, Outcome, Reply,
-    Suite, Supervisor, Version, Wire, Workload,
+    Sessions, Suite, Supervisor, Version, Wire, Workload,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -48,6 +48,7 @@ pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
         }
         failures += refusals(supervisor, name, object, other);
         locks_of(supervisor, name, object, other);
+        sessions_of(supervisor, name, object);
     }
     println!("{} drivers, {failures} failures", built.len());
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -96,6 +97,20 @@ fn cells(supervisor: &Supervisor, name: &str, [server, client]: [&PathBuf; 2]) -
             failures += u32::from(mark == '!');
         }
     }
+    line.push(' ');
+    for sessions in [Sessions::Cache, Sessions::External] {
+        for key in Key::ALL {
+            let (version, group) = (Version::Tls12, Group::X25519);
+            let suite = Suite { version, key: *key, group, cipher: Cipher::Aes128Gcm };
+            let job = Job { sessions, ..job(server, client, Workload::Resume, suite) };
+            let (mark, why) = verdict(supervisor, &job);
+            line.push(mark);
+            if let Some(why) = why {
+                println!("  {suite} {sessions}: {why}");
+                failures += u32::from(mark == '!');
+            }
+        }
+    }
     let role = if server == client {
         "alone"
     } else if line.is_empty() {
@@ -125,6 +140,31 @@ fn locks_of(supervisor: &Supervisor, name: &str, object: &Path, other: &Path) {
         for site in locks.sites.iter().take(4) {
             println!("{:>30.1} {:?} {}", each(site.count), site.kind, site.symbol);
         }
+    }
+}
+
+/// Prints what resuming by tickets, by the library's cache and by a store outside it comes to: the server's
+/// locks, and connections per second with one thread and two. `wiretax stacks --sessions` measures it
+/// properly.
+fn sessions_of(supervisor: &Supervisor, name: &str, object: &Path) {
+    let (version, key) = (Version::Tls12, Key::EcdsaP256);
+    let suite = Suite { version, key, group: Group::X25519, cipher: Cipher::Aes128Gcm };
+    for sessions in Sessions::ALL {
+        let resumed = Job { sessions: *sessions, ..job(object, object, Workload::Resume, suite) };
+        let counted =
+            Job { locks: Locks::Count, extent: Extent::Connections(80), ..resumed.clone() };
+        let Ok(Reply::Done(outcome)) = supervisor.run(&counted, LIMIT) else { continue };
+        let locks = outcome.server.locks.as_ref();
+        let locks = locks.map_or(0.0, |it| (it.read + it.write + it.mutex) as f64);
+        let mut line = format!("{:.1} locks", locks / outcome.done as f64);
+        for threads in [1, 2] {
+            let timed = Job { threads, extent: Extent::Milliseconds(1000), ..resumed.clone() };
+            let Ok(Reply::Done(outcome)) = supervisor.run(&timed, LIMIT) else { continue };
+            let per_s = outcome.done as f64 * 1e9 / outcome.wall_ns as f64;
+            let server_us = outcome.server.cpu_ns as f64 / 1e3 / outcome.done as f64;
+            line += &format!("; {threads} threads {per_s:.0}/s, server {server_us:.1} µs");
+        }
+        println!("{name:>20} resumed by {}: {line}", sessions.text());
     }
 }
 
@@ -182,6 +222,7 @@ fn job(server: &Path, client: &Path, workload: Workload, suite: Suite) -> Job {
         suite,
         threads: 1,
         tickets: 1,
+        sessions: Sessions::Tickets,
         contexts: Contexts::Shared,
         locks: Locks::Pthread,
         extent: Extent::Connections(6),
