@@ -233,11 +233,11 @@ fn failure(seen: &Seen) -> Option<String> {
     let (at, first) = failed.next()?;
     let said = seen.fetched.get(at).and_then(|fetched| fetched.error.as_ref());
     let why = said.map_or(String::new(), |error| format!(" ({error})"));
-    Some(format!(
-        "{} objects did not come, the first: {:?}{why}",
-        failed.count() + 1,
-        first.outcome
-    ))
+    let outcome = first.outcome;
+    Some(match failed.count() {
+        0 => format!("1 object did not come: {outcome}{why}"),
+        more => format!("{} objects did not come; the first: {outcome}{why}", more + 1),
+    })
 }
 
 fn values(point: &Point, seen: &Seen) -> BTreeMap<String, f64> {

@@ -295,7 +295,7 @@ impl Lane {
         }
         let secure = setting.protocol != web::Protocol::Http1Clear;
         let wanted = Wanted::new(page, Origin { secure, port })?;
-        self.site.serve_content(page, &wanted.content);
+        self.site.serve_content(&wanted.page, &wanted.content);
         Ok(Some(wanted))
     }
 

@@ -496,6 +496,34 @@ fn chromium_loads_a_page_by_each_protocol() -> TestResult {
     Ok(())
 }
 
+/// As HAR files have it where a redirect leads to the page: a document of no bytes before it.
+fn chromium_loads_a_page_that_begins_with_a_redirect() -> TestResult {
+    let program = match chromium::find(None) {
+        Ok(program) => program,
+        Err(missing) => return lab_test::skip(Need::Chromium, missing.to_string()),
+    };
+    let document = |bytes, path: &str| Object::new(HostId(0), path, Kind::Document, Bytes(bytes));
+    let by = |object: Object, by| object.found_by(ObjectId(by), Share::ALL, Delay::ZERO);
+    let objects = vec![
+        document(0, "/"),
+        by(document(500, "/home"), 0),
+        by(Object::new(HostId(0), "/a.gif", Kind::Image, Bytes(43)), 1),
+    ];
+    let page = Page::new("redirected", vec!["www.page.test".to_owned()], objects)?;
+    let mut bed = Bed::new(sleeping(10), 1, page.hosts().len())?;
+    let lane = bed.lanes().first_mut().ok_or("no lane")?;
+    lane.set_path(&Path::symmetric(RTT.into()))?;
+    let mut setting = setting(Protocol::Http2);
+    setting.chromium = Some(program);
+    setting.timeout = Duration::from_secs(60);
+    lane.serve(&page, &setting)?;
+    let visits = vec![Before::Forget];
+    let seen = lane.visit(&page, &setting, visits, Arc::default())?.join()??;
+    let first = seen.first().ok_or("no visit")?;
+    assert!(first.loaded.is_complete(), "{first:#?}");
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
     lab_test::main(&[
         Test::inside("every_protocol_loads_a_page", every_protocol_loads_a_page),
@@ -518,6 +546,10 @@ fn main() -> std::process::ExitCode {
         Test::inside(
             "chromium_loads_a_page_by_each_protocol",
             chromium_loads_a_page_by_each_protocol,
+        ),
+        Test::inside(
+            "chromium_loads_a_page_that_begins_with_a_redirect",
+            chromium_loads_a_page_that_begins_with_a_redirect,
         ),
         Test::inside("what_is_pushed_is_not_asked_for", push::what_is_pushed_is_not_asked_for),
         Test::inside("what_is_hinted_is_asked_for_once", push::what_is_hinted_is_asked_for_once),

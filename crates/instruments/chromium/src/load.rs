@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use page::Page;
-use page::content::{Content, Origin};
+use page::content::{Content, Origin, for_browser};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ const MOST_COOKIE: u64 = 4096;
 /// A page as a browser is to load it.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The page with its objects and hosts.
+    /// The page with its objects and hosts, as [`for_browser`] has it.
     pub page: Page,
     /// As it is served.
     pub content: Content,
@@ -35,12 +35,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// A page that is served there.
+    /// A page that is served there, with as many bytes in its documents as a browser needs.
     ///
     /// # Errors
     /// [`Error::Content`].
     pub fn new(page: &Page, origin: Origin) -> Result<Wanted, Error> {
-        Ok(Wanted { page: page.clone(), content: Content::of(page, origin)?, origin })
+        let page = for_browser(page);
+        let content = Content::of(&page, origin)?;
+        Ok(Wanted { page, content, origin })
     }
 
     fn url(&self) -> &str {

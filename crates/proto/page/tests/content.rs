@@ -1,6 +1,6 @@
 //! Real bodies: each is as long as the page says, and every object is told of once, by what the page says.
 
-use page::content::{Content, ContentError, Origin};
+use page::content::{Content, ContentError, LEAST_DOCUMENT, Origin, for_browser};
 use page::{Caching, HostId, Kind, Object, ObjectId, Page, Share, paper};
 use proptest::prelude::*;
 use units::{Bytes, Delay};
@@ -175,4 +175,26 @@ fn what_has_no_url_of_its_own_is_refused() {
     assert!(Content::of(&page(["/", "/a/../b"]), ORIGIN).is_ok());
     let clear = Content::of(&page(["/", "/b"]), Origin { secure: false, port: 80 }).unwrap();
     assert_eq!(clear.urls, ["http://page.test/", "http://page.test/b"]);
+}
+
+/// A page that begins with a redirect, as a HAR file has it: the document behind it is a frame in what is no
+/// document without bytes.
+#[test]
+fn a_browser_gets_no_document_of_no_bytes_that_tells_of_something() {
+    let document = |path: &str, bytes| Object::new(HostId(0), path, Kind::Document, Bytes(bytes));
+    let by = |object: Object, by| object.found_by(ObjectId(by), Share::ALL, Delay::ZERO);
+    let objects = vec![
+        document("/", 0),
+        by(document("/home", 500), 0),
+        by(document("/empty", 0), 1),
+        by(Object::new(HostId(0), "/empty.gif", Kind::Image, Bytes(0)), 1),
+    ];
+    let page = Page::new("x", vec!["page.test".to_owned()], objects).unwrap();
+    let given = for_browser(&page);
+    let sizes: Vec<_> = given.objects().iter().map(|object| object.body).collect();
+    assert_eq!(sizes, [LEAST_DOCUMENT, Bytes(500), Bytes(0), Bytes(0)]);
+    let content = Content::of(&given, ORIGIN).unwrap();
+    assert_eq!(text(&content, ObjectId(0)), "<!doctype html><body>");
+    assert!(content.script.contains("/home"), "{}", content.script);
+    assert_eq!(for_browser(&given), given);
 }

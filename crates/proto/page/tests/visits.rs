@@ -126,5 +126,7 @@ fn a_request_that_fails_on_a_new_connection_has_failed() {
     let seen = net.first_visit(&page, &Policy::chromium());
     let outcomes: Vec<_> = seen.loaded.objects.iter().map(|object| object.outcome).collect();
     assert_eq!(outcomes, [Outcome::Failed(page::Failure::Request), Outcome::Unreached]);
+    let words: Vec<_> = outcomes.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["its request or its response broke off", "the browser never asked for it"]);
     assert!(!seen.loaded.is_complete());
 }

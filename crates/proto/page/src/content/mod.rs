@@ -13,6 +13,10 @@
 //! function `a`: a browser is to run it before anything else in each document, as DevTools'
 //! `Page.addScriptToEvaluateOnNewDocument` does. It costs no bytes on the wire.
 //!
+//! A document of no bytes is none to a browser, which then runs nothing in it: [`for_browser`] gives those that
+//! tell of something as many as a document needs ([`LEAST_DOCUMENT`]). HAR files have such where a redirect
+//! leads to the page.
+//!
 //! Where this differs from what [`Load`](crate::Load) takes the page for: what a style sheet or a script
 //! tells of is found when the browser applies or runs it, not when its last byte is there; fetches and
 //! computed references of a document are in scripts, which wait for style sheets before them; images
@@ -28,6 +32,7 @@ use std::time::Duration;
 use fault::{Explain, Fault};
 use serde::Serialize;
 use thiserror::Error;
+use units::Bytes;
 use url::{Position, Url};
 
 use crate::page::{Kind, Object, ObjectId, Page};
@@ -39,6 +44,24 @@ const SCRIPT: &str = include_str!("script.js");
 const GIF: &[u8] =
     b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\
                      \x01\0\0\x02\x02D\x01\0;";
+
+/// Least bytes of a document from which a browser finds something: a type and a body.
+pub const LEAST_DOCUMENT: Bytes = Bytes((html::TYPE.len() + html::BODY.len()) as u64);
+
+/// The page with [`LEAST_DOCUMENT`] bytes in each document that has fewer and tells of something.
+#[must_use]
+pub fn for_browser(page: &Page) -> Page {
+    let object = |(id, object): (ObjectId, &Object)| {
+        let mut object = object.clone();
+        if object.kind == Kind::Document && !page.children(id).is_empty() {
+            object.body = object.body.max(LEAST_DOCUMENT);
+        }
+        object
+    };
+    let objects = page.ids().zip(page.objects()).map(object).collect();
+    // It may have too many bytes by it: then it stays as it is.
+    Page::new(page.name(), page.hosts().to_vec(), objects).unwrap_or_else(|_| page.clone())
+}
 
 /// Where a page is served: decides on what its references look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

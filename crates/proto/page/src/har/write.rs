@@ -127,7 +127,7 @@ fn entry(
         fields.insert("_initiator".to_owned(), json!({ "type": kind, "url": url(page, by) }));
     }
     if let Outcome::Failed(failure) = timeline.outcome {
-        fields.insert("comment".to_owned(), json!(format!("failed: {failure:?}, object {}", id.0)));
+        fields.insert("comment".to_owned(), json!(format!("failed: {failure}; object {}", id.0)));
     }
     Some(entry)
 }

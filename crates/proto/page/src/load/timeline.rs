@@ -1,5 +1,6 @@
 //! What became of a load, and when.
 
+use std::fmt;
 use std::time::Duration;
 
 use units::{Bytes, Delay};
@@ -35,6 +36,29 @@ pub enum Outcome {
     Fresh,
     /// It did not come.
     Failed(Failure),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Name => "its host's name has no address",
+            Failure::Connection => "no connection to its host could be opened",
+            Failure::Request => "its request or its response broke off",
+            Failure::Unfinished => "the load ended before it was complete",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Unreached => f.write_str("the browser never asked for it"),
+            Outcome::Fetched => f.write_str("it came from the network"),
+            Outcome::Validated => f.write_str("it was in the cache, unchanged"),
+            Outcome::Fresh => f.write_str("it was in the cache"),
+            Outcome::Failed(failure) => failure.fmt(f),
+        }
+    }
 }
 
 /// From when to when, counted from the load's begin.
