@@ -7,7 +7,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use fault::{Explain, Fault, Problem, WhileDoing};
-use page::{Page, har, paper};
+use page::har::{self, HarError};
+use page::{Page, paper};
 use study::Options;
 use thiserror::Error;
 
@@ -66,7 +67,7 @@ impl Pages {
     }
 
     /// Reads a page from a file: HAR, or Wiretax's own form in TOML or JSON; or from a folder with its files. Its name
-    /// is the file's, without its ending, or the folder's.
+    /// is the file's, without its ending, or the folder's. What was left out stands as comments before its TOML.
     ///
     /// # Errors
     /// The file or the folder cannot be read, or makes no page.
@@ -76,25 +77,39 @@ impl Pages {
             |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let stem: String = stem.unwrap_or_default().chars().map(legible).take(60).collect();
         let name = if stem.is_empty() { "page".to_owned() } else { stem };
-        let shown = || file.display().to_string();
-        if file.is_dir() {
-            let (page, skipped) = folder::page(&name, file).while_doing(shown)?;
-            self.0.insert(name.clone(), page.to_toml());
-            return Ok(Read { name: PageName(name), skipped });
-        }
-        let text = options.text_of(file, "page")?;
-        let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        let (page, skipped) = match ending.as_deref() {
-            Some("toml") => (Page::from_toml(&text).while_doing(shown)?, 0),
-            Some("json") => (Page::from_json(&text).while_doing(shown)?, 0),
-            _ => {
-                let har::Read { page, skipped } = har::read(&name, &text).while_doing(shown)?;
-                (page, skipped)
-            }
+        let (page, notes) = if file.is_dir() {
+            let shown = || file.display().to_string();
+            (folder::page(&name, file).while_doing(shown)?.0, Vec::new())
+        } else {
+            of_file(&name, file, options)?
         };
-        self.0.insert(name.clone(), page.to_toml());
-        Ok(Read { name: PageName(name), skipped })
+        let comments: String = notes.iter().map(|note| format!("# {note}\n")).collect();
+        self.0.insert(name.clone(), comments + &page.to_toml());
+        Ok(Read { name: PageName(name), notes })
     }
+}
+
+/// The page of a file, and what is to be said of it.
+fn of_file(name: &str, file: &Path, options: &Options<'_>) -> Result<(Page, Vec<String>), Problem> {
+    let shown = || file.display().to_string();
+    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    if ending.as_deref() == Some("toml") {
+        let text = options.text_of(file, "page")?;
+        return Ok((Page::from_toml(&text).while_doing(shown)?, Vec::new()));
+    }
+    // A larger one is not read to learn so.
+    let length = std::fs::metadata(file).map_or(0, |data| data.len());
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    if length > har::MAX_TEXT {
+        return Err(Problem::from(HarError::TooLong(length)).while_doing(shown()));
+    }
+    let text = options.text_up_to(har::MAX_TEXT as u64, file, "page")?;
+    if ending.as_deref() == Some("json") && !har::is_har(&text) {
+        return Ok((Page::from_json(&text).while_doing(shown)?, Vec::new()));
+    }
+    let read = har::read(name, &text).while_doing(shown)?;
+    let notes = read.notes();
+    Ok((read.page, notes))
 }
 
 /// A page that was read from a file.
@@ -102,8 +117,8 @@ impl Pages {
 pub struct Read {
     /// By which it is known from now on.
     pub name: PageName,
-    /// Entries of a HAR file that were left out, or files of a folder that nothing refers to.
-    pub skipped: usize,
+    /// What of a HAR file is not in it, a sentence each.
+    pub notes: Vec<String>,
 }
 
 #[cfg(test)]
@@ -137,12 +152,51 @@ mod tests {
         std::fs::write(site.join("index.html"), "<img src=a.png>").unwrap();
         std::fs::write(site.join("a.png"), "1").unwrap();
         let read = pages.read(&site, &Options::none()).unwrap();
-        assert_eq!((read.name.to_string().as_str(), read.skipped), ("my", 0));
+        assert_eq!((read.name.to_string().as_str(), read.notes.len()), ("my", 0));
         assert_eq!(pages.page(&read.name, 1).unwrap().objects().len(), 2);
         let wrong = folder.path().join("broken.har");
         std::fs::write(&wrong, "{").unwrap();
         let problem = pages.read(&wrong, &Options::none()).unwrap_err();
         assert_eq!(problem.fault(), Fault::Caller);
         assert!(problem.to_string().contains("broken.har"), "{problem}");
+    }
+    const HAR: &str = r#"{ "log": { "entries": [
+        { "request": { "url": "https://a.example/" }, "response": { "status": 200 } },
+        { "request": { "url": "data:,a" }, "response": { "status": 200 } } ] } }"#;
+
+    #[test]
+    fn a_har_is_known_by_its_content_and_says_what_it_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pages = Pages::default();
+        let said = "1 entry was left out: data:, blob: or another URL that is not HTTP: 1";
+        for ending in ["har", "json", "HAR", "JSON", "txt"] {
+            let file = folder.path().join(format!("saved.{ending}"));
+            std::fs::write(&file, HAR).unwrap();
+            let read = pages.read(&file, &Options::none()).unwrap();
+            assert_eq!(read.notes, [said], "{ending}");
+            assert_eq!(pages.page(&read.name, 1).unwrap().objects().len(), 1);
+            assert!(pages.0["saved"].starts_with(&format!("# {said}\nname = ")));
+        }
+        let own = folder.path().join("own.json");
+        let page = paper::page("small-objects", 1).unwrap();
+        std::fs::write(&own, serde_json::to_string(&page).unwrap()).unwrap();
+        assert_eq!(pages.read(&own, &Options::none()).unwrap().notes.len(), 0);
+    }
+
+    #[test]
+    fn a_har_may_be_larger_than_a_plan_and_not_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pages = Pages::default();
+        let file = folder.path().join("large.har");
+        let body = "A".repeat(17 << 20);
+        let entry = format!("\"response\": {{ \"content\": {{ \"text\": \"{body}\" }},");
+        std::fs::write(&file, HAR.replace("\"response\": {", &entry)).unwrap();
+        pages.read(&file, &Options::none()).unwrap();
+        // Without blocks on the disk.
+        let length = har::MAX_TEXT as u64 + 1;
+        std::fs::File::create(&file).unwrap().set_len(length).unwrap();
+        let problem = pages.read(&file, &Options::none()).unwrap_err();
+        assert!(problem.to_string().contains(&format!("has {length} bytes")), "{problem}");
+        assert_eq!(problem.remedy(), Some("save it without content"));
     }
 }

@@ -99,6 +99,8 @@ pub struct Plan {
     pub timeout: Delay,
     /// The options that gave the pages: ` --har FILE`.
     pub page_options: String,
+    /// What is to be said of the pages before they are loaded. A manifest has it in the pages.
+    pub(crate) notes: Vec<String>,
     /// Chromium's program, if it is not where it is looked for.
     pub chromium: Option<PathBuf>,
     /// Whether every load keeps its HAR file.
@@ -150,6 +152,7 @@ impl Plan {
             seed: 1,
             timeout: TIMEOUT.into(),
             page_options: String::new(),
+            notes: Vec::new(),
             chromium: None,
             keep_hars: false,
             budget: None,
@@ -390,10 +393,12 @@ fn single(options: &Options<'_>) -> Result<Plan, Problem> {
     let mut sweep = Sweep::of_defaults("cli", &AXES, NUMBERS);
     let mut pages = Pages::default();
     let mut page_options = String::new();
+    let mut notes = Vec::new();
     if let Some(file) = options.get::<PathBuf>("har") {
         let read = pages.read(&file, options)?;
         sweep.lists.insert("page".to_owned(), vec![read.name.to_string()]);
         page_options = format!(" --har {}", quoted(&file.to_string_lossy()));
+        notes = read.notes.iter().map(|note| format!("{}: {note}", file.display())).collect();
     }
     if options.given("rtt") || options.given("rate") {
         let rtts: Vec<Delay> = options.all("rtt");
@@ -410,7 +415,7 @@ fn single(options: &Options<'_>) -> Result<Plan, Problem> {
     }
     AXES.overwrite(&mut sweep, options);
     Number::overwrite(NUMBERS, &mut sweep, options);
-    Ok(Plan { page_options, ..Plan::new(vec![sweep], pages)? })
+    Ok(Plan { page_options, notes, ..Plan::new(vec![sweep], pages)? })
 }
 
 /// A group of a cell's points that differ in the visit alone: one browser makes these loads one after

@@ -56,11 +56,19 @@ impl<'a> Options<'a> {
             == Some(ValueSource::CommandLine)
     }
 
-    /// The text of a file that an option names. `what` says what it should be: "plan".
+    /// The text of a file that an option names, of at most 16 MiB. `what` says what it should be: "plan".
     ///
     /// # Errors
     /// It cannot be read, is too large, or is no text.
     pub fn text_of(&self, path: &Path, what: &str) -> Result<String, Problem> {
+        self.text_up_to(LARGEST, path, what)
+    }
+
+    /// As [`Options::text_of`], of at most `largest` bytes.
+    ///
+    /// # Errors
+    /// As for [`Options::text_of`].
+    pub fn text_up_to(&self, largest: u64, path: &Path, what: &str) -> Result<String, Problem> {
         let shown = path.display();
         let unreadable = |error: std::io::Error| {
             Problem::of(Fault::Caller, error)
@@ -69,13 +77,13 @@ impl<'a> Options<'a> {
         };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        file.take(largest.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
         let wrong = |is: &str| {
             Problem::new(Fault::Caller, format!("the {what} {shown} is {is}"))
                 .with_remedy("check that it is the right file")
         };
-        if bytes.len() as u64 > LARGEST {
-            return Err(wrong(&format!("larger than {} MiB", LARGEST >> 20)));
+        if bytes.len() as u64 > largest {
+            return Err(wrong(&format!("larger than {} MiB", largest >> 20)));
         }
         String::from_utf8(bytes).map_err(|_| wrong("not text"))
     }
@@ -141,6 +149,18 @@ mod tests {
         assert!(problem.to_string().ends_with("is not text"), "{problem}");
         let none = Options::none().text_of(&folder.path().join("none"), "plan").unwrap_err();
         assert!(none.to_string().contains("cannot be read"), "{none}");
+    }
+
+    #[test]
+    fn a_file_may_be_as_large_as_its_reader_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.har");
+        std::fs::File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
+        let problem = Options::none().text_of(&path, "plan").unwrap_err();
+        assert!(problem.to_string().ends_with("is larger than 16 MiB"), "{problem}");
+        let text = Options::none().text_up_to(LARGEST + 1, &path, "page").unwrap();
+        assert_eq!(text.len() as u64, LARGEST + 1);
+        assert!(Options::none().text_up_to(LARGEST, &path, "page").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the entries of a HAR file say of who told of whom.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,9 +9,11 @@ use url::Url;
 
 use crate::cache::Storage;
 use crate::check::short;
+use crate::har::left::{LeftOut, Why};
+use crate::har::names::{Names, Paths, shortened};
 use crate::har::view::{Entry, Number};
 use crate::har::{HarError, Read};
-use crate::page::{Caching, Found, Kind, Object, ObjectId, Page, Urgency};
+use crate::page::{Caching, Found, HostId, Kind, Object, ObjectId, Page, Urgency};
 use crate::share::Share;
 use crate::text::Hosts;
 
@@ -19,6 +21,10 @@ use crate::text::Hosts;
 struct Fetched {
     /// Its place in the file, for messages.
     entry: usize,
+    /// The page that it names; empty if it names none.
+    page: String,
+    /// Its host's name, which gets its number once all entries of other pages are left out.
+    host: String,
     /// Nanoseconds since 1970; of an entry without a date, those of the one before.
     started: i128,
     /// When its body began to come, and when it was there.
@@ -28,36 +34,47 @@ struct Fetched {
     kind: Kind,
     redirect: Option<String>,
     initiator: Option<String>,
+    /// Characters of its path that are left out.
+    cut: usize,
     object: Object,
 }
 
 /// The page of these entries.
 pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
-    let all = entries.len();
-    let mut hosts = Hosts::default();
+    let mut names = Names::default();
     let mut fetched = Vec::new();
+    let mut left = Vec::new();
     let mut last = 0;
-    for (at, entry) in entries.into_iter().enumerate() {
-        if let Some(one) = fetched_of(at, entry, last, &mut hosts)? {
-            last = one.started;
-            fetched.push(one);
+    for (at, mut entry) in entries.into_iter().enumerate() {
+        let page = std::mem::take(&mut entry.page.0);
+        match target(&entry, &mut names) {
+            Err(why) => left.push((page, why)),
+            Ok((url, host)) => {
+                let one = fetched_of(at, entry, last, (page, url, host))?;
+                last = one.started;
+                fetched.push(one);
+            }
         }
     }
-    let skipped = all - fetched.len();
+    let left_out = of_first_page(&mut fetched, left);
+    let shortened = fetched.iter().filter(|one| one.cut > 0).count();
+    let mut hosts = Hosts::default();
+    for one in &mut fetched {
+        one.object.host = hosts.number(&one.host);
+    }
     fetched.sort_by_key(|one| one.started);
-    let root = root(&fetched).ok_or(HarError::Nothing(skipped))?;
+    let root = root(&fetched).ok_or(HarError::Nothing(left_out.count()))?;
     if let Some(first) = fetched.get_mut(root) {
         // A redirect to it has no type of its own.
         first.object.kind = Kind::Document;
     }
-    let is_document = |one: &Fetched| one.object.kind == Kind::Document && one.redirect.is_none();
-    let document = fetched.iter().position(is_document).unwrap_or(root);
-    let parents = parents(&fetched, root);
-    let mut paths = HashSet::new();
+    let document = document(&fetched, root);
+    let parents = parents(&fetched, root, document);
+    let mut paths = Paths::default();
     let mut objects = Vec::with_capacity(fetched.len());
     for (at, one) in fetched.iter().enumerate() {
         let mut object = one.object.clone();
-        object.path = distinct(object.host.0, object.path, at, &mut paths);
+        object.path = paths.distinct(object.host.0, object.path, at);
         object.found = parents
             .get(at)
             .copied()
@@ -69,7 +86,27 @@ pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
         objects.push(object);
     }
     let page = Page::new(name, hosts.names, objects).map_err(|error| by_entry(error, &fetched))?;
-    Ok(Read { page, skipped })
+    Ok(Read { page, left_out, shortened })
+}
+
+/// Leaves the entries of the page that began first, and those that name none; counts the others, and
+/// those that were left out before.
+fn of_first_page(fetched: &mut Vec<Fetched>, left: Vec<(String, Why)>) -> LeftOut {
+    let named = fetched.iter().filter(|one| !one.page.is_empty());
+    let first = named.min_by_key(|one| one.started).map(|one| one.page.clone());
+    let is_of_first =
+        |page: &str| page.is_empty() || first.as_deref().is_none_or(|first| first == page);
+    let all = fetched.len();
+    fetched.retain(|one| is_of_first(&one.page));
+    let mut left_out = LeftOut { other_pages: all - fetched.len(), ..LeftOut::default() };
+    for (page, why) in left {
+        if is_of_first(&page) {
+            left_out.add(why);
+        } else {
+            left_out.other_pages += 1;
+        }
+    }
+    left_out
 }
 
 /// With what a page begins: the first document, or what was redirected to it; any entry if there is no
@@ -86,6 +123,23 @@ fn root(fetched: &[Fetched]) -> Option<usize> {
     Some(root)
 }
 
+/// The document behind the redirects with which the page begins; where the file has no entry for it, the
+/// first document.
+fn document(fetched: &[Fetched], root: usize) -> usize {
+    let mut last = root;
+    for (at, one) in fetched.iter().enumerate().skip(root + 1) {
+        let to = fetched.get(last).and_then(|one| one.redirect.as_deref());
+        if to == Some(&one.url) {
+            last = at;
+        }
+    }
+    if fetched.get(last).is_some_and(|one| one.redirect.is_none()) {
+        return last;
+    }
+    let is_document = |one: &Fetched| one.kind == Kind::Document && one.redirect.is_none();
+    fetched.iter().position(is_document).unwrap_or(root)
+}
+
 /// An error that counts entries as the file does.
 fn by_entry(error: crate::error::PageError, fetched: &[Fetched]) -> HarError {
     use crate::error::PageError as E;
@@ -99,67 +153,70 @@ fn by_entry(error: crate::error::PageError, fetched: &[Fetched]) -> HarError {
     })
 }
 
-/// An entry as an object; `None` if it was not fetched by HTTP, or never answered.
+/// Where an entry was fetched from by HTTP, and the name of the host.
+fn target(entry: &Entry, names: &mut Names) -> Result<(Url, String), Why> {
+    let url = Url::parse(&entry.request.url.0).map_err(|_| Why::NotHttp)?;
+    let status = entry.response.status.0.unwrap_or(0.0);
+    // RFC 6455 §4.1: a WebSocket begins with 101.
+    if matches!(url.scheme(), "ws" | "wss") || status == 101.0 {
+        return Err(Why::WebSocket);
+    }
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Why::NotHttp);
+    }
+    if !(100.0..600.0).contains(&status) {
+        return Err(Why::NoAnswer);
+    }
+    let host = names.of(&url).ok_or(Why::NotHttp)?;
+    Ok((url, host))
+}
+
+/// An entry as an object. Its host has no number yet.
 fn fetched_of(
     at: usize,
     entry: Entry,
     last: i128,
-    hosts: &mut Hosts,
-) -> Result<Option<Fetched>, HarError> {
-    let Ok(mut url) = Url::parse(&entry.request.url.0) else { return Ok(None) };
+    (page, mut url, host): (String, Url, String),
+) -> Result<Fetched, HarError> {
     let status = entry.response.status.0.unwrap_or(0.0);
-    if !matches!(url.scheme(), "http" | "https") || !(100.0..600.0).contains(&status) {
-        return Ok(None);
-    }
-    let Some(host) = host_name(&url) else { return Ok(None) };
     url.set_fragment(None);
     let redirect = (300.0..400.0).contains(&status).then_some(&entry.response.redirect.0);
     let redirect = redirect.filter(|to| !to.is_empty()).and_then(|to| url.join(to).ok());
     let (started, body) = times(at, &entry, last)?;
     let kind = kind(&entry, &url);
     let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
-    let mut object = Object::new(hosts.number(&host), path, kind, Bytes(body_size(at, &entry)?));
+    let (path, cut) = shortened(path);
+    let mut object = Object::new(HostId(0), path, kind, Bytes(body_size(at, &entry)?));
     let post = matches!(entry.request.method.0.as_str(), "POST" | "PUT" | "PATCH");
     object.upload = match post {
         true => Some(Bytes(size(at, entry.request.body_size)?.unwrap_or(0))),
         false => None,
     };
-    object.request_extra = Bytes(entry.request.headers.cookies);
-    // Chromium: a script or style that rendering waits for is at least high.
-    let high = matches!(entry.priority.0.as_str(), "VeryHigh" | "High");
-    object.blocking = high && matches!(kind, Kind::Style | Kind::Script);
+    let cookies = entry.request.headers.cookies;
+    // The request is as long as it was, as far as it may be.
+    let with_cut = cookies.saturating_add(cut as u64).min(Page::MAX_REQUEST_EXTRA);
+    object.request_extra = Bytes(with_cut.max(cookies));
     object.urgency = urgency(&entry.priority.0);
+    // Chromium: a script or style that rendering waits for is at least high.
+    let high = object.urgency.is_some_and(|urgency| urgency.value() <= 1);
+    object.blocking = high && matches!(kind, Kind::Style | Kind::Script);
     object.caching = caching(&entry);
     let initiator = [Some(entry.initiator.url.0), entry.initiator.stack.frames.0];
     let initiator = initiator.into_iter().flatten().find(|url| !url.is_empty());
     let without_fragment = |url: String| url.split('#').next().unwrap_or_default().to_owned();
-    Ok(Some(Fetched {
+    Ok(Fetched {
         entry: at,
+        page,
+        host,
         started,
         body,
         url: url.into(),
         kind,
         redirect: redirect.map(|to| without_fragment(to.into())),
         initiator: initiator.map(without_fragment),
+        cut,
         object,
-    }))
-}
-
-/// A host's name as a page has it, with the port before it if it is not the usual one.
-fn host_name(url: &Url) -> Option<String> {
-    let letter = |c: char| {
-        let c = c.to_ascii_lowercase();
-        if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }
-    };
-    let name: String = url.host_str()?.chars().map(letter).collect();
-    let label = |label: &str| label.trim_matches('-').chars().take(63).collect::<String>();
-    let labels: Vec<String> =
-        name.split('.').map(label).filter(|label| !label.is_empty()).collect();
-    let name = labels.join(".");
-    match url.port() {
-        Some(port) => Some(format!("port-{port}.{name}")),
-        None => Some(name),
-    }
+    })
 }
 
 /// When it began, and when its body began and ended to come, in nanoseconds.
@@ -212,7 +269,9 @@ fn body_size(at: usize, entry: &Entry) -> Result<u64, HarError> {
 }
 
 fn kind(entry: &Entry, url: &Url) -> Kind {
-    let named = match entry.resource_type.0.as_str() {
+    let types = [&entry.resource_type.0, &entry.request_type.0];
+    let named = types.into_iter().find(|name| !name.is_empty()).map(|name| name.to_lowercase());
+    let named = match named.as_deref().unwrap_or_default() {
         "document" => Some(Kind::Document),
         "stylesheet" => Some(Kind::Style),
         "script" => Some(Kind::Script),
@@ -253,11 +312,18 @@ pub(crate) fn of_path(path: &str) -> Kind {
     }
 }
 
-/// Chromium's priority as an urgency (net/quic/quic_http_utils.cc).
+/// Chromium's priority as an urgency (net/quic/quic_http_utils.cc), by its own names or by those that its
+/// developer tools and WebPageTest show.
 fn urgency(priority: &str) -> Option<Urgency> {
-    let names = ["VeryHigh", "High", "Medium", "Low", "VeryLow"];
-    let value = names.iter().position(|name| *name == priority)?;
-    Urgency::new(value as u8)
+    let value = match priority {
+        "VeryHigh" | "Highest" => 0,
+        "High" => 1,
+        "Medium" => 2,
+        "Low" => 3,
+        "VeryLow" | "Lowest" => 4,
+        _ => return None,
+    };
+    Urgency::new(value)
 }
 
 fn caching(entry: &Entry) -> Caching {
@@ -275,8 +341,8 @@ fn caching(entry: &Entry) -> Caching {
     }
 }
 
-/// What tells of each entry; `None` for the root alone.
-fn parents(fetched: &[Fetched], root: usize) -> Vec<Option<usize>> {
+/// What tells of each entry: one that began before it; `None` for the root alone.
+fn parents(fetched: &[Fetched], root: usize, document: usize) -> Vec<Option<usize>> {
     let mut by_url: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut redirects: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, one) in fetched.iter().enumerate() {
@@ -295,19 +361,20 @@ fn parents(fetched: &[Fetched], root: usize) -> Vec<Option<usize>> {
         if redirect.is_some() {
             return redirect;
         }
-        if let Some(list) = one.initiator.as_ref().and_then(|url| by_url.get(url.as_str())) {
-            // One that began later cannot be: where nothing else is there the page says so.
-            let by = before(list, at).or_else(|| list.iter().find(|other| **other != at).copied());
-            if by.is_some() {
-                return by;
-            }
+        // What names itself says nothing.
+        let initiator = one.initiator.as_ref().filter(|url| **url != one.url);
+        let list = initiator.and_then(|url| by_url.get(url.as_str()));
+        let by = list.and_then(|list| before(list, at));
+        if by.is_some() {
+            return by;
         }
         let by_kind = match one.kind {
             Kind::Font => latest(fetched, at, Kind::Style),
             Kind::Fetch => latest(fetched, at, Kind::Script),
             _ => None,
         };
-        Some(by_kind.unwrap_or(root))
+        // A redirect before the document tells of the document alone.
+        Some(by_kind.unwrap_or(if at > document { document } else { root }))
     };
     fetched.iter().enumerate().map(|(at, one)| parent(at, one)).collect()
 }
@@ -332,15 +399,4 @@ fn found(by: usize, parent: &Fetched, one: &Fetched) -> Found {
     };
     let nanos = u64::try_from(one.started - end).unwrap_or(0);
     Found { by: ObjectId(by as u32), after, delay: Delay::from(Duration::from_nanos(nanos)) }
-}
-
-/// The path with a query more where another object has it already.
-fn distinct(host: u32, path: String, at: usize, paths: &mut HashSet<(u32, String)>) -> String {
-    if paths.insert((host, path.clone())) {
-        return path;
-    }
-    let separator = if path.contains('?') { '&' } else { '?' };
-    let path = format!("{path}{separator}again={at}");
-    paths.insert((host, path.clone()));
-    path
 }

@@ -1,6 +1,8 @@
 //! HAR 1.2 ("HTTP Archive"), as browsers save it: read as a page, and written of a load.
 
 mod graph;
+mod left;
+mod names;
 mod view;
 mod write;
 
@@ -13,6 +15,7 @@ use crate::error::PageError;
 use crate::page::Page;
 
 pub(crate) use graph::of_path as kind_of_path;
+pub use left::LeftOut;
 pub use write::{About, Stalled, write};
 
 /// Most bytes of a HAR file: 256 MiB. Those with bodies in them are large.
@@ -82,20 +85,47 @@ impl Explain for HarError {
 pub struct Read {
     /// The page that the entries make.
     pub page: Page,
-    /// Entries that were left out: `data:` and other URLs that are not of HTTP, and requests without
-    /// an answer.
-    pub skipped: usize,
+    /// Entries that are no objects of it.
+    pub left_out: LeftOut,
+    /// Objects whose URL was too long for a page, and is cut.
+    pub shortened: usize,
+}
+
+impl Read {
+    /// What the reader of the page should know of it, a sentence each; none if all of the file is in it.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.left_out.notes();
+        let most = Page::MAX_PATH;
+        match self.shortened {
+            0 => {}
+            1 => notes.push(format!("1 URL of more than {most} characters was shortened")),
+            count => {
+                notes.push(format!("{count} URLs of more than {most} characters were shortened"))
+            }
+        }
+        notes
+    }
+}
+
+/// Whether a JSON text has a `log`, as a HAR file does. What comes behind it is not looked at.
+#[must_use]
+pub fn is_har(text: &str) -> bool {
+    view::has_log(text)
 }
 
 /// Reads the page of a HAR file.
 ///
-/// What tells of what: a redirect of where it leads, else what Chromium notes as `_initiator`, else by
-/// order of time and kind: a font by the last style sheet that was there before, what a script asks
-/// for by the last script, everything else by the document. How much of it had come, and how long the
+/// Of several pages (`pageref`) it is the one that began first, with the entries that name no page.
+///
+/// What tells of what: a redirect of where it leads, else what Chromium notes as `_initiator` if that began
+/// before, else by order of time and kind: a font by the last style sheet that was there before, what a script
+/// asks for by the last script, everything else by the document. How much of it had come, and how long the
 /// computation took, follow from the times. Sizes are those of transfer where they are given, else of
 /// content; of what came from a cache, those of content. The names of hosts are those of the URLs,
-/// with the port before it if it is not the usual one; `http` and `https` are not told apart, and of
-/// two entries with one URL the second gets a query more.
+/// with the port before it if it is not the usual one (`port-8080.ip-127-0-0-1`); `http` and `https` are not
+/// told apart, and of two entries with one URL the second gets a query more. A URL that is too long is cut,
+/// and its request has the bytes in its head.
 ///
 /// # Errors
 /// Says what is wrong with the text, or why it makes no page.

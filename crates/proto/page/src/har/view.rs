@@ -42,6 +42,11 @@ pub(super) struct Entry {
     pub(super) priority: Text,
     #[serde(rename = "_resourceType")]
     pub(super) resource_type: Text,
+    /// WebPageTest's name for it.
+    #[serde(rename = "_request_type")]
+    pub(super) request_type: Text,
+    #[serde(rename = "pageref")]
+    pub(super) page: Text,
     #[serde(rename = "_fromCache")]
     pub(super) from_cache: Text,
 }
@@ -87,6 +92,7 @@ pub(super) struct Timings {
     pub(super) receive: Number,
 }
 
+/// What asked for it: Chromium writes an object, WebPageTest and sitespeed.io the URL alone.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Initiator {
@@ -137,11 +143,42 @@ pub(super) struct Text(pub(super) String);
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Number(pub(super) Option<f64>);
 
+/// Whether a JSON text has a `log`.
+pub(super) fn has_log(text: &str) -> bool {
+    struct Log(bool);
+    impl<'de> Visitor<'de> for &mut Log {
+        type Value = ();
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some(Text(name)) = map.next_key()? {
+                self.0 = name == "log";
+                if self.0 {
+                    break;
+                }
+                map.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+    let mut log = Log(false);
+    let mut json = serde_json::Deserializer::from_str(without_mark(text));
+    // An error behind the field, of which nothing was read, is not of interest.
+    let _ = json.deserialize_map(&mut log);
+    log.0
+}
+
+/// The text without a byte order mark, which is no JSON, but some tools write one.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The entries of a HAR text.
 pub(super) fn entries(text: &str) -> Result<Vec<Entry>, HarError> {
-    // A byte order mark is no JSON, but some tools write one.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match serde_json::from_str::<File>(text) {
+    match serde_json::from_str::<File>(without_mark(text)) {
         Ok(file) => Ok(file.log.entries),
         Err(error) if error.to_string().starts_with(TOO_MANY) => Err(HarError::TooManyEntries),
         Err(error) => Err(HarError::Json(error.to_string())),
@@ -171,8 +208,27 @@ fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::
     deserializer.deserialize_seq(Entries)
 }
 
+/// What is an object, and may say something as a text too.
+trait Written: Default {
+    fn of_text(_: &str) -> Self {
+        Self::default()
+    }
+}
+
+impl Written for Initiator {
+    fn of_text(url: &str) -> Initiator {
+        Initiator { url: Text::default().text(url), ..Initiator::default() }
+    }
+}
+
+macro_rules! written {
+    ($($type:ident),*) => { $(impl Written for $type {})* };
+}
+
+written!(Entry, Request, Response, Content, Timings, Stack, Frame, Header);
+
 /// An object; the default for anything else.
-fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Written>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Object::deserialize(deserializer).map(|Object(value)| value)
@@ -181,7 +237,7 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// As [`object`], in a list.
 struct Object<T>(T);
 
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de> + Written> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Fields(PhantomData)).map(Object)
     }
@@ -190,7 +246,7 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
 /// Reads the fields of an object, and passes over anything else.
 struct Fields<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Fields<T> {
+impl<'de, T: Deserialize<'de> + Written> Visitor<'de> for Fields<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -213,8 +269,8 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Fields<T> {
         Ok(T::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::of_text(text))
     }
 
     fn visit_unit<E>(self) -> Result<T, E> {
