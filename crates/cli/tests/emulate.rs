@@ -359,3 +359,19 @@ fn the_way_out_hides_the_lab_behind_the_machine_and_leaves_nothing() {
     let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
     assert!(refused.contains("does not forward") && refused.contains("hint:"), "{refused}");
 }
+
+/// A FIFO has a reader, as Wireshark; it gets the capture and stays a FIFO.
+#[test]
+fn a_capture_may_go_into_a_fifo() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read(fifo)
+    });
+    let output = over(folder.path(), &["--pcap", "fifo"], "true");
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    assert!(reader.join().unwrap().unwrap().starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]));
+    assert!(!fs::symlink_metadata(&fifo).unwrap().is_file());
+}

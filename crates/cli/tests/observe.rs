@@ -318,3 +318,30 @@ fn the_labs_known_clients_are_recognised_and_their_report_is_built_again() {
     assert!(twice > 0, "{agreement}");
     assert_eq!(rows.len() as u64, seen("recorded") + twice);
 }
+
+/// Outputs are made as any program makes them, and nothing that is no file becomes one.
+#[test]
+fn outputs_keep_what_their_names_are() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("plain"), "").unwrap();
+    std::fs::write(at("linked"), "old").unwrap();
+    std::os::unix::fs::symlink("linked", at("link")).unwrap();
+    assert!(Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let fifo = at("fifo");
+        move || std::fs::read_to_string(fifo)
+    });
+    let file = capture("tls1.2.pcap");
+    let first = ["observe", &file, "--html", "new.html", "--rtt-out", "link"];
+    let output = run(folder.path(), &first);
+    assert!(output.status.success(), "{}", talk(&output));
+    let mode = |name: &str| std::fs::metadata(at(name)).unwrap().mode();
+    assert_eq!(mode("new.html"), mode("plain"));
+    assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_ne!(std::fs::read_to_string(at("linked")).unwrap(), "old");
+    let output = run(folder.path(), &["observe", &file, "--html", "fifo"]);
+    assert!(output.status.success(), "{}", talk(&output));
+    assert!(reader.join().unwrap().unwrap().contains("</html>"));
+    assert!(!std::fs::symlink_metadata(at("fifo")).unwrap().is_file());
+}

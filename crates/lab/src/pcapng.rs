@@ -1,11 +1,11 @@
 //! A capture file in pcapng format.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outfile::OutFile;
 use packet::capture::{Captured, Direction};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::PcapNgBlock;
@@ -28,35 +28,25 @@ const NANOSECONDS: u8 = 9;
 const DECRYPTION_SECRETS: u32 = 10;
 const TLS_KEY_LOG: u32 = 0x544c_534b;
 
-/// A file that has its name only when it is complete: it is written beside it as `NAME.partial`.
-/// Dropped before, it is removed.
-pub(crate) struct CaptureFile<W: Write = BufWriter<File>> {
-    writer: Option<PcapNgWriter<W>>,
+/// A file that has its name only when it is complete ([`OutFile`]). Dropped before, it is removed.
+pub(crate) struct CaptureFile<W: Write = BufWriter<OutFile>> {
+    writer: PcapNgWriter<W>,
     path: PathBuf,
-    partial: PathBuf,
 }
 
 impl CaptureFile {
     /// Begins a file of what `end` sees. `command` is noted in it.
     pub(crate) fn create(path: &Path, end: &End, command: &str) -> io::Result<CaptureFile> {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
         // Relative to the directory of now, which the program may leave.
-        let (path, partial) = (std::path::absolute(path)?, std::path::absolute(partial)?);
-        let buffered = BufWriter::with_capacity(BUFFER, File::create(&partial)?);
-        let mut file = CaptureFile { writer: None, path, partial };
-        file.writer = Some(begin(buffered, end, command)?);
-        Ok(file)
+        let path = std::path::absolute(path)?;
+        let buffered = BufWriter::with_capacity(BUFFER, OutFile::create(&path)?);
+        Ok(CaptureFile { writer: begin(buffered, end, command)?, path })
     }
 
     /// Writes what is buffered and gives the file its name.
-    pub(crate) fn finish(mut self) -> io::Result<PathBuf> {
-        if let Some(writer) = self.writer.take() {
-            writer.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
-            fs::rename(&self.partial, &self.path)?;
-        }
-        Ok(std::mem::take(&mut self.path))
+    pub(crate) fn finish(self) -> io::Result<PathBuf> {
+        let file = self.writer.into_inner().into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.finish().map(|()| self.path)
     }
 }
 
@@ -67,8 +57,7 @@ impl<W: Write> CaptureFile<W> {
         let head = [TLS_KEY_LOG.to_ne_bytes(), length.to_ne_bytes()].concat();
         let body = [&head[..], lines].concat();
         let block = UnknownBlock::new(DECRYPTION_SECRETS, 0, &body);
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
+        self.writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
     }
 
     /// Adds a frame.
@@ -85,15 +74,7 @@ impl<W: Write> CaptureFile<W> {
             data: Cow::Borrowed(frame.bytes),
             options: vec![EnhancedPacketOption::Flags(flags)],
         };
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
-    }
-}
-
-impl<W: Write> Drop for CaptureFile<W> {
-    fn drop(&mut self) {
-        // Gone if it was finished. If it cannot be removed, its name says what it is.
-        let _ = fs::remove_file(&self.partial);
+        self.writer.write_block(&block.into_block()).map(|_| ()).map_err(io_error)
     }
 }
 

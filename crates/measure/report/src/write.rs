@@ -1,9 +1,7 @@
 //! Puts a report in a file: the whole of it or nothing.
 
 use std::borrow::Cow;
-use std::fs::Permissions;
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use fault::{Explain, Fault};
@@ -101,7 +99,7 @@ impl WriteError {
 
 impl Report {
     /// Renders the report and writes it to `path`: into a new file beside it that then takes its
-    /// name, so that a reader never sees half a report. Returns the size in bytes.
+    /// name, so that a reader never sees half a report (`outfile`). Returns the size in bytes.
     ///
     /// # Errors
     /// See [`WriteError`].
@@ -116,29 +114,15 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     if path.file_name().is_none() || path.is_dir() {
         return Err(WriteError::NotAFile { path: path.to_path_buf() });
     }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let fail = |source| WriteError::new(path, bytes.len(), source);
-    // Readable by whom the umask allows, as any file that a program writes for its user.
-    let mut file = tempfile::Builder::new()
-        .prefix(".report-")
-        .suffix(".part")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(fail)?;
-    file.write_all(bytes).map_err(fail)?;
-    // Before the rename: a crash must not leave the name on an empty file.
-    file.as_file().sync_all().map_err(fail)?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+    outfile::write(path, bytes).map_err(|source| WriteError::new(path, bytes.len(), source))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
-    use std::fs;
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)

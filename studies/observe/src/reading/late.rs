@@ -7,12 +7,23 @@ use std::path::{Path, PathBuf};
 
 use capture::Identity;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
+use outfile::OutFile;
 
 /// A file that is written at the end: claimed at the beginning, so that one that cannot be written is
 /// known before time is spent.
 pub struct Late {
     path: PathBuf,
-    file: Option<File>,
+    open: Open,
+}
+
+/// What is kept of it until then.
+enum Open {
+    /// Opened while the process was root.
+    AsRoot(File),
+    /// A device or a FIFO: who reads it is there.
+    InPlace(OutFile),
+    /// Nothing half-written is left if the program is killed.
+    Not,
 }
 
 impl Late {
@@ -22,20 +33,18 @@ impl Late {
     /// # Errors
     /// It cannot be.
     pub fn claim(path: &Path, keep_open: bool) -> Result<Late, Problem> {
-        let was_there = path.exists();
         let opened = match capture::identity_after().filter(|_| keep_open) {
-            Some(identity) => open_as_root(path, identity),
-            None => File::options().write(true).create(true).truncate(keep_open).open(path),
+            Some(identity) => open_as_root(path, identity).map(Open::AsRoot),
+            None => OutFile::create(path).map(|file| match file.is_in_place() {
+                true => Open::InPlace(file),
+                false => Open::Not,
+            }),
         };
-        let file = opened.map_err(|error| {
+        let open = opened.map_err(|error| {
             let what = format!("{} cannot be written", path.display());
             Problem::of(Fault::Results, error).while_doing(what).with_remedy("name another file")
         })?;
-        if !was_there && !keep_open {
-            // Nothing half-written is left if the program is killed.
-            let _ = std::fs::remove_file(path);
-        }
-        Ok(Late { path: path.to_owned(), file: keep_open.then_some(file) })
+        Ok(Late { path: path.to_owned(), open })
     }
 
     /// Where it is.
@@ -49,9 +58,10 @@ impl Late {
     /// # Errors
     /// It cannot be written.
     pub fn write(self, text: &str) -> Result<(), Problem> {
-        let written = match self.file {
-            Some(mut file) => file.write_all(text.as_bytes()),
-            None => replace(&self.path, text),
+        let written = match self.open {
+            Open::AsRoot(mut file) => file.write_all(text.as_bytes()),
+            Open::InPlace(mut file) => file.write_all(text.as_bytes()),
+            Open::Not => outfile::write(&self.path, text.as_bytes()),
         };
         let doing = || format!("{} cannot be written", self.path.display());
         written.blame(Fault::Results).while_doing(doing)
@@ -75,14 +85,6 @@ fn open_as_root(path: &Path, Identity { user, group }: Identity) -> io::Result<F
         }
         Err(error) => Err(error),
     }
-}
-
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut new = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
-    new.write_all(text.as_bytes())?;
-    new.persist(path)?;
-    Ok(())
 }
 
 /// Gives a folder for rows that root has just made to whom the process will run as. `is_new`: it was not

@@ -1,0 +1,137 @@
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::thread;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::*;
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_keeps_its_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    fs::write(&path, "old").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    let mut file = OutFile::create(&path).unwrap();
+    assert!(!file.is_in_place());
+    file.write_all(b"new").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    let partial = names(folder.path()).remove(1);
+    assert!(partial.starts_with("out.") && partial.ends_with(".partial"), "{partial}");
+    file.finish().unwrap();
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), 0o640));
+    drop(OutFile::create(&path).unwrap());
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert_eq!(names(folder.path()), ["out"]);
+}
+
+#[test]
+fn a_new_file_has_the_mode_that_the_umask_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("plain"), "").unwrap();
+    write(&at("out"), b"new").unwrap();
+    assert_eq!(mode(&at("out")), mode(&at("plain")));
+    let long = "x".repeat(255);
+    write(&at(&long), b"new").unwrap();
+    assert_eq!(fs::read(at(&long)).unwrap(), b"new");
+}
+
+#[test]
+fn a_fifo_stays_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fifo");
+    mknodat(CWD, &path, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    symlink("fifo", folder.path().join("link")).unwrap();
+    for name in ["fifo", "link"] {
+        let (from, name) = (path.clone(), folder.path().join(name));
+        let reader = thread::spawn(move || {
+            let mut text = String::new();
+            File::open(from).and_then(|mut file| file.read_to_string(&mut text)).map(|_| text)
+        });
+        let mut file = OutFile::create(&name).unwrap();
+        assert!(file.is_in_place());
+        file.write_all(b"what is read").unwrap();
+        file.finish().unwrap();
+        assert_eq!(reader.join().unwrap().unwrap(), "what is read");
+    }
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
+    assert_eq!(names(folder.path()), ["fifo", "link"]);
+}
+
+/// Needs root, and a file system that lets devices be opened.
+#[test]
+fn a_device_stays_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("null");
+    // Of its own: the machine's is left alone.
+    let device = rustix::fs::makedev(1, 3);
+    if mknodat(CWD, &path, FileType::CharacterDevice, Mode::from(0o600), device).is_err() {
+        return;
+    }
+    match write(&path, b"nothing") {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+        written => written.unwrap(),
+    }
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_char_device());
+    assert_eq!(names(folder.path()), ["null"]);
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("deep")).unwrap();
+    fs::write(at("deep/old"), "old").unwrap();
+    symlink("deep/../deep/old", at("to-old")).unwrap();
+    symlink("to-old", at("twice")).unwrap();
+    symlink(at("deep/new"), at("to-nothing")).unwrap();
+    write(&at("twice"), b"first").unwrap();
+    write(&at("to-nothing"), b"second").unwrap();
+    assert_eq!(fs::read(at("deep/old")).unwrap(), b"first");
+    assert_eq!(fs::read(at("deep/new")).unwrap(), b"second");
+    for link in ["to-old", "twice", "to-nothing"] {
+        assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+    }
+    symlink("round", at("round")).unwrap();
+    assert!(write(&at("round"), b"").is_err());
+    assert_eq!(names(&at("deep")), ["new", "old"]);
+}
+
+#[test]
+fn a_link_of_proc_is_written_where_it_leads() {
+    use std::os::fd::AsRawFd;
+    let folder = tempfile::tempdir().unwrap();
+    let (mut reader, writer) = io::pipe().unwrap();
+    let link = folder.path().join("stdout");
+    symlink(format!("/proc/self/fd/{}", writer.as_raw_fd()), &link).unwrap();
+    write(&link, b"through a pipe").unwrap();
+    drop(writer);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "through a pipe");
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("file"), "").unwrap();
+    let kind = |path: &Path| write(path, b"").unwrap_err().kind();
+    assert_eq!(kind(folder.path()), ErrorKind::IsADirectory);
+    assert_eq!(kind(&at("nowhere/out")), ErrorKind::NotFound);
+    assert_eq!(kind(&at("file/out")), ErrorKind::NotADirectory);
+    assert_eq!(names(folder.path()), ["file"]);
+}
