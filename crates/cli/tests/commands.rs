@@ -174,6 +174,10 @@ fn a_report_is_built_again_without_measuring() {
     assert!(fs::read(folder.path().join("again.html")).unwrap() == html, "byte for byte");
     fs::remove_file(folder.path().join("again.html")).unwrap();
 
+    // Where the file cannot be written the answer is there all the same.
+    let output = run(folder.path(), &["report", "a", "--json", "--html", "nowhere/again.html"]);
+    assert_eq!((output.status.code(), json(&output)), (Some(4), measured), "{}", talk(&output));
+
     let output = run(folder.path(), &["report", "a"]);
     assert!(data(&output).contains("tcp+tls13"), "{}", data(&output));
     assert!(fs::read(folder.path().join("a/report.html")).unwrap() == html, "byte for byte");

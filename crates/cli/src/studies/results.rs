@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem};
 use record::{Manifest, Run, Sample, Touches, Warning};
-use report::{Block, Card, Caution, Cell, Column, Inline, Note, Report, Row, Section, Table};
+use report::{
+    Block, Card, Caution, Cell, Column, Inline, Note, Report, Row, Section, Table, WriteError,
+};
 use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
 
@@ -165,7 +167,7 @@ impl Results {
         }
     }
 
-    /// Writes the HTML report, then prints the result on stdout. Says where the report is.
+    /// Prints the result on stdout, then writes the HTML report. Says where the report is.
     pub fn publish(
         &self,
         folder: &Path,
@@ -173,12 +175,19 @@ impl Results {
         view: View,
     ) -> Result<PathBuf, Problem> {
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
-        self.report()?.write_to(&path)?;
         say(&match view {
             View::Json => self.json()?,
             View::Tables => self.text()?.join("\n") + "\n",
             View::Fitting => fitting(self.text()?, folder, terminal_height()),
             View::Screen => screen(self, folder, &path, terminal_width()),
+        })?;
+        self.report()?.write_to(&path).map_err(|error| match error {
+            // What was asked for is printed already; only the file is missing.
+            error @ (WriteError::NotPermitted { .. } | WriteError::ReadOnly { .. }) => {
+                let remedy = "put the report elsewhere: `--html FILE` of `wiretax report`";
+                Problem::from(error).with_remedy(remedy)
+            }
+            error => error.into(),
         })?;
         Ok(path)
     }
