@@ -97,6 +97,23 @@ fn a_server_is_waited_for_and_ended() {
 }
 
 #[test]
+fn a_server_that_ends_before_the_program_is_reported() {
+    if !has("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let listen = "import socket, time; s = socket.create_server((\"\", 8080)); time.sleep(0.3)";
+    for (code, hint) in [(3, "see what it wrote"), (0, "keep it in the foreground")] {
+        let serve = format!("python3 -c '{listen}'; exit {code}");
+        let output = run(folder.path(), &["lab", "--serve", &serve, "sleep", "1.5"]);
+        let text = talk(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        let said = format!("ended before the program (exit status: {code})");
+        assert!(text.contains(&said) && text.contains(hint), "{text}");
+    }
+}
+
+#[test]
 fn a_server_that_ends_at_once_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let serve = "echo 'no such port' >&2; exit 3";

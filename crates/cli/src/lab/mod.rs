@@ -16,6 +16,7 @@ use ::lab::{
 };
 use fault::{Fault, Problem};
 use linkmodel::Path;
+use outfile::OutFile;
 
 pub use self::args::LabCommandArgs;
 use self::args::Side;
@@ -56,6 +57,7 @@ pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode,
     let took = began.elapsed();
     drop(running);
     if let Some(served) = served {
+        served.note_ended(diagnostics);
         served.end();
     }
     bench.finish(args, &path, status, took, diagnostics)?;
@@ -92,6 +94,8 @@ struct Bench {
     server: Node,
     link: Link,
     capture: Option<Capture>,
+    /// Where the counters go.
+    stats: Option<OutFile>,
     outside: Option<Outside>,
     /// The lab, which ends last.
     _lab: Lab,
@@ -114,7 +118,8 @@ impl Bench {
             client.add_route(everywhere, 0, server.addr4()?.into())?;
         }
         let capture = args.pcap.as_ref().map(|file| client.capture(file)).transpose()?;
-        Ok(Bench { client, server, link, capture, outside, _lab: lab })
+        let stats = args.stats.as_deref().map(summary::open).transpose()?;
+        Ok(Bench { client, server, link, capture, stats, outside, _lab: lab })
     }
 
     fn serve(&self, command: &str, diagnostics: Diagnostics) -> Result<Served, Problem> {
@@ -206,12 +211,12 @@ impl Bench {
             }
             Err(error) => return Err(error.into()),
         }
-        match &args.stats {
-            Some(file) => {
+        match (self.stats, &args.stats) {
+            (Some(to), Some(file)) => {
                 let ended = summary::Ended { code: code_of(status), took };
-                summary::write(file, path, self.link.stats().ok().as_ref(), ended)
+                summary::write((to, file), path, self.link.stats().ok().as_ref(), ended)
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What runs on the node `server` beside the program.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,10 @@ const END_LIMIT: Duration = Duration::from_secs(1);
 /// A server that runs; what it writes goes to stderr.
 pub struct Served {
     running: Arc<Running>,
+    command: String,
     stop: Arc<AtomicBool>,
+    /// When it was seen to have ended.
+    ended: Arc<OnceLock<Instant>>,
     reader: JoinHandle<()>,
 }
 
@@ -39,12 +42,13 @@ impl Served {
     ) -> Result<Served, Problem> {
         let running = Arc::new(node.launch(program)?);
         let stop = Arc::new(AtomicBool::new(false));
-        let (lines, stopped) = (Arc::clone(&running), Arc::clone(&stop));
+        let ended = Arc::new(OnceLock::new());
+        let (lines, stopped, seen) = (Arc::clone(&running), Arc::clone(&stop), Arc::clone(&ended));
         let reader = std::thread::Builder::new()
             .name("server".to_owned())
-            .spawn(move || say_lines(&lines, &stopped, diagnostics))
+            .spawn(move || say_lines(&lines, &stopped, &seen, diagnostics))
             .blame(Fault::Machine)?;
-        let served = Served { running, stop, reader };
+        let served = Served { running, command: command.to_owned(), stop, ended, reader };
         let began = Instant::now();
         while !node.listens()? {
             if let Some(status) = served.running.wait(LOOK) {
@@ -60,6 +64,24 @@ impl Served {
             }
         }
         Ok(served)
+    }
+
+    /// Says how it ended, if it did so before the program, which has just ended: a server of one client
+    /// may in good order do so a moment before.
+    pub fn note_ended(&self, diagnostics: &Diagnostics) {
+        let Some(status) = self.running.wait(Duration::ZERO) else { return };
+        let early = self.ended.get().is_some_and(|at| at.elapsed() > LAST_WORDS);
+        if status.success() && !early {
+            return;
+        }
+        let command = &self.command;
+        diagnostics.warning_with_remedy(
+            format!("the server `{command}` ended before the program ({status})"),
+            Some(match status.success() {
+                true => "if it went to the background, keep it in the foreground by its own option",
+                false => "see what it wrote, or run it on its own",
+            }),
+        );
     }
 
     /// Lets it end, asks it to, or kills it.
@@ -81,11 +103,19 @@ impl Served {
 /// The signal that asks a program to end.
 const SIGTERM: i32 = signal_hook::consts::SIGTERM;
 
-fn say_lines(running: &Running, stop: &AtomicBool, diagnostics: Diagnostics) {
+fn say_lines(
+    running: &Running,
+    stop: &AtomicBool,
+    ended: &OnceLock<Instant>,
+    diagnostics: Diagnostics,
+) {
     loop {
         match running.next_event(Duration::from_millis(50)) {
             Some(Event::Line { text, .. }) => diagnostics.note(format!("server: {text}")),
-            Some(Event::Ended { .. }) => return,
+            Some(Event::Ended { .. }) => {
+                ended.get_or_init(Instant::now);
+                return;
+            }
             None if stop.load(Ordering::Relaxed) => return,
             None => {}
         }

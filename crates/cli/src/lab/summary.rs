@@ -1,11 +1,13 @@
 //! What the path did, at the end of `wiretax lab`.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path as FilePath;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{DropCause, Path};
+use outfile::OutFile;
 use pump::{DirectionStats, Stats};
 use serde_json::json;
 
@@ -94,9 +96,18 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Writes the counters to a file.
+/// Begins the file of the counters, so that one that cannot be written is known before the program runs.
+pub fn open(file: &FilePath) -> Result<OutFile, Problem> {
+    OutFile::create(file).map_err(|error| {
+        Problem::of(Fault::Results, error)
+            .while_doing(format!("{} cannot be written", file.display()))
+            .with_remedy("name another file for --stats")
+    })
+}
+
+/// Writes the counters to a file that was begun.
 pub fn write(
-    file: &FilePath,
+    (mut to, file): (OutFile, &FilePath),
     path: &Path,
     stats: Option<&Stats>,
     ended: Ended,
@@ -108,7 +119,8 @@ pub fn write(
         "stats": stats,
     });
     let text = serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n";
-    std::fs::write(file, text)
+    to.write_all(text.as_bytes())
+        .and_then(|()| to.finish())
         .blame(Fault::Results)
         .while_doing(|| format!("{} cannot be written", file.display()))
 }
