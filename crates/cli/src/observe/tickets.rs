@@ -16,6 +16,7 @@ pub fn tickets(args: &TicketArgs) -> Outcome {
             tickets.take(&visit);
         }
     }
+    tickets.settle();
     let answer = tickets.answer();
     if answer.handshakes == 0 {
         let what = "the records have no handshake that completed";

@@ -177,6 +177,9 @@ impl Sinks {
     /// Ends what is written a piece at a time.
     pub(super) fn finish(&mut self) -> Result<(), Problem> {
         self.flush()?;
+        if let Some(tickets) = &mut self.tickets {
+            tickets.settle();
+        }
         if let Some(parquet) = self.parquet.take() {
             parquet.finish()?;
         }

@@ -116,6 +116,11 @@ impl Tickets {
     /// What the visits until now say.
     #[must_use]
     pub fn answer(&self) -> Answer {
+        if !self.waiting.is_empty() {
+            let mut settled = self.clone();
+            settled.settle();
+            return settled.answer();
+        }
         let (mut all, mut known) = ([Part::default(); PARTS], [Part::default(); PARTS]);
         let (mut visits, mut brought, mut resumed) = (0, 0, 0);
         for ((address, _), client) in &self.clients {

@@ -22,7 +22,8 @@
 //!
 //! # Bounds
 //! At most [`Bounds::clients`] are kept; beyond, half of them are left out by a keyed hash of the address,
-//! again and again, so that those kept are a fair draw.
+//! again and again, so that those kept are a fair draw. At most [`Bounds::waiting`] visits wait for earlier
+//! ones.
 
 mod answer;
 mod client;
@@ -31,7 +32,8 @@ mod present;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
@@ -50,14 +52,16 @@ use policy::POLICIES;
 pub struct Bounds {
     /// Pairs of a client and a server name that are kept, and clients.
     pub clients: usize,
+    /// Visits that wait for earlier ones: records come when a connection's is complete.
+    pub waiting: usize,
     /// Keys the draw.
     pub seed: u64,
 }
 
 impl Default for Bounds {
-    /// 100,000: some 80 MB at most.
+    /// 100,000 clients: some 80 MB at most. 16,384 visits wait, in 1 MB: those of a minute at 270 a second.
     fn default() -> Self {
-        Bounds { clients: 100_000, seed: 1 }
+        Bounds { clients: 100_000, waiting: 16_384, seed: 1 }
     }
 }
 
@@ -114,6 +118,40 @@ impl<'a> Visit<'a> {
     }
 }
 
+/// A visit that waits for earlier ones, by hashes of its address and name.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// When it began, and how many had come before.
+    order: (Time, u64),
+    address: u64,
+    name: u64,
+    tls13: bool,
+    brought: bool,
+    resumed: bool,
+    round_trip: Option<Duration>,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Held) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    /// The earliest is the greatest, and leaves a heap first.
+    fn cmp(&self, other: &Held) -> Ordering {
+        other.order.cmp(&self.order)
+    }
+}
+
 /// Hits of one policy, and the round trips of those that hit: all visits, drawn or not.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoundTrips {
@@ -151,7 +189,9 @@ pub struct Tickets {
     first: Option<Time>,
     last: Time,
     visits: u64,
-    /// Visits that came before another that was taken already.
+    /// In order of time.
+    waiting: BinaryHeap<Held>,
+    /// Visits that came before another that was taken already, and did not wait any more.
     late: u64,
 }
 
@@ -169,22 +209,42 @@ impl Tickets {
             first: None,
             last: Time::ZERO,
             visits: 0,
+            waiting: BinaryHeap::new(),
             late: 0,
         }
     }
 
-    /// Takes a handshake. They come in order of time, or about that: one that is late counts as if it
-    /// came with the one before.
+    /// Takes a handshake. They come about in order of time: one that comes after [`Bounds::waiting`] later
+    /// ones counts as if it came with the one before.
     pub fn take(&mut self, visit: &Visit<'_>) {
         self.visits += 1;
-        self.late += u64::from(visit.at < self.last);
-        self.first = Some(self.first.map_or(visit.at, |first| first.min(visit.at)));
-        self.last = self.last.max(visit.at);
-        let address = self.hash(visit.client);
+        let Visit { at, tls13, brought, resumed, round_trip, .. } = *visit;
+        let (address, name) =
+            (self.hash(visit.client), self.hash(&visit.name.to_ascii_lowercase()));
+        let order = (at, self.visits);
+        self.waiting.push(Held { order, address, name, tls13, brought, resumed, round_trip });
+        while self.waiting.len() > self.bounds.waiting {
+            let Some(first) = self.waiting.pop() else { return };
+            self.count(&first);
+        }
+    }
+
+    /// Counts what still waits: no more will come.
+    pub fn settle(&mut self) {
+        while let Some(first) = self.waiting.pop() {
+            self.count(&first);
+        }
+    }
+
+    fn count(&mut self, held: &Held) {
+        let Held { order: (at, _), address, name, tls13, brought, resumed, round_trip } = *held;
+        let visit = &Visit { at, client: "", name: "", tls13, brought, resumed, round_trip };
+        self.late += u64::from(at < self.last);
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        self.last = self.last.max(at);
         if address.leading_zeros() < self.level {
             return;
         }
-        let name = self.hash(&visit.name.to_ascii_lowercase());
         // What a ticket for all names would do is counted at the clients themselves.
         self.across.entry(address).or_default().visit(visit);
         let client = self.clients.entry((address, name)).or_default();
