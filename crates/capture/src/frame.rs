@@ -113,6 +113,28 @@ impl std::fmt::Display for Cut {
     }
 }
 
+/// Frames of which what is said must be doubted, of those that were handed out in batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Doubts {
+    /// Frames of which fewer bytes were captured than they had: by a snap length.
+    pub cut_short: u64,
+    /// Frames more than a second earlier than one before them in their file.
+    pub out_of_order: u64,
+    /// Frames without a time: they take that of the frame before (pcapng §4.4).
+    pub timeless: u64,
+}
+
+impl Doubts {
+    pub(crate) fn plus(self, other: Doubts) -> Doubts {
+        Doubts {
+            cut_short: self.cut_short + other.cut_short,
+            out_of_order: self.out_of_order + other.out_of_order,
+            timeless: self.timeless + other.timeless,
+        }
+    }
+}
+
 /// How far a source is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {

@@ -43,7 +43,7 @@ mod window;
 pub use ahead::ReadAhead;
 pub use error::Error;
 pub use filter::Filter;
-pub use frame::{Batch, Cut, Event, Frame, Frames, Progress};
+pub use frame::{Batch, Cut, Doubts, Event, Frame, Frames, Progress};
 pub use link_types::link_type_name;
 pub use live::{Live, LiveFrames, LiveOptions, LiveStatistics};
 pub use merge::Merge;

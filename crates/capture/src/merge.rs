@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use units::Time;
 
-use crate::{Batch, Cut, Error, Event, Progress, ReadAhead, STDIN, Source};
+use crate::{Batch, Cut, Doubts, Error, Event, Progress, ReadAhead, STDIN, Source};
 
 /// Bytes of key logs that are kept of files not yet begun.
 const MAX_EARLY_SECRETS: usize = 64 << 20;
@@ -40,6 +40,8 @@ pub struct Merge {
     /// That of them which is handed out.
     handed_out: Vec<u8>,
     cuts: Vec<Cut>,
+    /// Of sources that have ended.
+    doubts: Doubts,
     /// Bytes of sources that have ended.
     done: u64,
     /// Bytes of all; `None` if that is not known.
@@ -91,6 +93,7 @@ impl Merge {
             early: VecDeque::new(),
             handed_out: Vec::new(),
             cuts: Vec::new(),
+            doubts: Doubts::default(),
             done: 0,
             total: Some(0),
             ahead: None,
@@ -142,6 +145,7 @@ impl Merge {
     fn retire(&mut self, source: &Source) {
         self.done += source.progress().read;
         self.cuts.extend(source.cut().cloned());
+        self.doubts = self.doubts.plus(source.doubts());
     }
 
     /// What comes next; `None` at the end of all.
@@ -252,6 +256,12 @@ impl Merge {
     #[must_use]
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
+    }
+
+    /// Frames, of those that were read, of which what is said must be doubted.
+    #[must_use]
+    pub fn doubts(&self) -> Doubts {
+        self.open.iter().fold(self.doubts, |sum, source| sum.plus(source.doubts()))
     }
 
     /// How far all of them are read.

@@ -5,19 +5,23 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use units::Time;
 
-use crate::format::{RECOGNISED_BY, Reader, Record, Step};
+use crate::format::{Problem, RECOGNISED_BY, Reader, Record, Step};
 use crate::input::{Input, decompress};
 use crate::window::Window;
-use crate::{Batch, Cut, Error, Event, Frames, Progress, ReadAhead};
+use crate::{Batch, Cut, Doubts, Error, Event, Frames, Progress, ReadAhead};
 
 /// The path that means standard input.
 pub const STDIN: &str = "-";
 
 /// Frames that are handed out together at most.
 const MAX_BATCH: usize = 64;
+
+/// What captures from several queues or cards may be out of order by.
+const DISORDER: Duration = Duration::from_secs(1);
 
 /// What the window stands at.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +53,9 @@ pub struct Source {
     /// Where the record begins that is read.
     record_at: u64,
     last: Time,
+    /// The latest time of a frame that was handed out in a batch.
+    latest: Time,
+    doubts: Doubts,
     cut: Option<Cut>,
     read: Arc<AtomicU64>,
     total: Option<u64>,
@@ -112,11 +119,16 @@ impl Source {
                 gathered: Vec::with_capacity(MAX_BATCH),
                 record_at: 0,
                 last: Time::ZERO,
+                latest: Time::ZERO,
+                doubts: Doubts::default(),
                 cut: None,
                 read,
                 total,
                 file: file.filter(|_| !is_compressed),
             }),
+            Err(_) if window.is_truncated() && window.bytes().len() < RECOGNISED_BY => {
+                Err(Error::Format { name, offset: 0, problem: Problem::CutOff })
+            }
             Err(problem) => Err(Error::Format { name, offset: 0, problem }),
         }
     }
@@ -164,6 +176,11 @@ impl Source {
         self.cut.as_ref()
     }
 
+    /// Frames of which what is said must be doubted.
+    pub(crate) fn doubts(&self) -> Doubts {
+        Doubts { timeless: self.reader.timeless(), ..self.doubts }
+    }
+
     /// How far it is read.
     #[must_use]
     pub fn progress(&self) -> Progress {
@@ -209,6 +226,12 @@ impl Source {
             self.gathered.push(last);
         }
         self.head = Head::Frame(last);
+        for record in &self.gathered {
+            self.doubts.cut_short += u64::from(record.captured < record.original_len);
+            self.doubts.out_of_order +=
+                u64::from(self.latest.saturating_since(record.at) > DISORDER);
+            self.latest = self.latest.max(record.at);
+        }
         let (bytes, source, buffer) = (self.window.bytes(), self.number, self.window.buffer());
         Some(Batch::Frames(Frames { records: self.gathered.iter(), bytes, source, buffer }))
     }

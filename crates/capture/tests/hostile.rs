@@ -1,8 +1,8 @@
 //! Captures that are cut, damaged or made to harm.
 
 use crate::common::{Read, bytes, frames, read_bytes};
-use capture::Error;
 use capture::format::{MAX_CAPTURED, Problem};
+use capture::{Error, Source};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -174,4 +174,15 @@ fn interfaces_without_end_are_refused() {
     bytes.extend([1_u32, 20, 1, 0, 20].iter().flat_map(|word| word.to_le_bytes()));
     let error = read_bytes(bytes).error;
     assert!(matches!(error, Some(Error::Format { problem: Problem::TooManyInterfaces, .. })));
+}
+
+#[test]
+fn a_compressed_file_cut_in_its_first_block_is_not_said_to_be_empty() {
+    for name in COMPRESSED {
+        let read = Source::from_reader(name, std::io::Cursor::new(bytes(name)[..14].to_vec()));
+        match read {
+            Err(Error::Format { problem: Problem::CutOff, .. }) => {}
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }

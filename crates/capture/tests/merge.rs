@@ -155,3 +155,23 @@ fn a_damaged_file_ends_alone_and_a_cut_one_is_reported() {
     assert_eq!(merge.cuts().len(), 1);
     assert!(merge.cuts()[0].name.ends_with("cut") && merge.cuts()[0].offset == 44);
 }
+
+#[test]
+fn frames_to_be_doubted_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pcap = Pcap::new(Pcap::ETHERNET);
+    for (millis, cut) in [(5_000, false), (4_500, false), (3_999, true), (7_000, true)] {
+        pcap.push_cut(millis * 1_000_000, &[0; 60], if cut { 61 } else { 60 });
+    }
+    // A section with an interface, then a Simple Packet Block of four bytes.
+    let words = [0x0a0d_0d0a_u32, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28, 1, 20, 1, 0, 20];
+    let simple = [3, 20, 4, 0, 20];
+    let pcapng: Vec<u8> = words.iter().chain(&simple).flat_map(|word| word.to_ne_bytes()).collect();
+    let paths = [folder.path().join("pcap"), folder.path().join("pcapng")];
+    fs::write(&paths[0], pcap.as_bytes()).unwrap();
+    fs::write(&paths[1], pcapng).unwrap();
+    let mut merge = Merge::open(&paths).unwrap();
+    assert_eq!(read_batches(&mut merge).len(), 5);
+    let doubts = merge.doubts();
+    assert_eq!((doubts.cut_short, doubts.out_of_order, doubts.timeless), (2, 1, 1));
+}

@@ -198,6 +198,24 @@ impl Progress {
         }
     }
 
+    /// Shows that `step` is under way, for a time that nobody knows.
+    pub fn show_without_end(&mut self, step: &str) {
+        let now = Instant::now();
+        let (began, _) = *self.began.get_or_insert_with(|| {
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                self.bar.set_style(style);
+            }
+            self.bar.enable_steady_tick(Duration::from_millis(250));
+            (now, Duration::ZERO)
+        });
+        self.bar.set_message(step.to_owned());
+        let due = self.said.is_none_or(|said| now - said >= BETWEEN_LINES);
+        if self.plain && now - began > MOMENT && due {
+            let _ = writeln!(std::io::stderr().lock(), "{step}");
+            self.said = Some(now);
+        }
+    }
+
     /// Says something while the bar steps aside.
     pub fn aside(&self, say: impl FnOnce()) {
         self.bar.suspend(say);

@@ -72,6 +72,25 @@ fn wrong_files_are_named() {
 }
 
 #[test]
+fn options_of_live_captures_are_refused_with_files() {
+    for option in
+        [&["--port", "443"][..], &["--promiscuous"], &["--ring", "8"], &["--duration", "1s"]]
+    {
+        refuses(
+            &[&["observe", "some.pcap"], option].concat(),
+            2,
+            &[option[0], "cannot be used with"],
+        );
+    }
+}
+
+#[test]
+fn a_place_for_counters_is_looked_at_before_the_program_runs() {
+    let arguments = ["lab", "--stats", "nowhere/s.json", "--", "touch", "ran"];
+    refuses(&arguments, 4, &["nowhere/s.json cannot be written", "hint:"]);
+}
+
+#[test]
 fn wrong_contents_say_where() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [

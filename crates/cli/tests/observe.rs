@@ -319,6 +319,42 @@ fn the_labs_known_clients_are_recognised_and_their_report_is_built_again() {
     assert_eq!(rows.len() as u64, seen("recorded") + twice);
 }
 
+/// A capture in which each frame is cut to so many bytes.
+fn cut_to(folder: &std::path::Path, name: &str, snap: usize) -> String {
+    let bytes = std::fs::read(capture(name)).unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let mut cut = bytes[..24].to_vec();
+    let mut at = 24;
+    while at < bytes.len() {
+        let (captured, next) = (word(at + 8).min(snap), at + 16 + word(at + 8));
+        cut.extend(&bytes[at..at + 8]);
+        cut.extend((captured as u32).to_le_bytes());
+        cut.extend(&bytes[at + 12..at + 16 + captured]);
+        at = next;
+    }
+    let path = folder.join("cut.pcap");
+    std::fs::write(&path, cut).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn frames_that_were_cut_short_are_said_to_be_and_their_tls_is_no_other_protocol() {
+    let folder = folder();
+    let file = cut_to(folder.path(), "tls1.2.pcap", 128);
+    let output = run(folder.path(), &["observe", &file]);
+    let text = data(&output);
+    assert!(output.status.success(), "{}", talk(&output));
+    let count = |name: &str| {
+        let line =
+            text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!(count("connections without TLS"), "0", "{text}");
+    assert_eq!(count("TLS of which too little was captured"), "1", "{text}");
+    let said = talk(&output);
+    assert!(said.matches("cut short").count() == 1 && said.contains("tcpdump -s 0"), "{said}");
+}
+
 /// Outputs are made as any program makes them, and nothing that is no file becomes one.
 #[test]
 fn outputs_keep_what_their_names_are() {

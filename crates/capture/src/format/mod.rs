@@ -69,6 +69,9 @@ pub enum Problem {
     /// There is nothing.
     #[error("it is empty")]
     Empty,
+    /// It is compressed, and cut before the first byte that could be decompressed.
+    #[error("it is compressed and cut off before its first block ends")]
+    CutOff,
     /// Its first bytes are of no format known.
     #[error("it is neither pcap nor pcapng, nor one of these in gzip or zstd")]
     Unknown,
@@ -132,6 +135,7 @@ impl Explain for Problem {
         match self {
             Problem::Unknown => Some(format!("if it is another capture format, {CONVERT}").into()),
             Problem::Foreign(_) | Problem::Version { .. } => Some(CONVERT.into()),
+            Problem::CutOff => Some("copy or capture it again: nothing in it can be read".into()),
             Problem::Compression(program) => {
                 let remedy = format!("decompress it and pipe it in (`{program} -dc FILE | … -`)");
                 Some(remedy.into())
@@ -177,6 +181,14 @@ impl Reader {
         match self {
             Reader::Pcap(reader) => reader.step(bytes),
             Reader::PcapNg(reader) => reader.step(bytes),
+        }
+    }
+
+    /// Frames without a time so far.
+    pub(crate) fn timeless(&self) -> u64 {
+        match self {
+            Reader::Pcap(_) => 0,
+            Reader::PcapNg(reader) => reader.timeless(),
         }
     }
 

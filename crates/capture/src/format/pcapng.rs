@@ -115,6 +115,8 @@ pub struct Reader {
     interfaces_before: u32,
     /// Of the last frame.
     last: Time,
+    /// Frames without a time so far.
+    timeless: u64,
     /// The length of a block that was passed over: it must stand at its end, too.
     tail: Option<u32>,
 }
@@ -134,6 +136,7 @@ impl Reader {
             interfaces: Vec::new(),
             interfaces_before: 0,
             last: Time::ZERO,
+            timeless: 0,
             tail: None,
         }
     }
@@ -216,6 +219,11 @@ impl Reader {
             SIMPLE_PACKET => self.simple_packet(block, len),
             _ => self.secrets(block, len),
         }
+    }
+
+    /// Frames without a time so far: those of Simple Packet Blocks.
+    pub(super) fn timeless(&self) -> u64 {
+        self.timeless
     }
 
     /// Holds the length at the block's end against that at its beginning.
@@ -332,6 +340,7 @@ impl Reader {
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
         }
+        self.timeless += 1;
         Ok(Step::Frame(Record {
             at: self.last,
             link: interface.link,

@@ -73,17 +73,24 @@ pub struct LiveArgs {
     /// Capture on this interface; may be given several times
     #[arg(short, long, value_name = "NAME")]
     pub interface: Vec<String>,
-    /// Only these ports, TCP and UDP [default: all]
-    #[arg(long, value_delimiter = ',', value_name = "PORTS", requires = "interface")]
+    /// Only these ports, TCP and UDP [default: all]; of a file: `tcpdump -r FILE -w - 'port 443' |
+    /// wiretax observe -`
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PORTS",
+        requires = "interface",
+        conflicts_with = "files"
+    )]
     pub port: Vec<u16>,
     /// Take frames that are for other hosts too
-    #[arg(long, requires = "interface")]
+    #[arg(long, requires = "interface", conflicts_with = "files")]
     pub promiscuous: bool,
     /// Capture buffer per interface and thread, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024), requires = "interface")]
+    #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024), requires = "interface", conflicts_with = "files")]
     pub ring: u32,
     /// End after this time [default: at Ctrl-C]
-    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface")]
+    #[arg(value_parser = value::<Delay>, long, value_name = "TIME", requires = "interface", conflicts_with = "files")]
     pub duration: Option<Delay>,
 }
 

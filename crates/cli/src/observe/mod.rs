@@ -8,7 +8,7 @@ mod tickets;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capture::{Filter, Live, LiveOptions, Merge};
+use capture::{Doubts, Filter, Live, LiveOptions, Merge};
 use export::Names;
 use fault::{Fault, Problem, WhileDoing};
 use observe::Options;
@@ -88,6 +88,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     for cut in source.cuts() {
         diagnostics.warning(format!("{cut}; what is whole was read"));
     }
+    warn_of_doubts(source.doubts(), diagnostics);
     let unread = reading.is_unread();
     // What was read before a failure is shown too.
     let left = reading.finish()?;
@@ -115,6 +116,39 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::Done)
+}
+
+/// Says which frames make the result worth less, and how to capture better.
+fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
+    let frames =
+        |count: u64| if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") };
+    if doubts.cut_short > 0 {
+        diagnostics.warning_with_remedy(
+            format!(
+                "{} cut short by the capture's snap length: of a handshake in them little or nothing can be told",
+                frames(doubts.cut_short)
+            ),
+            Some("capture whole frames, as `tcpdump -s 0` does"),
+        );
+    }
+    if doubts.out_of_order > 0 {
+        diagnostics.warning_with_remedy(
+            format!(
+                "{} more than a second earlier than frames before: times may be wrong",
+                frames(doubts.out_of_order)
+            ),
+            Some("sort them with `reordercap IN OUT`"),
+        );
+    }
+    if doubts.timeless > 0 {
+        diagnostics.warning_with_remedy(
+            format!(
+                "{} without a time (Simple Packet Blocks): durations mean nothing",
+                frames(doubts.timeless)
+            ),
+            Some("capture to pcap, or to pcapng with Enhanced Packet Blocks"),
+        );
+    }
 }
 
 /// A link type by number and name.
@@ -225,6 +259,10 @@ impl Following<'_> {
 impl Watcher for Following<'_> {
     fn progress(&mut self, step: &str, done: Duration, total: Duration) {
         self.progress.show(step, done, total);
+    }
+
+    fn progress_without_end(&mut self, step: &str) {
+        self.progress.show_without_end(step);
     }
 
     fn interrupted(&self) -> bool {

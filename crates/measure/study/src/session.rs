@@ -12,6 +12,8 @@ use record::{AttachmentKind, Finished, Manifest, Recorder, Sample};
 pub trait Watcher {
     /// `step` is under way; `done` of `total` expected time has passed.
     fn progress(&mut self, step: &str, done: Duration, total: Duration);
+    /// `step` is under way, for a time that nobody knows.
+    fn progress_without_end(&mut self, _step: &str) {}
     /// Whether to stop. Asked before each measurement.
     fn interrupted(&self) -> bool;
     /// Something makes the result worth less, and what to do about it.

@@ -108,10 +108,12 @@ impl Content {
         }
     }
 
-    /// The handshake, if there was one.
-    pub(crate) fn into_handshake(self) -> Option<Box<Handshake>> {
+    /// The handshake, if there was one. `cut`: bytes are missing, so that a hello that began is one.
+    pub(crate) fn into_handshake(self, cut: bool) -> Option<Box<Handshake>> {
         match self.state {
-            State::Tls(handshake) if handshake.is_tls() => Some(handshake),
+            State::Tls(handshake) if handshake.is_tls() || (cut && handshake.is_cut_hello()) => {
+                Some(handshake)
+            }
             _ => None,
         }
     }
@@ -275,6 +277,20 @@ mod tests {
     use super::*;
 
     const HELLO: [u8; PROBE] = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+
+    #[test]
+    fn a_hello_that_was_cut_is_tls_where_bytes_are_missing() {
+        for (bytes, cut, is_tls) in [
+            (&HELLO[..], true, true),
+            (&HELLO, false, false),
+            (&[22, 3, 1, 2, 0, 2, 0, 1, 0xfc, 3, 3], true, false),
+            (&[22, 3, 1], true, false),
+        ] {
+            let mut content = Content::new();
+            content.deliver(Sender::Client, bytes, Mark::default(), &KeyLog::new(0));
+            assert_eq!(content.into_handshake(cut).is_some(), is_tls, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn every_prefix_of_a_hello_may_begin_one_and_no_text_does() {

@@ -446,7 +446,7 @@ impl TcpFlow {
     fn application_data(&mut self, connection: &mut Connection) -> (Option<Mark>, Option<Mark>) {
         let one_direction = connection.up.frames == 0 || connection.down.frames == 0;
         let content = std::mem::replace(&mut self.content, Content::new());
-        let Some(mut handshake) = content.into_handshake() else {
+        let Some(mut handshake) = content.into_handshake(self.facts.bytes_missing) else {
             return (self.first.client, self.first.server);
         };
         handshake.close();

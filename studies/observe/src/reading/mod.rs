@@ -325,8 +325,10 @@ impl threads::Taker for OnThreads<'_> {
 }
 
 fn show_progress(at: Progress, connections: u64, took: Duration, watcher: &mut dyn Watcher) {
-    let share = at.of.map_or(0.0, |of| at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
     let text = format!("reading: {connections} connections");
+    // Of a pipe nobody knows how much is to come.
+    let Some(of) = at.of else { return watcher.progress_without_end(&text) };
+    let share = (at.read as f64 / of.max(1) as f64).clamp(1e-6, 1.0);
     watcher.progress(&text, took, took.div_f64(share).min(Duration::from_secs(1 << 30)));
 }
 
@@ -343,4 +345,40 @@ fn unread_quic(versions: &BTreeMap<u32, u64>) -> Vec<(String, u64)> {
 fn seed_of_run() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was shown: a share of the time, or none.
+    #[derive(Default)]
+    struct Shown(Vec<Option<f64>>);
+
+    impl Watcher for Shown {
+        fn progress(&mut self, _: &str, done: Duration, total: Duration) {
+            self.0.push(Some(done.div_duration_f64(total)));
+        }
+
+        fn progress_without_end(&mut self, _: &str) {
+            self.0.push(None);
+        }
+
+        fn interrupted(&self) -> bool {
+            false
+        }
+
+        fn warning(&mut self, _: &str, _: Option<&str>) {}
+
+        fn note(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn of_a_pipe_no_time_left_is_shown() {
+        let mut shown = Shown::default();
+        for of in [Some(200), None] {
+            show_progress(Progress { read: 50, of }, 1, Duration::from_secs(2), &mut shown);
+        }
+        assert_eq!(shown.0, [Some(0.25), None]);
+    }
 }

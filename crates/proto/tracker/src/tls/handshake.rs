@@ -103,6 +103,13 @@ impl Handshake {
         self.work.client_hello_seen || self.work.server_hello_seen
     }
 
+    /// Whether the client's bytes end within its hello: it is TLS, and nothing more of it can be told.
+    pub(crate) fn is_cut_hello(&self) -> bool {
+        let client = &self.sides.client;
+        let unfinished = client.messages.unfinished();
+        !client.broken && unfinished.is_some_and(|of| of.kind == HandshakeType::CLIENT_HELLO)
+    }
+
     /// Whether the client's bytes are no TLS.
     pub(crate) const fn is_not_tls(&self) -> bool {
         self.sides.client.broken && !self.is_tls()

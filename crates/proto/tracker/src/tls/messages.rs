@@ -85,6 +85,11 @@ impl MessageReader {
         Some(MessageEvent::End(header, Some(&self.body)))
     }
 
+    /// The message that has begun and is not whole.
+    pub(crate) fn unfinished(&self) -> Option<MessageHeader> {
+        self.current.map(|(header, _)| header)
+    }
+
     /// Bytes held of a message that is not whole.
     pub(crate) const fn held_bytes(&self) -> usize {
         self.body.capacity()
