@@ -97,14 +97,30 @@ impl Found {
         };
         let only = [(count(&|c| c.only_a.len()), "before"), (count(&|c| c.only_b.len()), "after")];
         for (cells, which) in only.into_iter().filter(|(cells, _)| *cells > 0) {
-            diagnostics.note(format!("{cells} cells are in the results {which} only"));
+            let are = if cells == 1 { "is" } else { "are" };
+            diagnostics.note(format!("{} {are} in the results {which} only", counted(cells)));
         }
         let slower = count(&|c| c.with(Verdict::Slower).count());
         let faster = count(&|c| c.with(Verdict::Faster).count());
         let (cells, fail) = (count(&|c| c.cells.len()), worse.count());
         diagnostics.note(format!(
-            "{cells} cells: {slower} slower, {faster} faster, {fail} fail more often"
+            "{}: {slower} slower, {faster} faster, {fail} {} more often",
+            counted(cells),
+            if fail == 1 { "fails" } else { "fail" }
         ));
         if slower + fail > 0 { Exit::Found } else { Exit::Done }
+    }
+}
+
+/// `1 cell`, `2 cells`.
+fn counted(cells: usize) -> String {
+    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_cell_is_no_cells() {
+        assert_eq!([1, 2].map(super::counted), ["1 cell", "2 cells"]);
     }
 }

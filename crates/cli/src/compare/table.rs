@@ -72,7 +72,11 @@ fn short_names<'a>(keys: impl Iterator<Item = &'a str> + Clone) -> BTreeMap<Stri
         let name = axis.split_once('=').map_or(*axis, |(name, _)| name);
         matches!(name, "mode" | "rtt") || values.get(name).is_some_and(|values| values.len() > 1)
     };
-    let short = |key: &'a str| axes(key).filter(tells).collect::<Vec<_>>().join(" ");
+    let short = |key: &'a str| {
+        let told = axes(key).filter(tells).collect::<Vec<_>>().join(" ");
+        // One cell alone shares all that it has: it has its whole name.
+        if told.is_empty() { axes(key).collect::<Vec<_>>().join(" ") } else { told }
+    };
     keys.map(|key| (key.to_owned(), short(key))).collect()
 }
 
@@ -91,5 +95,7 @@ mod tests {
         let names = short_names(keys.iter().copied());
         assert_eq!(names[keys[0]], "loss=0 mode=tcp rtt=5ms");
         assert_eq!(names[keys[1]], "loss=1 mode=tcp rtt=5ms");
+        let alone = "link/path=direct,mtu=1500";
+        assert_eq!(short_names([alone].into_iter())[alone], "path=direct mtu=1500");
     }
 }
