@@ -123,6 +123,8 @@ pub enum CertificateFault {
     Expired,
     /// Before its beginning.
     NotYetValid,
+    /// It is that of a CA, which may be no server's own (RFC 5280 §4.2.1.9).
+    CaAsServer,
     /// Anything else: bad signature, wrong purpose, weak key.
     Other,
 }
@@ -134,6 +136,7 @@ impl CertificateFault {
             Self::WrongName => "it is for another name",
             Self::Expired => "it has expired",
             Self::NotYetValid => "it is not valid yet",
+            Self::CaAsServer => "it is the certificate of a CA, and not a server's own",
             Self::Other => "it is refused",
         }
     }
@@ -147,6 +150,10 @@ impl CertificateFault {
             Self::WrongName => "ask for a name that the certificate carries",
             Self::Expired => "renew the server's certificate, or check this machine's date",
             Self::NotYetValid => "check this machine's date",
+            Self::CaAsServer => {
+                "make it without the rights of a CA (`openssl req -x509 … -addext \
+                 basicConstraints=critical,CA:FALSE`)"
+            }
             Self::Other => "look at the certificate with `openssl s_client -showcerts`",
         }
     }

@@ -108,7 +108,12 @@ pub(crate) fn error(error: rustls::Error) -> Error {
     let detail = error.to_string();
     match error {
         E::InvalidCertificate(cause) => {
-            CertificateError { reason: certificate_fault(&cause), detail: cause.to_string() }.into()
+            let detail = match &cause {
+                // The verifier's own words.
+                rustls::CertificateError::Other(other) => other.to_string(),
+                cause => cause.to_string(),
+            };
+            CertificateError { reason: certificate_fault(&cause), detail }.into()
         }
         E::AlertReceived(alert) => alert_error(alert),
         E::NoApplicationProtocol => PeerError::NoApplicationProtocol.into(),
@@ -137,6 +142,8 @@ fn certificate_fault(cause: &rustls::CertificateError) -> CertificateFault {
         C::NotValidForName | C::NotValidForNameContext { .. } => CertificateFault::WrongName,
         C::Expired | C::ExpiredContext { .. } => CertificateFault::Expired,
         C::NotValidYet | C::NotValidYetContext { .. } => CertificateFault::NotYetValid,
+        // By name: webpki's errors are of a crate that is not ours to use.
+        C::Other(other) if other.to_string() == "CaUsedAsEndEntity" => CertificateFault::CaAsServer,
         _ => CertificateFault::Other,
     }
 }
@@ -149,4 +156,22 @@ fn buffer_full(cause: std::io::Error) -> Error {
 
 pub(crate) fn library(cause: std::io::Error) -> Error {
     Error::Library { library: Library::Rustls, detail: cause.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{CertificateError as C, OtherError};
+
+    use super::*;
+
+    #[test]
+    fn a_cas_certificate_is_told_in_words() {
+        let of = |text: &str| {
+            let cause = C::Other(OtherError(Arc::new(std::io::Error::other(text.to_owned()))));
+            error(rustls::Error::InvalidCertificate(cause)).to_string()
+        };
+        let text = of("CaUsedAsEndEntity");
+        assert!(text.contains("the certificate of a CA") && !text.contains("Other"), "{text}");
+        assert!(of("BadDer").contains("it is refused (BadDer)"));
+    }
 }

@@ -480,6 +480,10 @@ fn verdict(failure: &Failure) -> Verdict {
         Failure::TimedOut { after, .. } => {
             Verdict::TimedOut { after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX) }
         }
+        // It came, so the server does speak this version; what comes after it was not measured.
+        Failure::Tls(tls::Error::Certificate(error)) => Verdict::NotTested {
+            reason: format!("it answers, but its certificate is refused: {error}"),
+        },
         other => Verdict::Refused { reason: other.to_string() },
     }
 }
