@@ -105,6 +105,9 @@ impl Explain for Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             Error::Device(error) => return error.remedy(),
+            Error::Address { .. } => {
+                "give an address that another host can reach, as 192.0.2.7 or 192.0.2.7/24"
+            }
             Error::NoAddress => "give one that no other host of the link has",
             Error::Gateway { .. } => "give an address with the network's prefix, as 192.0.2.7/24",
             Error::OwnedByKernel { .. } => "take another address of the network, or a TUN device",
@@ -116,12 +119,7 @@ impl Explain for Error {
             Error::NoRoute { .. } => "give the stack an address of its family, or a gateway",
             Error::Listen(error) => return error.remedy(),
             Error::Connect(error) => return error.remedy(),
-            Error::Address { .. }
-            | Error::Closed
-            | Error::NotOurs { .. }
-            | Error::System { .. } => {
-                return None;
-            }
+            Error::Closed | Error::NotOurs { .. } | Error::System { .. } => return None,
         };
         Some(remedy.into())
     }

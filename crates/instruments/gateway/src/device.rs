@@ -109,6 +109,14 @@ fn by_redirect(common: &Common, name: Option<&str>, purpose: Purpose<'_>) -> Res
     // A connection ends when nothing moved for twice the idle time.
     let remembered = common.idle.saturating_mul(2).saturating_add(AFTERWARDS);
     let (own, packets) = redirected(purpose, remembered)?;
+    if own.is_loopback() {
+        return Err(Error::options(
+            format!(
+                "--redirect works on a link to other machines, and {own} is this machine's own"
+            ),
+            "name in --to another machine, or in --listen this machine's address in its network",
+        ));
+    }
     let interface = match name {
         Some(name) => name.to_owned(),
         None => {
@@ -337,6 +345,8 @@ mod tests {
             (&interface, Purpose::Connect("192.0.2.1:443".parse().unwrap()), "--address"),
             (&own, listen("192.0.2.10:443"), "they are the same"),
             (&redirect, listen("192.0.2.77:443"), "is not one"),
+            (&redirect, listen("127.0.0.1:443"), "this machine's own"),
+            (&redirect, Purpose::Connect("127.0.0.1:443".parse().unwrap()), "this machine's own"),
             (&redirect, listen("[2001:db8::1]:443"), "IPv4"),
         ] {
             let error = runtime.block_on(async { Device::open(common, purpose) }).unwrap_err();

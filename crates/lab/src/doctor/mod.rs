@@ -109,7 +109,7 @@ fn kernel_facts(outcomes: &Outcomes, as_user: bool) -> Vec<Fact> {
         "TAP",
         "can be used: less CPU time a frame than veth",
         "cannot be used; veth links are used instead",
-        "run as root, or load it with `sudo modprobe tun`",
+        tap_remedy(outcomes.of(Trial::Tap)),
     );
     fact(
         Trial::Realtime,
@@ -156,6 +156,16 @@ fn user_namespaces(outcomes: &Outcomes, as_user: bool) -> Fact {
     }
 }
 
+fn tap_remedy(outcome: Option<i32>) -> &'static str {
+    match outcome {
+        // The device is there: loading its module opens it to nobody.
+        Some(libc::EACCES) => {
+            "run as root, or let users open /dev/net/tun (`ls -l` says who may; udev gives it mode 0666)"
+        }
+        _ => "run as root, or load it with `sudo modprobe tun`",
+    }
+}
+
 /// What an error number means.
 fn text(errno: i32) -> String {
     std::io::Error::from_raw_os_error(errno).to_string()
@@ -164,6 +174,12 @@ fn text(errno: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_may_not_be_opened_is_not_said_to_be_missing() {
+        assert!(tap_remedy(Some(libc::EACCES)).contains("/dev/net/tun"));
+        assert!(tap_remedy(Some(libc::ENOENT)).contains("modprobe"));
+    }
 
     #[test]
     fn every_fact_that_is_not_ok_has_a_remedy() {
