@@ -11,6 +11,7 @@ use fault::{Explain, Problem};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::options::Colour;
+use crate::output::wrapped;
 use crate::value::Refused;
 
 /// How much is said, and in which colours.
@@ -81,6 +82,9 @@ impl Diagnostics {
 
     fn line(&self, label: &str, colour: &str, text: &str) {
         let mut stderr = std::io::stderr().lock();
+        let wide = terminal_size::terminal_size_of(&stderr);
+        let whole = wide.map(|(width, _)| wrapped(&format!("{label}{text}"), width.0.into()));
+        let text = whole.as_deref().and_then(|all| all.strip_prefix(label)).unwrap_or(text);
         // Nobody can be told that stderr is gone.
         let _ = if self.colour && !label.is_empty() {
             writeln!(stderr, "{colour}{label}\x1b[0m{text}")

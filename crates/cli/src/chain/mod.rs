@@ -18,7 +18,7 @@ use self::cost::Way;
 use self::source::Source;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::output::say;
+use crate::output::{say, say_text};
 
 /// The schema of what `--json` prints.
 const SCHEMA: u32 = 1;
@@ -46,7 +46,7 @@ pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
         let value = show::json(&sources, &ways, &advice, args);
         say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
     } else {
-        say(&show::text(&sources, &ways, args))?;
+        say_text(&show::text(&sources, &ways, args))?;
     }
     for (source, advice) in sources.iter().zip(&advice) {
         for oddity in &source.oddities {

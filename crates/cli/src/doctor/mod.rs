@@ -6,7 +6,7 @@ use fault::{Explain, Fault, OrProblem};
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::options::JsonArg;
-use crate::output::say;
+use crate::output::say_text;
 
 /// Looks at the machine and says what it found. The status says whether studies can run at all.
 pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
@@ -18,7 +18,7 @@ pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
     } else {
         facts.iter().map(described).collect()
     };
-    say(&text)?;
+    say_text(&text)?;
     let missing = facts.iter().filter(|fact| !fact.ok && fact.required).count();
     if missing > 0 {
         diagnostics

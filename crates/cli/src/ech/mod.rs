@@ -10,7 +10,7 @@ use fault::{Fault, OrProblem, Problem};
 pub use self::args::EchArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::output::say;
+use crate::output::{say, say_text};
 
 /// The schema of what `--json` prints.
 const SCHEMA: u32 = 1;
@@ -33,7 +33,7 @@ pub fn ech(args: &EchArgs, diagnostics: &Diagnostics) -> Outcome {
         let value = show::json(&counts, names.as_ref(), args);
         say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
     } else {
-        say(&show::text(&counts, names.as_ref(), args))?;
+        say_text(&show::text(&counts, names.as_ref(), args))?;
     }
     if names.as_ref().is_some_and(|names| names.wait_ms().is_some_and(|wait| wait > 0.0)) {
         diagnostics.advice(

@@ -7,7 +7,7 @@ use observe::reading::{Late, Read};
 use crate::diagnostics::Diagnostics;
 use crate::observe::args::ObserveArgs;
 use crate::observe::threads;
-use crate::output::{say, terminal_width};
+use crate::output::{say_text, terminal_width};
 
 /// Files that are written at the end.
 pub struct Files {
@@ -42,7 +42,7 @@ pub fn publish(
         if let Some(tickets) = &sinks.tickets {
             text += &format!("\n{}", tickets.answer().text(width));
         }
-        say(&text)?;
+        say_text(&text)?;
     }
     if sinks.has_more() && !args.json.json {
         diagnostics.advice("--json prints every connection");

@@ -6,7 +6,7 @@ use observe::tickets::{Bounds, Tickets, Visit};
 
 use crate::exit::{Exit, Outcome};
 use crate::observe::args::TicketArgs;
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_text, terminal_width};
 
 /// Prints how long session tickets should live, by the records.
 pub fn tickets(args: &TicketArgs) -> Outcome {
@@ -23,10 +23,9 @@ pub fn tickets(args: &TicketArgs) -> Outcome {
         let remedy = "give other records, or a longer time";
         return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
     }
-    say(&if args.json.json {
-        serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"
-    } else {
-        answer.text(terminal_width())
-    })?;
+    match args.json.json {
+        true => say(&(serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"))?,
+        false => say_text(&answer.text(terminal_width()))?,
+    }
     Ok(Exit::Done)
 }
