@@ -77,10 +77,15 @@ fn stripped() -> TestResult {
 
 fn dropped() -> TestResult {
     let modes = [OURS.as_slice(), &KERNELS].concat();
-    let samples = fall_back(&modes, |sweep| {
-        let sweep = with(sweep, "middlebox", &["drop-syn-data"]);
-        with(sweep, "visit", &["first", "remembered"])
-    })?;
+    // One mode at a time: what is remembered of a peer whose SYNs with data got through before is forgotten after ten
+    // seconds, and each timer takes one of them.
+    let mut samples = Vec::new();
+    for mode in &modes {
+        samples.extend(fall_back(std::slice::from_ref(mode), |sweep| {
+            let sweep = with(sweep, "middlebox", &["drop-syn-data"]);
+            with(sweep, "visit", &["first", "remembered"])
+        })?);
+    }
     // What remembers is measured twice.
     assert_eq!(samples.len(), 2 * (2 * OURS.len() + KERNELS.len()));
     for (sample, actual) in samples {
