@@ -114,7 +114,7 @@ pub(super) fn shortened(path: String) -> (String, usize) {
     (short, left)
 }
 
-/// The begin of a path. The mark at its end keeps it from ending with `.` or `..`, which browsers leave out.
+/// The beginning of a path. The mark at its end keeps it from ending with `.` or `..`, which browsers leave out.
 fn cut(path: &str) -> String {
     let mut short: String = path.chars().take(Page::MAX_PATH - ROOM).collect();
     // No half of `%20`.
