@@ -4,8 +4,8 @@ use super::{Reference, Writer, is_plain, pad};
 use crate::page::{Kind, Object, ObjectId};
 use crate::share::Share;
 
-pub(super) const TYPE: &str = "<!doctype html>";
-pub(super) const BODY: &str = "<body>";
+const TYPE: &str = "<!doctype html>";
+const BODY: &str = "<body>";
 const COMMENT: (&str, &str) = ("<!--", "-->");
 
 /// A piece of a document.
