@@ -23,7 +23,16 @@ use crate::variant::{CLIENT, Variant};
 
 /// How long the server's record of a finished connection may take to appear, beside two round trips:
 /// longer than a QUIC server waits for a CONNECTION_CLOSE that was lost.
-pub(crate) const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
+const SERVER_RECORD_PATIENCE: Duration = Duration::from_secs(6);
+/// The same under loss: a FIN is sent again at intervals that double (RFC 6298 §5.5), from 0.2 s on, or 0.8 s where
+/// the timer has backed off before, so that it is sent six to eight times by then.
+const SERVER_RECORD_PATIENCE_UNDER_LOSS: Duration = Duration::from_secs(30);
+
+/// How long the server's record of a finished connection may take to appear on such a way.
+pub(crate) fn record_patience(way: Way) -> Duration {
+    let least = if way.lossy { SERVER_RECORD_PATIENCE_UNDER_LOSS } else { SERVER_RECORD_PATIENCE };
+    least + way.round_trip() * 2
+}
 
 /// How long a guest's processor is left to what the preparing has set off.
 const ENDING: Duration = Duration::from_secs(5);
@@ -247,7 +256,7 @@ impl Run<'_, '_> {
         warn_of_drops(drops, self.outlet)?;
 
         let way = Way::of(&self.job.path);
-        let patience = SERVER_RECORD_PATIENCE + way.round_trip() * 2;
+        let patience = record_patience(way);
         for (repeat, attempt) in repeats.iter().zip(&attempts) {
             let server = match attempt {
                 Ok(outcome) => self.bed.server_record(&variant, outcome.local, patience)?,

@@ -12,7 +12,7 @@ use record::Sample;
 use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 use testbed::{Error, Way};
 
-use crate::job::{Batch, Cells, Fault, Job, SERVER_RECORD_PATIENCE};
+use crate::job::{Batch, Cells, Fault, Job, record_patience};
 use crate::plan::{Cell, Plan};
 use crate::point::{Point, Queueing, Visit};
 use crate::so_far::SoFar;
@@ -287,8 +287,7 @@ fn record<'a>(
 fn limit(job: &Job) -> Duration {
     let count: usize = job.batches.iter().map(|batch| batch.repeats.len()).sum();
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let each =
-        job.timeout.duration() + SERVER_RECORD_PATIENCE + Way::of(&job.path).round_trip() * 2;
+    let each = job.timeout.duration() + record_patience(Way::of(&job.path));
     PREPARING.saturating_add(each.saturating_mul(count))
 }
 
