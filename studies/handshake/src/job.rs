@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use conn::{ClientPlan, ServerLog};
 use fault::{Fault as Blame, Problem};
@@ -256,10 +256,14 @@ impl Run<'_, '_> {
         warn_of_drops(drops, self.outlet)?;
 
         let way = Way::of(&self.job.path);
-        let patience = record_patience(way);
+        // All of them are waited for together: one that never comes holds up no other.
+        let until = Instant::now() + record_patience(way);
         for (repeat, attempt) in repeats.iter().zip(&attempts) {
             let server = match attempt {
-                Ok(outcome) => self.bed.server_record(&variant, outcome.local, patience)?,
+                Ok(outcome) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    self.bed.server_record(&variant, outcome.local, left)?
+                }
                 Err(_) => None,
             };
             let seen = Seen { attempt, server: server.as_ref(), connections: &connections };
