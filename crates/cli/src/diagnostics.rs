@@ -194,11 +194,8 @@ impl Progress {
         self.bar.set_message(step.to_owned());
         self.bar.set_length(total.as_millis().max(1) as u64);
         self.bar.set_position(done.as_millis() as u64);
-        if self.plain && total > MOMENT && self.said.is_none_or(|said| now - said >= BETWEEN_LINES)
-        {
-            let mut stderr = std::io::stderr().lock();
-            let _ = writeln!(stderr, "{step} ({} left)", minutes_and_seconds(left));
-            self.said = Some(now);
+        if total > MOMENT {
+            self.say_now_and_then(now, || format!("{step} ({} left)", minutes_and_seconds(left)));
         }
     }
 
@@ -213,9 +210,15 @@ impl Progress {
             (now, Duration::ZERO)
         });
         self.bar.set_message(step.to_owned());
-        let due = self.said.is_none_or(|said| now - said >= BETWEEN_LINES);
-        if self.plain && now - began > MOMENT && due {
-            let _ = writeln!(std::io::stderr().lock(), "{step}");
+        if now - began > MOMENT {
+            self.say_now_and_then(now, || step.to_owned());
+        }
+    }
+
+    /// A line where there is no terminal, if the last one is long enough ago.
+    fn say_now_and_then(&mut self, now: Instant, line: impl FnOnce() -> String) {
+        if self.plain && self.said.is_none_or(|said| now - said >= BETWEEN_LINES) {
+            let _ = writeln!(std::io::stderr().lock(), "{}", line());
             self.said = Some(now);
         }
     }
