@@ -63,8 +63,10 @@ fn answer(group: &Group) -> Option<Inline> {
     let load = best.load_ms?.value;
     let ties = group.ties();
     let names = std::iter::once(best).chain(ties.iter().copied()).map(|row| row.label(plain));
-    let fastest = match ties.len() {
-        0 => format!("{} is fastest with {}", best.label(plain), seconds(load)),
+    let measured = group.rows.iter().filter(|row| row.load_ms.is_some()).count();
+    let fastest = match (measured, ties.len()) {
+        (1, _) => format!("{} takes {}", best.label(plain), seconds(load)),
+        (_, 0) => format!("{} is fastest with {}", best.label(plain), seconds(load)),
         _ => format!("{} tie as the fastest, {}", and(&names.collect::<Vec<_>>()), seconds(load)),
     };
     let is_first = |row: &&Row| row.protocol == Protocol::Http1;
@@ -81,12 +83,13 @@ fn answer(group: &Group) -> Option<Inline> {
     Some(Inline::new().text(text))
 }
 
-/// `a, b and c`.
+/// `a, b and c`; `a, x; b and c` where there are commas within.
 fn and(names: &[String]) -> String {
+    let comma = if names.iter().any(|name| name.contains(',')) { "; " } else { ", " };
     match names {
         [] => String::new(),
         [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} and {last}", first.join(comma)),
     }
 }
 
@@ -361,11 +364,16 @@ mod tests {
         let found = findings(&samples());
         let answer = found.answer()[0].to_plain();
         assert!(answer.contains("h2 and h3 tie as the fastest, 8.0 s"), "{answer}");
+        assert_eq!(and(&["h2", "h3, 0rtt", "h3"].map(str::to_owned)), "h2; h3, 0rtt and h3");
         assert!(answer.contains("20 % [20, 20] less than http/1.1"), "{answer}");
         let only: Vec<_> =
             samples().into_iter().filter(|sample| sample.point["protocol"] != "h3").collect();
         let answer = findings(&only).answer()[0].to_plain();
         assert!(answer.contains("h2 is fastest with 8.0 s"), "{answer}");
+        let alone: Vec<_> =
+            samples().into_iter().filter(|sample| sample.point["protocol"] == "h2").collect();
+        let answer = findings(&alone).answer()[0].to_plain();
+        assert!(answer.contains("h2 takes 8.0 s") && !answer.contains("fastest"), "{answer}");
     }
 
     #[test]

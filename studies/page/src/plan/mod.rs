@@ -1,36 +1,36 @@
 //! What is to be measured: sweeps, and the loads that they come to.
 
+mod cell;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use browser::CrossTraffic;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Codel, Path, Queue};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use study::{CLOCK, Clock, Number, Options, PlanError, Scale, Sweep, quoted};
-use units::{Delay, Probability, Rate};
+use units::{Delay, Rate};
 
+pub use self::cell::Cell;
+use self::cell::MOST_LANES;
+pub(crate) use self::cell::{Load, Series, visits_for};
 use crate::link::LinkName;
 use crate::pages::{PageName, Pages};
-use crate::point::{AXES, Loader, Point, Visit, Waiting};
+use crate::point::{AXES, Point, Waiting};
 use crate::trace::Traces;
 
 /// The plans that come with the study, by scale.
-const BUILT_IN: &str = include_str!("../plan.toml");
+const BUILT_IN: &str = include_str!("../../plan.toml");
 /// Most loads of one plan: a bound on what a wrong plan file can start.
 const MOST_LOADS: u64 = 1_000_000;
-/// Most loads under way at once.
-pub(crate) const MOST_LANES: u64 = 16;
 /// Most repeated visits after a first one: what was seen of a series is held until it ends.
 const MOST_RETURNS: u64 = 100;
 /// What a link's rate is taken for, in bit/s, until its trace was read.
 const UNKNOWN_RATE: u64 = 1_000_000;
-/// Bit/s down that the loads of one processor come to.
-const RATE_PER_PROCESSOR: u64 = 20_000_000;
-/// Most loads at once per processor.
-const LOADS_PER_PROCESSOR: usize = 4;
 /// After how long a load is given up, unless the user says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
@@ -60,31 +60,6 @@ pub(crate) const NUMBERS: &[Number] = &[
         most: MOST_LANES,
     },
 ];
-
-/// Loads that share a page and a link: they take turns on it.
-#[derive(Debug, Clone)]
-pub struct Cell {
-    /// The page that is loaded.
-    pub page: PageName,
-    /// The link that it is loaded over.
-    pub link: LinkName,
-    /// About its rate down, in bit/s.
-    pub down: u64,
-    /// Loss each way.
-    pub loss: Probability,
-    /// How frames wait for the link's rate.
-    pub queue: Waiting,
-    /// What else is on the link.
-    pub cross: CrossTraffic,
-    /// Rounds: first visits per point.
-    pub repeat: u32,
-    /// Repeated visits of each kind per round.
-    pub returns: u32,
-    /// Loads under way at once.
-    pub lanes: usize,
-    /// What takes turns.
-    pub points: Vec<Point>,
-}
 
 /// All that is to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -345,16 +320,7 @@ impl Plan {
     fn lanes(&self, sweep: &Sweep, point: &Point) -> usize {
         let asked = sweep.number("lanes").and_then(|lanes| usize::try_from(lanes).ok());
         let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let usual = match point.loader {
-            // In a guest waiting costs nothing, and one processor does it all.
-            _ if point.clock == Clock::Virtual => 1,
-            Loader::Ours => lanes_for(down, processors),
-            // A browser that lays a page out takes most of a processor.
-            Loader::Chromium if down <= SLOW => processors,
-            Loader::Chromium => 1,
-        };
-        asked.unwrap_or(usual).max(1)
+        asked.unwrap_or_else(|| cell::usual_lanes(point, down)).max(1)
     }
 }
 
@@ -365,22 +331,6 @@ fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {
 /// Repeated visits of each kind after a first one.
 fn returns_of(sweep: &Sweep) -> u32 {
     sweep.number("returns").and_then(|n| u32::try_from(n).ok()).unwrap_or(1).max(1)
-}
-
-/// A link at which a browser waits for its bytes rather than for its processor, in bit/s.
-const SLOW: u64 = 2_000_000;
-
-/// How many loads at once a link of this rate down, in bit/s, and so many processors bear.
-///
-/// What a load costs grows with its rate. By the program's CPU time on two processors, a load of
-/// `google-play` at 17 Mbit/s takes 0.47 of one, and eight at once at 1.37 Mbit/s take 0.5, the pump's waiting
-/// included: at 20 Mbit/s per processor about half of each is idle. What does not grow with the rate, the
-/// handshakes' computation, comes in bursts of some milliseconds: more than four loads per processor would
-/// meet too often (our choice).
-fn lanes_for(down: u64, processors: usize) -> usize {
-    let by_rate = processors as u64 * RATE_PER_PROCESSOR / down.max(1);
-    let most = (processors * LOADS_PER_PROCESSOR) as u64;
-    by_rate.min(most).clamp(1, MOST_LANES) as usize
 }
 
 /// Every combination of a sweep's lists, each once.
@@ -416,188 +366,4 @@ fn single(options: &Options<'_>) -> Result<Plan, Problem> {
     AXES.overwrite(&mut sweep, options);
     Number::overwrite(NUMBERS, &mut sweep, options);
     Ok(Plan { page_options, notes, ..Plan::new(vec![sweep], pages)? })
-}
-
-/// A group of a cell's points that differ in the visit alone: one browser makes these loads one after
-/// the other.
-#[derive(Debug, Clone)]
-pub(crate) struct Series {
-    /// The points, in the order of their visits.
-    pub(crate) points: Vec<Point>,
-}
-
-/// A load of a series, of which there is to be a sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Load<'a> {
-    /// What is loaded.
-    pub(crate) point: &'a Point,
-    /// Which of the point's loads it is, from 0.
-    pub(crate) repeat: u32,
-}
-
-impl Cell {
-    /// Its points by series.
-    pub(crate) fn series(&self) -> Vec<Series> {
-        let mut all: Vec<Series> = Vec::new();
-        for point in &self.points {
-            let own = all
-                .iter_mut()
-                .find(|series| series.points.first().is_some_and(|other| point.is_visit_of(other)));
-            match own {
-                Some(series) => series.points.push(point.clone()),
-                None => all.push(Series { points: vec![point.clone()] }),
-            }
-        }
-        for series in &mut all {
-            series.points.sort_by_key(|point| point.visit);
-        }
-        all
-    }
-}
-
-impl Cell {
-    /// Loads of a point per round.
-    pub(crate) fn per_round(&self, visit: Visit) -> u32 {
-        if visit == Visit::First { 1 } else { self.returns }
-    }
-
-    /// How often a point is loaded in all.
-    pub(crate) fn loads_of(&self, point: &Point) -> u32 {
-        self.repeat.saturating_mul(self.per_round(point.visit))
-    }
-
-    /// The loads of a series in one round, in the order in which a browser makes them.
-    pub(crate) fn loads<'a>(&self, series: &'a Series, round: u32) -> Vec<Load<'a>> {
-        let of_point = |point: &'a Point| {
-            let each = self.per_round(point.visit);
-            (0..each).map(move |n| Load { point, repeat: round * each + n })
-        };
-        series.points.iter().flat_map(of_point).collect()
-    }
-}
-
-/// The visits that these come to: a repeated one needs a first one, whether it is asked for or not.
-pub(crate) fn visits_for(wanted: impl IntoIterator<Item = Visit>) -> Vec<Visit> {
-    let mut visits = vec![Visit::First];
-    visits.extend(wanted.into_iter().filter(|visit| *visit != Visit::First));
-    visits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use study::Plan as _;
-
-    #[test]
-    fn every_scale_reads_and_the_quick_ones_keep_to_their_time() {
-        for scale in ["quick", "smoke", "full", "paper", "grid", "uploads", "windows"] {
-            let plan = Plan::built_in(scale).unwrap();
-            let (cells, impossible) = plan.cells().unwrap();
-            assert!(!cells.is_empty() && impossible.is_empty(), "{scale}: {impossible:?}");
-            assert_eq!(
-                Plan { budget: plan.budget, ..Plan::recorded(&plan.value()).unwrap() },
-                plan
-            );
-            // With one processor fewer loads are under way at once: some are left out.
-            let several = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
-            if let Some(budget) = plan.budget.filter(|_| several) {
-                assert!(plan.expected() <= budget, "{scale}: {:?}", plan.expected());
-            }
-        }
-        assert!(Plan::built_in("huge").is_err());
-    }
-
-    /// Its ten TCP windows by stream windows of 64 KB, 10, 64 and 100 MB, by page and rate.
-    #[test]
-    fn the_grid_of_windows_is_whole() {
-        let (cells, _) = Plan::built_in("grid").unwrap().cells().unwrap();
-        let points = || cells.iter().flat_map(|cell| &cell.points);
-        let ways: BTreeSet<_> = points()
-            .filter(|point| point.protocol == web::Protocol::Spdy3)
-            .map(|point| (point.tcp_window.to_string(), point.stream_window.to_string()))
-            .collect();
-        let streams: BTreeSet<&str> = ways.iter().map(|(_, stream)| stream.as_str()).collect();
-        assert_eq!(streams, BTreeSet::from(["64KiB", "10MiB", "64MiB", "100MiB"]));
-        assert_eq!(ways.len(), 10 * 4);
-        // HTTP/1.1 has a row for each TCP window in both of its sweeps.
-        assert_eq!(points().count(), 4 * 2 * (10 * 4 + 2 * 10));
-    }
-
-    #[test]
-    fn protocols_share_a_cell_and_visits_a_series() {
-        let (cells, _) = Plan::built_in("quick").unwrap().cells().unwrap();
-        assert_eq!(cells.len(), 2);
-        let series = cells[0].series();
-        assert_eq!(series.len(), 4);
-        let visits = |cell: &Cell, round| -> Vec<(Visit, u32)> {
-            let loads = cell.loads(&series[0], round);
-            loads.iter().map(|load| (load.point.visit, load.repeat)).collect()
-        };
-        assert_eq!(visits(&cells[0], 1), [(Visit::First, 1), (Visit::Kept, 1)]);
-        // With several returns a browser stays: the repeats of all rounds are counted on.
-        let stays = Cell { returns: 3, ..cells[0].clone() };
-        let kept = |n| (Visit::Kept, n);
-        assert_eq!(visits(&stays, 1), [(Visit::First, 1), kept(3), kept(4), kept(5)]);
-        assert_eq!(stays.loads_of(&series[0].points[1]), 3 * stays.repeat);
-        assert_eq!(
-            visits_for([Visit::Closed, Visit::Closed]),
-            [Visit::First, Visit::Closed, Visit::Closed]
-        );
-    }
-
-    #[test]
-    fn lanes_come_of_the_rate_and_the_processors() {
-        for (down, processors, lanes) in [
-            (900_000, 2, 8),
-            (1_370_000, 2, 8),
-            (17_040_000, 2, 2),
-            (61_120_000, 2, 1),
-            (900_000, 1, 4),
-            (17_040_000, 8, 9),
-            (900_000, 64, 16),
-            (0, 1, 4),
-            (1_000_000_000, 1, 1),
-        ] {
-            assert_eq!(lanes_for(down, processors), lanes, "{down} bit/s, {processors}");
-        }
-    }
-
-    #[test]
-    fn http_1_1_has_no_windows_to_vary() {
-        let mut sweep = Sweep::of_defaults("x", &AXES, NUMBERS);
-        let list = |words: &str| words.split(',').map(str::to_owned).collect::<Vec<String>>();
-        sweep.lists.insert("stream-window".to_owned(), list("64KiB,1MiB"));
-        sweep.lists.insert("protocol".to_owned(), list("http/1.1,h2"));
-        sweep.lists.insert("link".to_owned(), list("wired-10"));
-        sweep.lists.insert("visit".to_owned(), list("first"));
-        let plan = Plan::new(vec![sweep], Pages::default()).unwrap();
-        let (cells, _) = plan.cells().unwrap();
-        let protocols: Vec<String> =
-            cells[0].points.iter().map(|point| point.protocol.to_string()).collect();
-        assert_eq!(protocols, ["http/1.1", "h2", "h2"]);
-    }
-
-    #[test]
-    fn chromium_takes_turns_with_our_loader_where_it_can() {
-        let mut sweep = Sweep::of_defaults("x", &AXES, NUMBERS);
-        let list = |words: &str| words.split(',').map(str::to_owned).collect::<Vec<String>>();
-        sweep.lists.insert("loader".to_owned(), list("ours,chromium"));
-        sweep.lists.insert("protocol".to_owned(), list("spdy/3.1,h2"));
-        sweep.lists.insert("visit".to_owned(), list("first,closed"));
-        sweep.lists.insert("stream-window".to_owned(), list("64KiB,1MiB"));
-        sweep.lists.insert("link".to_owned(), list("3g-0.9"));
-        let plan = Plan::new(vec![sweep], Pages::default()).unwrap();
-        let (cells, impossible) = plan.cells().unwrap();
-        let by_chromium = |point: &&Point| point.loader == Loader::Chromium;
-        let points: Vec<&Point> = cells[0].points.iter().filter(by_chromium).collect();
-        // Windows are its own: one point, not two.
-        assert_eq!(points.len(), 1, "{points:?}");
-        assert_eq!(points[0].fields()["loader"], "chromium");
-        assert!(cells[0].points.iter().any(|point| !point.fields().contains_key("loader")));
-        let reasons: Vec<&str> = impossible.iter().map(|(_, reason)| *reason).collect();
-        assert!(reasons.iter().any(|reason| reason.contains("no SPDY")), "{reasons:?}");
-        assert!(reasons.iter().any(|reason| reason.contains("close its connections")));
-        // A browser needs more of a processor than a loader that renders nothing.
-        assert_eq!(cells[0].lanes, 2);
-    }
 }
