@@ -178,7 +178,7 @@ fn what_is_no_chain_is_one_clear_error() {
         (&["large.pem"], &["large.pem", "MiB", "not a list of roots"]),
         (&["many.pem"], &["11 certificates"]),
         (&["empty.pem"], &["empty.pem: there is no certificate"]),
-        (&["nowhere.pem"], &["nowhere.pem", "No such file"]),
+        (&["nowhere.pem"], &["nowhere.pem", "No such file", "as fullchain.pem"]),
         (&["key.pem", "--measure"], &["key.pem: there is no certificate"]),
         (&["--make", "dsa"], &["dsa", "ml-dsa-65"]),
         (&["--make", "slh-dsa-sha2-128s"], &["slh-dsa", "ml-dsa-65"]),

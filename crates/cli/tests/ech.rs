@@ -58,6 +58,7 @@ fn what_is_wrong_is_said_once() {
     };
     refuses(&["--public-name", "no name"], 2, "no public name");
     refuses(&["--name", "192.0.2.1"], 2, "192.0.2.1");
+    refuses(&["192.0.2.1"], 2, "hint: give the server's name");
     refuses(&["x.example", "--dns-server", "nobody"], 2, "no address");
     // A port that is bound and never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -82,7 +82,11 @@ pub fn sources(args: &ChainArgs) -> Result<Vec<Source>, Problem> {
 fn contents(path: &Path) -> Result<Vec<u8>, Problem> {
     let doing = || format!("{} cannot be read", path.display());
     let mut bytes = Vec::new();
-    let file = File::open(path).blame(Fault::Caller).while_doing(doing)?;
+    let file = File::open(path).blame(Fault::Caller).while_doing(doing).map_err(|problem| {
+        problem.with_remedy(
+            "give a file of certificates in PEM, the server's own first, as fullchain.pem",
+        )
+    })?;
     file.take(LARGEST).read_to_end(&mut bytes).blame(Fault::Caller).while_doing(doing)?;
     Ok(bytes)
 }

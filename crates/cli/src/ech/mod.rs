@@ -4,6 +4,8 @@ mod args;
 mod count;
 mod show;
 
+use std::net::IpAddr;
+
 use conn::names::{self, Names};
 use fault::{Fault, OrProblem, Problem};
 
@@ -17,6 +19,12 @@ const SCHEMA: u32 = 1;
 
 /// Counts, asks, and prints what it comes to.
 pub fn ech(args: &EchArgs, diagnostics: &Diagnostics) -> Outcome {
+    if let Some(host) = args.host.as_deref().filter(|host| host.parse::<IpAddr>().is_ok()) {
+        let what =
+            format!("`{host}` is an address, and ECH's keys stand in the HTTPS record of a name");
+        let remedy = "give the server's name, or none to count handshakes alone";
+        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+    }
     let counts = count::counts(args)?;
     let names = match &args.host {
         None => None,
