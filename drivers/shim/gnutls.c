@@ -272,8 +272,10 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
+    /* It has no cache of its own. A client offers a session's ID, whatever the server looks it up in. */
     if (config->sessions != WT_SESSIONS_TICKETS &&
-        (config->sessions != WT_SESSIONS_EXTERNAL || config->version != 0x0303)) {
+        (config->version != 0x0303 || config->sessions > WT_SESSIONS_EXTERNAL ||
+         (config->server && config->sessions == WT_SESSIONS_CACHE))) {
         return unsupported("such way to resume sessions");
     }
     context = calloc(1, sizeof *context);

@@ -283,7 +283,8 @@ static int context_new(const struct wt_config *config, wt_context **made) {
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return unsupported("such configuration");
     }
-    if (config->sessions != WT_SESSIONS_TICKETS && config->sessions != WT_SESSIONS_CACHE) {
+    /* A client offers a session's ID, whatever the server looks it up in. */
+    if (config->sessions > WT_SESSIONS_EXTERNAL || (config->server && config->sessions == WT_SESSIONS_EXTERNAL)) {
         return unsupported("such way to resume sessions");
     }
     context = calloc(1, sizeof *context);

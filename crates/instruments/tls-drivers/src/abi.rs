@@ -29,10 +29,6 @@ pub(crate) fn status_text(status: c_int) -> String {
     )
 }
 
-/// `WT_SESSION_CACHE` and `WT_SESSION_STORE` among a driver's functions.
-pub(crate) const SESSION_CACHE: u64 = 1 << 11;
-pub(crate) const SESSION_STORE: u64 = 1 << 12;
-
 pub(crate) const IO_END: isize = 0;
 pub(crate) const IO_AGAIN: isize = -1;
 pub(crate) const IO_BROKEN: isize = -2;
@@ -157,13 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_resume_and_their_functions_are_the_headers_and_the_shims() {
-        for (name, number) in [("CACHE", SESSION_CACHE), ("STORE", SESSION_STORE)] {
-            let bit = number.trailing_zeros();
-            assert!(HEADER.contains(&format!("WT_SESSION_{name} = 1 << {bit},")), "{name}");
-            let line = format!("pub const SESSION_{name}: u64 = 1 << {bit};");
-            assert!(SHIM.contains(&line), "{line}");
-        }
+    fn ways_to_resume_are_the_headers_and_the_shims() {
         for way in Sessions::ALL {
             let (name, number) = (way.to_string().to_uppercase(), way.number());
             assert!(HEADER.contains(&format!("WT_SESSIONS_{name} = {number}")), "{name}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::named;
 
-use crate::{Footprint, LockCounts, Suite, abi};
+use crate::{Footprint, LockCounts, Suite, function};
 
 named! {
     /// The transport between the two sides.
@@ -66,11 +66,11 @@ impl Sessions {
     /// What a driver whose server is to do it has among its functions, and what the driver of its client has one
     /// of; 0 for what all can do.
     pub(crate) const fn functions(self) -> [u64; 2] {
-        let either = abi::SESSION_CACHE | abi::SESSION_STORE;
+        let either = function::SESSION_CACHE | function::SESSION_STORE;
         match self {
             Sessions::Tickets => [0, 0],
-            Sessions::Cache => [abi::SESSION_CACHE, either],
-            Sessions::External => [abi::SESSION_STORE, either],
+            Sessions::Cache => [function::SESSION_CACHE, either],
+            Sessions::External => [function::SESSION_STORE, either],
         }
     }
 

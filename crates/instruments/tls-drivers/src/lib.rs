@@ -11,6 +11,7 @@ mod built_in;
 mod catalog;
 mod driver;
 mod error;
+pub mod function;
 pub mod host;
 pub mod hosts;
 mod job;

@@ -1,30 +1,13 @@
 //! The table by function: each cell with its source or test.
 
 use report::{Cell, Column, Inline, Row, Section, Table};
-use tls_drivers::{Group, Sessions, Version, Workload};
+use tls_drivers::{Group, Sessions, Version, Workload, function};
 
 use super::Findings;
 use crate::about::About;
 use crate::point::Tool;
 use crate::summary::Summary;
 use tls_drivers::hosts::LOAD_CLIENT;
-
-/// Bits of `enum wt_function` in the drivers' interface.
-mod bit {
-    pub const TLS_1_0: u64 = 1 << 0;
-    pub const TLS_1_1: u64 = 1 << 1;
-    pub const TLS_1_2: u64 = 1 << 2;
-    pub const TLS_1_3: u64 = 1 << 3;
-    pub const EARLY_DATA: u64 = 1 << 4;
-    pub const QUIC_TLS: u64 = 1 << 5;
-    pub const QUIC_TRANSPORT: u64 = 1 << 6;
-    pub const POST_QUANTUM: u64 = 1 << 7;
-    pub const FIPS: u64 = 1 << 8;
-    pub const KTLS: u64 = 1 << 9;
-    pub const ECH: u64 = 1 << 10;
-    pub const SESSION_CACHE: u64 = 1 << 11;
-    pub const SESSION_STORE: u64 = 1 << 12;
-}
 
 /// What real handshakes showed of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +60,10 @@ fn cell(tested: Tested, says: bool) -> String {
 /// The table, and the sources that its cells point to.
 pub(super) fn table(findings: &Findings) -> Option<(Table, Vec<String>)> {
     // Drivers say so since session IDs can be measured: what none of a run says is not known of it.
-    let by_id = findings
-        .summary
-        .libraries
-        .iter()
-        .any(|about| about.functions & (bit::SESSION_CACHE | bit::SESSION_STORE) != 0)
-        || findings.summary.cells.iter().any(|cell| cell.point.sessions != Sessions::Tickets);
+    let by_id =
+        findings.summary.libraries.iter().any(|about| {
+            about.functions & (function::SESSION_CACHE | function::SESSION_STORE) != 0
+        }) || findings.summary.cells.iter().any(|cell| cell.point.sessions != Sessions::Tickets);
     let mut columns = vec![
         "Library",
         "TLS 1.0, 1.1",
@@ -123,7 +104,8 @@ const RESUMPTION: usize = 5;
 
 /// A server's ways to resume by session IDs, which a runtime's program does not try.
 fn session_ids(summary: &Summary, about: &About) -> [String; 2] {
-    let ways = [(Sessions::Cache, bit::SESSION_CACHE), (Sessions::External, bit::SESSION_STORE)];
+    let ways =
+        [(Sessions::Cache, function::SESSION_CACHE), (Sessions::External, function::SESSION_STORE)];
     ways.map(|(sessions, bit)| {
         let tried = tested(summary, &about.name, |point| point.sessions == sessions);
         match tried {
@@ -146,7 +128,7 @@ fn row(summary: &Summary, about: &About, by_id: bool, sources: &mut Vec<String>)
         tested(summary, name, |point| usual(point) && point.workload == Workload::Resume);
     let hybrid = tested(summary, name, |point| point.suite.group == Group::X25519MlKem768);
     let by_driver = |bit| cell(Tested::Not, has(bit));
-    let old = match (has(bit::TLS_1_0), has(bit::TLS_1_1)) {
+    let old = match (has(function::TLS_1_0), has(function::TLS_1_1)) {
         (true, true) => "yes [d]",
         (false, true) => "1.1 [d]",
         (true, false) => "1.0 [d]",
@@ -160,7 +142,7 @@ fn row(summary: &Summary, about: &About, by_id: bool, sources: &mut Vec<String>)
         )
     };
     let lts = fact("lts", "not known");
-    let fips = match (has(bit::FIPS), about.facts.iter().any(|fact| fact.what == "fips")) {
+    let fips = match (has(function::FIPS), about.facts.iter().any(|fact| fact.what == "fips")) {
         (here, true) => {
             let says = fact("fips", "");
             if here { format!("{says}; in this build [d]") } else { says }
@@ -171,16 +153,16 @@ fn row(summary: &Summary, about: &About, by_id: bool, sources: &mut Vec<String>)
     let mut cells = vec![
         about.title.clone(),
         old.to_owned(),
-        cell(version(Version::Tls12), has(bit::TLS_1_2)),
-        cell(version(Version::Tls13), has(bit::TLS_1_3)),
+        cell(version(Version::Tls12), has(function::TLS_1_2)),
+        cell(version(Version::Tls13), has(function::TLS_1_3)),
         cell(resumption, false).replace("no [d]", "not tried"),
-        by_driver(bit::EARLY_DATA),
-        by_driver(bit::QUIC_TLS),
-        by_driver(bit::QUIC_TRANSPORT),
-        cell(hybrid, has(bit::POST_QUANTUM)),
+        by_driver(function::EARLY_DATA),
+        by_driver(function::QUIC_TLS),
+        by_driver(function::QUIC_TRANSPORT),
+        cell(hybrid, has(function::POST_QUANTUM)),
         fips,
-        by_driver(bit::KTLS),
-        by_driver(bit::ECH),
+        by_driver(function::KTLS),
+        by_driver(function::ECH),
         lts,
         if about.licence.is_empty() { "not known".to_owned() } else { about.licence.clone() },
     ];
