@@ -61,6 +61,8 @@ fn plans_for_one_question_come_to_their_measurements() {
     // Eight drivers, two workloads, two keys; their locks; two with light locks. Runtimes cannot be counted.
     assert_eq!(expanded("profile", 2).measurements(), 8 * (2 * 2 + 2) + 2);
     assert_eq!(expanded("client", 2).measurements(), 8 * 2 * 2 * 20);
+    // Three ways to resume, timed with 1, 2 and 4 threads and counted.
+    assert_eq!(expanded("sessions", 2).measurements(), 8 * 3 * (3 * 20 + 1));
     let curves = expanded("64-cores", 64);
     let threads = curves.cells.iter().flat_map(|cell| &cell.points).map(|point| point.threads);
     let counts: std::collections::BTreeSet<usize> = threads.collect();

@@ -159,6 +159,7 @@ impl study::Findings for Findings {
             ("stacks-light-claims", claims::light_markdown(self)),
             ("stacks-client-claims", claims::client_markdown(self)),
             ("stacks-profile", profile::markdown(self)),
+            ("stacks-sessions", sessions::markdown(self)),
             ("stacks-profile-claims", claims::profile_markdown(self)),
         ];
         Ok(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect())

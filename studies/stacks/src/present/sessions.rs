@@ -187,6 +187,18 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
     Some(tables.into_iter().fold(section, Section::with))
 }
 
+/// The tables of docs/results/stacks.md, of results that have nothing but these.
+pub(super) fn markdown(findings: &Findings) -> Option<String> {
+    let tables = tables(findings);
+    if tables.is_empty() {
+        return None;
+    }
+    let tables = tables
+        .iter()
+        .map(|table| format!("{}:\n\n{}", table.caption, table.to_markdown().trim_end()));
+    Some(format!("{}.\n\n{}\n", findings.provenance, tables.collect::<Vec<_>>().join("\n\n")))
+}
+
 /// The largest sure difference, at the most threads of its library, with the locks beside.
 pub(super) fn answer(findings: &Findings) -> Option<Inline> {
     let all = beside(findings);

@@ -45,6 +45,9 @@ fn tickets_stand_beside_session_ids_by_threads() {
     ] {
         assert!(text.replace('\n', " ").contains(said), "`{said}` is missing:\n{text}");
     }
+    let texts = findings.markdown().unwrap();
+    let text = &texts.iter().find(|(name, _)| name == "stacks-sessions").unwrap().1;
+    assert!(text.contains("by threads: tickets beside session IDs:\n\n| Library |"), "{text}");
     let tables = findings.tables();
     let rates = tables.iter().find(|table| table.caption.contains("by threads: tickets beside"));
     assert_eq!(rates.unwrap().rows.len(), 6);
