@@ -27,6 +27,27 @@ pub(crate) fn markdown(summary: &Summary, provenance: &str) -> String {
     )
 }
 
+/// Handshakes over QUIC beside those over TCP, where the chain was not measured: HAProxy 2025 has neither figures nor
+/// bars of QUIC.
+pub(crate) fn over_quic(summary: &Summary, provenance: &str) -> Option<String> {
+    let has = |scenario| summary.rows.iter().any(|row| row.cell.scenario == scenario);
+    if !has(Scenario::Quic) || has(Scenario::Chain) {
+        return None;
+    }
+    let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
+    Some(format!(
+        "{provenance}. HAProxy {} on {cores} processors, which the load generator shares; {}, {}. `quic`: full \
+         handshakes over QUIC, each with a request over HTTP/3; `full`: over TCP, each with a request over HTTP/1.1. \
+         Connections per second end to end, medians; CPU is HAProxy's per connection. The client of QUIC takes more of \
+         the processors than HAProxy, so read the CPU time, not the rate. × 1.1.1w: as a ratio to OpenSSL 1.1.1w \
+         with pthread's locks in the same scenario at the same threads, pair by pair, with its 95 % interval.\n\n{}",
+        summary.releases.join(" and "),
+        summary.key,
+        summary.group,
+        builds(summary)
+    ))
+}
+
 /// Each figure of HAProxy 2025.
 fn beside(summary: &Summary) -> String {
     let mut text = "| HAProxy 2025 | scenario | locks | threads | connections/s | × 1.1.1w | here | connections/s by threads | × 1.1.1w here | CPU here | its threads here |\n".to_owned();
@@ -148,7 +169,24 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("quic,"), "it was not measured: {text}");
+        assert!(over_quic(&summary, "").is_none());
         summary.cores = Some(64);
         assert!(!markdown(&summary, "").contains("needs"), "there are enough");
+    }
+
+    #[test]
+    fn quic_beside_tcp_has_a_table_of_its_own() {
+        let mut summary = Summary::of(&samples());
+        summary.rows.retain(|row| row.cell.scenario == Scenario::Full);
+        assert!(over_quic(&summary, "").is_none(), "no QUIC was measured");
+        let mut quic = summary.rows.clone();
+        quic.iter_mut().for_each(|row| row.cell.scenario = Scenario::Quic);
+        summary.rows.extend(quic);
+        let text = over_quic(&summary, "Measured somewhere").unwrap();
+        assert!(
+            text.contains("| full, connections/s | CPU | × 1.1.1w | quic, connections/s |"),
+            "{text}"
+        );
+        assert!(!text.contains("chain, connections") && !text.contains("not measured"), "{text}");
     }
 }

@@ -108,6 +108,9 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
+        if let Some(text) = crate::markdown::over_quic(&self.summary, &self.provenance) {
+            return Ok(vec![("haproxy-quic".to_owned(), text)]);
+        }
         let text = crate::markdown::markdown(&self.summary, &self.provenance);
         let claims = crate::claims::markdown(&self.summary, &self.provenance);
         Ok(vec![("haproxy".to_owned(), text), ("haproxy-claims".to_owned(), claims)])
