@@ -2,6 +2,7 @@ use study::Plan as _;
 
 use super::cell::lanes_for;
 use super::*;
+use crate::point::{Loader, Visit};
 
 #[test]
 fn every_scale_reads_and_the_quick_ones_keep_to_their_time() {

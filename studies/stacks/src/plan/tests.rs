@@ -246,7 +246,7 @@ fn wrong_plans_are_refused_with_what_is_possible() {
     let huge = built_in("huge").unwrap_err();
     assert_eq!(
         huge.remedy(),
-        Some("there are: 64-cores, client, default, full, profile, quick, smoke")
+        Some("there are: 64-cores, client, default, full, profile, quick, sessions, smoke")
     );
     assert!(
         Plan::parse("[scale.x]\nsweep = []\n", "x").unwrap_err().to_string().contains("no sweep")
