@@ -3,6 +3,7 @@
 use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
+use stats::Estimate;
 use study::{Clock, Counterpart, Subject};
 use web::Protocol;
 
@@ -36,6 +37,42 @@ impl Findings {
     #[must_use]
     pub fn by(self, clock: Clock) -> Findings {
         Findings { clock, ..self }
+    }
+
+    /// Every load time; where handshakes were compared, beside those in sequence.
+    fn loads_markdown(&self) -> String {
+        let rows =
+            || self.groups().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+        let by_handshake = rows().any(|(_, row)| row.handshake_ratio.is_some());
+        let (head, rule) = if by_handshake { (" of in sequence |", "---|") } else { ("", "") };
+        let mut text = format!(
+            "{}.\n\n| page, link, visit | protocol | loads | page load time | of http/1.1's |{head}\n\
+             |---|---|---|---|---|{rule}\n",
+            self.provenance
+        );
+        let known = |ratio: Option<Estimate>| {
+            ratio.map_or(String::new(), |ratio| {
+                format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
+            })
+        };
+        for (group, row) in rows() {
+            let Some(load) = row.load_ms else { continue };
+            text += &format!(
+                "| {} | {} | {} | {:.2} s [{:.2}, {:.2}] | {} |",
+                group.title(),
+                row.label(is_plain(group)),
+                row.loads,
+                load.value / 1e3,
+                load.low / 1e3,
+                load.high / 1e3,
+                known(row.ratio)
+            );
+            if by_handshake {
+                text += &format!(" {} |", known(row.handshake_ratio));
+            }
+            text.push('\n');
+        }
+        text
     }
 
     /// The groups that were measured.
@@ -291,28 +328,7 @@ impl study::Findings for Findings {
     }
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
-        let mut text = format!("{}.\n\n", self.provenance);
-        text += "| page, link, visit | protocol | loads | page load time | of http/1.1's |\n";
-        text += "|---|---|---|---|---|\n";
-        for group in self.groups() {
-            let plain = is_plain(group);
-            for row in &group.rows {
-                let Some(load) = row.load_ms else { continue };
-                let ratio = row.ratio.map_or(String::new(), |ratio| {
-                    format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
-                });
-                text += &format!(
-                    "| {} | {} | {} | {:.2} s [{:.2}, {:.2}] | {ratio} |\n",
-                    group.title(),
-                    row.label(plain),
-                    row.loads,
-                    load.value / 1e3,
-                    load.low / 1e3,
-                    load.high / 1e3
-                );
-            }
-        }
-        let mut fragments = vec![(STUDY.to_owned(), text)];
+        let mut fragments = vec![(STUDY.to_owned(), self.loads_markdown())];
         let tables = [
             ("chromium", beside::table(&self.summary.beside())),
             ("moving", crate::moving::table(self.groups())),
@@ -404,6 +420,13 @@ mod tests {
         assert!(said.contains(expected), "{said}");
         let table = &found.tables()[0];
         assert_eq!((table.columns.len(), table.rows[0].cells.len()), (14, 14));
+        let text = &found.markdown().unwrap()[0].1;
+        assert!(
+            text.contains("| of http/1.1's | of in sequence |\n|---|---|---|---|---|---|"),
+            "{text}"
+        );
+        let row = text.lines().find(|line| line.contains("sslmtcp-tls13")).unwrap();
+        assert!(row.ends_with("| 0.90 [0.90, 0.90] |"), "{row}");
     }
 
     #[test]
