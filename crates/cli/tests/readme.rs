@@ -54,6 +54,7 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         "page-flow",
         "page-uploads",
         "page-push",
+        "page-handshakes",
         "page-chromium-3g",
         "page-chromium-5mbit",
         "roam-changes",
