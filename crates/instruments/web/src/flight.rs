@@ -14,6 +14,7 @@ use conn::now;
 use quinn::ConnectionStats;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
+use tokio::sync::Notify;
 use units::Time;
 
 use crate::TcpLimit;
@@ -25,8 +26,8 @@ pub(crate) struct Watched(pub(crate) Arc<dyn ControllerFactory + Send + Sync>);
 impl ControllerFactory for Watched {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = Arc::clone(&self.0).build(now, current_mtu);
-        let (mtu, asked) = (current_mtu.into(), Arc::default());
-        Box::new(Flight { inner, mtu, in_flight: 0, busy_at: None, asked })
+        let (mtu, shared) = (current_mtu.into(), Arc::default());
+        Box::new(Flight { inner, mtu, in_flight: 0, busy_at: None, shared })
     }
 }
 
@@ -39,8 +40,16 @@ pub(crate) struct Flight {
     in_flight: u64,
     /// When it last sent data, or would have but for congestion control.
     busy_at: Option<Instant>,
-    /// Whether quinn has asked for the window since it last sent, or heard of what it had sent. Copies share it.
-    asked: Arc<AtomicBool>,
+    shared: Arc<Shared>,
+}
+
+/// What copies of a controller share.
+#[derive(Default)]
+struct Shared {
+    /// Whether quinn has asked for the window since it last sent, or heard of what it had sent.
+    asked: AtomicBool,
+    /// Told when it asks, or sends.
+    active: Arc<Notify>,
 }
 
 /// The controller of a connection, as it is now.
@@ -48,19 +57,27 @@ fn of(quic: &quinn::Connection) -> Option<Box<Flight>> {
     quic.congestion_state().into_any().downcast().ok()
 }
 
-/// What keeps a connection's data back: congestion control, if anything that is not flow control.
+/// What keeps a connection's data back: congestion control, if anything that is not flow control. `None` while there is
+/// nothing to send, nor under way: what flow control allows, quinn has sent or asks the window for.
 pub(crate) fn look(quic: &quinn::Connection) -> Option<Look> {
-    let is_held = of(quic)?.is_held() && quic.close_reason().is_none();
+    let flight = of(quic)?;
+    let is_held = flight.is_held();
+    let has_work = (is_held || flight.in_flight > 0) && quic.close_reason().is_none();
     let limit = is_held.then_some(TcpLimit::CongestionWindow);
-    Some(Look { round_trip: quic.rtt(), limit })
+    has_work.then(|| Look { round_trip: quic.rtt(), limit })
+}
+
+/// What is told (`notify_waiters`) when a connection sends or would.
+pub(crate) fn writes(quic: &quinn::Connection) -> Option<Arc<Notify>> {
+    Some(Arc::clone(&of(quic)?.shared.active))
 }
 
 /// quinn's counters. The window is among them: it is not asked for to send something.
 pub(crate) fn stats(quic: &quinn::Connection) -> ConnectionStats {
-    let before = of(quic).map(|flight| (flight.is_held(), flight.asked));
+    let before = of(quic).map(|flight| (flight.is_held(), flight.shared));
     let stats = quic.stats();
-    if let Some((is_held, asked)) = before {
-        asked.store(is_held, Ordering::Relaxed);
+    if let Some((is_held, shared)) = before {
+        shared.asked.store(is_held, Ordering::Relaxed);
     }
     stats
 }
@@ -75,11 +92,11 @@ pub(crate) fn busy_until(quic: &quinn::Connection) -> Option<Time> {
 impl Flight {
     /// Whether there is a datagram to send that congestion control holds back.
     fn is_held(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.shared.asked.load(Ordering::Relaxed)
     }
 
     fn answered(&self) {
-        self.asked.store(false, Ordering::Relaxed);
+        self.shared.asked.store(false, Ordering::Relaxed);
     }
 
     /// Up to when the sender is known to have had data that it might send by its windows of flow control.
@@ -92,6 +109,7 @@ impl Flight {
 impl Controller for Flight {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.answered();
+        self.shared.active.notify_waiters();
         self.in_flight += bytes;
         // Less is an acknowledgement, or an update of a window.
         if bytes >= self.mtu / 2 {
@@ -144,7 +162,8 @@ impl Controller for Flight {
     }
 
     fn window(&self) -> u64 {
-        self.asked.store(true, Ordering::Relaxed);
+        self.shared.asked.store(true, Ordering::Relaxed);
+        self.shared.active.notify_waiters();
         self.inner.window()
     }
 
@@ -154,8 +173,8 @@ impl Controller for Flight {
 
     fn clone_box(&self) -> Box<dyn Controller> {
         let Flight { mtu, in_flight, busy_at, .. } = *self;
-        let (inner, asked) = (self.inner.clone_box(), Arc::clone(&self.asked));
-        Box::new(Flight { inner, mtu, in_flight, busy_at, asked })
+        let (inner, shared) = (self.inner.clone_box(), Arc::clone(&self.shared));
+        Box::new(Flight { inner, mtu, in_flight, busy_at, shared })
     }
 
     fn initial_window(&self) -> u64 {

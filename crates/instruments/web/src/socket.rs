@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use conn::{FastOpen, TcpInfo, now};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use units::Time;
 
@@ -91,6 +93,11 @@ impl WeakSocket {
     pub(crate) fn look(&self) -> Option<Look> {
         Socket(self.0.upgrade()?).look()
     }
+
+    /// [`Gauge::writes`], while it is there.
+    pub(crate) fn writes(&self) -> Option<Arc<Notify>> {
+        Some(self.0.upgrade()?.gauge.writes())
+    }
 }
 
 #[derive(Debug)]
@@ -125,8 +132,8 @@ pub(crate) struct Gauge {
     written: Cell<u64>,
     /// The last write was not taken.
     blocked: Cell<bool>,
-    /// How much was written when the kernel was last seen with nothing unsent.
-    drained: Cell<Option<u64>>,
+    /// Told of each write, taken or not.
+    writes: Arc<Notify>,
     /// When the first byte came since [`Gauge::mark`].
     first_read: Cell<Option<Instant>>,
 }
@@ -140,6 +147,11 @@ impl Gauge {
     /// Bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.get()
+    }
+
+    /// What is told of each write (`notify_waiters`), whether the transport takes it or not.
+    pub(crate) fn writes(&self) -> Arc<Notify> {
+        Arc::clone(&self.writes)
     }
 
     /// Whether the transport did not take the last write.
@@ -176,6 +188,7 @@ impl Gauge {
             Poll::Ready(Err(_)) => self.blocked.set(false),
             Poll::Pending => self.blocked.set(true),
         }
+        self.writes.notify_waiters();
     }
 }
 
@@ -221,21 +234,15 @@ impl Socket {
         self.info().filter(|info| info.unsent > 0).map(|_| now())
     }
 
-    /// What keeps its bytes back, while it has some to send. Nothing is asked of the kernel between a reading without
-    /// unsent bytes and the next write.
+    /// What keeps its bytes back; `None` while it has none to send.
     pub(crate) fn look(&self) -> Option<Look> {
-        let stream = self.0.stream.borrow();
-        let stream = match &*stream {
-            Carrier::Kernel(stream) => stream,
-            Carrier::Ours(stream) => return stream.tcp_info().as_ref().map(Look::of_user_tcp),
-        };
-        let (gauge, waits) = (self.gauge(), self.gauge().is_blocked());
-        if gauge.drained.get() == Some(gauge.written()) && !waits {
-            return None;
+        match &*self.0.stream.borrow() {
+            Carrier::Kernel(stream) => {
+                let info = TcpInfo::of(stream.as_fd()).ok()?;
+                Look::of_kernel(&info, self.gauge().is_blocked())
+            }
+            Carrier::Ours(stream) => stream.tcp_info().as_ref().and_then(Look::of_user_tcp),
         }
-        let info = TcpInfo::of(stream.as_fd()).ok()?;
-        gauge.drained.set((info.unsent == 0).then(|| gauge.written()));
-        Some(Look::of_kernel(&info, waits))
     }
 
     /// The same stream, without keeping it open.

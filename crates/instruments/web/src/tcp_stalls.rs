@@ -8,18 +8,28 @@ use std::time::Duration;
 
 use conn::TcpInfo;
 use serde::Serialize;
+use tokio::sync::Notify;
 use units::Time;
 
 use crate::Bottleneck;
 
-/// How often a sender is looked at: so many times in a round trip, within these bounds. An interval is wrong by one step at
-/// most at either end; too early and too late are as frequent. A look with its timer takes some 10 us of CPU time.
+/// How often a sender is looked at while it has something to send: so many times in a round trip, within these bounds.
+/// An interval is wrong by one step at most at either end; too early and too late are as frequent. A look takes some
+/// 2 us of CPU time, waking up for it 10: all senders are looked at in the same moments.
 const LOOKS: u32 = 64;
 const STEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(8)];
 
+/// A power of two, in milliseconds.
 fn step(round_trip: Duration) -> Duration {
     let [least, most] = STEPS;
-    (round_trip / LOOKS).clamp(least, most)
+    let step = (round_trip / LOOKS).clamp(least, most).as_millis();
+    Duration::from_millis(1 << step.ilog2())
+}
+
+/// How long until the next multiple of `step`.
+fn until_next(now: Time, step: Duration) -> Duration {
+    let step = step.as_nanos() as u64;
+    Duration::from_nanos(step - now.as_nanos() % step)
 }
 
 /// Most intervals kept of one connection.
@@ -58,19 +68,21 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// The kernel's TCP. `writer_waits`: for room in the socket.
-    pub(crate) fn of_kernel(info: &TcpInfo, writer_waits: bool) -> Look {
-        Look { round_trip: info.rtt, limit: limit(info, writer_waits) }
+    /// The kernel's TCP; `None` if it has nothing to send. `writer_waits`: for room in the socket.
+    pub(crate) fn of_kernel(info: &TcpInfo, writer_waits: bool) -> Option<Look> {
+        let limit = Some(limit(info, writer_waits)?);
+        Some(Look { round_trip: info.rtt, limit })
     }
 
-    /// Our TCP, which says itself what holds it back.
-    pub(crate) fn of_user_tcp(info: &tcp::Info) -> Look {
+    /// Our TCP, which says itself what holds it back; `None` if it has nothing to send, nor to send again.
+    pub(crate) fn of_user_tcp(info: &tcp::Info) -> Option<Look> {
         let limit = info.hold.map(|hold| match hold {
             tcp::Hold::PeerWindow => TcpLimit::ReceiveWindow,
             tcp::Hold::CongestionWindow => TcpLimit::CongestionWindow,
             tcp::Hold::SendBuffer => TcpLimit::SendBuffer,
         });
-        Look { round_trip: info.smoothed_rtt.unwrap_or_default(), limit }
+        let has_work = limit.is_some() || info.unsent > 0 || info.in_flight > 0;
+        has_work.then(|| Look { round_trip: info.smoothed_rtt.unwrap_or_default(), limit })
     }
 }
 
@@ -123,21 +135,27 @@ pub(crate) struct TcpStalls(RefCell<Seen>);
 
 impl TcpStalls {
     /// Looks for ever, where somebody says when packets wait: without that nobody can tell whether TCP waits or the
-    /// link is busy. `look`: `None` while there is nothing to send.
+    /// link is busy. `look`: `None` while there is nothing to send; then nothing is done until `written` tells of more.
     pub(crate) async fn watch(
         &self,
         bottleneck: Option<&Bottleneck>,
+        written: &Notify,
         look: impl Fn() -> Option<Look>,
     ) -> Infallible {
         let Some(bottleneck) = bottleneck else { return std::future::pending().await };
         self.0.borrow_mut().is_watched = true;
         let [mut pause, _] = STEPS;
         loop {
+            // What is written from here on is told.
+            let more = written.notified();
             let seen = look();
             let limit = seen.and_then(|look| look.limit);
             self.0.borrow_mut().look(conn::now(), limit, bottleneck.waits_until());
-            pause = seen.map_or(pause, |look| step(look.round_trip));
-            tokio::time::sleep(pause).await;
+            match seen {
+                Some(look) => pause = step(look.round_trip),
+                None => more.await,
+            }
+            tokio::time::sleep(until_next(conn::now(), pause)).await;
         }
     }
 
@@ -150,6 +168,8 @@ impl TcpStalls {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn at(ms: u64) -> Time {
@@ -187,7 +207,52 @@ mod tests {
     fn a_long_round_trip_is_looked_at_as_often_as_a_short_one() {
         let of = |ms| step(Duration::from_millis(ms));
         let ms = Duration::from_millis;
-        assert_eq!([of(0), of(64), of(128), of(5000)], [ms(1), ms(1), ms(2), ms(8)]);
+        let steps = [of(0), of(64), of(128), of(300), of(5000)];
+        assert_eq!(steps, [ms(1), ms(1), ms(2), ms(4), ms(8)]);
+    }
+
+    #[test]
+    fn looks_of_all_steps_meet() {
+        let of = |micros, step| until_next(Time::from_micros(micros), Duration::from_millis(step));
+        let micros = Duration::from_micros;
+        assert_eq!(
+            [of(0, 4), of(3_900, 4), of(4_000, 4)],
+            [micros(4000), micros(100), micros(4000)]
+        );
+        assert_eq!([of(6_500, 1), of(6_500, 8)], [micros(500), micros(1500)]);
+    }
+
+    #[tokio::test]
+    async fn nobody_looks_while_there_is_nothing_to_send() {
+        let (looks, work) = (Cell::new(0), Cell::new(false));
+        let look = || {
+            looks.set(looks.get() + 1);
+            work.get().then_some(Look { round_trip: Duration::ZERO, limit: None })
+        };
+        let (stalls, written) = (TcpStalls::default(), Notify::new());
+        let bottleneck = Bottleneck::new(|| at(0));
+        let moment = || tokio::time::sleep(Duration::from_millis(20));
+        let script = async {
+            moment().await;
+            assert_eq!(looks.get(), 1);
+            work.set(true);
+            written.notify_waiters();
+            while looks.get() < 5 {
+                moment().await;
+            }
+            work.set(false);
+            let before = looks.get();
+            while looks.get() == before {
+                moment().await;
+            }
+            moment().await;
+            assert_eq!(looks.get(), before + 1);
+        };
+        tokio::select! {
+            () = script => {}
+            never = stalls.watch(Some(&bottleneck), &written, look) => match never {},
+        }
+        assert_eq!(stalls.stalls(), Some(Vec::new()));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
 use socket2::{Domain, SockRef, Type};
 use tokio::net::TcpSocket;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -64,6 +65,14 @@ impl Carrier {
         match self {
             Carrier::Tcp(socket) => socket.look(),
             Carrier::Quic(connection) => connection.look(),
+        }
+    }
+
+    /// What is told when it is given bytes to send.
+    fn writes(&self) -> Option<Arc<Notify>> {
+        match self {
+            Carrier::Tcp(socket) => socket.writes(),
+            Carrier::Quic(connection) => connection.writes(),
         }
     }
 }
@@ -274,7 +283,7 @@ impl Connection {
         let (asked, gate, carrier) = (request.clone(), self.gate.clone(), self.carrier.clone());
         let bottleneck = self.bottleneck.clone().filter(|_| request.upload > 0);
         Exchange::start(protocol, &asked, limit, move |sink| async move {
-            let stalls = sink.tcp_stalls();
+            let (stalls, writes) = (sink.tcp_stalls(), carrier.writes().unwrap_or_default());
             let exchange = async {
                 if let Some(gate) = gate {
                     gate.admit(request.may_be_early()).await;
@@ -289,7 +298,7 @@ impl Connection {
             tokio::select! {
                 biased;
                 result = exchange => result,
-                never = stalls.watch(bottleneck.as_ref(), || carrier.look()) => match never {},
+                never = stalls.watch(bottleneck.as_ref(), &writes, || carrier.look()) => match never {},
             }
         })
     }

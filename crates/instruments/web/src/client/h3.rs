@@ -15,6 +15,7 @@ use bytes::{Buf, Bytes};
 use conn::{now, quic_tap};
 use quinn::crypto::rustls::QuicClientConfig;
 use tls::EarlyData;
+use tokio::sync::Notify;
 
 use super::exchange::{Sink, What};
 use super::plan::{ConnectPlan, Request};
@@ -238,6 +239,11 @@ impl Connection {
     /// What keeps its data back.
     pub(super) fn look(&self) -> Option<Look> {
         flight::look(&self.0.quic)
+    }
+
+    /// What is told when it sends data, or would.
+    pub(super) fn writes(&self) -> Option<Arc<Notify>> {
+        flight::writes(&self.0.quic)
     }
 
     /// Whether the server's answer on early data is here, and a refusal.

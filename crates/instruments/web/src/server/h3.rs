@@ -93,6 +93,8 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&flight::stats(&quic)));
             let streams = Streams::new(shared.counters.clone());
+            let (bottleneck, writes) =
+                (shared.bottleneck.as_ref(), flight::writes(&quic).unwrap_or_default());
             let completing = async {
                 if let Some(complete) = complete {
                     complete.await;
@@ -109,9 +111,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
                 never = link.stalls.watch_unsent(|| busy_until(&quic)) => match never {},
-                never = stalls.watch(shared.bottleneck.as_ref(), || flight::look(&quic)) => {
-                    match never {}
-                }
+                never = stalls.watch(bottleneck, &writes, || flight::look(&quic)) => match never {},
                 () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;
