@@ -4,6 +4,8 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use conn::TcpInfo;
@@ -12,6 +14,7 @@ use tokio::sync::Notify;
 use units::Time;
 
 use crate::Bottleneck;
+use crate::task::Task;
 
 /// How often a sender is looked at while it has something to send: so many times in a round trip, within these bounds.
 /// An interval is wrong by one step at most at either end; too early and too late are as frequent. A look takes some
@@ -157,6 +160,20 @@ impl TcpStalls {
             }
             tokio::time::sleep(until_next(conn::now(), pause)).await;
         }
+    }
+
+    /// [`TcpStalls::watch`] in a task of its own, until that is dropped: a look then wakes nothing else. `None` where
+    /// nobody says when packets wait.
+    pub(crate) fn watching(
+        self: &Rc<Self>,
+        bottleneck: Option<&Bottleneck>,
+        written: Arc<Notify>,
+        look: impl Fn() -> Option<Look> + 'static,
+    ) -> Option<Task> {
+        let (stalls, bottleneck) = (Rc::clone(self), bottleneck?.clone());
+        Some(Task::spawn(
+            async move { match stalls.watch(Some(&bottleneck), &written, look).await {} },
+        ))
     }
 
     /// What was seen; `None` if nobody looked.

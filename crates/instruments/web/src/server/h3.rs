@@ -75,7 +75,7 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
     let local_ip = incoming.local_ip();
     let mut held = shared.counters.connection();
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
-    let (samples, stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
+    let (samples, stalls) = (RefCell::new(Vec::new()), Rc::new(TcpStalls::default()));
     let secured = Cell::new(None);
     let mut facts = None;
     let mut last = None;
@@ -93,8 +93,9 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&flight::stats(&quic)));
             let streams = Streams::new(shared.counters.clone());
-            let (bottleneck, writes) =
-                (shared.bottleneck.as_ref(), flight::writes(&quic).unwrap_or_default());
+            let (watched, writes) = (quic.clone(), flight::writes(&quic).unwrap_or_default());
+            let look = move || flight::look(&watched);
+            let _watch = stalls.watching(shared.bottleneck.as_ref(), writes, look);
             let completing = async {
                 if let Some(complete) = complete {
                     complete.await;
@@ -111,7 +112,6 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 failure = link.watch(|| None) => Err(failure),
                 () = sample(shared.sample, &samples, stats) => Ok(()),
                 never = link.stalls.watch_unsent(|| busy_until(&quic)) => match never {},
-                never = stalls.watch(bottleneck, &writes, || flight::look(&quic)) => match never {},
                 () = completing => Ok(()),
                 () = breaking_off => {
                     let_go(&quic).await;

@@ -153,14 +153,15 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let held = RefCell::new(shared.counters.connection());
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
-    let (samples, tcp_stalls) = (RefCell::new(Vec::new()), TcpStalls::default());
-    let (bottleneck, writes) = (shared.bottleneck.as_ref(), socket.gauge().writes());
+    let (samples, tcp_stalls) = (RefCell::new(Vec::new()), Rc::new(TcpStalls::default()));
+    let (watched, writes) = (socket.downgrade(), socket.gauge().writes());
+    let look = move || watched.look();
+    let _watch = tcp_stalls.watching(shared.bottleneck.as_ref(), writes, look);
     let served = serve(&socket, tls, &link, &facts, &held);
     let result = tokio::select! {
         result = served => result,
         () = sample(shared.sample, &samples, || socket.info()) => Ok(()),
         never = link.stalls.watch_unsent(|| socket.unsent_until()) => match never {},
-        never = tcp_stalls.watch(bottleneck, &writes, || socket.look()) => match never {},
         () = shared.aborting() => Ok(()),
     };
     drop(held);
