@@ -30,7 +30,7 @@
 //! Where somebody says when packets wait at the bottleneck ([`Bottleneck`]), both sides say when they had bytes to send
 //! and sent none while nothing waited there ([`TcpStall`]): the server of each connection
 //! ([`ConnectionRecord::tcp_stalls`]), the client of each request with a body ([`Exchange::tcp_stalls`]). What kept them
-//! is looked at 64 times in a round trip, once in 1 to 8 ms: in TCP_INFO of the kernel's TCP; ours says it itself
+//! is looked at about 64 times in a round trip while there is something to send: in TCP_INFO of the kernel's TCP; ours says it itself
 //! ([`tcp::Hold`]); of QUIC it is congestion control alone, whenever quinn has asked its controller for the window and
 //! sent nothing since. Its flow control is that of the protocol, above.
 //!
