@@ -87,8 +87,9 @@ fn flood() -> TestResult {
         most >> 10
     );
     assert!(served > 0, "the flood was over before the first client");
-    // The device may drop some of them, but not most.
-    assert!(counters.segments_in > u64::from(SYNS) / 2, "{counters:?}");
+    // On a busy machine the device drops many of them: enough must come to fill both tables several times.
+    let room = config.max_half_open_with_data + config.max_half_open_plain;
+    assert!(counters.segments_in > 3 * room as u64, "{counters:?}");
     assert!(counters.half_open_with_data <= config.max_half_open_with_data, "{counters:?}");
     assert!(counters.half_open_plain <= config.max_half_open_plain, "{counters:?}");
     assert!(most.saturating_sub(before) < MEMORY_LIMIT, "{} bytes more", most - before);
