@@ -35,12 +35,18 @@ pub(crate) fn over_quic(summary: &Summary, provenance: &str) -> Option<String> {
         return None;
     }
     let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
+    let ratio = match summary.rows.iter().any(|row| row.ratio.is_some()) {
+        true => {
+            " × 1.1.1w: as a ratio to OpenSSL 1.1.1w with pthread's locks in the same scenario at the same threads, pair \
+             by pair, with its 95 % interval."
+        }
+        false => "",
+    };
     Some(format!(
         "{provenance}. HAProxy {} on {cores} processors, which the load generator shares; {}, {}. `quic`: full \
          handshakes over QUIC, each with a request over HTTP/3; `full`: over TCP, each with a request over HTTP/1.1. \
          Connections per second end to end, medians; CPU is HAProxy's per connection. The client of QUIC takes more of \
-         the processors than HAProxy, so read the CPU time, not the rate. × 1.1.1w: as a ratio to OpenSSL 1.1.1w \
-         with pthread's locks in the same scenario at the same threads, pair by pair, with its 95 % interval.\n\n{}",
+         the processors than HAProxy, so read the CPU time, not the rate.{ratio}\n\n{}",
         summary.releases.join(" and "),
         summary.key,
         summary.group,
@@ -106,11 +112,14 @@ fn builds(summary: &Summary) -> String {
     let rows: Vec<&Row> = summary.rows.iter().filter(|row| row.cell.threads == most).collect();
     let is_measured = |scenario: &&Scenario| rows.iter().any(|row| row.cell.scenario == **scenario);
     let scenarios: Vec<Scenario> = Scenario::ALL.iter().filter(is_measured).copied().collect();
+    // Without OpenSSL 1.1.1w there is nothing to be a ratio to.
+    let (columns, ratio) =
+        if rows.iter().any(|row| row.ratio.is_some()) { (3, " × 1.1.1w |") } else { (2, "") };
     let mut text = format!("| library, {most} threads | locks |");
     for scenario in &scenarios {
-        text += &format!(" {scenario}, connections/s | CPU | × 1.1.1w |");
+        text += &format!(" {scenario}, connections/s | CPU |{ratio}");
     }
-    text += &format!("\n|{}\n", "---|".repeat(2 + 3 * scenarios.len()));
+    text += &format!("\n|{}\n", "---|".repeat(2 + columns * scenarios.len()));
     let builds: BTreeSet<(&str, Locks)> =
         rows.iter().map(|row| (row.cell.library.as_str(), row.cell.locks)).collect();
     for (library, locks) in builds {
@@ -121,7 +130,10 @@ fn builds(summary: &Summary) -> String {
             });
             cells(row.copied())
         };
-        let cells: Vec<String> = scenarios.iter().flat_map(cell).collect();
+        let cells: Vec<String> = scenarios
+            .iter()
+            .flat_map(|scenario| cell(scenario).into_iter().take(columns))
+            .collect();
         text += &format!("| {library} | {locks} | {} |\n", cells.join(" | "));
     }
     text
@@ -188,5 +200,12 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("chain, connections") && !text.contains("not measured"), "{text}");
+        summary.rows.iter_mut().for_each(|row| row.ratio = None);
+        let text = over_quic(&summary, "").unwrap();
+        assert!(
+            text.contains("| full, connections/s | CPU | quic, connections/s | CPU |"),
+            "{text}"
+        );
+        assert!(!text.contains("1.1.1w:") && !text.contains("× 1.1.1w"), "{text}");
     }
 }

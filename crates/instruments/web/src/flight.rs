@@ -58,11 +58,11 @@ fn of(quic: &quinn::Connection) -> Option<Box<Flight>> {
 }
 
 /// What keeps a connection's data back: congestion control, if anything that is not flow control. `None` while there is
-/// nothing to send, nor under way: what flow control allows, quinn has sent or asks the window for.
+/// nothing to send, nor much under way: what flow control allows, quinn has sent or asks the window for.
 pub(crate) fn look(quic: &quinn::Connection) -> Option<Look> {
     let flight = of(quic)?;
     let is_held = flight.is_held();
-    let has_work = (is_held || flight.in_flight > 0) && quic.close_reason().is_none();
+    let has_work = (is_held || flight.is_under_way()) && quic.close_reason().is_none();
     let limit = is_held.then_some(TcpLimit::CongestionWindow);
     has_work.then(|| Look { round_trip: quic.rtt(), limit })
 }
@@ -93,6 +93,11 @@ impl Flight {
     /// Whether there is a datagram to send that congestion control holds back.
     fn is_held(&self) -> bool {
         self.shared.asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether data are: acknowledgements, which are counted too, are never acknowledged themselves.
+    fn is_under_way(&self) -> bool {
+        self.in_flight >= self.mtu / 2
     }
 
     fn answered(&self) {
@@ -212,6 +217,12 @@ mod tests {
         assert_eq!(flight.busy_until(at(20)), Some(at(11)));
         let copy = flight.clone_box().into_any().downcast::<Flight>().unwrap();
         assert_eq!(copy.busy_until(at(20)), Some(at(11)));
+        // An acknowledgement is nothing that an answer is waited for.
+        assert!(!flight.is_under_way());
+        flight.on_sent(at(12), 40, 4);
+        assert!(!flight.is_under_way());
+        flight.on_sent(at(13), 1200, 5);
+        assert!(flight.is_under_way());
     }
 
     #[test]
