@@ -152,7 +152,8 @@ impl study::Findings for Findings {
 
     fn markdown(&self) -> Result<Vec<(String, String)>, Problem> {
         // Both need what was counted beside the times: results of one question alone have their own text.
-        let whole = self.summary.all(Want::TIMED).next().is_some() && self.has_counted_locks();
+        let is_full = |cell: &crate::summary::Cell| cell.point.workload == Workload::Full;
+        let whole = self.summary.all(Want::TIMED).any(is_full) && self.has_counted_locks();
         let texts = [
             ("stacks", whole.then(|| markdown::markdown(self))),
             ("stacks-claims", whole.then(|| claims::markdown(self))),
