@@ -89,7 +89,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (300)
 # The studies with committed results, each with a page of its own beside them.
 STUDIES = handshake observe link page roam stacks
 # Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
-BESIDE = stacks:stacks-profile haproxy:haproxy
+BESIDE = stacks:stacks-profile stacks:stacks-sessions haproxy:haproxy haproxy:haproxy-quic
 
 # Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
 PAPERS = sslmtcp page-handshakes observe haproxy stacks stacks-light stacks-client stacks-profile link roam-paper \

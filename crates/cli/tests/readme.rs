@@ -19,7 +19,12 @@ fn page_of(study: &str) -> String {
 fn the_figures_are_those_of_the_committed_results() {
     let of_readme = ["handshake", "observe", "link", "page", "roam", "stacks"];
     let both = |study| [("README.md".to_owned(), study), (page_of(study), study)];
-    let beside = [(page_of("haproxy"), "haproxy"), (page_of("stacks"), "stacks-profile")];
+    let beside = [
+        (page_of("haproxy"), "haproxy"),
+        (page_of("haproxy"), "haproxy-quic"),
+        (page_of("stacks"), "stacks-profile"),
+        (page_of("stacks"), "stacks-sessions"),
+    ];
     for (page, results) in of_readme.into_iter().flat_map(both).chain(beside) {
         let results = format!("docs/results/{results}");
         assert!(root().join(&results).join("samples.jsonl").is_file(), "{results} is empty");
