@@ -11,7 +11,7 @@ use crate::summary::{Row, Summary};
 
 /// The figures of HAProxy 2025 with ours beside them, then every build.
 pub(crate) fn markdown(summary: &Summary, provenance: &str) -> String {
-    let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
+    let cores = cores(summary);
     let proxies = summary.proxies.unwrap_or_default();
     format!(
         "{provenance}. HAProxy {} on {cores} processors, which the load generator shares; {}, {}. `full`: \
@@ -34,8 +34,8 @@ pub(crate) fn over_quic(summary: &Summary, provenance: &str) -> Option<String> {
     if !has(Scenario::Quic) || has(Scenario::Chain) {
         return None;
     }
-    let cores = summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string());
-    let ratio = match summary.rows.iter().any(|row| row.ratio.is_some()) {
+    let cores = cores(summary);
+    let ratio = match have_ratios(&summary.rows) {
         true => {
             " × 1.1.1w: as a ratio to OpenSSL 1.1.1w with pthread's locks in the same scenario at the same threads, pair \
              by pair, with its 95 % interval."
@@ -52,6 +52,16 @@ pub(crate) fn over_quic(summary: &Summary, provenance: &str) -> Option<String> {
         summary.group,
         builds(summary)
     ))
+}
+
+/// How many processors, in words.
+fn cores(summary: &Summary) -> String {
+    summary.cores.map_or_else(|| "some".to_owned(), |cores| cores.to_string())
+}
+
+/// Whether there is a ratio to OpenSSL 1.1.1w.
+fn have_ratios<'a>(rows: impl IntoIterator<Item = &'a Row>) -> bool {
+    rows.into_iter().any(|row| row.ratio.is_some())
 }
 
 /// Each figure of HAProxy 2025.
@@ -114,7 +124,7 @@ fn builds(summary: &Summary) -> String {
     let scenarios: Vec<Scenario> = Scenario::ALL.iter().filter(is_measured).copied().collect();
     // Without OpenSSL 1.1.1w there is nothing to be a ratio to.
     let (columns, ratio) =
-        if rows.iter().any(|row| row.ratio.is_some()) { (3, " × 1.1.1w |") } else { (2, "") };
+        if have_ratios(rows.iter().copied()) { (3, " × 1.1.1w |") } else { (2, "") };
     let mut text = format!("| library, {most} threads | locks |");
     for scenario in &scenarios {
         text += &format!(" {scenario}, connections/s | CPU |{ratio}");

@@ -121,13 +121,13 @@ pub(crate) struct Driver {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Sessions;
 
-    const HEADER: &str = include_str!("../../../../drivers/include/wiretax_driver.h");
+    pub(crate) const HEADER: &str = include_str!("../../../../drivers/include/wiretax_driver.h");
     /// The same in Rust, for drivers of rustls.
-    const SHIM: &str = include_str!("../../../../drivers/rustls-shim/src/abi.rs");
+    pub(crate) const SHIM: &str = include_str!("../../../../drivers/rustls-shim/src/abi.rs");
 
     /// The rows of the header's table: `STATUS(WT_OK, 0, "...")`.
     fn in_the_header() -> Vec<(String, c_int)> {

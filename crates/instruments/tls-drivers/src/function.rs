@@ -31,10 +31,7 @@ pub const SESSION_STORE: u64 = 1 << 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HEADER: &str = include_str!("../../../../drivers/include/wiretax_driver.h");
-    /// The same in Rust, for drivers of rustls.
-    const SHIM: &str = include_str!("../../../../drivers/rustls-shim/src/abi.rs");
+    use crate::abi::tests::{HEADER, SHIM};
 
     #[test]
     fn the_functions_are_those_of_the_header() {

@@ -48,7 +48,7 @@ pub(crate) struct Flight {
 struct Shared {
     /// Whether quinn has asked for the window since it last sent, or heard of what it had sent.
     asked: AtomicBool,
-    /// Told when it asks, or sends.
+    /// Told when it asks, which it does before it sends.
     active: Arc<Notify>,
 }
 
@@ -114,7 +114,6 @@ impl Flight {
 impl Controller for Flight {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.answered();
-        self.shared.active.notify_waiters();
         self.in_flight += bytes;
         // Less is an acknowledgement, or an update of a window.
         if bytes >= self.mtu / 2 {

@@ -137,15 +137,13 @@ impl Seen {
 pub(crate) struct TcpStalls(RefCell<Seen>);
 
 impl TcpStalls {
-    /// Looks for ever, where somebody says when packets wait: without that nobody can tell whether TCP waits or the
-    /// link is busy. `look`: `None` while there is nothing to send; then nothing is done until `written` tells of more.
-    pub(crate) async fn watch(
+    /// Looks for ever. `look`: `None` while there is nothing to send; then nothing is done until `written` tells of more.
+    async fn watch(
         &self,
-        bottleneck: Option<&Bottleneck>,
+        bottleneck: &Bottleneck,
         written: &Notify,
         look: impl Fn() -> Option<Look>,
     ) -> Infallible {
-        let Some(bottleneck) = bottleneck else { return std::future::pending().await };
         self.0.borrow_mut().is_watched = true;
         let [mut pause, _] = STEPS;
         loop {
@@ -162,18 +160,17 @@ impl TcpStalls {
         }
     }
 
-    /// [`TcpStalls::watch`] in a task of its own, until that is dropped: a look then wakes nothing else. `None` where
-    /// nobody says when packets wait.
+    /// Looks until the task is dropped: it is one of its own, so that a look wakes nothing else. Without a bottleneck that
+    /// says when packets wait nobody can tell whether TCP waits or the link is busy. `look` is `None` while there is
+    /// nothing to send; then nobody looks until `written` tells of more.
     pub(crate) fn watching(
         self: &Rc<Self>,
-        bottleneck: Option<&Bottleneck>,
+        bottleneck: &Bottleneck,
         written: Arc<Notify>,
         look: impl Fn() -> Option<Look> + 'static,
-    ) -> Option<Task> {
-        let (stalls, bottleneck) = (Rc::clone(self), bottleneck?.clone());
-        Some(Task::spawn(
-            async move { match stalls.watch(Some(&bottleneck), &written, look).await {} },
-        ))
+    ) -> Task {
+        let (stalls, bottleneck) = (Rc::clone(self), bottleneck.clone());
+        Task::spawn(async move { match stalls.watch(&bottleneck, &written, look).await {} })
     }
 
     /// What was seen; `None` if nobody looked.
@@ -267,7 +264,7 @@ mod tests {
         };
         tokio::select! {
             () = script => {}
-            never = stalls.watch(Some(&bottleneck), &written, look) => match never {},
+            never = stalls.watch(&bottleneck, &written, look) => match never {},
         }
         assert_eq!(stalls.stalls(), Some(Vec::new()));
     }

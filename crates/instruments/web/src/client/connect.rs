@@ -283,22 +283,18 @@ impl Connection {
         let (asked, gate, carrier) = (request.clone(), self.gate.clone(), self.carrier.clone());
         let bottleneck = self.bottleneck.clone().filter(|_| request.upload > 0);
         Exchange::start(protocol, &asked, limit, move |sink| async move {
-            let (stalls, writes) = (sink.tcp_stalls(), carrier.writes().unwrap_or_default());
-            let exchange = async {
-                if let Some(gate) = gate {
-                    gate.admit(request.may_be_early()).await;
-                }
-                match kind {
-                    Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
-                    Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
-                    Kind::Http3(connection) => connection.exchange(&state, &request, &sink).await,
-                    Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
-                }
-            };
-            tokio::select! {
-                biased;
-                result = exchange => result,
-                never = stalls.watch(bottleneck.as_ref(), &writes, || carrier.look()) => match never {},
+            let _watch = bottleneck.map(|bottleneck| {
+                let writes = carrier.writes().unwrap_or_default();
+                sink.tcp_stalls().watching(&bottleneck, writes, move || carrier.look())
+            });
+            if let Some(gate) = gate {
+                gate.admit(request.may_be_early()).await;
+            }
+            match kind {
+                Kind::Http1(connection) => connection.exchange(&state, &request, &sink).await,
+                Kind::Http2(connection) => connection.exchange(&state, &request, &sink).await,
+                Kind::Http3(connection) => connection.exchange(&state, &request, &sink).await,
+                Kind::Spdy(connection) => connection.exchange(&state, &request, &sink).await,
             }
         })
     }

@@ -93,9 +93,10 @@ async fn connection(incoming: Incoming, shared: Rc<Shared>, _slot: OwnedSemaphor
                 facts.as_ref().and_then(|facts| facts.server_name.clone());
             let stats = || Some(QuicRecord::of(&flight::stats(&quic)));
             let streams = Streams::new(shared.counters.clone());
-            let (watched, writes) = (quic.clone(), flight::writes(&quic).unwrap_or_default());
-            let look = move || flight::look(&watched);
-            let _watch = stalls.watching(shared.bottleneck.as_ref(), writes, look);
+            let _watch = shared.bottleneck.as_ref().map(|bottleneck| {
+                let (watched, writes) = (quic.clone(), flight::writes(&quic).unwrap_or_default());
+                stalls.watching(bottleneck, writes, move || flight::look(&watched))
+            });
             let completing = async {
                 if let Some(complete) = complete {
                     complete.await;

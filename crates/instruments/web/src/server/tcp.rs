@@ -154,9 +154,10 @@ async fn connection(socket: Socket, tls: Option<Acceptor>, shared: Rc<Shared>) {
     let link = Rc::new(Link::new(shared.number(), Rc::clone(&shared)));
     let facts = RefCell::new(Negotiated::default());
     let (samples, tcp_stalls) = (RefCell::new(Vec::new()), Rc::new(TcpStalls::default()));
-    let (watched, writes) = (socket.downgrade(), socket.gauge().writes());
-    let look = move || watched.look();
-    let _watch = tcp_stalls.watching(shared.bottleneck.as_ref(), writes, look);
+    let _watch = shared.bottleneck.as_ref().map(|bottleneck| {
+        let (watched, writes) = (socket.downgrade(), socket.gauge().writes());
+        tcp_stalls.watching(bottleneck, writes, move || watched.look())
+    });
     let served = serve(&socket, tls, &link, &facts, &held);
     let result = tokio::select! {
         result = served => result,
