@@ -19,6 +19,7 @@ mod guest;
 mod interrupt;
 mod lab;
 mod load;
+mod negative;
 mod observe;
 mod options;
 mod output;
@@ -45,9 +46,9 @@ fn main() -> ExitCode {
     // Inside a guest this program is something else, and does not come back.
     ::guest::init_if_guest(studies::workers);
     record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
-    let mut parsed = command().try_get_matches();
+    let mut parsed = negative::parse(command);
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
-        parsed = documented().try_get_matches();
+        parsed = negative::parse(documented);
     }
     let matches = match parsed {
         Ok(matches) => matches,

@@ -41,6 +41,8 @@ fn wrong_quantities_say_how_to_write_them() {
     refuses(&["handshake", "--timeout", "0s"], 2, &["a timeout of 0"]);
     refuses(&["handshake", "--rtt", ""], 2, &["it does not begin with a number"]);
     refuses(&["handshake", "--seed=-1"], 2, &["--seed"]);
+    refuses(&["handshake", "--loss", "-1%"], 2, &["`-1%` is not a probability", "0.5%"]);
+    refuses(&["lab", "--rtt", "-5ms", "true"], 2, &["`-5ms` is not a delay", "20ms"]);
 }
 
 #[test]
