@@ -84,7 +84,7 @@ fn beside(summary: &Summary) -> String {
             bar.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
             most.map_or("not measured".to_owned(), |row| row.cell.library.clone()),
             rates.join(", "),
-            most.and_then(|row| row.ratio).map_or(String::new(), interval),
+            most.and_then(|row| row.ratio).map_or(String::new(), |ratio| format!("{ratio:.2}")),
             most.and_then(|row| row.server_cpu_us).map_or(String::new(), microseconds),
             room(summary, &bar),
         ];
@@ -157,16 +157,12 @@ fn cells(row: Option<&Row>) -> [String; 3] {
             row.per_second.map_or(String::new(), |rate| format!("{:.0}", rate.value))
         }),
         row.server_cpu_us.map_or(String::new(), microseconds),
-        row.ratio.map_or(String::new(), interval),
+        row.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
     ]
 }
 
 fn microseconds(estimate: Estimate) -> String {
     format!("{:.0} us", estimate.value)
-}
-
-fn interval(ratio: Estimate) -> String {
-    format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
 }
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ impl Doubt {
 
     fn line(&self) -> Inline {
         let Doubt { n, spec, connections, .. } = self;
-        let value = format!("n {} is {:.3} [{:.3}, {:.3}]", self.what, n.value, n.low, n.high);
+        let value = format!("n {} is {n:.3}", self.what);
         let text = match self.holds {
             Holds::No => format!(
                 ": {value}, not {spec}: more than chance in the samples. The machine was disturbed \

@@ -63,9 +63,7 @@ fn line(summary: &Summary, name: &str, estimate: Option<f64>) -> String {
     let cells = [
         summary.title(name),
         microseconds(median(full, value::SERVER_CPU)),
-        ratio.filter(|_| name != YARDSTICK).map_or(String::new(), |ratio| {
-            format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
-        }),
+        ratio.filter(|_| name != YARDSTICK).map_or(String::new(), |ratio| format!("{ratio:.2}")),
         microseconds(median(resumed, value::SERVER_CPU)),
         full.map_or(String::new(), client),
         number(locks(summary, name, MODERN, 1), 0),

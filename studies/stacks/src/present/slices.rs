@@ -81,13 +81,7 @@ pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table>
             .filter(|(other, theirs, _)| *other != name && theirs.point.workload == workload);
         let alike = others.filter_map(|(other, theirs, _)| {
             let ratio = cell.ratio_to(theirs, value::SERVER_CPU)?;
-            let text = format!(
-                "{} {:.2} [{:.2}, {:.2}]",
-                summary.title(other),
-                ratio.value,
-                ratio.low,
-                ratio.high
-            );
+            let text = format!("{} {ratio:.2}", summary.title(other));
             ratio.contains(1.0).then_some(text)
         });
         let alike: Vec<String> = alike.collect();
