@@ -13,8 +13,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, Sleep};
 use units::Time;
 
-use crate::engine::Afterwards;
 use crate::shared::{Shared, now};
+use crate::waiters::Afterwards;
 
 /// Looks for a packet before other tasks get their turn, while spinning.
 const LOOKS: usize = 64;

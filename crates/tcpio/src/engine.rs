@@ -3,12 +3,11 @@
 //! Whoever holds the lock may make the endpoint act and sends what comes of it at once, so that no
 //! task switch lies between a write and the wire.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::task::Waker;
 
-use tcp::{CloseReason, ConnectionId, Endpoint, EventKind, ListenerId, State};
+use tcp::{ConnectionId, Endpoint, EventKind, ListenerId, State};
 use units::Time;
 use wire::ethernet::EtherType;
 use wire::{icmpv4, icmpv6, ipv4, ipv6};
@@ -18,6 +17,7 @@ use crate::discovery::Discovery;
 use crate::outbox::{Flushed, Outbox};
 use crate::path_mtu;
 use crate::routes::Routes;
+use crate::waiters::{Afterwards, Kept, Waiters};
 
 /// Packets taken in one turn at most, before what came of them is sent and told.
 const RECEIVE_BUDGET: usize = 256;
@@ -41,46 +41,6 @@ pub struct StackCounters {
     pub send_errors: u64,
     /// Packets to where there is no way.
     pub no_route: u64,
-}
-
-/// What is kept until a connection is over, and dropped then.
-pub(crate) type Kept = Box<dyn Any + Send>;
-
-/// What is done once the lock is given back: a waker may run, or drop, anything, and so may what
-/// was kept.
-#[derive(Debug, Default)]
-pub(crate) struct Afterwards {
-    wakes: Vec<Waker>,
-    kept: Vec<Kept>,
-}
-
-impl Afterwards {
-    /// Wakes and drops.
-    pub(crate) fn run(&mut self) {
-        for waker in self.wakes.drain(..) {
-            waker.wake();
-        }
-        self.kept.clear();
-    }
-}
-
-/// Who waits for what on a connection.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters {
-    pub(crate) read: Option<Waker>,
-    pub(crate) write: Option<Waker>,
-    /// For a step of the handshake.
-    pub(crate) step: Vec<Waker>,
-    pub(crate) closed: Option<CloseReason>,
-    pub(crate) kept: Option<Kept>,
-}
-
-impl Waiters {
-    fn wake_all(&mut self, wakes: &mut Vec<Waker>) {
-        wakes.extend(self.read.take());
-        wakes.extend(self.write.take());
-        wakes.append(&mut self.step);
-    }
 }
 
 /// What a turn leaves to be done.

@@ -50,6 +50,7 @@ mod routes;
 mod shared;
 mod stack;
 mod stream;
+mod waiters;
 
 pub use engine::StackCounters;
 pub use error::Error;

@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use tcp::ListenerId;
 
-use crate::engine::Waiters;
 use crate::shared::User;
 use crate::stream::TcpStream;
+use crate::waiters::Waiters;
 
 /// A port that takes connections. Dropping it ends the listening, not the connections accepted.
 #[derive(Debug)]

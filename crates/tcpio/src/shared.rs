@@ -9,7 +9,8 @@ use tcp::{CloseReason, ConnectionId, StreamError};
 use tokio::sync::Notify;
 use units::Time;
 
-use crate::engine::{Afterwards, Engine};
+use crate::engine::Engine;
+use crate::waiters::Afterwards;
 
 /// The clock of everything here.
 pub(crate) fn now() -> Time {

@@ -8,12 +8,13 @@ use tcp::{ConnectOptions, Counters, Endpoint, ListenOptions};
 use crate::device::{Device, MAX_PACKET};
 use crate::discovery::Discovery;
 use crate::driver::Driver;
-use crate::engine::{Engine, StackCounters, Waiters};
+use crate::engine::{Engine, StackCounters};
 use crate::listener::TcpListener;
 use crate::options::StackOptions;
 use crate::routes::Routes;
 use crate::shared::{Shared, User};
 use crate::stream::TcpStream;
+use crate::waiters::Waiters;
 use crate::{Error, InterfaceAddress};
 
 /// TCP in user space on a link or a TUN device. Clones are the same stack.

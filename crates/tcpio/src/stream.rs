@@ -10,8 +10,9 @@ use tcp::{CloseReason, ConnectionId, Info, State, StreamError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use units::Time;
 
-use crate::engine::{Engine, Kept};
+use crate::engine::Engine;
 use crate::shared::{User, closed, failure};
+use crate::waiters::Kept;
 
 /// A connection of a stack. Dropping it ends the connection in order if both sides have ended
 /// their streams or all was read, in the background.
@@ -149,7 +150,7 @@ impl TcpStream {
         &self,
         cx: &mut Context<'_>,
         act: impl FnOnce(&mut Engine, Time) -> io::Result<R>,
-        place: impl FnOnce(&mut crate::engine::Waiters) -> &mut Option<Waker>,
+        place: impl FnOnce(&mut crate::waiters::Waiters) -> &mut Option<Waker>,
     ) -> Poll<io::Result<R>> {
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let (result, old) = self.user.act(|engine, now| match act(engine, now) {
