@@ -9,7 +9,8 @@ use web::Protocol;
 use browser::Windows;
 
 use crate::point::{Loader, Tls};
-use crate::summary::{Group, Row, Summary};
+use crate::row::Row;
+use crate::summary::{Group, Summary};
 use crate::window::Window;
 
 /// The aim: our page load time is within this share of Chromium's.

@@ -9,8 +9,9 @@ use web::{Congestion, Protocol};
 
 use crate::beside::ENOUGH;
 use crate::point::{Handshake, Loader, Visit, Waiting};
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row, Summary};
+use crate::summary::{Group, Summary};
 use crate::window::InitialWindow;
 
 /// What the split is called.

@@ -4,8 +4,9 @@ use report::Inline;
 use units::Bytes;
 
 use crate::present::{is_plain, seconds};
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row};
+use crate::summary::Group;
 use crate::waits::share;
 
 /// A share of a load's time below which stalls on a window are not worth a change.

@@ -7,8 +7,9 @@ use web::Protocol;
 use crate::cells;
 use crate::direction;
 use crate::point::{Handshake, Visit};
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Row, Summary};
+use crate::summary::Summary;
 
 const CLAIMS: &str = include_str!("../claims.csv");
 const SPDY_CLAIMS: &str = include_str!("../spdy-claims.csv");

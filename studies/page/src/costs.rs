@@ -4,8 +4,9 @@
 use report::{Cell, Column, Table};
 
 use crate::present::is_plain;
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row};
+use crate::summary::Group;
 
 /// What the table is called.
 pub(crate) const TITLE: &str = "What a load costs beside time";

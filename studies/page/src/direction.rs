@@ -10,8 +10,9 @@ use crate::beside::ENOUGH;
 use crate::cells::{self, Cell, median};
 use crate::point::Visit;
 use crate::published::Means;
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row, Summary};
+use crate::summary::{Group, Summary};
 
 /// What the section is called.
 const TITLE: &str = "The SPDY paper's direction";

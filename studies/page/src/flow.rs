@@ -10,7 +10,8 @@ use sequence::{Event, Limits, Reader, fold, text};
 use serde::{Deserialize, Serialize};
 use tracker::LinkType;
 
-use crate::summary::{Group, Row};
+use crate::row::Row;
+use crate::summary::Group;
 
 /// The label with the chart of a load, as JSON.
 pub(crate) const CHART: &str = "sequence";

@@ -3,8 +3,9 @@
 use report::{Cell, Column, Table};
 
 use crate::present::is_plain;
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row};
+use crate::summary::Group;
 
 /// Where a table has a second ratio.
 const RATIOS: usize = 3;

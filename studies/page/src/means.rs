@@ -1,7 +1,8 @@
 //! What the figures mean for who visits a page, a sentence each.
 
 use crate::present::{is_plain, seconds};
-use crate::summary::{Group, Row};
+use crate::row::Row;
+use crate::summary::Group;
 
 /// Of a group's fastest load: what its slowest would cost.
 pub(crate) fn fastest(group: &Group) -> String {

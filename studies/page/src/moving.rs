@@ -6,7 +6,8 @@ use stats::Estimate;
 
 use crate::means;
 use crate::present::is_plain;
-use crate::summary::{Group, Row};
+use crate::row::Row;
+use crate::summary::Group;
 
 /// What the section is called.
 const TITLE: &str = "On the move";

@@ -9,8 +9,9 @@ use web::Protocol;
 
 use crate::loads::table;
 use crate::point::{Loader, Visit};
+use crate::row::Row;
 use crate::sample::STUDY;
-use crate::summary::{Group, Row, Summary};
+use crate::summary::{Group, Summary};
 use crate::waterfall::waterfall;
 use crate::{beside, change, means};
 
@@ -50,11 +51,8 @@ impl Findings {
              |---|---|---|---|---|{rule}\n",
             self.provenance
         );
-        let known = |ratio: Option<Estimate>| {
-            ratio.map_or(String::new(), |ratio| {
-                format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
-            })
-        };
+        let known =
+            |ratio: Option<Estimate>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
         for (group, row) in rows() {
             let Some(load) = row.load_ms else { continue };
             text += &format!(
@@ -101,6 +99,13 @@ fn answer(group: &Group) -> Option<Inline> {
     let ties = group.ties();
     let names = std::iter::once(best).chain(ties.iter().copied()).map(|row| row.label(plain));
     let measured = group.rows.iter().filter(|row| row.load_ms.is_some()).count();
+    if measured > 1 && best.loads == 1 {
+        let (title, label, load) = (group.title(), best.label(plain), seconds(load));
+        let text = format!(
+            "{title}: {label} took least, {load}; of one load each, which chance may decide."
+        );
+        return Some(Inline::new().text(text));
+    }
     let fastest = match (measured, ties.len()) {
         (1, _) => format!("{} takes {}", best.label(plain), seconds(load)),
         (_, 0) => format!("{} is fastest with {}", best.label(plain), seconds(load)),
@@ -142,7 +147,8 @@ fn first_change(group: &Group) -> Option<Inline> {
 /// What the handshake that saves most of a group's loads saves, where one certainly does: more of it goes at once.
 fn handshake(group: &Group) -> Option<Inline> {
     let embedded = group.rows.iter().filter_map(|row| Some((row, row.handshake_ratio?)));
-    let certain = embedded.filter(|(_, ratio)| ratio.high < 1.0);
+    // Of one load each there is no interval.
+    let certain = embedded.filter(|(_, ratio)| ratio.high < 1.0 && ratio.confidence > 0.0);
     let (row, ratio) = certain.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let saved = (1.0 - ratio.value) * 100.0;
     let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
@@ -390,6 +396,11 @@ mod tests {
             samples().into_iter().filter(|sample| sample.point["protocol"] == "h2").collect();
         let answer = findings(&alone).answer()[0].to_plain();
         assert!(answer.contains("h2 takes 8.0 s") && !answer.contains("fastest"), "{answer}");
+        let one: Vec<_> = only.into_iter().filter(|sample| sample.repeat == 0).collect();
+        let answer = findings(&one).answer()[0].to_plain();
+        assert!(
+            answer.ends_with("h2 took least, 8.0 s; of one load each, which chance may decide.")
+        );
     }
 
     #[test]

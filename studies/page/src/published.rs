@@ -5,7 +5,8 @@ use study::Counterpart;
 use web::{Congestion, Protocol};
 
 use crate::point::{Handshake, Loader, Visit, Waiting};
-use crate::summary::{Group, Row, Summary};
+use crate::row::Row;
+use crate::summary::{Group, Summary};
 use crate::window::InitialWindow;
 
 /// The paper's figures: its Tables 2 to 4 (repeated loads), 6 and 7 (first visits), 9 and 10 (flow control).

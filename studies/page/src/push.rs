@@ -5,8 +5,9 @@ use report::{Cell, Column, Inline, Table};
 use stats::Estimate;
 
 use crate::present::{FEW, is_plain};
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row};
+use crate::summary::Group;
 
 /// What the table is called.
 pub(crate) const TITLE: &str = "Server push and hints";

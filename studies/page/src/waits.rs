@@ -5,8 +5,9 @@ use report::{Cell, Column, Table};
 use web::Protocol;
 
 use crate::present::is_plain;
+use crate::row::Row;
 use crate::sample::value;
-use crate::summary::{Group, Row};
+use crate::summary::Group;
 
 /// What the first table is called.
 pub(crate) const TITLE: &str = "What kept the server from sending while the link was idle";

@@ -5,7 +5,8 @@ use report::{Axis, Chart, Mark, Plot, Series};
 
 use crate::means;
 use crate::present::{is_plain, seconds};
-use crate::summary::{Group, Row};
+use crate::row::Row;
+use crate::summary::Group;
 
 /// What the parts of a waterfall's bars are.
 const PHASES: [&str; 7] =
