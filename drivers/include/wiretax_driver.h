@@ -78,6 +78,32 @@ enum wt_sessions {
  * one measurement keep. */
 #define WT_SESSIONS_HELD 20480
 
+/* Bytes; none where len is 0. */
+struct wt_bytes {
+    const unsigned char *bytes;
+    size_t len;
+};
+
+/* Encrypted Client Hello (RFC 9849), in TLS 1.3 only. */
+struct wt_ech {
+    uint32_t size; /* bytes of this structure: new members come at its end */
+    /* Client: 1 for a placeholder of no meaning (GREASE, RFC 9849 §6.2), where it has no configs. */
+    uint32_t placeholder;
+    /* An ECHConfigList. Client: its hello is sealed by one of these. Server: of one configuration, by which
+     * it opens hellos, and which it gives to clients whose hellos it cannot open. */
+    struct wt_bytes configs;
+    struct wt_bytes key; /* server: that configuration's private key, the 32 bytes of X25519 */
+};
+
+/* What became of ECH (wt_facts.ech). */
+enum wt_ech_answer {
+    /* Nothing was sealed. A server: or it was, or looked so, and was not opened. */
+    WT_ECH_NONE = 0,
+    WT_ECH_ACCEPTED = 1, /* the hello that counts is the one that was sealed */
+    /* Client: the server could not open it, and has authenticated as the public name (RFC 9849 §6.1.6). */
+    WT_ECH_REJECTED = 2
+};
+
 /* What a context is to do. All pointers are valid during context_new only. */
 struct wt_config {
     uint32_t size;           /* bytes of this structure: new members come at its end */
@@ -95,15 +121,18 @@ struct wt_config {
     /* enum wt_sessions. Other than 0 only in TLS 1.2, and only of a driver that has WT_SESSION_CACHE or
      * WT_SESSION_STORE: one from before this member has neither, and is not asked. */
     uint32_t sessions;
+    /* NULL: nothing of ECH. Else only of a driver that has WT_ECH_CLIENT or WT_ECH_SERVER. */
+    const struct wt_ech *ech;
 };
 
-/* What a finished handshake has agreed on. */
+/* What a finished handshake has agreed on; after WT_ECH_REJECTED all but `ech` is 0. */
 struct wt_facts {
     uint32_t size;    /* bytes of this structure, set by the caller */
     uint32_t version; /* 0x0303 (TLS 1.2) or 0x0304 (TLS 1.3) */
     uint32_t cipher;  /* IANA number of the cipher suite */
     uint32_t group;   /* IANA number of the group, or 0 where the library does not tell */
     uint32_t resumed; /* 1 if the library says that a session was resumed */
+    uint32_t ech;     /* enum wt_ech_answer; not set by a driver without WT_ECH_CLIENT and WT_ECH_SERVER */
 };
 
 /* Functions that differ between libraries, as bits of wt_driver.functions. */
@@ -121,6 +150,8 @@ enum wt_function {
     WT_ECH = 1 << 10,             /* Encrypted Client Hello (RFC 9849), as a client at least */
     WT_SESSION_CACHE = 1 << 11,   /* WT_SESSIONS_CACHE, and as a client session IDs */
     WT_SESSION_STORE = 1 << 12,   /* WT_SESSIONS_EXTERNAL, and as a client session IDs */
+    WT_ECH_CLIENT = 1 << 13,      /* wt_config.ech as a client, and ech_retry */
+    WT_ECH_SERVER = 1 << 14,      /* wt_config.ech as a server, and server_name */
 };
 
 typedef struct wt_context wt_context;
@@ -151,7 +182,8 @@ struct wt_driver {
      * context of the same driver and configuration, and stays the caller's. */
     int (*conn_new)(wt_context *context, const struct wt_transport *transport,
                     const wt_session *session, wt_conn **conn);
-    /* WT_OK when the handshake is complete on this side. */
+    /* WT_OK when the handshake is complete on this side. A client whose ECH was rejected returns WT_ERROR,
+     * never WT_OK: facts and ech_retry answer all the same. */
     int (*handshake)(wt_conn *conn);
     /* WT_OK with *done >= 1 bytes; WT_AGAIN; WT_CLOSED. */
     int (*read)(wt_conn *conn, void *bytes, size_t len, size_t *done);
@@ -168,6 +200,16 @@ struct wt_driver {
     void (*conn_free)(wt_conn *conn);
     /* Before a thread ends that has used the driver; may be NULL. */
     void (*thread_end)(void);
+
+    /* From here on members may be missing: a driver from before them has a smaller `size`, and others
+     * may have NULL. */
+
+    /* Client, after WT_ECH_REJECTED: the ECHConfigList that the server gave for the next connection. WT_OK with
+     * its bytes in *done, 0 where it gave none; WT_ERROR where there is no room for it. */
+    int (*ech_retry)(wt_conn *conn, void *bytes, size_t len, size_t *done);
+    /* Server, once it has read a hello: the name that the client asks for, the inner hello's where that was
+     * opened. WT_OK with its bytes in *done, 0 where it asks for none. */
+    int (*server_name)(wt_conn *conn, char *text, size_t len, size_t *done);
 };
 
 /* The one symbol that a driver exports. */

@@ -1,5 +1,6 @@
 /* OpenSSL and what grew out of it, AWS-LC, BoringSSL, QuicTLS and LibreSSL, as a driver. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +14,16 @@
 #include <openssl/x509_vfy.h>
 
 #include "openssl.h"
+#include "openssl_ech.h"
 #include "openssl_sessions.h"
+#include "openssl_transport.h"
 #include "wiretax_driver.h"
 
 struct wt_context {
     SSL_CTX *tls;
     int server;
     int tickets;
+    struct ech_offer ech;
     char name[256];
 };
 
@@ -27,64 +31,13 @@ struct wt_conn {
     SSL *tls;
     struct wt_transport transport;
     SSL_SESSION *newest; /* the client's, until it is taken */
+    int ech_rejected;
 };
 
 /* What was asked for and is not there; told where the library has no error of its own. */
 static __thread const char *lacks = "";
 
-static BIO_METHOD *method;
 static int conn_index;
-
-/* ---- the transport as a BIO ---- */
-
-static int bio_write(BIO *bio, const char *bytes, int len) {
-    const struct wt_transport *transport = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    if (len <= 0) {
-        return 0;
-    }
-    ptrdiff_t sent = transport->send(transport->user, bytes, (size_t)len);
-    if (sent > 0) {
-        return (int)sent;
-    }
-    if (sent == WT_IO_AGAIN) {
-        BIO_set_retry_write(bio);
-    }
-    return -1;
-}
-
-static int bio_read(BIO *bio, char *bytes, int len) {
-    const struct wt_transport *transport = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    if (len <= 0) {
-        return 0;
-    }
-    ptrdiff_t got = transport->recv(transport->user, bytes, (size_t)len);
-    if (got > 0) {
-        return (int)got;
-    }
-    if (got == WT_IO_AGAIN) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
-    return got == WT_IO_END ? 0 : -1;
-}
-
-static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
-    (void)bio;
-    (void)number;
-    (void)pointer;
-    return command == BIO_CTRL_FLUSH;
-}
-
-static int bio_create(BIO *bio) {
-    BIO_set_init(bio, 1);
-    return 1;
-}
-
-static int bio_destroy(BIO *bio) {
-    return bio != NULL;
-}
 
 static void error(char *text, size_t len) {
     unsigned long code = ERR_peek_last_error();
@@ -128,11 +81,7 @@ static void initialise(void) {
     SSL_library_init();
 #endif
     conn_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-    method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | 100, "wiretax");
-    if (conn_index >= 0 && method != NULL && BIO_meth_set_write(method, bio_write) == 1 &&
-        BIO_meth_set_read(method, bio_read) == 1 && BIO_meth_set_ctrl(method, bio_ctrl) == 1 &&
-        BIO_meth_set_create(method, bio_create) == 1 &&
-        BIO_meth_set_destroy(method, bio_destroy) == 1) {
+    if (conn_index >= 0 && make_bio_method()) {
         initialised = WT_OK;
     }
 }
@@ -275,6 +224,7 @@ static int set_sessions(SSL_CTX *tls, const struct wt_config *config) {
 
 static void context_free(wt_context *context) {
     if (context != NULL) {
+        free_ech(&context->ech);
         free_with_store(context->tls);
         OPENSSL_free(context);
     }
@@ -296,6 +246,22 @@ static int configure(SSL_CTX *tls, const struct wt_config *config) {
     return config->server ? set_identity(tls, config) : set_trust(tls, config);
 }
 
+static int configure_ech(wt_context *context, const struct wt_config *config) {
+    int done;
+    if (config->size < sizeof *config || config->ech == NULL) {
+        return WT_OK;
+    }
+    if (config->version != 0x0304) {
+        lacks = "there is ECH in TLS 1.3 only";
+        return WT_UNSUPPORTED;
+    }
+    done = set_ech(context->tls, config->ech, context->server, &context->ech);
+    if (done == WT_UNSUPPORTED) {
+        lacks = "the library lacks ECH";
+    }
+    return done;
+}
+
 static const SSL_METHOD *client_method(const struct wt_config *config) {
 #if defined(OF_LIBRESSL)
     /* Its client of TLS 1.3 begins every handshake otherwise, and cannot go on with a session of 1.2. */
@@ -311,7 +277,8 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     wt_context *context;
     int done;
     ERR_clear_error();
-    if (config->size < sizeof *config ||
+    /* From before ECH, too. */
+    if (config->size < offsetof(struct wt_config, ech) ||
         (!config->server && strlen(config->server_name) >= sizeof context->name)) {
         return WT_UNSUPPORTED;
     }
@@ -327,7 +294,7 @@ static int context_new(const struct wt_config *config, wt_context **made) {
     }
     context->tls = SSL_CTX_new(context->server ? TLS_server_method() : client_method(config));
     done = context->tls == NULL ? WT_ERROR : configure(context->tls, config);
-    if (done != WT_OK) {
+    if (done != WT_OK || (done = configure_ech(context, config)) != WT_OK) {
         context_free(context);
         return done;
     }
@@ -356,7 +323,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
     memset(conn, 0, sizeof *conn);
     conn->transport = *transport;
     conn->tls = SSL_new(context->tls);
-    bio = BIO_new(method);
+    bio = BIO_new(bio_method);
     if (conn->tls == NULL || bio == NULL || SSL_set_ex_data(conn->tls, conn_index, conn) != 1) {
         BIO_free(bio);
         conn_free(conn);
@@ -369,6 +336,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
     } else {
         SSL_set_connect_state(conn->tls);
         if (SSL_set_tlsext_host_name(conn->tls, context->name) != 1 ||
+            !offer_ech(conn->tls, &context->ech) ||
             (session != NULL && SSL_set_session(conn->tls, (SSL_SESSION *)session) != 1)) {
             conn_free(conn);
             return WT_ERROR;
@@ -393,6 +361,9 @@ static int handshake(wt_conn *conn) {
     int result;
     ERR_clear_error();
     result = SSL_do_handshake(conn->tls);
+    if (result != 1 && !SSL_is_server(conn->tls) && ech_was_rejected(conn->tls)) {
+        conn->ech_rejected = 1;
+    }
     return result == 1 ? WT_OK : outcome(conn, result);
 }
 
@@ -456,13 +427,44 @@ static uint32_t negotiated_group(SSL *tls) {
 
 static int facts(wt_conn *conn, struct wt_facts *told) {
     const SSL_CIPHER *cipher = SSL_get_current_cipher(conn->tls);
-    if (told->size < sizeof *told || cipher == NULL) {
+    const struct wt_facts none = {.size = told->size, .ech = WT_ECH_REJECTED};
+    if (conn->ech_rejected && told->size >= sizeof *told) {
+        *told = none;
+        return WT_OK;
+    }
+    if (told->size < offsetof(struct wt_facts, ech) || cipher == NULL) {
         return WT_ERROR;
     }
     told->version = (uint32_t)SSL_version(conn->tls);
     told->cipher = (uint32_t)SSL_CIPHER_get_id(cipher) & 0xffff;
     told->group = negotiated_group(conn->tls);
     told->resumed = SSL_session_reused(conn->tls) == 1;
+    if (told->size >= sizeof *told) {
+        told->ech = ech_was_accepted(conn->tls) ? WT_ECH_ACCEPTED : WT_ECH_NONE;
+    }
+    return WT_OK;
+}
+
+static int ech_retry(wt_conn *conn, void *bytes, size_t len, size_t *done) {
+    ERR_clear_error();
+    *done = 0;
+    if (!conn->ech_rejected) {
+        lacks = "ECH was not rejected";
+        return WT_ERROR;
+    }
+    return copy_ech_retry(conn->tls, bytes, len, done) ? WT_OK : WT_ERROR;
+}
+
+static int server_name(wt_conn *conn, char *text, size_t len, size_t *done) {
+    const char *name = SSL_get_servername(conn->tls, TLSEXT_NAMETYPE_host_name);
+    size_t name_len = name == NULL ? 0 : strlen(name);
+    if (name_len > len) {
+        return WT_ERROR;
+    }
+    if (name_len > 0) {
+        memcpy(text, name, name_len);
+    }
+    *done = name_len;
     return WT_OK;
 }
 
@@ -516,6 +518,8 @@ static const struct wt_driver driver = {
 #if defined(OF_OPENSSL)
     .thread_end = thread_end,
 #endif
+    .ech_retry = ech_retry,
+    .server_name = server_name,
 };
 
 #ifdef WT_STANDALONE

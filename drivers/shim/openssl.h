@@ -33,6 +33,12 @@
 #endif
 #endif
 
+/* Encrypted Client Hello, as a client and as a server. */
+#if defined(OF_BORINGSSL) || \
+    (defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x40000000L && !defined(OPENSSL_NO_ECH))
+#define HAS_ECH 1
+#endif
+
 /* ---- names ---- */
 
 /* Names of cipher suites as OpenSSL has them, for TLS 1.2 and 1.3. */
@@ -167,9 +173,8 @@ static uint64_t functions(void) {
 #if defined(SSL_OP_ENABLE_KTLS) && !defined(OPENSSL_NO_KTLS)
     has |= WT_KTLS;
 #endif
-#if defined(OF_BORINGSSL) || \
-    (defined(OF_OPENSSL) && OPENSSL_VERSION_NUMBER >= 0x40000000L && !defined(OPENSSL_NO_ECH))
-    has |= WT_ECH;
+#if defined(HAS_ECH)
+    has |= WT_ECH | WT_ECH_CLIENT | WT_ECH_SERVER;
 #endif
     return has;
 }

@@ -12,7 +12,9 @@ fn main() {
         "shim/null.c",
         "shim/openssl.c",
         "shim/openssl.h",
+        "shim/openssl_ech.h",
         "shim/openssl_sessions.h",
+        "shim/openssl_transport.h",
         "include/wiretax_driver.h",
         "include/wiretax_store.h",
     ];

@@ -1,4 +1,5 @@
-//! `wiretax_driver.h` in Rust, version 1: names, order and types as there.
+//! `wiretax_driver.h` in Rust, version 1: names, order and types as there, without what stands at the ends of structures for
+//! Encrypted Client Hello, which these drivers are not asked for: the structures' sizes say so.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -15,23 +15,23 @@ use rustls_shim::abi::{self, Config, Driver, Facts, Pem, Transport};
 const OURS: [&str; 2] = ["rustls-aws-lc-rs", "rustls-ring"];
 const PINS: Pins = Pins { version: 0x0304, cipher: 0x1301, group: 29, signature: 0x0403 };
 
-/// A C compiler finds every member of the header where the mirror has it.
+/// A C compiler finds every member of the header where the mirror has it, which ends where the header has what ECH added.
 #[test]
 fn the_mirror_is_the_header() {
     let mut source = "#include <wiretax_driver.h>\n".to_owned();
     macro_rules! same {
-        ($mirror:ty, $name:literal, $($member:ident)*) => {
-            writeln!(source, "_Static_assert(sizeof(struct {}) == {}, \"\");", $name, size_of::<$mirror>()).unwrap();
+        ($mirror:ty, $name:literal, $end:literal, $($member:ident)*) => {
+            writeln!(source, "_Static_assert({} == {}, \"\");", $end, size_of::<$mirror>()).unwrap();
             $(writeln!(source, "_Static_assert(offsetof(struct {}, {}) == {}, \"\");",
                 $name, stringify!($member), offset_of!($mirror, $member)).unwrap();)*
         };
     }
-    same!(Transport, "wt_transport", user recv send);
-    same!(Pem, "wt_pem", text len);
-    same!(Config, "wt_config", size server version cipher group signature tickets certificate_group chain key roots
-        server_name);
-    same!(Facts, "wt_facts", size version cipher group resumed);
-    same!(Driver, "wt_driver", abi size library version build_flags cpu_features functions init error context_new
+    same!(Transport, "wt_transport", "sizeof(struct wt_transport)", user recv send);
+    same!(Pem, "wt_pem", "sizeof(struct wt_pem)", text len);
+    same!(Config, "wt_config", "offsetof(struct wt_config, ech)", size server version cipher group signature tickets certificate_group chain key roots
+        server_name sessions);
+    same!(Facts, "wt_facts", "offsetof(struct wt_facts, ech)", size version cipher group resumed);
+    same!(Driver, "wt_driver", "offsetof(struct wt_driver, ech_retry)", abi size library version build_flags cpu_features functions init error context_new
         context_free conn_new handshake read write shutdown facts take_session session_free conn_free thread_end);
     for (name, value) in [
         ("WT_ABI", i64::from(abi::ABI)),

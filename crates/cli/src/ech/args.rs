@@ -1,6 +1,7 @@
 //! The options of `wiretax ech`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use units::{Delay, Probability};
@@ -29,8 +30,10 @@ const DNS: u16 = 53;
   wiretax ech --rtt 80ms
   wiretax ech example.org --rtt 20ms,80ms --retries 1%
   wiretax ech example.org --dns-server 192.0.2.1 --json
+  wiretax ech --library openssl-4.0.3,boringssl,awslc-5.12.0
 
 Handshakes are made in memory and counted: clients are rustls and AWS-LC, the server is AWS-LC's.
+With --library there are more, and each client meets each server: `wiretax drivers build NAME` first.
 With HOST one question each for A, AAAA and HTTPS goes to the name server, nothing to the host.", &MEANINGS))]
 pub struct EchArgs {
     /// Ask for this name's HTTPS record: whether it has ECH, and how much later than the address it comes
@@ -60,6 +63,20 @@ pub struct EchArgs {
     /// The name that hellos show outside
     #[arg(long, value_name = "NAME", default_value = "public.example", help_heading = "Names")]
     pub public_name: String,
+    /// Count these libraries too, each as client and as server: names of built drivers, `built` for all that have ECH,
+    /// or your own
+    #[arg(
+        long,
+        alias = "libraries",
+        value_name = "NAME",
+        value_delimiter = ',',
+        help_heading = "Libraries"
+    )]
+    pub library: Vec<String>,
+    /// The folder of the drivers' sources [default: drivers/ here or beside the program's build]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "library",
+          help_heading = "Libraries")]
+    pub drivers: Option<PathBuf>,
     /// The name server, an address with a port if it is not 53; else the system's first
     #[arg(long, value_parser = name_server, value_name = "ADDRESS", requires = "host",
           help_heading = "DNS")]
@@ -77,4 +94,29 @@ fn name_server(text: &str) -> Result<SocketAddr, String> {
     address.or_else(|_| text.parse()).map_err(|_| {
         format!("`{text}` is no address: write 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:53")
     })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: EchArgs,
+    }
+
+    pub(in crate::ech) fn args(given: &[&str]) -> EchArgs {
+        Line::parse_from([&["ech"], given].concat()).args
+    }
+
+    #[test]
+    fn libraries_are_a_list() {
+        assert!(args(&[]).library.is_empty());
+        let given = args(&["--library", "a,b", "--library", "built", "--drivers", "d"]);
+        assert_eq!(given.library, ["a", "b", "built"]);
+        assert!(Line::try_parse_from(["ech", "--drivers", "d"]).is_err());
+    }
 }

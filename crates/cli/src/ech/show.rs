@@ -3,18 +3,24 @@
 use conn::names::Names;
 use report::{Cell, Column, Row, Table};
 use serde_json::{Value, json};
-use tls::ech::ClientLibrary;
+use tls::ech::{Case, ClientLibrary};
 use units::Delay;
 
-use super::count::{Case, Counts, Hello, Size, Visit};
-use super::{EchArgs, SCHEMA};
+use super::count::{Counts, Hello, Size, Visited, title};
+use super::{EchArgs, SCHEMA, pairs};
 use crate::output::terminal_width;
 
 /// Everything, for people.
 pub fn text(counts: &Counts, names: Option<&Names>, args: &EchArgs) -> String {
     let mut text = hellos(counts).to_text(terminal_width());
     text += "\n";
-    text += &visits(counts, args).to_text(terminal_width());
+    if args.library.is_empty() {
+        text += &visits(counts, args).to_text(terminal_width());
+    } else {
+        text += &pairs::bytes(counts).to_text(terminal_width());
+        text += "\n";
+        text += &pairs::round_trips(counts, args).to_text(terminal_width());
+    }
     text += "\n";
     if let Some((names, host)) = names.zip(args.host.as_deref()) {
         text += &record(names, host);
@@ -29,22 +35,28 @@ pub fn text(counts: &Counts, names: Option<&Names>, args: &EchArgs) -> String {
 fn hellos(counts: &Counts) -> Table {
     let mut columns =
         vec![Column::new("Client"), Column::new("key share"), Column::new("name").unit("letters")];
+    // Of none of the libraries of drivers they are known.
+    let quic = counts.hellos.iter().any(|hello| hello.plain.datagrams.is_some());
     for what in ["no ECH", "GREASE", "ECH"] {
         columns.push(Column::new(what).unit("bytes"));
         columns.push(Column::new("segments"));
-        columns.push(Column::new("QUIC datagrams"));
+        if quic {
+            columns.push(Column::new("QUIC datagrams"));
+        }
     }
     let mut table = Table::new("The ClientHello", columns);
     for hello in &counts.hellos {
         let mut cells = vec![
-            Cell::text(hello.library.name()),
+            Cell::text(hello.library.as_str()),
             Cell::text(share(hello)),
             Cell::count(hello.name.len() as u64),
         ];
         for Size { bytes, segments, datagrams } in [hello.plain, hello.placeholder, hello.ech] {
             cells.push(Cell::count(bytes as u64));
             cells.push(Cell::count(segments as u64));
-            cells.push(datagrams.map_or(Cell::Empty, |count| Cell::count(count as u64)));
+            if quic {
+                cells.push(datagrams.map_or(Cell::Empty, |count| Cell::count(count as u64)));
+            }
         }
         table.push(Row::new(cells));
     }
@@ -74,11 +86,11 @@ fn visits(counts: &Counts, args: &EchArgs) -> Table {
     let caption =
         "Until the client may send its request, without computing time; a chain of one certificate";
     let mut table = Table::new(caption, columns);
-    for visit in &counts.visits {
+    for Visited { library, case, counts: visit, .. } in &counts.visits {
         let count = |value: usize| Cell::count(value as u64);
         let mut cells = vec![
-            Cell::text(visit.library.name()),
-            Cell::text(visit.case.title()),
+            Cell::text(library.as_str()),
+            Cell::text(title(*case)),
             count(visit.connections),
             count(visit.flights),
             count(visit.client_bytes),
@@ -95,7 +107,7 @@ fn visits(counts: &Counts, args: &EchArgs) -> Table {
 }
 
 /// The time of this many round trips, in milliseconds.
-fn after(round_trips: usize, rtt: &Delay) -> f64 {
+pub fn after(round_trips: usize, rtt: &Delay) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let count = round_trips as f64;
     rtt.duration().as_secs_f64() * 1e3 * count
@@ -138,10 +150,11 @@ fn record(names: &Names, host: &str) -> String {
 pub fn retry(counts: &Counts) -> (usize, usize) {
     let of = |case: Case| {
         let mut visits = counts.visits.iter();
-        visits.find(|visit: &&Visit| visit.case == case && visit.library == ClientLibrary::Rustls)
+        let rustls = ClientLibrary::Rustls.name();
+        visits.find(|visit: &&Visited| visit.case == case && visit.library == rustls)
     };
     match (of(Case::NewKey), of(Case::Accepted)) {
-        (Some(again), Some(once)) => (
+        (Some(Visited { counts: again, .. }), Some(Visited { counts: once, .. })) => (
             again.tcp_round_trips.saturating_sub(once.tcp_round_trips),
             again.quic_round_trips.saturating_sub(once.quic_round_trips),
         ),

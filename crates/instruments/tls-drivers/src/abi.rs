@@ -47,6 +47,24 @@ pub(crate) struct Pem {
 }
 
 #[repr(C)]
+pub(crate) struct Bytes {
+    pub(crate) bytes: *const u8,
+    pub(crate) len: usize,
+}
+
+#[repr(C)]
+pub(crate) struct Ech {
+    pub(crate) size: u32,
+    pub(crate) placeholder: u32,
+    pub(crate) configs: Bytes,
+    pub(crate) key: Bytes,
+}
+
+pub(crate) const ECH_NONE: u32 = 0;
+pub(crate) const ECH_ACCEPTED: u32 = 1;
+pub(crate) const ECH_REJECTED: u32 = 2;
+
+#[repr(C)]
 pub(crate) struct Config {
     pub(crate) size: u32,
     pub(crate) server: u32,
@@ -61,6 +79,7 @@ pub(crate) struct Config {
     pub(crate) roots: Pem,
     pub(crate) server_name: *const c_char,
     pub(crate) sessions: u32,
+    pub(crate) ech: *const Ech,
 }
 
 #[repr(C)]
@@ -71,6 +90,7 @@ pub(crate) struct Facts {
     pub(crate) cipher: u32,
     pub(crate) group: u32,
     pub(crate) resumed: u32,
+    pub(crate) ech: u32,
 }
 
 /// Opaque to us.
@@ -118,7 +138,15 @@ pub(crate) struct Driver {
     pub(crate) session_free: Option<unsafe extern "C" fn(*mut RawSession)>,
     pub(crate) conn_free: Option<unsafe extern "C" fn(*mut RawConn)>,
     pub(crate) thread_end: Option<unsafe extern "C" fn()>,
+    /// From here on members may be missing: [`LEAST_DRIVER`].
+    pub(crate) ech_retry:
+        Option<unsafe extern "C" fn(*mut RawConn, *mut c_void, usize, *mut usize) -> c_int>,
+    pub(crate) server_name:
+        Option<unsafe extern "C" fn(*mut RawConn, *mut c_char, usize, *mut usize) -> c_int>,
 }
+
+/// Bytes of a table without the members that may be missing.
+pub(crate) const LEAST_DRIVER: usize = std::mem::offset_of!(Driver, ech_retry);
 
 #[cfg(test)]
 pub(crate) mod tests {
@@ -165,6 +193,55 @@ pub(crate) mod tests {
         // The member is the last: a driver from before it reads all the others where they were.
         assert_eq!(std::mem::offset_of!(Config, sessions), 88);
         assert_eq!(std::mem::offset_of!(rustls_shim::abi::Config, sessions), 88);
+    }
+
+    #[test]
+    fn what_ech_added_stands_behind_all_else() {
+        use std::mem::offset_of;
+        assert_eq!((offset_of!(Config, ech), size_of::<Config>()), (96, 104));
+        assert_eq!((offset_of!(Facts, ech), size_of::<Facts>()), (20, 24));
+        assert_eq!(LEAST_DRIVER, size_of::<rustls_shim::abi::Driver>());
+        assert_eq!(size_of::<Driver>(), LEAST_DRIVER + 16);
+        // A driver of rustls is from before it.
+        assert_eq!(size_of::<rustls_shim::abi::Config>(), offset_of!(Config, ech));
+        assert_eq!(size_of::<rustls_shim::abi::Facts>(), offset_of!(Facts, ech));
+        assert_eq!((offset_of!(Ech, configs), offset_of!(Ech, key), size_of::<Ech>()), (8, 24, 40));
+        let answers = [("NONE", ECH_NONE), ("ACCEPTED", ECH_ACCEPTED), ("REJECTED", ECH_REJECTED)];
+        for (name, number) in answers {
+            assert!(HEADER.contains(&format!("WT_ECH_{name} = {number}")), "{name}");
+        }
+    }
+
+    /// The compiler of C has the last word on where members lie.
+    #[test]
+    fn members_lie_where_the_header_has_them() {
+        use std::mem::offset_of;
+        if lab_test::program("cc").is_none() {
+            lab_test::skip!(lab_test::Need::Cc, "there is no C compiler");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let places = [
+            ("struct wt_config, sessions", offset_of!(Config, sessions)),
+            ("struct wt_config, ech", offset_of!(Config, ech)),
+            ("struct wt_facts, ech", offset_of!(Facts, ech)),
+            ("struct wt_ech, placeholder", offset_of!(Ech, placeholder)),
+            ("struct wt_ech, configs", offset_of!(Ech, configs)),
+            ("struct wt_ech, key", offset_of!(Ech, key)),
+            ("struct wt_bytes, len", offset_of!(Bytes, len)),
+            ("struct wt_driver, thread_end", offset_of!(Driver, thread_end)),
+            ("struct wt_driver, ech_retry", offset_of!(Driver, ech_retry)),
+            ("struct wt_driver, server_name", offset_of!(Driver, server_name)),
+        ];
+        let mut text = "#include \"wiretax_driver.h\"\n".to_owned();
+        for (member, place) in places {
+            text += &format!("_Static_assert(offsetof({member}) == {place}, \"{member}\");\n");
+        }
+        let file = folder.path().join("places.c");
+        std::fs::write(&file, text).unwrap();
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers/include");
+        let mut cc = std::process::Command::new("cc");
+        let output = cc.args(["-fsyntax-only", "-I", include]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! A driver in this process: a shared object, loaded with its symbols to itself.
 
+mod ech;
+mod transport;
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
@@ -12,6 +16,10 @@ use crate::abi::{self, RawConn, RawContext, RawSession};
 use crate::job::{Described, Identity, Sessions};
 use crate::suite::{Key, Suite};
 use crate::{DriverError, Negotiated, built_in};
+
+pub use self::ech::{EchAnswer, EchConfig};
+pub use self::transport::{Io, Transport};
+use self::transport::{recv, send};
 
 /// A loaded driver. It is never unloaded: libraries leave exit handlers and thread-local destructors
 /// behind.
@@ -45,6 +53,9 @@ struct Calls {
     session_free: unsafe extern "C" fn(*mut RawSession),
     conn_free: unsafe extern "C" fn(*mut RawConn),
     thread_end: Option<unsafe extern "C" fn()>,
+    ech_retry: Option<unsafe extern "C" fn(*mut RawConn, *mut c_void, usize, *mut usize) -> c_int>,
+    server_name:
+        Option<unsafe extern "C" fn(*mut RawConn, *mut c_char, usize, *mut usize) -> c_int>,
 }
 
 impl Library {
@@ -89,15 +100,22 @@ impl Library {
             return Err(wrong("it gives no table".into()));
         }
         // SAFETY: the first two members are there in every version, and are read alone.
-        let (version, size) = unsafe { ((*table).abi, (*table).size) };
-        if version != abi::ABI || (size as usize) < size_of::<abi::Driver>() {
+        let (version, size) = unsafe { ((*table).abi, (*table).size as usize) };
+        if version != abi::ABI || size < abi::LEAST_DRIVER {
             return Err(wrong(format!(
                 "it is for version {version} of the interface, this program has {}",
                 abi::ABI
             )));
         }
-        // SAFETY: version and size say that the whole table is there; it is a constant.
-        let table = unsafe { &*table };
+        let mut whole = MaybeUninit::<abi::Driver>::zeroed();
+        // SAFETY: version and size say that so much of the table is there, and no more is written than there is room
+        // for; it is a constant. What an older driver lacks stays zero: no function.
+        let whole = unsafe {
+            let len = size.min(size_of::<abi::Driver>());
+            ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), len);
+            whole.assume_init()
+        };
+        let table = &whole;
         let calls = Calls::of(table).ok_or_else(|| wrong("a function is missing".into()))?;
         let init = table.init.ok_or_else(|| wrong("a function is missing".into()))?;
         // SAFETY: called once, before anything else.
@@ -145,6 +163,8 @@ impl Calls {
             session_free: table.session_free?,
             conn_free: table.conn_free?,
             thread_end: table.thread_end,
+            ech_retry: table.ech_retry,
+            server_name: table.server_name,
         })
     }
 
@@ -238,7 +258,7 @@ impl Context {
         tickets: u32,
         sessions: Sessions,
     ) -> Result<Self, DriverError> {
-        Self::new(library, true, suite, identity, tickets, sessions)
+        Self::new(library, true, suite, identity, (tickets, sessions), None)
     }
 
     /// A client's context, which keeps sessions unless there are to be no tickets.
@@ -252,7 +272,7 @@ impl Context {
         tickets: u32,
         sessions: Sessions,
     ) -> Result<Self, DriverError> {
-        Self::new(library, false, suite, identity, tickets, sessions)
+        Self::new(library, false, suite, identity, (tickets, sessions), None)
     }
 
     fn new(
@@ -260,8 +280,8 @@ impl Context {
         server: bool,
         suite: Suite,
         identity: &Identity,
-        tickets: u32,
-        sessions: Sessions,
+        (tickets, sessions): (u32, Sessions),
+        ech: Option<&abi::Ech>,
     ) -> Result<Self, DriverError> {
         let name = CString::new(identity.name.as_str()).map_err(|_| DriverError::Failed {
             doing: "naming the server",
@@ -285,6 +305,7 @@ impl Context {
             roots: pem(&identity.roots, !server),
             server_name: name.as_ptr(),
             sessions: sessions.number(),
+            ech: ech.map_or(ptr::null(), ptr::from_ref),
         };
         let calls = &library.0.calls;
         let mut raw = ptr::null_mut();
@@ -294,66 +315,6 @@ impl Context {
         let raw = NonNull::new(raw).ok_or(DriverError::Null { doing: "making a context" })?;
         Ok(Self(Arc::new(ContextInner { raw, library: library.clone(), server })))
     }
-}
-
-/// Where a connection's bytes come from and go to.
-pub trait Transport {
-    /// Reads some bytes, at least one.
-    fn recv(&self, bytes: &mut [u8]) -> Io;
-    /// Takes some bytes, at least one.
-    fn send(&self, bytes: &[u8]) -> Io;
-}
-
-/// What a transport did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Io {
-    /// It moved so many bytes.
-    Moved(usize),
-    /// There are no bytes now, or no room: call again later.
-    Again,
-    /// No more bytes will come.
-    End,
-    /// It broke off.
-    Broken,
-}
-
-impl Io {
-    fn raw(self) -> isize {
-        match self {
-            Self::Moved(len) => isize::try_from(len).unwrap_or(abi::IO_BROKEN),
-            Self::Again => abi::IO_AGAIN,
-            Self::End => abi::IO_END,
-            Self::Broken => abi::IO_BROKEN,
-        }
-    }
-}
-
-unsafe extern "C" fn recv<T: Transport>(
-    user: *mut c_void,
-    bytes: *mut c_void,
-    len: usize,
-) -> isize {
-    if len == 0 || bytes.is_null() {
-        return abi::IO_BROKEN;
-    }
-    // SAFETY: `user` is the transport that the connection owns; the library gave room for `len` bytes.
-    let (transport, bytes) =
-        unsafe { (&*user.cast::<T>(), std::slice::from_raw_parts_mut(bytes.cast::<u8>(), len)) };
-    transport.recv(bytes).raw()
-}
-
-unsafe extern "C" fn send<T: Transport>(
-    user: *mut c_void,
-    bytes: *const c_void,
-    len: usize,
-) -> isize {
-    if len == 0 || bytes.is_null() {
-        return abi::IO_BROKEN;
-    }
-    // SAFETY: as in `recv`.
-    let (transport, bytes) =
-        unsafe { (&*user.cast::<T>(), std::slice::from_raw_parts(bytes.cast::<u8>(), len)) };
-    transport.send(bytes).raw()
 }
 
 /// What a step came to.
@@ -509,17 +470,22 @@ impl<T: Transport> Conn<T> {
     /// # Errors
     /// If it does not say.
     pub fn negotiated(&mut self) -> Result<Negotiated, DriverError> {
-        let mut facts =
-            abi::Facts { size: size_of::<abi::Facts>() as u32, ..abi::Facts::default() };
-        // SAFETY: as above.
-        let status = unsafe { (self.calls().facts)(self.raw.as_ptr(), &raw mut facts) };
-        self.calls().check(status, "telling what was agreed on")?;
+        let facts = self.facts()?;
         Ok(Negotiated {
             version: facts.version,
             cipher_suite: facts.cipher,
             group: facts.group,
             resumed: facts.resumed != 0,
         })
+    }
+
+    fn facts(&mut self) -> Result<abi::Facts, DriverError> {
+        let mut facts =
+            abi::Facts { size: size_of::<abi::Facts>() as u32, ..abi::Facts::default() };
+        // SAFETY: as above.
+        let status = unsafe { (self.calls().facts)(self.raw.as_ptr(), &raw mut facts) };
+        self.calls().check(status, "telling what was agreed on")?;
+        Ok(facts)
     }
 
     /// The newest session that came, once.

@@ -76,6 +76,9 @@ pub enum DriverError {
         /// What was asked for.
         asked: &'static str,
     },
+    /// A library that is built in, beside a driver's.
+    #[error(transparent)]
+    BuiltIn(#[from] tls::Error),
     /// Something of this machine.
     #[error("{doing}: {source}")]
     Machine {
@@ -125,9 +128,16 @@ pub enum Error {
     NoCache,
 }
 
+impl From<tls::PeerError> for DriverError {
+    fn from(error: tls::PeerError) -> Self {
+        DriverError::BuiltIn(error.into())
+    }
+}
+
 impl Explain for DriverError {
     fn fault(&self) -> Fault {
         match self {
+            DriverError::BuiltIn(error) => error.fault(),
             DriverError::NotADriver { .. } | DriverError::Machine { .. } => Fault::Machine,
             _ => Fault::Measurement,
         }
@@ -135,6 +145,7 @@ impl Explain for DriverError {
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
+            DriverError::BuiltIn(error) => error.remedy(),
             DriverError::NotADriver { .. } => Some("build it again with `make drivers`".into()),
             _ => None,
         }

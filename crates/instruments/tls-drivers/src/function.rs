@@ -27,6 +27,10 @@ pub const ECH: u64 = 1 << 10;
 pub const SESSION_CACHE: u64 = 1 << 11;
 /// A server's store of sessions outside the library, and as a client session IDs.
 pub const SESSION_STORE: u64 = 1 << 12;
+/// ECH can be asked of its client by the drivers' interface.
+pub const ECH_CLIENT: u64 = 1 << 13;
+/// ECH can be asked of its server by the drivers' interface.
+pub const ECH_SERVER: u64 = 1 << 14;
 
 #[cfg(test)]
 mod tests {
@@ -49,6 +53,8 @@ mod tests {
             ("ECH", ECH),
             ("SESSION_CACHE", SESSION_CACHE),
             ("SESSION_STORE", SESSION_STORE),
+            ("ECH_CLIENT", ECH_CLIENT),
+            ("ECH_SERVER", ECH_SERVER),
         ];
         let lines = HEADER.lines().skip_while(|line| *line != "enum wt_function {").skip(1);
         let in_the_header: Vec<(&str, &str)> = lines

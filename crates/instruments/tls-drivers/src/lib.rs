@@ -10,6 +10,7 @@ pub mod builder;
 mod built_in;
 mod catalog;
 mod driver;
+mod ech;
 mod error;
 pub mod function;
 pub mod host;
@@ -26,7 +27,8 @@ use serde::{Deserialize, Serialize};
 pub use ::host::HostError;
 pub use built_in::BUILT_IN;
 pub use catalog::{Catalog, Driver, Fact, Folders, State};
-pub use driver::{Conn, Context, Io, Library, Session, Step, Transport};
+pub use driver::{Conn, Context, EchAnswer, EchConfig, Io, Library, Session, Step, Transport};
+pub use ech::{EchClient, EchHello, EchJob, EchReply, EchServer};
 pub use error::{DriverError, Error};
 pub use job::{
     Contexts, Described, Extent, Identity, Job, Locks, Outcome, Reply, Sessions, Side, Wire,

@@ -9,11 +9,15 @@ use std::time::Duration;
 
 use ::host::{Host, HostError, KeptHost, Launch, Place};
 
+use crate::ech::{Ech, EchJob, EchReply};
 use crate::host::{Describe, Measure};
 use crate::job::{Described, Job, Locks, Reply};
 
 /// How long a driver may take to say what it is.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long a pair of libraries may take for its handshakes with ECH, which are some twenty.
+const ECH_LIMIT: Duration = Duration::from_secs(60);
 
 /// How hosts are started.
 #[derive(Debug, Clone)]
@@ -67,6 +71,18 @@ impl Supervisor {
     pub fn describe(&self, object: &Path) -> Result<Described, HostError> {
         let host = self.host(Locks::Pthread);
         host.run::<Describe>(&name(object), &object.to_path_buf(), DESCRIBE_LIMIT, drop)
+    }
+
+    /// Has a pair of libraries make handshakes with ECH.
+    ///
+    /// # Errors
+    /// If the host does not answer, or a library cannot be used for it.
+    pub fn ech(&self, job: &EchJob) -> Result<EchReply, HostError> {
+        let built_in = "a built-in library".to_owned();
+        let called = |object: Option<&Path>| object.map_or_else(|| built_in.clone(), name);
+        let (server, client) = crate::ech::objects(job);
+        let who = pair(called(server), called(client));
+        self.host(Locks::Pthread).run::<Ech>(&who, job, ECH_LIMIT, drop)
     }
 
     /// Has something measured.
@@ -160,7 +176,10 @@ impl KeptDrivers {
 
 /// Whose host it is, for errors.
 fn who(job: &Job) -> String {
-    let (server, client) = (name(&job.server), name(&job.client));
+    pair(name(&job.server), name(&job.client))
+}
+
+fn pair(server: String, client: String) -> String {
     if server == client { server } else { format!("{server} with {client}") }
 }
 

@@ -2,15 +2,10 @@
 
 use std::sync::Arc;
 
-use rustls_pki_types::DnsName;
-
 use super::ffi::{self, Step, failed};
-use super::{Answer, Client, Endpoint, Offer};
+use super::{Answer, Client, Endpoint, LONGEST_NAME, Offer};
 use crate::error::config;
 use crate::{Error, Group, Identity};
-
-/// What a configuration made here has clients pad names to, if they are shorter: 64 bytes hide most names' lengths.
-const LONGEST_NAME: u8 = 64;
 
 /// A server's key for ECH (X25519, HKDF-SHA256), with what it publishes of it.
 #[derive(Debug)]
@@ -25,9 +20,7 @@ impl Keys {
     /// # Errors
     /// The name is no DNS name; [`Error::AwsLc`].
     pub fn generate(public_name: &str, number: u8) -> Result<Self, Error> {
-        if DnsName::try_from(public_name).is_err() {
-            return Err(config(format!("`{public_name}` is no public name for ECH")));
-        }
+        super::key::check_public_name(public_name)?;
         let (keys, list) = ffi::Keys::new(number, public_name, LONGEST_NAME)?;
         super::check(&list)?;
         Ok(Keys { keys, list })

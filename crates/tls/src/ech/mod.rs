@@ -1,17 +1,21 @@
 //! Encrypted Client Hello (RFC 9849), in memory: a client of rustls or AWS-LC, a server of AWS-LC. rustls has no server with
-//! ECH, and OpenSSL has it from 4.0 on.
+//! ECH, and OpenSSL has it from 4.0 on. Other libraries take part by [`Endpoint`] and [`exchange`].
 //!
 //! TLS 1.3 with AES-128-GCM, without tickets: what is counted is the handshake's own.
 
 mod awslc;
 mod ffi;
+mod key;
 mod rustls;
+mod visit;
 
 use rustls_pki_types::DnsName;
 use units::named;
 use wire::tls::EchConfigList;
 
 pub use self::awslc::{Keys, Server};
+pub use self::key::RawKey;
+pub use self::visit::{Case, Visit, visit};
 use crate::error::config;
 use crate::{Error, Group, PeerError};
 
@@ -20,6 +24,8 @@ const MAX_FLIGHTS: usize = 8;
 /// DHKEM(X25519, HKDF-SHA256) and HKDF-SHA256 (IANA HPKE): what both clients know.
 const KEM_X25519: u16 = 0x20;
 const KDF_SHA256: u16 = 1;
+/// What a configuration made here has clients pad names to, if they are shorter: 64 bytes hide most names' lengths.
+const LONGEST_NAME: u8 = 64;
 /// AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 (IANA HPKE AEAD Identifiers).
 const AEADS: [u16; 3] = [1, 2, 3];
 
@@ -67,19 +73,19 @@ pub struct Client {
     pub roots: Vec<Vec<u8>>,
 }
 
-/// One connection's client or server: bytes in, bytes out.
-pub trait Endpoint: Send {
+/// One connection's client or server: bytes in, bytes out. `E` is what its library fails with.
+pub trait Endpoint<E = Error> {
     /// Feeds bytes from the peer.
     ///
     /// # Errors
     /// Every error is final. An alert may be waiting: call `write_tls` and send it.
-    fn read_tls(&mut self, bytes: &[u8]) -> Result<(), Error>;
+    fn read_tls(&mut self, bytes: &[u8]) -> Result<(), E>;
 
     /// Appends all that is to go to the peer now.
     ///
     /// # Errors
     /// The library's own failures.
-    fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<(), Error>;
+    fn write_tls(&mut self, out: &mut Vec<u8>) -> Result<(), E>;
 
     /// What became of ECH, once the handshake is done or given up; `None` before.
     fn answer(&self) -> Option<Answer>;
@@ -175,43 +181,57 @@ impl Client {
     /// As [`Client::start`], and whatever ends the handshake but for ECH that is not accepted.
     pub fn connect(&self, name: &str, offer: &Offer, server: &Server) -> Result<Connection, Error> {
         let (mut here, mut there) = (self.start(name, offer)?, server.accept()?);
-        let (mut flights, mut round_trips) = (Vec::new(), 0);
-        let mut answer = None;
-        while flights.len() < MAX_FLIGHTS {
-            let mut flight = Vec::new();
-            here.write_tls(&mut flight)?;
-            if !flight.is_empty() {
-                flights.push(Flight { from_client: true, bytes: flight.len() });
-                let read = there.read_tls(&flight);
-                // Of a client that gives up there comes an alert.
-                if answer.is_none() {
-                    read?;
-                }
-            }
-            if answer.is_some() {
-                break;
-            }
-            flight.clear();
-            there.write_tls(&mut flight)?;
-            if flight.is_empty() {
-                break;
-            }
-            flights.push(Flight { from_client: false, bytes: flight.len() });
-            round_trips += 1;
-            here.read_tls(&flight)?;
-            answer = here.answer();
-        }
-        let hello = flights.first().map_or(0, |flight| flight.bytes);
-        let answer =
-            answer.ok_or_else(|| PeerError::Misbehaved("the handshake does not end".to_owned()))?;
-        let opened = there.answer() == Some(Answer::Accepted);
-        let server_name = there.server_name();
-        Ok(Connection { hello, flights, round_trips, answer, opened, server_name })
+        exchange(&mut *here, &mut *there)
     }
 }
 
-/// Whether a list is whole, and has a configuration that can be used.
-fn check(list: &[u8]) -> Result<(), Error> {
+/// Carries a whole handshake from one side to the other, in memory.
+///
+/// # Errors
+/// Whatever ends the handshake but for ECH that is not accepted; [`PeerError::Misbehaved`] for one without an end.
+pub fn exchange<E: From<PeerError>>(
+    client: &mut dyn Endpoint<E>,
+    server: &mut dyn Endpoint<E>,
+) -> Result<Connection, E> {
+    let (mut flights, mut round_trips) = (Vec::new(), 0);
+    let mut answer = None;
+    while flights.len() < MAX_FLIGHTS {
+        let mut flight = Vec::new();
+        client.write_tls(&mut flight)?;
+        if !flight.is_empty() {
+            flights.push(Flight { from_client: true, bytes: flight.len() });
+            let read = server.read_tls(&flight);
+            // Of a client that gives up there comes an alert.
+            if !matches!(answer, Some(Answer::Rejected(_))) {
+                read?;
+            }
+        }
+        if answer.is_some() {
+            break;
+        }
+        flight.clear();
+        server.write_tls(&mut flight)?;
+        if flight.is_empty() {
+            break;
+        }
+        flights.push(Flight { from_client: false, bytes: flight.len() });
+        round_trips += 1;
+        client.read_tls(&flight)?;
+        answer = client.answer();
+    }
+    let hello = flights.first().map_or(0, |flight| flight.bytes);
+    let answer =
+        answer.ok_or_else(|| PeerError::Misbehaved("the handshake does not end".to_owned()))?;
+    let opened = server.answer() == Some(Answer::Accepted);
+    let server_name = server.server_name();
+    Ok(Connection { hello, flights, round_trips, answer, opened, server_name })
+}
+
+/// Whether an ECHConfigList is whole, and has a configuration that every client here can use.
+///
+/// # Errors
+/// [`PeerError::Misbehaved`] for one that is damaged, [`PeerError::Incompatible`] for one of other algorithms.
+pub fn check(list: &[u8]) -> Result<(), Error> {
     let list = EchConfigList::new_checked(list)
         .map_err(|error| PeerError::Misbehaved(error.to_string()))?;
     let fits = |(kdf, aead): (u16, u16)| kdf == KDF_SHA256 && AEADS.contains(&aead);

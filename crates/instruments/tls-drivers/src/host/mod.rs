@@ -4,7 +4,7 @@ mod clock;
 mod loopback;
 mod memory;
 mod open;
-mod pipe;
+pub(crate) mod pipe;
 mod proof;
 mod script;
 mod setup;
@@ -87,7 +87,7 @@ impl Worker for Measure {
 /// Those who do what [`crate::Supervisor`] asks of a host.
 #[must_use]
 pub fn workers() -> Registry {
-    Registry::new().with(Describe).with(Measure::default())
+    Registry::new().with(Describe).with(Measure::default()).with(crate::ech::Ech)
 }
 
 /// Does one job in this process.

@@ -1,6 +1,7 @@
 //! Hosts in processes of their own: this program is its own host. Drivers that crash, hang or print
 //! rubbish are compiled on the spot. With `--drivers` it tries the drivers that are built (see `matrix`).
 
+mod ech;
 mod matrix;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,13 @@ fn main() -> ExitCode {
         let (supervisor, _folder) = supervisor();
         return matrix::matrix(&supervisor, arguments.get(at + 1..).unwrap_or_default());
     }
+    if let Some(at) = arguments.iter().position(|argument| argument == "--ech") {
+        let (supervisor, _folder) = supervisor();
+        let built = matrix::built(arguments.get(at + 1..).unwrap_or_default());
+        let failures = ech::all(&supervisor, &built);
+        println!("{} drivers, {failures} failures", built.len());
+        return if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     lab_test::main(&[
         Test::new("a_driver_describes_itself", || with(describes)),
         Test::new("a_crash_takes_only_the_host", || with(crashes)),
@@ -37,6 +45,9 @@ fn main() -> ExitCode {
         Test::new("a_store_of_sessions_forgets_the_oldest", || with(store)),
         Test::new("a_session_that_has_no_id_is_no_sample", || with(ignores_session_ids)),
         Test::new("a_host_that_stays_makes_its_contexts_once", || with(keeps)),
+        Test::new("a_crash_with_ech_takes_only_the_host", || with(ech::crashes)),
+        Test::new("a_driver_that_only_says_that_it_has_ech_is_found_out", || with(ech::pretends)),
+        Test::new("a_client_that_goes_on_after_a_rejection_is_found_out", || with(ech::goes_on)),
         Test::new("another_interface_is_refused", || with(other_interface)),
         Test::new("connections_weigh_something", || with(weights)),
     ])

@@ -1,6 +1,6 @@
 //! Every driver that is built (or given by its path) through every handshake, against itself and
 //! against another: `cargo test -p tls-drivers --test hosts -- --drivers [NAME|PATH ...]`. The first named is
-//! the other one, or OpenSSL 3.5.5.
+//! the other one, or OpenSSL 3.5.5. `--ech` in place of `--drivers` tries ECH alone.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,18 +14,23 @@ use tls_drivers::{
 const LIMIT: Duration = Duration::from_secs(60);
 const OTHER: &str = "openssl-3.5.5";
 
-/// Runs the matrix; says of each cell what came of it.
-pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
+/// The drivers of these names that are built, or of all.
+pub fn built(names: &[String]) -> Vec<(String, PathBuf)> {
     let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../drivers");
     let folders = Folders::find(Some(&drivers)).expect("the checkout has drivers");
     let catalog = Catalog::read(&folders).expect("they can be read");
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let names = if names.is_empty() { vec![OTHER, "all"] } else { names };
     let chosen = catalog.select(&names).unwrap_or_else(|error| panic!("{error}"));
-    let built: Vec<(String, PathBuf)> = chosen
+    chosen
         .iter()
         .filter_map(|driver| Some((driver.name.clone(), driver.object()?.to_path_buf())))
-        .collect();
+        .collect()
+}
+
+/// Runs the matrix; says of each cell what came of it.
+pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
+    let built = built(names);
     let Some((_, other)) = built.first() else {
         println!("no driver is built: make drivers");
         return ExitCode::FAILURE;
@@ -50,6 +55,7 @@ pub fn matrix(supervisor: &Supervisor, names: &[String]) -> ExitCode {
         locks_of(supervisor, name, object, other);
         sessions_of(supervisor, name, object);
     }
+    failures += super::ech::all(supervisor, &built);
     println!("{} drivers, {failures} failures", built.len());
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
