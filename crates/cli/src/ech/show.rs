@@ -10,24 +10,19 @@ use super::count::{Counts, Hello, Size, Visited, title};
 use super::{EchArgs, SCHEMA, pairs};
 use crate::output::terminal_width;
 
-/// Everything, for people.
+/// Everything, for people: what it comes to, then the tables.
 pub fn text(counts: &Counts, names: Option<&Names>, args: &EchArgs) -> String {
-    let mut text = hellos(counts).to_text(terminal_width());
-    text += "\n";
-    if args.library.is_empty() {
-        text += &visits(counts, args).to_text(terminal_width());
-    } else {
-        text += &pairs::bytes(counts).to_text(terminal_width());
-        text += "\n";
-        text += &pairs::round_trips(counts, args).to_text(terminal_width());
-    }
-    text += "\n";
+    let mut text: String = args.rtt.iter().map(|rtt| answer(counts, names, args, rtt)).collect();
     if let Some((names, host)) = names.zip(args.host.as_deref()) {
-        text += &record(names, host);
-        text += "\n";
+        text += &format!("\n{}", record(names, host));
     }
-    for rtt in &args.rtt {
-        text += &answer(counts, names, args, rtt);
+    let tables = if args.library.is_empty() {
+        vec![hellos(counts), visits(counts, args)]
+    } else {
+        vec![pairs::round_trips(counts, args), hellos(counts), pairs::bytes(counts)]
+    };
+    for table in tables {
+        text += &format!("\n{}", table.to_text(terminal_width()));
     }
     text
 }
