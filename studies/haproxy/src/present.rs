@@ -32,13 +32,29 @@ impl Findings {
         Findings { provenance, ..self }
     }
 
-    /// The row of full handshakes that costs HAProxy least per connection, and that which costs most.
+    /// The first scenario that was measured, in the order of their names: what the answer is about.
+    fn scenario(&self) -> Scenario {
+        let measured =
+            |wanted: &&Scenario| self.summary.rows.iter().any(|row| row.cell.scenario == **wanted);
+        Scenario::ALL.iter().find(measured).copied().unwrap_or(Scenario::Full)
+    }
+
+    /// The row that costs HAProxy least per connection in the answer's scenario, and that which costs most.
     fn ends(&self) -> Option<(Rated<'_>, Rated<'_>)> {
-        let full = self.summary.rows.iter().filter(|row| row.cell.scenario == Scenario::Full);
-        let costs = full.filter_map(|row| Some((row, row.server_cpu_us?.value)));
+        let scenario = self.scenario();
+        let rows = self.summary.rows.iter().filter(|row| row.cell.scenario == scenario);
+        let costs = rows.filter_map(|row| Some((row, row.server_cpu_us?.value)));
         let mut costs: Vec<(&Row, f64)> = costs.collect();
         costs.sort_by(|a, b| a.1.total_cmp(&b.1));
         Some((*costs.first()?, *costs.last()?))
+    }
+}
+
+fn what(scenario: Scenario) -> &'static str {
+    match scenario {
+        Scenario::Full => "A full handshake",
+        Scenario::Chain => "A connection resumed through the chain",
+        Scenario::Quic => "A full handshake over QUIC",
     }
 }
 
@@ -59,10 +75,12 @@ impl study::Findings for Findings {
 
     fn answer(&self) -> Vec<Inline> {
         let Some(((best, least), (worst, most))) = self.ends() else {
-            return vec![Inline::new().text("No run of full handshakes showed what it should.")];
+            let text = format!("No run of `{}` showed what it should.", self.scenario());
+            return vec![Inline::new().text(text)];
         };
         let first = format!(
-            "A full handshake costs HAProxy least with {}: {least:.0} µs of CPU time per connection",
+            "{} costs HAProxy least with {}: {least:.0} µs of CPU time per connection",
+            what(self.scenario()),
             build(best)
         );
         let rest = match std::ptr::eq(best, worst) {
@@ -76,10 +94,14 @@ impl study::Findings for Findings {
         let least = self.ends().map(|((best, least), _)| KeyFigure {
             value: format!("{least:.0}"),
             unit: "µs".to_owned(),
-            label: format!("HAProxy's CPU time per full handshake, {}", build(best)),
+            label: format!(
+                "HAProxy's CPU time per connection of `{}`, {}",
+                self.scenario(),
+                build(best)
+            ),
             detail: format!("measured, threads: {}", best.cell.threads),
             means: format!(
-                "1000 full handshakes per second keep {:.0} % of a core busy in HAProxy.",
+                "1000 of these connections per second keep {:.0} % of a core busy in HAProxy.",
                 least / 10.0
             ),
         });
@@ -283,8 +305,16 @@ mod tests {
         assert!(findings.empty().is_none());
         let answer = findings.answer()[0].to_plain();
         assert!(
-            answer.contains("least with openssl-1.1.1w with pthread locks: 999 µs"),
+            answer.contains(
+                "A full handshake costs HAProxy least with openssl-1.1.1w with pthread locks: 999 µs"
+            ),
             "{answer}"
+        );
+        let mut chain = samples();
+        chain.retain(|sample| sample.point["scenario"] == "chain");
+        let answer = Findings::new(Summary::of(&chain)).answer()[0].to_plain();
+        assert!(
+            answer.starts_with("A connection resumed through the chain costs HAProxy least with")
         );
         let (_, ours) = &findings.counterparts()[0];
         assert!(matches!(ours, Counterpart::NotMeasured { .. }), "no AWS-LC: {ours:?}");

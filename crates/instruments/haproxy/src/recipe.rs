@@ -153,6 +153,9 @@ mod tests {
         assert!(Release::find("3.0.11").unwrap().supports(&library).is_ok());
         let refused = Release::find("2.6.12").unwrap().supports(&library);
         assert!(matches!(refused, Err(Error::Unsupported { .. })));
+        let too_old = Library { name: "libressl-3.1.0".into(), kind: Kind::OpenSsl, ..library };
+        let refused = Release::find("3.0.11").unwrap().supports(&too_old).unwrap_err();
+        assert!(refused.to_string().contains("SSL_get0_verified_chain"), "{refused}");
         let unknown = Release::find("9.9").unwrap_err();
         assert_eq!(unknown.remedy().unwrap(), "choose from 3.0.11, 2.6.12");
     }

@@ -110,6 +110,9 @@ impl Release {
     /// [`Error::Unsupported`] when the release has no code for the library.
     pub fn supports(&self, library: &Library) -> Result<(), Error> {
         let reason = match library.kind {
+            Kind::OpenSsl if self.modern && library.name == "libressl-3.1.0" => {
+                "it calls SSL_get0_verified_chain, which LibreSSL 3.1.0 lacks"
+            }
             Kind::OpenSsl => return Ok(()),
             Kind::AwsLc | Kind::WolfSsl if self.modern => return Ok(()),
             Kind::AwsLc | Kind::WolfSsl => "it came with a later release",
