@@ -94,8 +94,8 @@ BESIDE = stacks:stacks-profile stacks:stacks-sessions haproxy:haproxy haproxy:ha
 # Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
 PAPERS = sslmtcp page-handshakes observe haproxy stacks stacks-light stacks-client stacks-profile link roam-paper \
 	page-paper page-cablelabs page-windows page-bus
-TABLES = page-paper page-windows page-bus page-flow page-uploads page-push page-handshakes page-chromium-3g \
-	page-chromium-5mbit roam-changes roam-engineer
+TABLES = page-paper page-windows page-grid page-bus page-flow page-uploads page-push page-handshakes page-chromium-3g \
+	page-chromium-5mbit roam-changes roam-engineer haproxy-more
 
 figures: ## rewrite the figures in README.md and docs from the committed results
 	$(CARGO) build --release --locked -p cli

@@ -55,6 +55,7 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
     let tables = [
         "page-paper",
         "page-windows",
+        "page-grid",
         "page-bus",
         "page-flow",
         "page-uploads",
@@ -64,6 +65,7 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         "page-chromium-5mbit",
         "roam-changes",
         "roam-engineer",
+        "haproxy-more",
     ]
     .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {
