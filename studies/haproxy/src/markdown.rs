@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use haproxy::Locks;
 use stats::Estimate;
+use study::with_interval;
 
 use crate::point::Scenario;
 use crate::published::{Bar, bars};
@@ -84,7 +85,7 @@ fn beside(summary: &Summary) -> String {
             bar.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
             most.map_or("not measured".to_owned(), |row| row.cell.library.clone()),
             rates.join(", "),
-            most.and_then(|row| row.ratio).map_or(String::new(), |ratio| format!("{ratio:.2}")),
+            most.and_then(|row| row.ratio).map_or(String::new(), interval),
             most.and_then(|row| row.server_cpu_us).map_or(String::new(), microseconds),
             room(summary, &bar),
         ];
@@ -157,12 +158,16 @@ fn cells(row: Option<&Row>) -> [String; 3] {
             row.per_second.map_or(String::new(), |rate| format!("{:.0}", rate.value))
         }),
         row.server_cpu_us.map_or(String::new(), microseconds),
-        row.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")),
+        row.ratio.map_or(String::new(), interval),
     ]
 }
 
 fn microseconds(estimate: Estimate) -> String {
     format!("{:.0} us", estimate.value)
+}
+
+fn interval(ratio: Estimate) -> String {
+    with_interval((ratio.value, ratio.low, ratio.high), 2)
 }
 
 #[cfg(test)]

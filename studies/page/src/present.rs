@@ -4,7 +4,7 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
-use study::{Clock, Counterpart, Subject};
+use study::{Clock, Counterpart, Subject, with_interval};
 use web::Protocol;
 
 use crate::loads::table;
@@ -51,8 +51,9 @@ impl Findings {
              |---|---|---|---|---|{rule}\n",
             self.provenance
         );
-        let known =
-            |ratio: Option<Estimate>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+        let known = |ratio: Option<Estimate>| {
+            ratio.map_or(String::new(), |it| with_interval((it.value, it.low, it.high), 2))
+        };
         for (group, row) in rows() {
             let Some(load) = row.load_ms else { continue };
             text += &format!(

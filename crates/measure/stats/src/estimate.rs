@@ -91,17 +91,6 @@ impl Estimate {
     }
 }
 
-impl std::fmt::Display for Estimate {
-    /// The value and its interval, each with the precision that is asked for: `{:.2}` gives `0.94 [0.92, 0.98]`.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { value, low, high, .. } = self;
-        match f.precision() {
-            Some(digits) => write!(f, "{value:.digits$} [{low:.digits$}, {high:.digits$}]"),
-            None => write!(f, "{value} [{low}, {high}]"),
-        }
-    }
-}
-
 /// Whether something holds, as far as samples can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -174,14 +163,6 @@ mod tests {
         assert_eq!(within(-1.2, 2.4), Holds::CannotTell);
         assert_eq!(within(0.98, 1.08), Holds::CannotTell);
         assert_eq!(within(f64::NAN, f64::NAN), Holds::CannotTell);
-    }
-
-    #[test]
-    fn an_estimate_is_shown_with_its_interval() {
-        let estimate = Estimate { value: 0.944, low: 0.9, high: 12.0, confidence: 0.95 };
-        assert_eq!(format!("{estimate:.2}"), "0.94 [0.90, 12.00]");
-        assert_eq!(format!("{estimate:.0}"), "1 [1, 12]");
-        assert_eq!(estimate.to_string(), "0.944 [0.9, 12]");
     }
 
     #[test]

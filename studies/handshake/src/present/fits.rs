@@ -2,6 +2,7 @@
 
 use report::{Block, Cell, Column, Inline, Row as TableRow, Section, Status, Table};
 use stats::{Estimate, Holds};
+use study::with_interval;
 
 use super::lineup::listed;
 use super::{Findings, compute, estimate};
@@ -176,7 +177,7 @@ impl Doubt {
 
     fn line(&self) -> Inline {
         let Doubt { n, spec, connections, .. } = self;
-        let value = format!("n {} is {n:.3}", self.what);
+        let value = format!("n {} is {}", self.what, with_interval((n.value, n.low, n.high), 3));
         let text = match self.holds {
             Holds::No => format!(
                 ": {value}, not {spec}: more than chance in the samples. The machine was disturbed \

@@ -1,5 +1,6 @@
 //! The table of docs/results/stacks.md.
 
+use study::with_interval;
 use tls_drivers::hosts::LOAD_CLIENT;
 use tls_drivers::{Key, Locks, Suite, Wire, Workload};
 
@@ -63,7 +64,9 @@ fn line(summary: &Summary, name: &str, estimate: Option<f64>) -> String {
     let cells = [
         summary.title(name),
         microseconds(median(full, value::SERVER_CPU)),
-        ratio.filter(|_| name != YARDSTICK).map_or(String::new(), |ratio| format!("{ratio:.2}")),
+        ratio
+            .filter(|_| name != YARDSTICK)
+            .map_or(String::new(), |ratio| with_interval((ratio.value, ratio.low, ratio.high), 2)),
         microseconds(median(resumed, value::SERVER_CPU)),
         full.map_or(String::new(), client),
         number(locks(summary, name, MODERN, 1), 0),

@@ -3,6 +3,7 @@
 
 use report::{Cell, Column, Inline, Note, Row, Table};
 use stats::Estimate;
+use study::with_interval;
 use tls_drivers::{Suite, Workload};
 
 use super::{Findings, suite_text, workload_text};
@@ -81,7 +82,8 @@ pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table>
             .filter(|(other, theirs, _)| *other != name && theirs.point.workload == workload);
         let alike = others.filter_map(|(other, theirs, _)| {
             let ratio = cell.ratio_to(theirs, value::SERVER_CPU)?;
-            let text = format!("{} {ratio:.2}", summary.title(other));
+            let shown = with_interval((ratio.value, ratio.low, ratio.high), 2);
+            let text = format!("{} {shown}", summary.title(other));
             ratio.contains(1.0).then_some(text)
         });
         let alike: Vec<String> = alike.collect();
