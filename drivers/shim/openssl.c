@@ -31,6 +31,7 @@ struct wt_conn {
     SSL *tls;
     struct wt_transport transport;
     SSL_SESSION *newest; /* the client's, until it is taken */
+    int has_ech;
     int ech_rejected;
 };
 
@@ -322,6 +323,7 @@ static int conn_new(wt_context *context, const struct wt_transport *transport,
     }
     memset(conn, 0, sizeof *conn);
     conn->transport = *transport;
+    conn->has_ech = context->ech.asked;
     conn->tls = SSL_new(context->tls);
     bio = BIO_new(bio_method);
     if (conn->tls == NULL || bio == NULL || SSL_set_ex_data(conn->tls, conn_index, conn) != 1) {
@@ -361,7 +363,7 @@ static int handshake(wt_conn *conn) {
     int result;
     ERR_clear_error();
     result = SSL_do_handshake(conn->tls);
-    if (result != 1 && !SSL_is_server(conn->tls) && ech_was_rejected(conn->tls)) {
+    if (result != 1 && conn->has_ech && !SSL_is_server(conn->tls) && ech_was_rejected(conn->tls)) {
         conn->ech_rejected = 1;
     }
     return result == 1 ? WT_OK : outcome(conn, result);
@@ -440,7 +442,8 @@ static int facts(wt_conn *conn, struct wt_facts *told) {
     told->group = negotiated_group(conn->tls);
     told->resumed = SSL_session_reused(conn->tls) == 1;
     if (told->size >= sizeof *told) {
-        told->ech = ech_was_accepted(conn->tls) ? WT_ECH_ACCEPTED : WT_ECH_NONE;
+        int accepted = conn->has_ech && ech_was_accepted(conn->tls);
+        told->ech = accepted ? WT_ECH_ACCEPTED : WT_ECH_NONE;
     }
     return WT_OK;
 }

@@ -21,8 +21,10 @@
 #endif
 #endif
 
-/* What a client's connections send of it. */
+/* What a context was told of it. */
 struct ech_offer {
+    int asked; /* anything at all: connections of other contexts do not ask the library about it */
+    /* What a client's connections send. */
     unsigned char *configs; /* an ECHConfigList of the context's own, or NULL */
     size_t len;
     int placeholder;
@@ -128,6 +130,7 @@ static int set_ech(SSL_CTX *tls, const struct wt_ech *ech, int server, struct ec
     if (ech->size < sizeof *ech) {
         return WT_UNSUPPORTED;
     }
+    offer->asked = 1;
     if (server) {
         return set_ech_key(tls, ech) ? WT_OK : WT_ERROR;
     }

@@ -113,14 +113,7 @@ mod real {
     #[ignore = "builds TLS libraries for minutes: .ci/run runs it"]
     fn each_client_meets_each_server() {
         let folder = tempfile::tempdir().unwrap();
-        let cached = |arguments: &[&str]| {
-            let mut command = wiretax(folder.path());
-            // The one of the tests in `real.rs`.
-            command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-            let output = command.args(arguments).output().unwrap();
-            assert!(output.status.success(), "{arguments:?}: {}", talk(&output));
-            data(&output)
-        };
+        let cached = |arguments: &[&str]| data(&crate::real::succeeds(folder.path(), arguments));
         cached(&["drivers", "build", LIBRARIES[0]]);
         let value: Value =
             serde_json::from_str(&cached(&["ech", "--library", "built", "--json"])).unwrap();

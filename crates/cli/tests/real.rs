@@ -18,7 +18,7 @@ fn cached(folder: &Path) -> Command {
     command
 }
 
-fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn succeeds(folder: &Path, arguments: &[&str]) -> Output {
     let output = cached(folder).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}\n{}{}", data(&output), talk(&output));
     output

@@ -1,9 +1,11 @@
 //! Encrypted Client Hello by the drivers' interface.
 
+use std::ffi::c_int;
+
 use tls::ech::RawKey;
 
 use super::{Conn, Context, Library, Transport};
-use crate::abi::{self, Bytes};
+use crate::abi::{self, Bytes, RawConn};
 use crate::job::{Identity, Sessions};
 use crate::suite::Suite;
 use crate::{DriverError, function};
@@ -105,15 +107,7 @@ impl<T: Transport> Conn<T> {
     /// # Errors
     /// What the library says.
     pub fn ech_retry(&mut self) -> Result<Option<Vec<u8>>, DriverError> {
-        let doing = "telling the configurations for a retry";
-        let call = self.calls().ech_retry.ok_or(DriverError::Null { doing })?;
-        let (mut bytes, mut done) = (vec![0; MOST_CONFIGS], 0);
-        // SAFETY: the connection is valid and this thread's, with room for as many bytes as said.
-        let status = unsafe {
-            call(self.raw.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len(), &raw mut done)
-        };
-        self.calls().check(status, doing)?;
-        taken(bytes, done, doing)
+        self.told(self.calls().ech_retry, MOST_CONFIGS, "telling the configurations for a retry")
     }
 
     /// A server that has read a hello: the name that the client asks for, the inner one where that was opened.
@@ -121,16 +115,25 @@ impl<T: Transport> Conn<T> {
     /// # Errors
     /// What the library says.
     pub fn server_name(&self) -> Result<Option<String>, DriverError> {
-        let doing = "telling the server's name";
-        let call = self.calls().server_name.ok_or(DriverError::Null { doing })?;
-        let (mut bytes, mut done) = (vec![0; MOST_NAME], 0);
-        // SAFETY: as above.
+        let name = self.told(self.calls().server_name, MOST_NAME, "telling the server's name")?;
+        Ok(name.map(|name| super::clean(&String::from_utf8_lossy(&name))))
+    }
+
+    /// The bytes that a function of the driver tells, `most` at most; `None` for none.
+    fn told<B>(
+        &self,
+        call: Option<unsafe extern "C" fn(*mut RawConn, *mut B, usize, *mut usize) -> c_int>,
+        most: usize,
+        doing: &'static str,
+    ) -> Result<Option<Vec<u8>>, DriverError> {
+        let call = call.ok_or(DriverError::Null { doing })?;
+        let (mut bytes, mut done) = (vec![0; most], 0);
+        // SAFETY: the connection is valid and this thread's, with room for as many bytes as said.
         let status = unsafe {
             call(self.raw.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len(), &raw mut done)
         };
         self.calls().check(status, doing)?;
-        let name = taken(bytes, done, doing)?;
-        Ok(name.map(|name| super::clean(&String::from_utf8_lossy(&name))))
+        taken(bytes, done, doing)
     }
 }
 

@@ -31,33 +31,22 @@ impl DriverEndpoint {
     }
 
     fn step(&mut self) -> Result<(), DriverError> {
-        let doing = "the handshake";
-        match self.conn.handshake() {
-            Ok(Step::Again) => Ok(()),
-            Ok(Step::Closed) => {
-                let what = "the other side has closed the connection".to_owned();
-                Err(DriverError::Failed { doing, what })
-            }
+        let failed =
+            |what: &str| Err(DriverError::Failed { doing: "the handshake", what: what.to_owned() });
+        let answer = match self.conn.handshake() {
+            Ok(Step::Again) => return Ok(()),
+            Ok(Step::Closed) => return failed("the other side has closed the connection"),
             Ok(Step::Done(())) => match self.conn.ech()? {
-                EchAnswer::None => self.over(Answer::NotOffered),
-                EchAnswer::Accepted => self.over(Answer::Accepted),
+                EchAnswer::None => Answer::NotOffered,
+                EchAnswer::Accepted => Answer::Accepted,
                 // RFC 9849 §6.1.6: such a connection is of no use.
-                EchAnswer::Rejected => {
-                    let what = "it was finished although ECH was rejected".to_owned();
-                    Err(DriverError::Failed { doing, what })
-                }
+                EchAnswer::Rejected => return failed("it was finished although ECH was rejected"),
             },
             Err(error) => match self.conn.ech() {
-                Ok(EchAnswer::Rejected) if !self.server => {
-                    let retry = self.conn.ech_retry()?;
-                    self.over(Answer::Rejected(retry))
-                }
-                _ => Err(error),
+                Ok(EchAnswer::Rejected) if !self.server => Answer::Rejected(self.conn.ech_retry()?),
+                _ => return Err(error),
             },
-        }
-    }
-
-    fn over(&mut self, answer: Answer) -> Result<(), DriverError> {
+        };
         self.answer = Some(answer);
         Ok(())
     }
