@@ -3,14 +3,17 @@
 use std::hint::black_box;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, TryLockError};
+use std::time::{Duration, Instant};
 
 use tracker::{Packet, Tracker};
 
 use super::{Done, Job, LOOK, Placed, Shared, Special};
 use crate::reading::GROUP;
 
-/// Batches whose outputs are handed over together at most: to wake who takes them costs both threads time.
-const TOGETHER: usize = 16;
+/// How long what was done is held: to wake who takes it costs both threads time.
+const HELD_FOR: Duration = Duration::from_millis(20);
+/// Outputs that are held at most, and those of a batch: what bounds their memory.
+const HELD_OUTPUTS: usize = 1024;
 
 /// A thread's own.
 pub(super) struct Worker {
@@ -18,8 +21,16 @@ pub(super) struct Worker {
     tracker: Tracker,
     jobs: Receiver<Job>,
     done: Sender<Vec<Done>>,
-    /// What was done and not handed over.
-    held: Vec<Done>,
+    held: Held,
+}
+
+/// What was done and not handed over.
+struct Held {
+    done: Vec<Done>,
+    /// Outputs in it.
+    outputs: usize,
+    /// When it was handed over before.
+    since: Instant,
 }
 
 /// What comes of a batch.
@@ -36,16 +47,17 @@ impl Worker {
         jobs: Receiver<Job>,
         done: Sender<Vec<Done>>,
     ) -> Worker {
-        Worker { number, tracker, jobs, done, held: Vec::new() }
+        let held = Held { done: Vec::new(), outputs: 0, since: Instant::now() };
+        Worker { number, tracker, jobs, done, held }
     }
 
     /// Takes batches until the last one; while there is none, reads some for all.
     pub(super) fn run(mut self, shared: &Shared<'_>) -> Tracker {
         while let Some(job) = self.next_job(shared) {
             let (last, waits) = (job.last, job.waits);
-            self.held.push(take(self.number, &mut self.tracker, &job));
+            self.held.add(take(self.number, &mut self.tracker, &job));
             shared.spare.give(job.items);
-            let hands_over = waits || self.held.len() >= TOGETHER;
+            let hands_over = waits || self.held.is_due();
             // Nobody takes what is done only where the caller has panicked.
             if last || (hands_over && !self.hand_over()) {
                 break;
@@ -88,7 +100,24 @@ impl Worker {
 
     /// Hands over what was done; false if nobody takes it.
     fn hand_over(&mut self) -> bool {
-        self.held.is_empty() || self.done.send(std::mem::take(&mut self.held)).is_ok()
+        let held = self.held.take();
+        held.is_empty() || self.done.send(held).is_ok()
+    }
+}
+
+impl Held {
+    fn add(&mut self, done: Done) {
+        self.outputs += done.outputs.len();
+        self.done.push(done);
+    }
+
+    fn is_due(&self) -> bool {
+        self.outputs >= HELD_OUTPUTS || self.since.elapsed() >= HELD_FOR
+    }
+
+    fn take(&mut self) -> Vec<Done> {
+        (self.outputs, self.since) = (0, Instant::now());
+        std::mem::take(&mut self.done)
     }
 }
 
