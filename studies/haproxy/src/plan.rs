@@ -380,7 +380,7 @@ mod tests {
         let libraries = plan.libraries().len();
         assert_eq!(runs.len(), libraries * 2 * 2 * 2 * 3);
         let known = |name: &String| haproxy::Library::is_known(name);
-        assert!(libraries == 19 && plan.libraries().iter().all(known));
+        assert!(libraries == 18 && plan.libraries().iter().all(known));
         assert!(runs.iter().all(|run| run.point.key == tls::KeyType::Rsa2048));
     }
 

@@ -153,9 +153,13 @@ mod tests {
         assert!(Release::find("3.0.11").unwrap().supports(&library).is_ok());
         let refused = Release::find("2.6.12").unwrap().supports(&library);
         assert!(matches!(refused, Err(Error::Unsupported { .. })));
-        let too_old = Library { name: "libressl-3.1.0".into(), kind: Kind::OpenSsl, ..library };
-        let refused = Release::find("3.0.11").unwrap().supports(&too_old).unwrap_err();
-        assert!(refused.to_string().contains("SSL_get0_verified_chain"), "{refused}");
+        let lacks =
+            [("libressl-3.1.0", "SSL_get0_verified_chain"), ("openssl-4.0.3", "ASN1_STRING")];
+        for (name, reason) in lacks {
+            let other = Library { name: name.into(), kind: Kind::OpenSsl, ..library.clone() };
+            let refused = Release::find("3.0.11").unwrap().supports(&other).unwrap_err();
+            assert!(refused.to_string().contains(reason), "{refused}");
+        }
         let unknown = Release::find("9.9").unwrap_err();
         assert_eq!(unknown.remedy().unwrap(), "choose from 3.0.11, 2.6.12");
     }

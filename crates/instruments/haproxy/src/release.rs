@@ -113,6 +113,9 @@ impl Release {
             Kind::OpenSsl if self.modern && library.name == "libressl-3.1.0" => {
                 "it calls SSL_get0_verified_chain, which LibreSSL 3.1.0 lacks"
             }
+            Kind::OpenSsl if library.name.starts_with("openssl-4.") => {
+                "it reads the fields of ASN1_STRING, which OpenSSL 4 hides"
+            }
             Kind::OpenSsl => return Ok(()),
             Kind::AwsLc | Kind::WolfSsl if self.modern => return Ok(()),
             Kind::AwsLc | Kind::WolfSsl => "it came with a later release",
