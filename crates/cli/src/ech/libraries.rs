@@ -163,19 +163,10 @@ fn chosen(
                 let remedy = "openssl-4.0.3, boringssl and awslc-5.12.0 have it";
                 return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
             }
-            // What `wiretax drivers` has built is called `driver.so`: its folder names it.
-            let folder = object.parent().and_then(|folder| folder.file_name());
-            let name = match (driver.name.as_str(), folder) {
-                ("driver", Some(folder)) => folder.to_string_lossy().into_owned(),
-                (name, _) => name.to_owned(),
-            };
-            if libraries.iter().all(|library| library.name != name) {
-                libraries.push(Library {
-                    name,
-                    version: described.version,
-                    object: object.to_path_buf(),
-                    functions: described.functions,
-                });
+            let object = object.to_path_buf();
+            if libraries.iter().all(|library| library.object != object) {
+                let (version, functions) = (described.version, described.functions);
+                libraries.push(Library { name: driver.name, version, object, functions });
             }
         }
     }

@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::catalog::{Catalog, Driver, State};
+use crate::catalog::{Catalog, Driver, OBJECT, State};
 use crate::job::Described;
 use crate::supervise::Supervisor;
 
@@ -142,8 +142,8 @@ pub fn build(
         .map_err(file(&lock_path))?
         .then_some(())
         .ok_or_else(|| BuildError::Ended(driver.name.clone()))?;
-    if driver.place.join("driver.so").is_file() {
-        let object = driver.place.join("driver.so");
+    if driver.place.join(OBJECT).is_file() {
+        let object = driver.place.join(OBJECT);
         let described = describe(driver, supervisor, &object)?;
         return Ok(Built { object, described, took: began.elapsed() });
     }
@@ -156,8 +156,8 @@ pub fn build(
         return Err(failed(driver, &log, reason));
     }
     let object = work.join("target/release/libdriver.so");
-    fs::copy(&object, staged.0.join("driver.so")).map_err(file(&object))?;
-    let described = match describe(driver, supervisor, &staged.0.join("driver.so")) {
+    fs::copy(&object, staged.0.join(OBJECT)).map_err(file(&object))?;
+    let described = match describe(driver, supervisor, &staged.0.join(OBJECT)) {
         Ok(described) => described,
         Err(_) if ended() => return Err(BuildError::Ended(driver.name.clone())),
         Err(BuildError::NotIt { what, .. }) => return Err(failed(driver, &log, what)),
@@ -187,7 +187,7 @@ pub fn build(
     drop(lock);
     // Some hundred megabytes that nobody needs again.
     let _ = fs::remove_dir_all(&work);
-    Ok(Built { object: driver.place.join("driver.so"), described, took: began.elapsed() })
+    Ok(Built { object: driver.place.join(OBJECT), described, took: began.elapsed() })
 }
 
 /// What a driver is put together in; whatever ends the build, nothing half of it stays.

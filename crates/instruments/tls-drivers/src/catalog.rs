@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::{Error, key};
 
+/// The file of a driver's shared object, in its place.
+pub(crate) const OBJECT: &str = "driver.so";
+
 /// Where drivers come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
@@ -120,6 +123,17 @@ impl Driver {
         }
     }
 
+    /// Whether it is the same shared object, or, where neither is built, the same name.
+    fn is(&self, other: &Driver) -> bool {
+        match (self.object(), other.object()) {
+            (Some(one), Some(other)) => {
+                one == other || fs::canonicalize(one).ok() == fs::canonicalize(other).ok()
+            }
+            (None, None) => self.name == other.name,
+            _ => false,
+        }
+    }
+
     /// The folder with its library's headers (`include`) and static archives (`lib`), if it has any.
     #[must_use]
     pub fn sdk(&self) -> Option<PathBuf> {
@@ -212,10 +226,16 @@ impl Catalog {
                     known: self.drivers.iter().map(|driver| driver.name.clone()).collect(),
                 });
             }
-            for driver in found {
-                if !chosen.iter().any(|other| other.name == driver.name) {
-                    chosen.push(driver);
+            for mut driver in found {
+                if chosen.iter().any(|other| other.is(&driver)) {
+                    continue;
                 }
+                if chosen.iter().any(|other| other.name == driver.name) {
+                    // Another build of the same library.
+                    let object = driver.object().map(|object| object.display().to_string());
+                    driver.name = object.unwrap_or(driver.name);
+                }
+                chosen.push(driver);
             }
         }
         Ok(chosen)
@@ -241,7 +261,7 @@ impl Catalog {
 fn own(path: &Path) -> Option<Driver> {
     let object = fs::canonicalize(path).ok().filter(|path| path.is_file())?;
     Some(Driver {
-        name: path.file_stem()?.to_string_lossy().into_owned(),
+        name: name_of(&object),
         library: String::new(),
         version: String::new(),
         default: false,
@@ -251,6 +271,20 @@ fn own(path: &Path) -> Option<Driver> {
         place: object.parent()?.to_path_buf(),
         state: State::Built { object },
     })
+}
+
+/// What a shared object is called: as the driver that it was built from, or as its file.
+pub(crate) fn name_of(object: &Path) -> String {
+    let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    match (object.file_name(), object.file_stem(), folder) {
+        // The cache has it in a folder of the driver's name and its key.
+        (Some(file), _, Some(folder)) if file == OBJECT => {
+            let named = folder.rsplit_once('-').filter(|(_, key)| key::is_key(key));
+            named.map_or(&*folder, |(name, _)| name).to_owned()
+        }
+        (_, Some(stem), _) => stem.to_string_lossy().into_owned(),
+        _ => object.display().to_string(),
+    }
 }
 
 /// Families in alphabetical order, versions by number.
@@ -289,14 +323,14 @@ fn from_cache(folders: &Folders) -> Result<Vec<Driver>, Error> {
         return Ok(drivers);
     }
     for place in subfolders(&folders.built())? {
-        let (file, object) = (place.join("driver.toml"), place.join("driver.so"));
+        let (file, object) = (place.join("driver.toml"), place.join(OBJECT));
         if !file.is_file() || !object.is_file() {
             continue;
         }
         let driver = described(read(&file)?, place);
         // Of several builds the newest.
         let age = |driver: &Driver| {
-            fs::metadata(driver.place.join("driver.so")).and_then(|file| file.modified()).ok()
+            fs::metadata(driver.place.join(OBJECT)).and_then(|file| file.modified()).ok()
         };
         match drivers.iter_mut().find(|other| other.name == driver.name) {
             Some(other) if age(other) < age(&driver) => *other = driver,
@@ -328,7 +362,7 @@ fn read(file: &Path) -> Result<Description, Error> {
 }
 
 fn described(description: Description, place: PathBuf) -> Driver {
-    let (object, failed) = (place.join("driver.so"), failure(&place));
+    let (object, failed) = (place.join(OBJECT), failure(&place));
     let state = if object.is_file() {
         State::Built { object }
     } else if let Ok(reason) = fs::read_to_string(failed.join("reason")) {
@@ -398,6 +432,25 @@ mod tests {
     }
 
     #[test]
+    fn shared_objects_are_called_as_their_drivers_and_each_is_taken_once() {
+        let (folder, folders) = folder();
+        let catalog = Catalog::read(&folders).unwrap();
+        let made = |path: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path.display().to_string()
+        };
+        let built = made("two-0123456789abcdef/driver.so");
+        let other = made("two-fedcba9876543210/driver.so");
+        let (mine, file) = (made("my-own/driver.so"), made("my-own/driver-b.so"));
+        let chosen = catalog.select(&[&built, &other, &built, &mine, &file]).unwrap();
+        let names: Vec<&str> = chosen.iter().map(|driver| driver.name.as_str()).collect();
+        let other = fs::canonicalize(&other).unwrap().display().to_string();
+        assert_eq!(names, ["two", &other, "my-own", "driver-b"]);
+    }
+
+    #[test]
     fn states_follow_the_cache() {
         let (_folder, folders) = folder();
         let at = |name: &str| {
@@ -417,8 +470,8 @@ mod tests {
         assert!(a.failure().to_string_lossy().contains("one-9.1-"), "{:?}", a.failure());
         let place = at("two").place;
         fs::create_dir_all(&place).unwrap();
-        fs::write(place.join("driver.so"), "").unwrap();
-        assert_eq!(at("two").object(), Some(place.join("driver.so").as_path()));
+        fs::write(place.join(OBJECT), "").unwrap();
+        assert_eq!(at("two").object(), Some(place.join(OBJECT).as_path()));
         // Without sources the built ones are known by what lies beside them.
         let from = folders.sources.clone().unwrap().join("two/driver.toml");
         fs::copy(from, place.join("driver.toml")).unwrap();

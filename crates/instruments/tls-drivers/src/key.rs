@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 /// What a driver's package holds beside its sources: results, and what is said of the library.
 const BESIDE: [&str; 2] = ["target", "driver.toml"];
 
+/// Bytes of a hash that a key has: two hexadecimal digits each.
+const BYTES: usize = 8;
+
 /// The key of a driver: its package, its shim, the interface, and what builds them.
 pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
     let mut hash = Sha256::new();
@@ -33,7 +36,13 @@ pub(crate) fn of(drivers: &Path, name: &str, kind: &str) -> io::Result<String> {
         };
         add(&mut hash, drivers, &drivers.join("shim"), &own)?;
     }
-    Ok(hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash.finalize().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Whether a text may be a driver's key.
+pub(crate) fn is_key(text: &str) -> bool {
+    let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    text.len() == 2 * BYTES && text.chars().all(is_digit)
 }
 
 /// The modules of the build crate, and whether a package needs them: those that its build script names,

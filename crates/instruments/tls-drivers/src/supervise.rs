@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ::host::{Host, HostError, KeptHost, Launch, Place};
 
+use crate::catalog::name_of;
 use crate::ech::{Ech, EchJob, EchReply};
 use crate::host::{Describe, Measure};
 use crate::job::{Described, Job, Locks, Reply};
@@ -70,7 +71,7 @@ impl Supervisor {
     /// If it cannot be used.
     pub fn describe(&self, object: &Path) -> Result<Described, HostError> {
         let host = self.host(Locks::Pthread);
-        host.run::<Describe>(&name(object), &object.to_path_buf(), DESCRIBE_LIMIT, drop)
+        host.run::<Describe>(&name_of(object), &object.to_path_buf(), DESCRIBE_LIMIT, drop)
     }
 
     /// Has a pair of libraries make handshakes with ECH.
@@ -79,7 +80,7 @@ impl Supervisor {
     /// If the host does not answer, or a library cannot be used for it.
     pub fn ech(&self, job: &EchJob) -> Result<EchReply, HostError> {
         let built_in = "a built-in library".to_owned();
-        let called = |object: Option<&Path>| object.map_or_else(|| built_in.clone(), name);
+        let called = |object: Option<&Path>| object.map_or_else(|| built_in.clone(), name_of);
         let (server, client) = crate::ech::objects(job);
         let who = pair(called(server), called(client));
         self.host(Locks::Pthread).run::<Ech>(&who, job, ECH_LIMIT, drop)
@@ -176,7 +177,7 @@ impl KeptDrivers {
 
 /// Whose host it is, for errors.
 fn who(job: &Job) -> String {
-    pair(name(&job.server), name(&job.client))
+    pair(name_of(&job.server), name_of(&job.client))
 }
 
 fn pair(server: String, client: String) -> String {
@@ -197,17 +198,4 @@ pub fn question(job: &Job) -> io::Result<Vec<u8>> {
 /// Why there is none.
 pub fn reply(output: &[u8]) -> Result<Reply, String> {
     ::host::answer_in::<Measure>(output)
-}
-
-/// What a driver is called in errors: the folder that it was built into, or its file.
-fn name(object: &Path) -> String {
-    let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
-    match (object.file_name(), folder) {
-        (Some(file), Some(folder)) if file == "driver.so" => {
-            // Without the key.
-            folder.rsplit_once('-').map_or_else(|| folder.to_string(), |(name, _)| name.to_owned())
-        }
-        (Some(file), _) => file.to_string_lossy().into_owned(),
-        _ => object.display().to_string(),
-    }
 }
