@@ -4,11 +4,13 @@
 #
 # OpenSSL's `speed` has neither handshakes nor TLS records: a full TLS 1.3 handshake's CPU time at the server stands
 # beside the sum of its asymmetric operations (one ECDSA P-256 signature, one X25519 key and one derivation), which is
-# its floor; records beside `speed`'s seal of as many bytes.
+# its floor; records beside `speed`'s seal of as many bytes. Its `s_time` and `s_server` have handshakes, over sockets:
+# their instructions are counted (compare-speed-openssl.sh, by valgrind), and stand beside the instructions of ours.
 #
 # GnuTLS's `gnutls-cli --benchmark-tls-kx` and `-ciphers` have both, client and server in one thread over memory: the
-# same handshake (ECDSA P-256, X25519, AES-128-GCM), whose client verifies no certificate as ours does; and the same
-# records, sealed and opened.
+# same handshake (ECDSA P-256, X25519, AES-128-GCM), whose client verifies no certificate as ours does and whose server
+# issues no ticket; and the same records, sealed and opened. A small program on GnuTLS alone (compare-speed-gnutls.c)
+# does the handshake in its way and in ours; it needs a C compiler, GnuTLS's headers, and valgrind, which counts.
 #
 #   scripts/compare-speed.sh LIBRARY TOOL [WIRETAX]
 #                       a driver's name (openssl-VERSION or gnutls), the program `openssl` or `gnutls-cli` of the
@@ -35,16 +37,22 @@ measure() {
     "$wiretax" -q stacks --libraries "$library" --workload "$2" --ms "$((seconds * 1000))" --repeat 1 \
         --out "$folder/results-$1" --json >"$folder/$1.json"
 }
+# Counts the instructions of a full handshake of ours, into $folder/counts.json; thousands of a side's.
+count() {
+    "$wiretax" -q stacks --libraries "$library" --workload full --tool callgrind --repeat 1 \
+        --out "$folder/results-counted" --json >"$folder/counts.json"
+}
+thousands() { awk "BEGIN { print $(value counts "${1}_instructions") / 1000 }"; }
 # value NAME KEY: a median out of that file.
 value() { sed -n "/\"$2\": {/,/}/s/.*\"value\": \([0-9.e+-]*\).*/\1/p" "$folder/$1.json" | head -n 1; }
 table() { # TOOL; then rows: WHAT|FORMAT|THEIRS|OURS
-    printf '%s, TLS 1.3, ECDSA P-256, X25519, AES-128-GCM; medians of %d rounds of %d s\n\n' "$library" "$rounds" "$seconds"
+    printf '%s, TLS 1.3, ECDSA P-256, X25519, AES-128-GCM; medians of %d rounds of %d s, instructions counted once\n\n' "$library" "$rounds" "$seconds"
     printf '| what | %s | wiretax | ratio |\n|---|---:|---:|---:|\n' "$1"
     awk -F'|' '{ printf "| %s | " $2 " | " $2 " | %.3f |\n", $1, $3, $4, $4 / $3 }'
 }
 
 openssl() {
-    local round sign derive seal
+    local round sign derive seal shaken
     case "$("$tool" version)" in
         "OpenSSL ${library#openssl-} "*) ;;
         *) echo "error: $tool is not ${library#openssl-}: $("$tool" version)" >&2; exit 2 ;;
@@ -63,14 +71,29 @@ openssl() {
         echo "$sign $derive $seal $(value "full-$round" server_cpu_us) $(value "bulk-$round" server_gbit_per_core_s)" |
             tee -a "$folder/rounds" >&2
     done
-    table speed <<EOF
+    shaken=$(unshare -rn "$(dirname "$0")/compare-speed-openssl.sh" "$tool")
+    count
+    table "its tools" <<EOF
 full handshake, server, us: signature + key + derivation|%.1f|$(awk "BEGIN { print $(column 1) + 2 * $(column 2) }")|$(column 4)
 records of 16384 bytes, sealed, Gbit/s|%.2f|$(column 3)|$(column 5)
+full handshake, client, thousands of instructions: s_time|%.0f|${shaken% *}|$(thousands client)
+full handshake, server, thousands of instructions: s_server|%.0f|${shaken#* }|$(thousands server)
 EOF
+}
+
+# Thousands of instructions of one handshake by GnuTLS alone: what forty more of them take.
+counted() { # plain|same
+    local times all=()
+    for times in 20 60; do
+        valgrind --tool=callgrind --callgrind-out-file=/dev/null "$folder/alone" "$1" "$times" 2>"$folder/counted" >&2
+        all+=("$(awk '/Collected/ { print $4 }' "$folder/counted")")
+    done
+    awk "BEGIN { print (${all[1]} - ${all[0]}) / 40000 }"
 }
 
 gnutls() {
     local round kx ciphers
+    cc -O2 -o "$folder/alone" "$(dirname "$0")/compare-speed-gnutls.c" -lgnutls
     for round in $(seq "$rounds"); do
         "$tool" --benchmark-tls-kx >"$folder/kx"
         kx=$(awk 'index($0, "(TLS1.3)-(ECDHE-X25519)-(ECDSA-SECP256R1-SHA256)-(AES-128-GCM)") { found = 1 }
@@ -81,11 +104,16 @@ gnutls() {
         measure "full-$round" full
         measure "bulk-$round" bulk:16384
         echo "$kx $ciphers $(value "full-$round" server_cpu_us) $(value "full-$round" client_cpu_us)" \
-            "$(value "bulk-$round" server_gbit_per_core_s) $(value "bulk-$round" client_gbit_per_core_s)" |
-            awk '{ print $1, $2, $3 + $4, 1 / (1 / $5 + 1 / $6) }' | tee -a "$folder/rounds" >&2
+            "$(value "bulk-$round" server_gbit_per_core_s) $(value "bulk-$round" client_gbit_per_core_s)" \
+            "$("$folder/alone" plain $((seconds * 1000))) $("$folder/alone" same $((seconds * 1000)))" |
+            awk '{ print $1, $2, $3 + $4, 1 / (1 / $5 + 1 / $6), $7, $8 }' | tee -a "$folder/rounds" >&2
     done
+    count
     table gnutls-cli <<EOF
 full handshake, client and server, us|%.1f|$(column 1)|$(column 3)
+the same by GnuTLS alone, us|%.1f|$(column 5)|$(column 3)
+with a certificate verified and a ticket, as ours, us|%.1f|$(column 6)|$(column 3)
+the same, thousands of instructions|%.0f|$(counted same)|$(awk "BEGIN { print $(thousands client) + $(thousands server) }")
 records of 16384 bytes, sealed and opened, Gbit/s|%.2f|$(column 2)|$(column 4)
 EOF
 }
