@@ -95,7 +95,7 @@ BESIDE = stacks:stacks-profile stacks:stacks-sessions haproxy:haproxy haproxy:ha
 PAPERS = sslmtcp page-handshakes observe haproxy stacks stacks-light stacks-client stacks-profile link roam-paper \
 	page-paper page-cablelabs page-windows page-bus
 TABLES = page-paper page-windows page-grid page-bus page-flow page-uploads page-push page-handshakes page-chromium-3g \
-	page-chromium-5mbit roam-changes roam-engineer haproxy-more
+	page-chromium-5mbit roam-changes roam-engineer haproxy-more haproxy-series
 
 figures: ## rewrite the figures in README.md and docs from the committed results
 	$(CARGO) build --release --locked -p cli

@@ -66,6 +66,7 @@ fn the_papers_figures_have_those_of_the_committed_results_beside() {
         "roam-changes",
         "roam-engineer",
         "haproxy-more",
+        "haproxy-series",
     ]
     .map(|name| (format!("docs/results/{name}.md"), name));
     for (page, results) in papers.into_iter().chain(tables) {

@@ -17,7 +17,7 @@ use stats::Estimate;
 
 pub use density::{Density, Peak};
 use mixture::Mixture;
-use side_by_side::side_by_side;
+use side_by_side::{both, side_by_side};
 
 /// Fewer values show no modes.
 pub const FEWEST: usize = 20;
@@ -111,13 +111,16 @@ pub fn modes(times: &[f64], seed: u64, threads: usize) -> Option<Modes> {
     let logs = thinned(logs);
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let starts = mixture::starts(&logs, COMPONENTS, &mut rng);
-    let fitted = side_by_side(threads, &starts, |start| start.fitted(&logs));
+    let (fitted, density) = both(
+        threads,
+        || side_by_side(threads, &starts, |start| start.fitted(&logs)),
+        || density::density(&logs),
+    );
     let candidates: Vec<(Mixture, f64)> =
         (1..=COMPONENTS).map(|count| mixture::best(&fitted, count, logs.len())).collect();
     let criterion: Vec<f64> = candidates.iter().map(|(_, criterion)| *criterion).collect();
     let best = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let (mixture, _) = best?;
-    let density = density::density(&logs);
     let (groups, count) = humps(&mixture, &density, logs.len());
     let found = measure(&mixture, &groups, count);
     let draws = side_by_side(threads, &resamples(&logs, &mut rng), |drawn| {

@@ -41,6 +41,25 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
     made.into_iter().map(|(_, made)| made).collect()
 }
 
+/// What two tasks make: on more than one thread the second beside the first, which may use threads itself.
+pub(super) fn both<A, B: Send>(
+    threads: usize,
+    first: impl FnOnce() -> A,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if threads < 2 {
+        return (first(), second());
+    }
+    thread::scope(|scope| {
+        let second = scope.spawn(second);
+        let first = first();
+        match second.join() {
+            Ok(second) => (first, second),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
