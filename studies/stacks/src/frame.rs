@@ -1,6 +1,6 @@
 //! The study as the program sees it: its options, its plan made ready, what is asked of its samples.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::Resettable;
@@ -198,20 +198,14 @@ fn named(
     catalog: &Catalog,
     roster: &mut Roster,
 ) -> Result<Vec<String>, Problem> {
-    let mut names = Vec::new();
-    for name in options.all::<String>("library") {
-        if !name.contains('/') {
-            names.push(name);
-            continue;
-        }
-        for mut driver in catalog.select(&[&name])? {
-            // What `wiretax drivers` has built is called `driver.so`: its folder names it.
-            let folder = driver.object().and_then(Path::parent).and_then(Path::file_name);
-            if let (true, Some(folder)) = (driver.name == "driver", folder) {
-                driver.name = folder.to_string_lossy().into_owned();
-            }
-            names.push(driver.name.clone());
-            roster.libraries.retain(|library| library.name != driver.name);
+    let given = options.all::<String>("library");
+    let is_path = |name: &&String| name.contains('/');
+    let paths: Vec<&str> = given.iter().filter(is_path).map(String::as_str).collect();
+    let mut names: Vec<String> = given.iter().filter(|name| !is_path(name)).cloned().collect();
+    for driver in catalog.select(&paths)? {
+        names.push(driver.name.clone());
+        // One of the catalogue's may be given by its path.
+        if roster.find(&driver.name).is_none() {
             roster.libraries.push(Library {
                 family: driver.name.clone(),
                 version: "(own driver)".to_owned(),

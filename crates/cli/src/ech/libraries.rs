@@ -166,7 +166,9 @@ fn chosen(
             let object = object.to_path_buf();
             if libraries.iter().all(|library| library.object != object) {
                 let (version, functions) = (described.version, described.functions);
-                libraries.push(Library { name: driver.name, version, object, functions });
+                let is_taken = libraries.iter().any(|library| library.name == driver.name);
+                let name = if is_taken { object.display().to_string() } else { driver.name };
+                libraries.push(Library { name, version, object, functions });
             }
         }
     }

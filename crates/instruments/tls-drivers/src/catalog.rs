@@ -134,6 +134,18 @@ impl Driver {
         }
     }
 
+    /// Gives a driver of the user's own another name where its own is taken: another build of the same
+    /// library. Its folder's, key included, or its path.
+    fn rename(&mut self, is_taken: impl Fn(&str) -> bool) {
+        let Some(object) = self.object() else { return };
+        let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let folder = folder.filter(|_| object.ends_with(OBJECT)).map(String::from);
+        let path = object.display().to_string();
+        if is_taken(&self.name) {
+            self.name = folder.filter(|folder| !is_taken(folder)).unwrap_or(path);
+        }
+    }
+
     /// The folder with its library's headers (`include`) and static archives (`lib`), if it has any.
     #[must_use]
     pub fn sdk(&self) -> Option<PathBuf> {
@@ -230,10 +242,9 @@ impl Catalog {
                 if chosen.iter().any(|other| other.is(&driver)) {
                     continue;
                 }
-                if chosen.iter().any(|other| other.name == driver.name) {
-                    // Another build of the same library.
-                    let object = driver.object().map(|object| object.display().to_string());
-                    driver.name = object.unwrap_or(driver.name);
+                if !self.drivers.contains(&driver) {
+                    let all = || self.drivers.iter().chain(&chosen);
+                    driver.rename(|name| all().any(|other| other.name == name));
                 }
                 chosen.push(driver);
             }
@@ -243,7 +254,11 @@ impl Catalog {
 
     fn fitting(&self, name: &str) -> Vec<Driver> {
         if name.contains('/') {
-            return own(Path::new(name)).into_iter().collect();
+            let own = own(Path::new(name));
+            let known = |own: Driver| {
+                self.drivers.iter().find(|driver| driver.is(&own)).cloned().unwrap_or(own)
+            };
+            return own.map(known).into_iter().collect();
         }
         let fits = |driver: &&Driver| match name {
             "all" => true,
@@ -441,13 +456,22 @@ mod tests {
             fs::write(&path, "").unwrap();
             path.display().to_string()
         };
-        let built = made("two-0123456789abcdef/driver.so");
-        let other = made("two-fedcba9876543210/driver.so");
-        let (mine, file) = (made("my-own/driver.so"), made("my-own/driver-b.so"));
-        let chosen = catalog.select(&[&built, &other, &built, &mine, &file]).unwrap();
+        let key = "0123456789abcdef";
+        let (two, three) =
+            (made(&format!("two-{key}/driver.so")), made(&format!("three-{key}/driver.so")));
+        let (mine, again) = (made("my-own/driver.so"), made("else/my-own/driver.so"));
+        let file = made("my-own/driver-b.so");
+        let chosen = catalog.select(&[&two, "two", &three, &two, &mine, &again, &file]).unwrap();
         let names: Vec<&str> = chosen.iter().map(|driver| driver.name.as_str()).collect();
-        let other = fs::canonicalize(&other).unwrap().display().to_string();
-        assert_eq!(names, ["two", &other, "my-own", "driver-b"]);
+        let again = fs::canonicalize(&again).unwrap().display().to_string();
+        let other_build = format!("two-{key}");
+        assert_eq!(names, [&other_build, "two", "three", "my-own", &again, "driver-b"]);
+        let place = catalog.select(&["two"]).unwrap().remove(0).place;
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join(OBJECT), "").unwrap();
+        let catalog = Catalog::read(&folders).unwrap();
+        let path = place.join(OBJECT).display().to_string();
+        assert_eq!(catalog.select(&[&path]).unwrap(), catalog.select(&["two"]).unwrap());
     }
 
     #[test]
