@@ -275,7 +275,10 @@ impl study::Plan for Ready {
         }
         let (builds, end) = self.workshop.build(&self.wanted, &self.sources, watcher);
         if end == End::Complete && builds.is_empty() {
-            let what = "HAProxy could be built on none of the libraries";
+            let mut what = "HAProxy could be built on none of the libraries".to_owned();
+            if let Some((name, reason)) = builds.failed().first() {
+                what = format!("{what}; on {name}: {reason}");
+            }
             return Err(Problem::new(Fault::Machine, what));
         }
         self.builds = OnceCell::from(builds);
