@@ -58,6 +58,18 @@ fn libraries_that_cannot_be_told_apart_are_named() {
 }
 
 #[test]
+fn of_libraries_that_cannot_be_told_apart_none_is_called_cheapest() {
+    let mut parts = THREE;
+    parts[1].1.cpu_us = 300.0;
+    let names = r#"library = ["openssl-1.1.1w", "openssl-3.0.2"]"#;
+    let sweep = format!(r#"{{ name = "cli", {names}, workload = "full" }}"#);
+    let (_, summary) = swept(&sweep, &Play::new(&parts), &mut Audience::default());
+    let text = text_of(&Findings::new(summary, 1e5, 1));
+    assert!(text.contains("No library makes full handshakes cheaper"), "{text}");
+    assert!(text.contains("takes 1.00 [") && !text.contains("handshakes cheapest"), "{text}");
+}
+
+#[test]
 fn a_chain_counts_as_resumed_only_if_every_leg_was() {
     let sweep =
         r#"{ name = "cli", library = ["openssl-1.1.1w"], workload = "chain:3", repeat = 3 }"#;
