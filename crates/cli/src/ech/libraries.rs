@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use fault::{Fault, Problem};
 use serde::Serialize;
 use tls::ech::{Case, ClientLibrary};
-use tls_drivers::{Catalog, EchClient, EchJob, EchReply, EchServer, Folders, Supervisor, function};
+use tls_drivers::{
+    Catalog, Driver, EchClient, EchJob, EchReply, EchServer, Folders, Supervisor, function,
+};
 
 use super::EchArgs;
 use super::count::{Counts, Hello, Size, Visited};
@@ -26,6 +28,25 @@ pub struct Library {
     object: PathBuf,
     #[serde(skip)]
     functions: u64,
+}
+
+impl Library {
+    /// The library of a driver; `None` if it has no ECH.
+    fn of(driver: &Driver, supervisor: &Supervisor) -> Result<Option<Library>, Problem> {
+        let Some(object) = driver.object() else {
+            let what = format!("the library `{}` is not built", driver.name);
+            let remedy = format!("`wiretax drivers build {}` builds it", driver.name);
+            return Err(Problem::new(Fault::Machine, what).with_remedy(remedy));
+        };
+        let described = supervisor.describe(object)?;
+        let has_ech = described.functions & (function::ECH_CLIENT | function::ECH_SERVER) != 0;
+        Ok(has_ech.then(|| Library {
+            name: driver.name.clone(),
+            version: described.version,
+            object: object.to_path_buf(),
+            functions: described.functions,
+        }))
+    }
 }
 
 /// A visit that did not come to its end, or contradicts itself.
@@ -137,38 +158,25 @@ fn chosen(
     catalog: &Catalog,
     supervisor: &Supervisor,
 ) -> Result<Vec<Library>, Problem> {
+    let given: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != BUILT).collect();
+    let named = catalog.select(&given).map_err(|error| {
+        Problem::new(Fault::Caller, error.to_string()).with_remedy(
+            "`wiretax drivers list` has the names, `wiretax drivers build NAME` builds one",
+        )
+    })?;
     let mut libraries: Vec<Library> = Vec::new();
-    for name in names {
-        let found = if name == BUILT {
-            catalog.drivers().iter().filter(|driver| driver.object().is_some()).cloned().collect()
-        } else {
-            catalog.select(&[name]).map_err(|error| {
-                Problem::new(Fault::Caller, error.to_string()).with_remedy(
-                    "`wiretax drivers list` has the names, `wiretax drivers build NAME` builds one",
-                )
-            })?
+    for driver in named {
+        let Some(library) = Library::of(&driver, supervisor)? else {
+            let what = format!("the driver of `{}` has no ECH", driver.name);
+            let remedy = "openssl-4.0.3, boringssl and awslc-5.12.0 have it";
+            return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
         };
-        for driver in found {
-            let Some(object) = driver.object() else {
-                let what = format!("the library `{}` is not built", driver.name);
-                let remedy = format!("`wiretax drivers build {}` builds it", driver.name);
-                return Err(Problem::new(Fault::Machine, what).with_remedy(remedy));
-            };
-            let described = supervisor.describe(object)?;
-            if described.functions & (function::ECH_CLIENT | function::ECH_SERVER) == 0 {
-                if name == BUILT {
-                    continue;
-                }
-                let what = format!("the driver of `{}` has no ECH", driver.name);
-                let remedy = "openssl-4.0.3, boringssl and awslc-5.12.0 have it";
-                return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
-            }
-            let object = object.to_path_buf();
-            if libraries.iter().all(|library| library.object != object) {
-                let (version, functions) = (described.version, described.functions);
-                let is_taken = libraries.iter().any(|library| library.name == driver.name);
-                let name = if is_taken { object.display().to_string() } else { driver.name };
-                libraries.push(Library { name, version, object, functions });
+        libraries.push(library);
+    }
+    if names.iter().any(|name| name == BUILT) {
+        for driver in catalog.drivers().iter().filter(|driver| driver.object().is_some()) {
+            if libraries.iter().all(|library| library.name != driver.name) {
+                libraries.extend(Library::of(driver, supervisor)?);
             }
         }
     }

@@ -123,27 +123,17 @@ impl Driver {
         }
     }
 
-    /// Whether it is the same shared object, or, where neither is built, the same name.
+    /// Whether it is the same driver, also where one of the two has been renamed.
     fn is(&self, other: &Driver) -> bool {
-        match (self.object(), other.object()) {
-            (Some(one), Some(other)) => {
-                one == other || fs::canonicalize(one).ok() == fs::canonicalize(other).ok()
-            }
-            (None, None) => self.name == other.name,
-            _ => false,
-        }
+        self.place == other.place && self.state == other.state
     }
 
     /// Gives a driver of the user's own another name where its own is taken: another build of the same
     /// library. Its folder's, key included, or its path.
     fn rename(&mut self, is_taken: impl Fn(&str) -> bool) {
-        let Some(object) = self.object() else { return };
-        let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
-        let folder = folder.filter(|_| object.ends_with(OBJECT)).map(String::from);
-        let path = object.display().to_string();
-        if is_taken(&self.name) {
-            self.name = folder.filter(|folder| !is_taken(folder)).unwrap_or(path);
-        }
+        let Some(object) = self.object().filter(|_| is_taken(&self.name)) else { return };
+        let folder = folder_of(object).filter(|folder| !is_taken(folder));
+        self.name = folder.unwrap_or_else(|| object.display().to_string());
     }
 
     /// The folder with its library's headers (`include`) and static archives (`lib`), if it has any.
@@ -252,13 +242,18 @@ impl Catalog {
         Ok(chosen)
     }
 
+    /// The catalogue's driver of the same shared object, or the driver itself.
+    fn known(&self, own: Driver) -> Driver {
+        let is_own = |driver: &&Driver| {
+            let object = driver.object().and_then(|object| fs::canonicalize(object).ok());
+            object.is_some() && object.as_deref() == own.object()
+        };
+        self.drivers.iter().find(is_own).cloned().unwrap_or(own)
+    }
+
     fn fitting(&self, name: &str) -> Vec<Driver> {
         if name.contains('/') {
-            let own = own(Path::new(name));
-            let known = |own: Driver| {
-                self.drivers.iter().find(|driver| driver.is(&own)).cloned().unwrap_or(own)
-            };
-            return own.map(known).into_iter().collect();
+            return own(Path::new(name)).map(|own| self.known(own)).into_iter().collect();
         }
         let fits = |driver: &&Driver| match name {
             "all" => true,
@@ -272,7 +267,7 @@ impl Catalog {
     }
 }
 
-/// A driver of the user's own.
+/// A driver of the user's own, by its canonical path.
 fn own(path: &Path) -> Option<Driver> {
     let object = fs::canonicalize(path).ok().filter(|path| path.is_file())?;
     Some(Driver {
@@ -288,18 +283,20 @@ fn own(path: &Path) -> Option<Driver> {
     })
 }
 
+/// The name of the folder of a shared object that is called as the cache calls them.
+fn folder_of(object: &Path) -> Option<String> {
+    let folder = object.parent()?.file_name().filter(|_| object.ends_with(OBJECT))?;
+    Some(folder.to_string_lossy().into_owned())
+}
+
 /// What a shared object is called: as the driver that it was built from, or as its file.
 pub(crate) fn name_of(object: &Path) -> String {
-    let folder = object.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
-    match (object.file_name(), object.file_stem(), folder) {
-        // The cache has it in a folder of the driver's name and its key.
-        (Some(file), _, Some(folder)) if file == OBJECT => {
-            let named = folder.rsplit_once('-').filter(|(_, key)| key::is_key(key));
-            named.map_or(&*folder, |(name, _)| name).to_owned()
-        }
-        (_, Some(stem), _) => stem.to_string_lossy().into_owned(),
-        _ => object.display().to_string(),
+    if let Some(folder) = folder_of(object) {
+        // The cache's folders have the driver's name and its key.
+        let named = folder.rsplit_once('-').filter(|(_, key)| key::is_key(key));
+        return named.map_or(folder.as_str(), |(name, _)| name).to_owned();
     }
+    object.file_stem().unwrap_or(object.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Families in alphabetical order, versions by number.

@@ -1,7 +1,7 @@
 //! Tasks on several threads, whose results do not depend on how many there are.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// What `task` makes of each item, in their order: on so many threads, of which each takes the next item
 /// when it is through with one.
@@ -30,10 +30,7 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
             .collect();
         let mut made = some();
         for other in others {
-            match other.join() {
-                Ok(part) => made.extend(part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            made.extend(joined(other));
         }
         made
     });
@@ -45,19 +42,22 @@ pub(super) fn side_by_side<T: Sync, R: Send>(
 pub(super) fn both<A, B: Send>(
     threads: usize,
     first: impl FnOnce() -> A,
-    second: impl FnOnce() -> B + Send,
+    second: impl Fn() -> B + Sync,
 ) -> (A, B) {
-    if threads < 2 {
-        return (first(), second());
-    }
     thread::scope(|scope| {
-        let second = scope.spawn(second);
+        let second = &second;
+        let beside = threads > 1;
+        // One that cannot be started leaves its task to this one.
+        let other =
+            beside.then(|| thread::Builder::new().spawn_scoped(scope, second).ok()).flatten();
         let first = first();
-        match second.join() {
-            Ok(second) => (first, second),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        (first, other.map_or_else(second, joined))
     })
+}
+
+/// What a thread made; its panic is the caller's.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 #[cfg(test)]

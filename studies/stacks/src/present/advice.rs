@@ -1,9 +1,9 @@
 //! What to change: the answer, and a table of changes.
 
 use report::{Cell, Column, Inline, KeyFigure, Row, Section, Table};
-use study::with_interval;
 use tls_drivers::Workload;
 
+use super::slices::alike;
 use super::{Findings, estimate, rate_text, suite_text};
 use crate::advice::{Change, Kind, MODERN, best};
 use crate::sample::value;
@@ -22,14 +22,6 @@ fn ends<'a>(findings: &'a Findings) -> Option<(Cost<'a>, Cost<'a>)> {
     let mut costs: Vec<_> = findings.summary.measured().into_iter().filter_map(cost).collect();
     costs.sort_by(|a, b| a.1.total_cmp(&b.1));
     Some((*costs.first()?, *costs.last()?))
-}
-
-/// The ratio of the dearest to the cheapest with its interval, where that holds 1.
-fn tie(findings: &Findings, dearest: &str, cheapest: &str) -> Option<String> {
-    let suite = super::cost::suites(&findings.summary).first().copied()?;
-    let cell = |name| findings.summary.find(Want::handshake(Workload::Full, suite).of(name));
-    let ratio = cell(dearest)?.ratio_to(cell(cheapest)?, value::SERVER_CPU)?;
-    ratio.contains(1.0).then(|| with_interval((ratio.value, ratio.low, ratio.high), 2))
 }
 
 /// CPU-seconds per million connections, as words.
@@ -61,7 +53,9 @@ pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     }
     let suite = super::cost::suites(&findings.summary).first().copied().unwrap_or(MODERN);
     let (cheapest, dearest) = (title(best_name), title(worst_name));
-    let text = match tie(findings, worst_name, best_name) {
+    let full = |name| findings.summary.find(Want::handshake(Workload::Full, suite).of(name));
+    let ratio = full(worst_name).zip(full(best_name)).and_then(|(dear, cheap)| alike(dear, cheap));
+    let text = match ratio {
         Some(ratio) => format!(
             "No library makes full handshakes cheaper for a server than another: {dearest} takes {ratio} times \
              the CPU time of {cheapest}, which takes {least:.0} CPU-seconds per million ({}).",

@@ -61,6 +61,12 @@ pub(super) fn widths(findings: &Findings, suite: Suite) -> Option<Note> {
     Some(Note::warning(Inline::new().text(text), Inline::marked(remedy)))
 }
 
+/// The ratio of a server's CPU time to another's, round by round, with its interval, where that holds 1.
+pub(super) fn alike(one: &Measured, other: &Measured) -> Option<String> {
+    let ratio = one.ratio_to(other, value::SERVER_CPU)?;
+    ratio.contains(1.0).then(|| with_interval((ratio.value, ratio.low, ratio.high), 2))
+}
+
 /// Libraries whose ratio to a library, round by round, has 1 in its interval.
 pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table> {
     let summary = &findings.summary;
@@ -80,18 +86,15 @@ pub(super) fn not_told_apart(findings: &Findings, suite: Suite) -> Option<Table>
         let others = timed(summary, suite)
             .into_iter()
             .filter(|(other, theirs, _)| *other != name && theirs.point.workload == workload);
-        let alike = others.filter_map(|(other, theirs, _)| {
-            let ratio = cell.ratio_to(theirs, value::SERVER_CPU)?;
-            let shown = with_interval((ratio.value, ratio.low, ratio.high), 2);
-            let text = format!("{} {shown}", summary.title(other));
-            ratio.contains(1.0).then_some(text)
+        let all = others.filter_map(|(other, theirs, _)| {
+            Some(format!("{} {}", summary.title(other), alike(cell, theirs)?))
         });
-        let alike: Vec<String> = alike.collect();
-        if !alike.is_empty() {
+        let all: Vec<String> = all.collect();
+        if !all.is_empty() {
             table.push(Row::new(vec![
                 Cell::text(summary.title(name)),
                 Cell::text(workload_text(workload)),
-                Cell::text(alike.join(", ")),
+                Cell::text(all.join(", ")),
             ]));
         }
     }
