@@ -66,13 +66,17 @@ impl Pages {
         }
     }
 
-    /// Reads a page from a file: HAR, or Wiretax's own form in TOML or JSON; or from a folder with its files. Its name
+    /// Reads a page from a file: HAR (packed too), or Wiretax's own form in TOML or JSON; or from a folder with its files. Its name
     /// is the file's, without its ending, or the folder's. What was left out stands as comments before its TOML.
     ///
     /// # Errors
     /// The file or the folder cannot be read, or makes no page.
     pub fn read(&mut self, file: &Path, options: &Options<'_>) -> Result<Read, Problem> {
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let mut stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        // `site.har.gz` is a page `site`.
+        if let Some(short) = stem.as_deref().and_then(|stem| stem.strip_suffix(".har")) {
+            stem = Some(short.to_owned());
+        }
         let legible =
             |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let stem: String = stem.unwrap_or_default().chars().map(legible).take(60).collect();
@@ -103,7 +107,8 @@ fn of_file(name: &str, file: &Path, options: &Options<'_>) -> Result<(Page, Vec<
     if length > har::MAX_TEXT {
         return Err(Problem::from(HarError::TooLong(length)).while_doing(shown()));
     }
-    let text = options.text_up_to(har::MAX_TEXT as u64, file, "page")?;
+    let bytes = options.bytes_of(har::MAX_TEXT as u64, file, "page")?;
+    let text = har::text(&bytes).while_doing(shown)?;
     if ending.as_deref() == Some("json") && !har::is_har(&text) {
         return Ok((Page::from_json(&text).while_doing(shown)?, Vec::new()));
     }
@@ -181,6 +186,25 @@ mod tests {
         let page = paper::page("small-objects", 1).unwrap();
         std::fs::write(&own, serde_json::to_string(&page).unwrap()).unwrap();
         assert_eq!(pages.read(&own, &Options::none()).unwrap().notes.len(), 0);
+    }
+
+    #[test]
+    fn a_packed_har_or_one_with_odd_values_is_read() {
+        use std::io::Write;
+        let folder = tempfile::tempdir().unwrap();
+        let mut pages = Pages::default();
+        let odd = HAR.replace("\"status\": 200", "\"status\": 200, \"bodySize\": NaN");
+        let mut latin = odd.into_bytes();
+        latin.splice(0..1, *b"{ \"comment\": \"\xe9 \\ud800\",");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&latin).unwrap();
+        for (name, bytes) in [("site.har", latin), ("site.har.gz", gzip.finish().unwrap())] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, bytes).unwrap();
+            let read = pages.read(&file, &Options::none()).unwrap();
+            assert_eq!(read.name.to_string(), "site");
+            assert_eq!(pages.page(&read.name, 1).unwrap().objects().len(), 1);
+        }
     }
 
     #[test]

@@ -28,8 +28,8 @@ use crate::user_tcp::UserTcps;
 use crate::watch::{Seen, Sides, Told, give_to_their_loads};
 use crate::{Error, names};
 
-/// Most hosts of a page that a lane has addresses for.
-const MOST_HOSTS: usize = 250;
+/// The lane's network has addresses for all hosts of a page, a client and a name server.
+const _: () = assert!(Page::MAX_HOSTS + 2 < 255);
 /// The first port that a lane's servers listen at. Each has a port of its own: QUIC keeps that of a server
 /// that has ended until its connections have drained (RFC 9000 §10.2).
 const FIRST_PORT: u16 = 10_000;
@@ -68,8 +68,8 @@ impl Bed {
     /// # Errors
     /// [`Error::TooManyHosts`]; the lab's own.
     pub fn new(options: LabOptions, lanes: usize, hosts: usize) -> Result<Bed, Error> {
-        if hosts > MOST_HOSTS {
-            return Err(Error::TooManyHosts { hosts, most: MOST_HOSTS });
+        if hosts > Page::MAX_HOSTS {
+            return Err(Error::TooManyHosts { hosts, most: Page::MAX_HOSTS });
         }
         let mut lab = Lab::new(options)?;
         let lanes = (0..lanes).map(|number| Lane::new(&mut lab, number, hosts));

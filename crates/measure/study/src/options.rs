@@ -61,32 +61,33 @@ impl<'a> Options<'a> {
     /// # Errors
     /// It cannot be read, is too large, or is no text.
     pub fn text_of(&self, path: &Path, what: &str) -> Result<String, Problem> {
-        self.text_up_to(LARGEST, path, what)
+        let bytes = self.bytes_of(LARGEST, path, what)?;
+        String::from_utf8(bytes).map_err(|_| not_a(what, path, "not text"))
     }
 
-    /// As [`Options::text_of`], of at most `largest` bytes.
+    /// The bytes of a file that an option names, at most `largest`.
     ///
     /// # Errors
-    /// As for [`Options::text_of`].
-    pub fn text_up_to(&self, largest: u64, path: &Path, what: &str) -> Result<String, Problem> {
-        let shown = path.display();
+    /// The file cannot be read, or is larger.
+    pub fn bytes_of(&self, largest: u64, path: &Path, what: &str) -> Result<Vec<u8>, Problem> {
         let unreadable = |error: std::io::Error| {
             Problem::of(Fault::Caller, error)
-                .while_doing(format!("the {what} {shown} cannot be read"))
+                .while_doing(format!("the {what} {} cannot be read", path.display()))
                 .with_remedy("name a file that you may read")
         };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
         file.take(largest.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
-        let wrong = |is: &str| {
-            Problem::new(Fault::Caller, format!("the {what} {shown} is {is}"))
-                .with_remedy("check that it is the right file")
-        };
         if bytes.len() as u64 > largest {
-            return Err(wrong(&format!("larger than {} MiB", largest >> 20)));
+            return Err(not_a(what, path, &format!("larger than {} MiB", largest >> 20)));
         }
-        String::from_utf8(bytes).map_err(|_| wrong("not text"))
+        Ok(bytes)
     }
+}
+
+fn not_a(what: &str, path: &Path, is: &str) -> Problem {
+    Problem::new(Fault::Caller, format!("the {what} {} is {is}", path.display()))
+        .with_remedy("check that it is the right file")
 }
 
 /// A word as a shell reads it back.
@@ -158,9 +159,9 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
         let problem = Options::none().text_of(&path, "plan").unwrap_err();
         assert!(problem.to_string().ends_with("is larger than 16 MiB"), "{problem}");
-        let text = Options::none().text_up_to(LARGEST + 1, &path, "page").unwrap();
-        assert_eq!(text.len() as u64, LARGEST + 1);
-        assert!(Options::none().text_up_to(LARGEST, &path, "page").is_err());
+        let bytes = Options::none().bytes_of(LARGEST + 1, &path, "page").unwrap();
+        assert_eq!(bytes.len() as u64, LARGEST + 1);
+        assert!(Options::none().bytes_of(LARGEST, &path, "page").is_err());
     }
 
     #[test]

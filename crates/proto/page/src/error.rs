@@ -122,7 +122,7 @@ impl Explain for PageError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             PageError::BadName { .. } => "give it a name of at most 200 characters",
-            PageError::TooManyHosts { .. } => "use at most 1000 hosts",
+            PageError::TooManyHosts { .. } => "use at most 250 hosts",
             PageError::TooManyObjects { .. } => "use at most 10000 objects",
             PageError::TooLarge { .. } => "use at most 1 GiB in all",
             PageError::TooDeep => "let more objects be found by the same one",

@@ -11,10 +11,10 @@ use crate::page::{HostId, Kind, Object, ObjectId, Page};
 use crate::policy::Policy;
 use crate::share::Share;
 
-/// Any text as a HAR file: what is read is a page that is written and read back as it is.
+/// Any bytes as a HAR file: what is read is a page that is written and read back as it is.
 pub fn har(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(read) = crate::har::read("fuzz", text) {
+    let Ok(text) = crate::har::text(bytes) else { return };
+    if let Ok(read) = crate::har::read("fuzz", &text) {
         let again = Page::from_toml(&read.page.to_toml());
         assert!(again.is_ok_and(|again| again.objects().len() == read.page.objects().len()));
     }

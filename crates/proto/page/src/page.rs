@@ -184,7 +184,7 @@ impl Page {
     /// Most objects of a page.
     pub const MAX_OBJECTS: usize = 10_000;
     /// Most hosts of a page.
-    pub const MAX_HOSTS: usize = 1_000;
+    pub const MAX_HOSTS: usize = 250;
     /// Most bytes of all bodies and uploads together: 1 GiB.
     pub const MAX_BYTES: u64 = 1 << 30;
     /// Most objects on a path from the root.

@@ -8,10 +8,9 @@ use units::{Bytes, Delay};
 use url::Url;
 
 use crate::cache::Storage;
-use crate::check::short;
 use crate::har::left::{LeftOut, Why};
-use crate::har::names::{Names, Paths, shortened};
-use crate::har::view::{Entry, Number};
+use crate::har::names::{Names, Paths, merged, shortened};
+use crate::har::view::{Entry, Log, Number, Response, Visit};
 use crate::har::{HarError, Read};
 use crate::page::{Caching, Found, HostId, Kind, Object, ObjectId, Page, Urgency};
 use crate::share::Share;
@@ -39,31 +38,39 @@ struct Fetched {
     object: Object,
 }
 
-/// The page of these entries.
-pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
+/// The page of a log.
+pub(super) fn page(name: &str, log: Log) -> Result<Read, HarError> {
     let mut names = Names::default();
     let mut fetched = Vec::new();
     let mut left = Vec::new();
     let mut last = 0;
-    for (at, mut entry) in entries.into_iter().enumerate() {
+    for (at, mut entry) in log.entries.into_iter().enumerate() {
         let page = std::mem::take(&mut entry.page.0);
-        match target(&entry, &mut names) {
+        let one = target(&entry, &mut names)
+            .and_then(|(url, host)| fetched_of(at, entry, last, (page.clone(), url, host)));
+        match one {
             Err(why) => left.push((page, why)),
-            Ok((url, host)) => {
-                let one = fetched_of(at, entry, last, (page, url, host))?;
+            Ok(one) => {
                 last = one.started;
                 fetched.push(one);
             }
         }
     }
-    let left_out = of_first_page(&mut fetched, left);
+    let (mut left_out, first) = of_first_page(&mut fetched, left);
+    fetched.sort_by_key(|one| one.started);
+    within_reach(&mut fetched, &mut left_out);
+    let root = root(&fetched).ok_or(HarError::Nothing(left_out.count()))?;
+    until_loaded(&mut fetched, root, log.pages.visit(first.as_deref()), &mut left_out);
     let shortened = fetched.iter().filter(|one| one.cut > 0).count();
+    let own = fetched.get(root).map(|one| one.host.clone()).unwrap_or_default();
+    let merged = merged(fetched.iter_mut().map(|one| &mut one.host), &own);
     let mut hosts = Hosts::default();
-    for one in &mut fetched {
+    // Hosts have the order of the file.
+    let mut in_file: Vec<&mut Fetched> = fetched.iter_mut().collect();
+    in_file.sort_by_key(|one| one.entry);
+    for one in in_file {
         one.object.host = hosts.number(&one.host);
     }
-    fetched.sort_by_key(|one| one.started);
-    let root = root(&fetched).ok_or(HarError::Nothing(left_out.count()))?;
     if let Some(first) = fetched.get_mut(root) {
         // A redirect to it has no type of its own.
         first.object.kind = Kind::Document;
@@ -86,12 +93,15 @@ pub(super) fn page(name: &str, entries: Vec<Entry>) -> Result<Read, HarError> {
         objects.push(object);
     }
     let page = Page::new(name, hosts.names, objects).map_err(|error| by_entry(error, &fetched))?;
-    Ok(Read { page, left_out, shortened })
+    Ok(Read { page, left_out, shortened, merged })
 }
 
-/// Leaves the entries of the page that began first, and those that name none; counts the others, and
-/// those that were left out before.
-fn of_first_page(fetched: &mut Vec<Fetched>, left: Vec<(String, Why)>) -> LeftOut {
+/// Leaves the entries of the page that began first, and those that name no page; counts the others, and
+/// those that were left out before. Returns the name of that page too.
+fn of_first_page(
+    fetched: &mut Vec<Fetched>,
+    left: Vec<(String, Why)>,
+) -> (LeftOut, Option<String>) {
     let named = fetched.iter().filter(|one| !one.page.is_empty());
     let first = named.min_by_key(|one| one.started).map(|one| one.page.clone());
     let is_of_first =
@@ -106,7 +116,39 @@ fn of_first_page(fetched: &mut Vec<Fetched>, left: Vec<(String, Why)>) -> LeftOu
             left_out.other_pages += 1;
         }
     }
-    left_out
+    (left_out, first)
+}
+
+/// Leaves the entries that begin within [`Page::MAX_DELAY`] of the first one. The entry in the middle is
+/// always among them, so that one wrong date takes only its own entry away.
+fn within_reach(fetched: &mut Vec<Fetched>, left_out: &mut LeftOut) {
+    let reach = Page::MAX_DELAY.as_nanos() as i128;
+    let Some(middle) = fetched.get(fetched.len().saturating_sub(1) / 2) else { return };
+    let earliest = middle.started - reach;
+    let early = fetched.iter().take_while(|one| one.started < earliest).count();
+    fetched.drain(..early);
+    let latest = fetched.first().map_or(0, |one| one.started) + reach;
+    let near = fetched.iter().take_while(|one| one.started <= latest).count();
+    let far = early + fetched.len() - near;
+    fetched.truncate(near);
+    (0..far).for_each(|_| left_out.add(Why::FarAway));
+}
+
+/// Leaves the entries that began before the page had loaded, as the file says when that was.
+fn until_loaded(
+    fetched: &mut Vec<Fetched>,
+    root: usize,
+    visit: Option<&Visit>,
+    left_out: &mut LeftOut,
+) {
+    let Some(first) = fetched.get(root).map(|one| one.started) else { return };
+    let Some(on_load) = visit.and_then(|visit| millis(visit.timings.on_load)) else { return };
+    let near = |begin: &i128| begin.abs_diff(first) <= Page::MAX_DELAY.as_nanos();
+    let begin = visit.and_then(|visit| date(&visit.started.0)).filter(near).unwrap_or(first);
+    let end = first.max(begin + on_load);
+    let before = fetched.iter().take_while(|one| one.started <= end).count();
+    (before..fetched.len()).for_each(|_| left_out.add(Why::AfterLoad));
+    fetched.truncate(before);
 }
 
 /// With what a page begins: the first document, or what was redirected to it; any entry if there is no
@@ -146,9 +188,7 @@ fn by_entry(error: crate::error::PageError, fetched: &[Fetched]) -> HarError {
     let entry = |at: usize| fetched.get(at).map_or(at, |one| one.entry);
     HarError::Page(match error {
         E::Cycle { object } => E::Cycle { object: entry(object) },
-        E::TooLate { object } => E::TooLate { object: entry(object) },
         E::BadPath { object, path } => E::BadPath { object: entry(object), path },
-        E::RequestTooLarge { object } => E::RequestTooLarge { object: entry(object) },
         other => other,
     })
 }
@@ -177,25 +217,21 @@ fn fetched_of(
     entry: Entry,
     last: i128,
     (page, mut url, host): (String, Url, String),
-) -> Result<Fetched, HarError> {
+) -> Result<Fetched, Why> {
     let status = entry.response.status.0.unwrap_or(0.0);
     url.set_fragment(None);
     let redirect = (300.0..400.0).contains(&status).then_some(&entry.response.redirect.0);
     let redirect = redirect.filter(|to| !to.is_empty()).and_then(|to| url.join(to).ok());
-    let (started, body) = times(at, &entry, last)?;
+    let (started, body) = times(&entry, last)?;
     let kind = kind(&entry, &url);
     let path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
     let (path, cut) = shortened(path);
-    let mut object = Object::new(HostId(0), path, kind, Bytes(body_size(at, &entry)?));
-    let post = matches!(entry.request.method.0.as_str(), "POST" | "PUT" | "PATCH");
-    object.upload = match post {
-        true => Some(Bytes(size(at, entry.request.body_size)?.unwrap_or(0))),
-        false => None,
-    };
+    let mut object = Object::new(HostId(0), path, kind, Bytes(body_size(&entry)));
+    object.upload = upload_size(&entry).map(Bytes);
     let cookies = entry.request.headers.cookies;
     // The request is as long as it was, as far as it may be.
     let with_cut = cookies.saturating_add(cut as u64).min(Page::MAX_REQUEST_EXTRA);
-    object.request_extra = Bytes(with_cut.max(cookies));
+    object.request_extra = Bytes(with_cut);
     object.urgency = urgency(&entry.priority.0);
     // Chromium: a script or style that rendering waits for is at least high.
     let high = object.urgency.is_some_and(|urgency| urgency.value() <= 1);
@@ -220,52 +256,64 @@ fn fetched_of(
 }
 
 /// When it began, and when its body began and ended to come, in nanoseconds.
-fn times(at: usize, entry: &Entry, last: i128) -> Result<(i128, (i128, i128)), HarError> {
-    let bad = |field, value: &dyn std::fmt::Display| HarError::BadTime {
-        entry: at,
-        field,
-        value: short(&value.to_string()),
-    };
+fn times(entry: &Entry, last: i128) -> Result<(i128, (i128, i128)), Why> {
     let started = match entry.started.0.as_str() {
         "" => last,
-        text => match text.parse::<Timestamp>() {
-            Ok(time) => time.as_nanosecond(),
-            Err(_) => return Err(bad("startedDateTime", &text)),
-        },
+        text => date(text).ok_or(Why::BadDate)?,
     };
-    // Milliseconds; a day at most, and -1 where something does not apply.
-    let span = |field, number: Number| match number.0 {
-        None => Ok(0),
-        Some(-1.0) => Ok(0),
-        Some(value) if (0.0..=86_400_000.0).contains(&value) => Ok((value * 1e6) as i128),
-        Some(value) => Err(bad(field, &value)),
-    };
-    let ended = started + span("time", entry.time)?;
-    let receive = span("timings.receive", entry.timings.receive)?;
+    let ended = started + millis(entry.time).unwrap_or(0);
+    let receive = millis(entry.timings.receive).unwrap_or(0);
     Ok((started, ((ended - receive).max(started), ended)))
 }
 
-/// A number of bytes; `None` where the file does not know it, which HAR writes as -1.
-fn size(at: usize, number: Number) -> Result<Option<u64>, HarError> {
-    match number.0 {
-        None => Ok(None),
-        Some(-1.0) => Ok(None),
-        Some(value) if (0.0..=Page::MAX_BYTES as f64).contains(&value) => Ok(Some(value as u64)),
-        Some(value) => Err(HarError::BadSize { entry: at, value: value.to_string() }),
-    }
+/// Nanoseconds since 1970 of a date; `None` if it is no date.
+fn date(text: &str) -> Option<i128> {
+    Some(text.parse::<Timestamp>().ok()?.as_nanosecond())
 }
 
-/// The bytes of a body: those of transfer; of what came from a cache, those of its content.
-fn body_size(at: usize, entry: &Entry) -> Result<u64, HarError> {
+/// Nanoseconds of a time in milliseconds. `None` where the file does not know it, which HAR writes as -1,
+/// or where it is negative or longer than a day.
+fn millis(number: Number) -> Option<i128> {
+    let value = number.0.filter(|value| (0.0..=86_400_000.0).contains(value))?;
+    Some((value * 1e6) as i128)
+}
+
+/// Bytes of a size. `None` where the file does not know it, which HAR writes as -1, or where it is
+/// negative or larger than a page.
+fn size(number: Number) -> Option<u64> {
+    let value = number.0.filter(|value| (0.0..=Page::MAX_BYTES as f64).contains(value))?;
+    Some(value as u64)
+}
+
+/// Bytes of a request's body; `None` for a method without one.
+fn upload_size(entry: &Entry) -> Option<u64> {
+    let request = &entry.request;
+    let method = request.method.0.to_ascii_uppercase();
+    let has_body = matches!(method.as_str(), "POST" | "PUT" | "PATCH");
+    let posted = request.posted.bytes().min(Page::MAX_BYTES);
+    has_body.then(|| size(request.body_size).unwrap_or(posted))
+}
+
+/// Bytes of a response's body: those of transfer; of what came from a cache, those of its content.
+fn body_size(entry: &Entry) -> u64 {
     let response = &entry.response;
-    let content = size(at, response.content.size)?;
-    let (body, transfer) = (size(at, response.body_size)?, size(at, response.transfer_size)?);
-    let head = size(at, response.headers_size)?.unwrap_or(0);
+    let content = size(response.content.size);
     let cached = !entry.from_cache.0.is_empty() || response.status.0 == Some(304.0);
-    let network = body.or(transfer.map(|all| all.saturating_sub(head)));
+    let network = size(response.body_size).or_else(|| transferred(response, content));
     let (first, second) = if cached { (content, network) } else { (network, content) };
     // A body of none with content came from a cache too, though nothing says so.
-    Ok(first.filter(|bytes| *bytes > 0).or(second).or(first).unwrap_or(0))
+    first.filter(|bytes| *bytes > 0).or(second).or(first).unwrap_or(0)
+}
+
+/// Bytes of a body by those of the whole response. Where the file does not say how long the head was,
+/// the content is the body if it fits into the response; else the fields that are listed are the head.
+fn transferred(response: &Response, content: Option<u64>) -> Option<u64> {
+    let all = size(response.transfer_size)?;
+    if let Some(head) = size(response.headers_size) {
+        return Some(all.saturating_sub(head));
+    }
+    let uncompressed = content.filter(|bytes| *bytes > 0 && *bytes <= all);
+    Some(uncompressed.unwrap_or_else(|| all.saturating_sub(response.headers.bytes)))
 }
 
 fn kind(entry: &Entry, url: &Url) -> Kind {

@@ -1,5 +1,6 @@
 //! HAR 1.2 ("HTTP Archive"), as browsers save it: read as a page, and written of a load.
 
+mod bytes;
 mod graph;
 mod left;
 mod names;
@@ -18,7 +19,7 @@ pub(crate) use graph::of_path as kind_of_path;
 pub use left::LeftOut;
 pub use write::{About, Stalled, write};
 
-/// Most bytes of a HAR file: 256 MiB. Those with bodies in them are large.
+/// Most bytes of a HAR file, unpacked too: 256 MiB. Those with bodies in them are large.
 pub const MAX_TEXT: usize = 256 << 20;
 
 /// A HAR text that makes no page.
@@ -33,24 +34,9 @@ pub enum HarError {
     /// More entries than a page may have objects.
     #[error("the HAR file has more than {} entries", Page::MAX_OBJECTS)]
     TooManyEntries,
-    /// A time or a date that cannot be. Entries are counted from 0.
-    #[error("{field} of entry {entry} is {value}")]
-    BadTime {
-        /// The entry's number, from 0.
-        entry: usize,
-        /// The field's name in HAR.
-        field: &'static str,
-        /// What it is, cut.
-        value: String,
-    },
-    /// A size that cannot be.
-    #[error("the response of entry {entry} has {value} bytes")]
-    BadSize {
-        /// The entry's number, from 0.
-        entry: usize,
-        /// What it is.
-        value: String,
-    },
+    /// A gzip or ZIP file that cannot be unpacked; says why.
+    #[error("the HAR file cannot be unpacked: {0}")]
+    Packed(String),
     /// No entry is an answered request by HTTP.
     #[error("the HAR file has no answered request by http or https ({0} others)")]
     Nothing(usize),
@@ -69,11 +55,8 @@ impl Explain for HarError {
             HarError::TooLong(_) => "save it without content",
             HarError::Json(_) => "save it again as HAR 1.2 with the browser's developer tools",
             HarError::TooManyEntries => "save the load of one page",
-            HarError::BadTime { .. } | HarError::BadSize { .. } => "correct the entry or remove it",
+            HarError::Packed(_) => "unpack it, and name the HAR file that was in it",
             HarError::Nothing(_) => "save it after the page was loaded from a server",
-            HarError::Page(PageError::TooLate { .. }) => {
-                "save the load of one page, without what came minutes later"
-            }
             HarError::Page(error) => return error.remedy(),
         };
         Some(remedy.into())
@@ -89,6 +72,8 @@ pub struct Read {
     pub left_out: LeftOut,
     /// Objects whose URL was too long for a page, and is cut.
     pub shortened: usize,
+    /// Hosts beyond those that a page may have: they are one host of the page.
+    pub merged: usize,
 }
 
 impl Read {
@@ -104,8 +89,24 @@ impl Read {
                 notes.push(format!("{count} URLs of more than {most} characters were shortened"))
             }
         }
+        if self.merged > 0 {
+            notes.push(format!(
+                "the {} hosts with the fewest requests are loaded from one host: a page has at most {}",
+                self.merged,
+                Page::MAX_HOSTS
+            ));
+        }
         notes
     }
+}
+
+/// A HAR file's bytes as JSON: unpacked if they are a gzip or a ZIP file (Playwright's `.har.zip`), in UTF-8 or
+/// UTF-16. What is no JSON by a single value is mended: `NaN` becomes `null`, half a character U+FFFD.
+///
+/// # Errors
+/// It cannot be unpacked, or is longer than [`MAX_TEXT`].
+pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>, HarError> {
+    bytes::text(bytes)
 }
 
 /// Whether a JSON text has a `log`, as a HAR file does. What comes behind it is not looked at.
@@ -114,9 +115,11 @@ pub fn is_har(text: &str) -> bool {
     view::has_log(text)
 }
 
-/// Reads the page of a HAR file.
+/// Reads the page of a HAR file, by its [`text`].
 ///
-/// Of several pages (`pageref`) it is the one that began first, with the entries that name no page.
+/// Of several pages (`pageref`) it is the one that began first, with the entries that name no page. It ends at
+/// `onLoad`, if the file says when that was: entries that began later are left out. An entry without a valid
+/// date is left out too, and a negative or impossible size or time is unknown.
 ///
 /// What tells of what: a redirect of where it leads, else what Chromium notes as `_initiator` if that began
 /// before, else by order of time and kind: a font by the last style sheet that was there before, what a script
@@ -133,6 +136,5 @@ pub fn read(name: &str, text: &str) -> Result<Read, HarError> {
     if text.len() > MAX_TEXT {
         return Err(HarError::TooLong(text.len()));
     }
-    let entries = view::entries(text)?;
-    graph::page(name, entries)
+    graph::page(name, view::log(text)?)
 }

@@ -78,6 +78,33 @@ fn of_ipv6(address: Ipv6Addr) -> String {
     format!("ip6-{}", segments.join("-"))
 }
 
+/// Gives the hosts with the fewest objects one common name, so that [`Page::MAX_HOSTS`] are left. `own`, the
+/// host of the page itself, keeps its name. Returns the number of hosts that share the name.
+pub(super) fn merged<'a>(hosts: impl Iterator<Item = &'a mut String>, own: &str) -> usize {
+    let mut hosts: Vec<&mut String> = hosts.collect();
+    let mut objects: HashMap<String, usize> = HashMap::new();
+    for host in &hosts {
+        *objects.entry((**host).clone()).or_default() += 1;
+    }
+    if objects.len() <= Page::MAX_HOSTS {
+        return 0;
+    }
+    let mut by_use: Vec<(&String, usize)> =
+        objects.iter().map(|(host, count)| (host, *count)).collect();
+    by_use.sort_by_key(|(host, count)| (*host != own, std::cmp::Reverse(*count), *host));
+    let few: HashSet<&String> =
+        by_use.into_iter().skip(Page::MAX_HOSTS - 1).map(|(host, _)| host).collect();
+    let common = (0u32..).map(|number| format!("merged-{number}.invalid"));
+    let mut common = common.filter(|name| !objects.contains_key(name));
+    let common = common.next().unwrap_or_default();
+    for host in &mut hosts {
+        if few.contains(*host) {
+            **host = common.clone();
+        }
+    }
+    few.len()
+}
+
 /// The paths of a page's objects.
 #[derive(Default)]
 pub(super) struct Paths {

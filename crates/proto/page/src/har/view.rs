@@ -1,11 +1,14 @@
 //! What is looked at in a HAR file: as little as makes a page, whatever else there is, and with
 //! fields missing, null or of another type than the specification's.
 
+use std::collections::HashSet;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+};
 
 use crate::har::HarError;
 use crate::page::Page;
@@ -19,9 +22,40 @@ struct File {
 }
 
 #[derive(Deserialize)]
-struct Log {
+pub(super) struct Log {
+    #[serde(default)]
+    pub(super) pages: Visits,
     #[serde(deserialize_with = "bounded")]
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// The file's list of pages.
+#[derive(Debug, Default)]
+pub(super) struct Visits(Vec<Visit>);
+
+impl Visits {
+    /// The one of this name; without a name, the first.
+    pub(super) fn visit(&self, name: Option<&str>) -> Option<&Visit> {
+        self.0.iter().find(|visit| name.is_none_or(|name| visit.id.0 == name))
+    }
+}
+
+/// A page, and when it had loaded.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Visit {
+    id: Text,
+    #[serde(rename = "startedDateTime")]
+    pub(super) started: Text,
+    #[serde(rename = "pageTimings", deserialize_with = "object")]
+    pub(super) timings: PageTimings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PageTimings {
+    #[serde(rename = "onLoad")]
+    pub(super) on_load: Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +92,24 @@ pub(super) struct Request {
     pub(super) url: Text,
     #[serde(rename = "bodySize")]
     pub(super) body_size: Number,
+    #[serde(rename = "postData", deserialize_with = "object")]
+    pub(super) posted: Posted,
     pub(super) headers: Headers,
+}
+
+/// A request's body: as a text, or as the fields of a form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Posted {
+    text: Length,
+    params: Params,
+}
+
+impl Posted {
+    /// Bytes of the text; of a form without its text, those of its fields.
+    pub(super) fn bytes(&self) -> u64 {
+        if self.text.0 > 0 { self.text.0 } else { self.params.0 }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -125,7 +176,10 @@ pub(super) struct Headers {
     pub(super) cache_control: Option<String>,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
+    /// Bytes of the values of `Cookie`.
     pub(super) cookies: u64,
+    /// Bytes of all fields, as HTTP/1.1 writes them.
+    pub(super) bytes: u64,
 }
 
 #[derive(Deserialize, Default)]
@@ -134,6 +188,21 @@ struct Header {
     name: Text,
     value: Text,
 }
+
+/// Bytes of a form's fields, as `a=1&b=2` has them.
+#[derive(Debug, Default)]
+struct Params(u64);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Param {
+    name: Length,
+    value: Length,
+}
+
+/// Bytes of a text; 0 for anything else.
+#[derive(Debug, Default, Clone, Copy)]
+struct Length(u64);
 
 /// A text; empty for anything else.
 #[derive(Debug, Default)]
@@ -165,21 +234,16 @@ pub(super) fn has_log(text: &str) -> bool {
         }
     }
     let mut log = Log(false);
-    let mut json = serde_json::Deserializer::from_str(without_mark(text));
+    let mut json = serde_json::Deserializer::from_str(text);
     // An error behind the field, of which nothing was read, is not of interest.
     let _ = json.deserialize_map(&mut log);
     log.0
 }
 
-/// The text without a byte order mark, which is no JSON, but some tools write one.
-fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
-/// The entries of a HAR text.
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, HarError> {
-    match serde_json::from_str::<File>(without_mark(text)) {
-        Ok(file) => Ok(file.log.entries),
+/// The log of a HAR text.
+pub(super) fn log(text: &str) -> Result<Log, HarError> {
+    match serde_json::from_str::<File>(text) {
+        Ok(file) => Ok(file.log),
         Err(error) if error.to_string().starts_with(TOO_MANY) => Err(HarError::TooManyEntries),
         Err(error) => Err(HarError::Json(error.to_string())),
     }
@@ -225,7 +289,20 @@ macro_rules! written {
     ($($type:ident),*) => { $(impl Written for $type {})* };
 }
 
-written!(Entry, Request, Response, Content, Timings, Stack, Frame, Header);
+written!(
+    Entry,
+    Request,
+    Posted,
+    Response,
+    Content,
+    Timings,
+    Stack,
+    Frame,
+    Header,
+    Param,
+    Visit,
+    PageTimings
+);
 
 /// An object; the default for anything else.
 fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Written>(
@@ -283,7 +360,34 @@ impl<'de, T: Deserialize<'de> + Written> Visitor<'de> for Fields<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
+        T::deserialize(MapAccessDeserializer::new(First { map, seen: HashSet::new() }))
+    }
+}
+
+/// The fields of an object, each name once: serde refuses an object that has one twice.
+struct First<A> {
+    map: A,
+    seen: HashSet<String>,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for First<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        while let Some(name) = self.map.next_key::<String>()? {
+            if self.seen.insert(name.clone()) {
+                return seed.deserialize(name.into_deserializer()).map(Some);
+            }
+            self.map.next_value::<IgnoredAny>()?;
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
     }
 }
 
@@ -363,7 +467,7 @@ macro_rules! lenient {
     };
 }
 
-lenient!(Text, Number, Headers, Frames);
+lenient!(Text, Number, Length, Headers, Frames, Params, Visits);
 
 impl Lenient for Text {
     fn text(self, text: &str) -> Text {
@@ -378,9 +482,40 @@ impl Lenient for Number {
     }
 }
 
+impl Lenient for Length {
+    fn text(self, text: &str) -> Length {
+        Length(text.len() as u64)
+    }
+}
+
+impl Lenient for Params {
+    fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Params, A::Error> {
+        while let Some(Object(Param { name, value })) = list.next_element()? {
+            // `=`, and `&` before all fields but the first.
+            let between = 1 + u64::from(self.0 > 0);
+            self.0 = self.0.saturating_add(name.0).saturating_add(value.0).saturating_add(between);
+        }
+        Ok(self)
+    }
+}
+
+impl Lenient for Visits {
+    fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Visits, A::Error> {
+        while let Some(Object(visit)) = list.next_element()? {
+            if self.0.len() < Page::MAX_OBJECTS {
+                self.0.push(visit);
+            }
+        }
+        Ok(self)
+    }
+}
+
 impl Lenient for Headers {
     fn list<'de, A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Headers, A::Error> {
         while let Some(Object(Header { name, value })) = list.next_element()? {
+            // `: ` and the line's end.
+            let line = (name.0.len() + value.0.len() + 4) as u64;
+            self.bytes = self.bytes.saturating_add(line);
             let slot = match name.0.to_ascii_lowercase().as_str() {
                 "cache-control" => &mut self.cache_control,
                 "etag" => &mut self.etag,
