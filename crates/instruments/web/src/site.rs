@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, IF_NONE_MATCH};
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, IF_NONE_MATCH,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
@@ -150,6 +152,12 @@ impl Answer {
     #[must_use]
     pub fn not_found() -> Self {
         Answer { status: StatusCode::NOT_FOUND, ..Answer::new(0) }
+    }
+
+    /// A status without a body, after which HTTP/1.1's connection ends (RFC 9112 §9.6).
+    pub(crate) fn closing(status: StatusCode) -> Self {
+        let headers = vec![(CONNECTION, HeaderValue::from_static("close"))];
+        Answer { status, headers, ..Answer::new(0) }
     }
 
     /// What the request's condition makes of it: 304 if the client has this version.

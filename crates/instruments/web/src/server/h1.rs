@@ -14,9 +14,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
+use super::h1_rules::refusal;
 use super::link::{Link, Responding, hyper_failure, too_slow};
 use crate::body::{Given, Pieces};
-use crate::site::RequestHead;
+use crate::site::{Answer, RequestHead};
 use crate::socket::Gauge;
 use crate::{Failure, Protocol};
 
@@ -37,7 +38,6 @@ pub(super) async fn serve(
     let connection = http1::Builder::new()
         .max_header_size(limit)
         .max_buf_size((limit + PIECE).max(LEAST_BUFFER))
-        .pipeline_flush(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let result = tokio::select! {
@@ -65,13 +65,18 @@ async fn respond(
     let (parts, body) = request.into_parts();
     // The next request's head begins with the next byte.
     gauge.mark();
+    let refusal = refusal(&parts);
     let (mut responding, answer) = {
         let name = link.server_name.borrow();
         let head = RequestHead { parts: &parts, protocol, sni: name.as_deref() };
-        let answer = link.server.site.answer(&head).conditional(&head);
+        let answer = match refusal {
+            Some(status) => Answer::closing(status),
+            None => link.server.site.answer(&head).conditional(&head),
+        };
         (Responding::new(link, link.requests.get(), &head), answer)
     };
-    if !body.is_end_stream() {
+    // Where the body of a refused request ends is not certain.
+    if refusal.is_none() && !body.is_end_stream() {
         upload(body, &mut responding).await?;
         gauge.mark();
     }

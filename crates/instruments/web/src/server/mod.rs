@@ -2,6 +2,7 @@
 
 mod date;
 mod h1;
+mod h1_rules;
 mod h2;
 mod h3;
 mod h3_streams;
