@@ -168,13 +168,13 @@ fn what_is_no_chain_is_one_clear_error() {
     let identity = made(KeyType::EcdsaP256, 1);
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     write("key.pem", identity.private_key_pem().unwrap().as_bytes());
-    write("leaf.der", &identity.chain_der()[0]);
+    write("chain.p12", &[&[0x30, 0x82, 0x01, 0x00, 0x02, 0x01, 0x03][..], &[0; 249]].concat());
     write("large.pem", &vec![b'x'; 10 << 20]);
     write("many.pem", identity.chain_pem().unwrap().repeat(11).as_bytes());
     write("empty.pem", b"");
     for (arguments, says) in [
         (&["key.pem"][..], &["key.pem: there is no certificate", "BEGIN CERTIFICATE"][..]),
-        (&["leaf.der"], &["no certificate in PEM", "openssl x509 -inform DER"]),
+        (&["chain.p12"], &["PKCS #12", "openssl pkcs12 -nokeys -in FILE -out chain.pem"]),
         (&["large.pem"], &["large.pem", "MiB", "not a list of roots"]),
         (&["many.pem"], &["11 certificates"]),
         (&["empty.pem"], &["empty.pem: there is no certificate"]),

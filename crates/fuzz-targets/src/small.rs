@@ -55,7 +55,8 @@ pub fn conn_untrusted(bytes: &[u8]) {
     let Some((cut, bytes)) = chosen(bytes) else { return };
     conn::untrusted::certificate(bytes);
     // A chain of somebody else's, as `wiretax chain` reads it.
-    let read = [tls::chain::Chain::from_der(&[bytes.to_vec()]), tls::chain::Chain::from_pem(bytes)];
+    let read =
+        [tls::chain::Chain::from_der(&[bytes.to_vec()]), tls::chain::Chain::from_file(bytes)];
     for chain in read.into_iter().flatten() {
         let _ = (chain.oddities(0), chain.name(), chain.lengths(), chain.without_roots());
     }

@@ -5,6 +5,7 @@ use openssl::nid::Nid;
 use openssl::pkey::{Id, PKey, Private};
 use openssl::x509::X509;
 
+use crate::certificate_file;
 use crate::error::identity;
 use crate::identity::MAX_CHAIN;
 use crate::{Error, Identity, KeyType};
@@ -47,10 +48,9 @@ fn no_key() -> Error {
 }
 
 fn read_chain(pem: &[u8]) -> Result<Vec<X509>, Error> {
-    let chain = X509::stack_from_pem(pem).map_err(|_| no_certificate())?;
+    let chain = certificate_file::read(pem).map_err(|_| no_certificate())?;
     match chain.len() {
-        0 => Err(no_certificate()),
-        1..=MAX_CHAIN => Ok(chain),
+        ..=MAX_CHAIN => Ok(chain),
         more => Err(identity(
             format!(
                 "there are {more} certificates in the certificate file, {MAX_CHAIN} at most make sense"

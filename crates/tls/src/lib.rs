@@ -32,6 +32,7 @@
 //! What is pinned, so that a measurement says what it measured: AES-128-GCM with SHA-256 in every
 //! version, the groups in the order given, one ticket a connection.
 
+mod certificate_file;
 pub mod chain;
 mod client;
 mod compression;
@@ -53,6 +54,7 @@ mod stand_in;
 mod ticket;
 mod versions;
 
+pub use certificate_file::certificates_in;
 pub use client::Client;
 pub use compression::Compression;
 pub use config::{ClientConfig, KeyLog, ServerConfig, Trust};

@@ -189,7 +189,7 @@ fn what_is_odd_about_a_chain_is_said() {
     assert_eq!(oddities(&good), "");
     assert_eq!(good.name().as_deref(), Some("www.example.test"));
     assert!(good.without_roots().is_none());
-    assert_eq!(Chain::from_pem(&good.to_pem().unwrap()).unwrap().der().unwrap(), der);
+    assert_eq!(Chain::from_file(&good.to_pem().unwrap()).unwrap().der().unwrap(), der);
 
     let swapped = Chain::from_der(&[der[0].clone(), der[2].clone(), der[1].clone()]).unwrap();
     assert!(oddities(&swapped).contains("out of order"), "{}", oddities(&swapped));
@@ -211,9 +211,9 @@ fn what_is_odd_about_a_chain_is_said() {
 fn what_is_no_chain_is_refused_with_a_reason() {
     let identity = Identity::generate(KeyType::EcdsaP256, 1, &[NAME]).unwrap();
     let (pem, key) = (identity.chain_pem().unwrap(), identity.private_key_pem().unwrap());
-    let refused = |bytes: &[u8]| Chain::from_pem(bytes).unwrap_err().in_one_text();
-    for nonsense in [&b""[..], b"x", key.as_bytes(), &identity.chain_der()[0]] {
-        assert!(refused(nonsense).contains("no certificate in PEM"), "{}", refused(nonsense));
+    let refused = |bytes: &[u8]| Chain::from_file(bytes).unwrap_err().in_one_text();
+    for nonsense in [&b""[..], b"x", key.as_bytes()] {
+        assert!(refused(nonsense).contains("no certificate in it"), "{}", refused(nonsense));
     }
     let large = vec![b'x'; (1 << 20) + 1];
     assert!(refused(&large).contains("MiB"), "{}", refused(&large));
@@ -226,5 +226,5 @@ fn what_is_no_chain_is_refused_with_a_reason() {
     assert!(refused(pem.repeat(11).as_bytes()).contains("11 certificates"));
     // What else stands in the file is passed over.
     let both = [key.as_bytes(), b"words\n", pem.as_bytes()].concat();
-    assert_eq!(Chain::from_pem(&both).unwrap().certificates().len(), 1);
+    assert_eq!(Chain::from_file(&both).unwrap().certificates().len(), 1);
 }

@@ -35,7 +35,7 @@ No private key is needed: only sizes matter, and --measure serves the file's own
 the lab with signatures of the right length. Chains of --make have keys: they are served
 and verified.", &MEANINGS))]
 pub struct ChainArgs {
-    /// PEM files, each with the chain of certificates that a server sends, leaf first
+    /// Files (PEM, DER, PKCS #7), each with the chain that a server sends, leaf first
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,
           required_unless_present_any = ["make", "server"])]
     pub files: Vec<PathBuf>,

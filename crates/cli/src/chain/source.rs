@@ -65,7 +65,7 @@ pub fn sources(args: &ChainArgs) -> Result<Vec<Source>, Problem> {
     let mut sources = Vec::new();
     for file in &args.files {
         let named = || format!("{}", file.display());
-        let chain = Chain::from_pem(&contents(file)?).while_doing(named)?;
+        let chain = Chain::from_file(&contents(file)?).while_doing(named)?;
         sources.push(given(named(), chain, &trust, args)?);
     }
     if let Some(server) = &args.server {

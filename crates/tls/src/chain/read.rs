@@ -5,6 +5,7 @@ use openssl::pkey::{PKey, Public};
 use openssl::x509::{X509, X509NameRef};
 
 use super::{Certificate, Chain, kind_of};
+use crate::certificate_file::{self, broken};
 use crate::error::identity;
 use crate::identity::MAX_CHAIN;
 use crate::openssl_engine::key_name;
@@ -14,34 +15,25 @@ use crate::{Error, StandIn};
 const LARGEST: usize = 1 << 20;
 
 impl Chain {
-    /// The certificates of a PEM file, in its order; what else it holds, as a private key, is passed over.
+    /// The certificates of a file in PEM, DER or PKCS #7 ([`certificates_in`](crate::certificates_in)).
     ///
     /// # Errors
-    /// [`Error::Caller`] that says what is wrong with the file and what to do: it is no PEM, holds no
-    /// certificate or more than [`MAX_CHAIN`], is larger than 1 MiB, or a certificate is broken.
-    pub fn from_pem(pem: &[u8]) -> Result<Chain, Error> {
-        if pem.len() > LARGEST {
+    /// [`Error::Caller`] that says what is wrong with the file and what to do: it holds no certificate or
+    /// more than [`MAX_CHAIN`], is larger than 1 MiB, or a certificate is broken.
+    pub fn from_file(file: &[u8]) -> Result<Chain, Error> {
+        if file.len() > LARGEST {
             return Err(identity(
                 "it is larger than 1 MiB, which no chain is",
                 "give the server's chain, not a list of roots",
             ));
         }
-        let marked = pem.windows(BEGIN.len()).any(|bytes| bytes == BEGIN);
-        if !marked {
-            return Err(identity(
-                "there is no certificate in PEM in it",
-                "give a file with lines `-----BEGIN CERTIFICATE-----`; \
-                 `openssl x509 -inform DER -in FILE` makes one of DER",
-            ));
-        }
-        let certificates = X509::stack_from_pem(pem).map_err(|_| broken())?;
-        Chain::of(certificates)
+        Chain::of(certificate_file::read(file)?)
     }
 
     /// Certificates in DER, as a server sent them.
     ///
     /// # Errors
-    /// As [`Chain::from_pem`].
+    /// As [`Chain::from_file`].
     pub fn from_der(der: &[Vec<u8>]) -> Result<Chain, Error> {
         let read = |der: &Vec<u8>| X509::from_der(der).map_err(|_| broken());
         Chain::of(der.iter().map(read).collect::<Result<_, _>>()?)
@@ -67,13 +59,6 @@ impl Chain {
         let described = certificates.iter().map(describe).collect::<Option<_>>();
         Ok(Chain { described: described.ok_or_else(broken)?, certificates, leaf_key })
     }
-}
-
-/// How a certificate in PEM begins (RFC 7468 §5.1).
-const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-
-fn broken() -> Error {
-    identity("a certificate in it cannot be read", "look at it with `openssl x509 -text -in FILE`")
 }
 
 fn describe(certificate: &X509) -> Option<Certificate> {
