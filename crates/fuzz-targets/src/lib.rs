@@ -30,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     ("wire_gtpu", wire::fuzz::gtpu),
     ("wire_ppp", wire::fuzz::ppp),
     ("wire_capwap", wire::fuzz::capwap),
+    ("wire_wrappings", wire::fuzz::wrappings),
     ("wire_cooked", wire::fuzz::cooked),
     ("wire_dtls", wire::fuzz::dtls),
     ("wire_ipv4", wire::fuzz::ipv4),

@@ -2,12 +2,15 @@
 //! UDP datagrams to or from port 5247, and the IEEE 802.11 data frames that they may be.
 
 use crate::ethernet::EtherType;
-use crate::{Error, Reader};
+use crate::{Error, Reader, llc};
 
 const FORMAT: &str = "CAPWAP";
 
 /// The port of the controller's data channel (RFC 5415 §3.1).
 pub const PORT: u16 = 5247;
+
+/// The first byte of a packet in DTLS: version 0, type 1 (RFC 5415 §4.2).
+pub const DTLS: u8 = 1;
 
 /// Bytes of the header without its optional parts.
 const HEADER_LEN: usize = 8;
@@ -53,14 +56,18 @@ pub fn strip(bytes: &[u8]) -> Result<Payload<'_>, Error> {
 }
 
 /// What an IEEE 802.11 data frame carries behind its LLC and SNAP headers (IEEE 802.11 §9.2, RFC 1042).
-/// Encrypted frames are refused.
+/// Encrypted frames are refused. The two bytes of the frame control may be swapped.
 pub fn strip_80211(bytes: &[u8]) -> Result<(EtherType, &[u8]), Error> {
     const FRAME: &str = "IEEE 802.11";
-    const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
     let mut reader = Reader::new(FRAME, bytes);
-    let [kind, flags]: [u8; 2] = *reader.array()?;
+    let [mut kind, mut flags]: [u8; 2] = *reader.array()?;
     // Version 0, type 2 is data; its subtype's bit 2 says that there are none.
-    if kind & 0x0f != 0x08 || kind & 0x40 != 0 {
+    let carries_data = |kind: u8| kind & 0x4f == 0x08;
+    if !carries_data(kind) && carries_data(flags) {
+        // As some access points send it.
+        (kind, flags) = (flags, kind);
+    }
+    if !carries_data(kind) {
         return Err(Error::malformed(FRAME, "it carries no data"));
     }
     if flags & 0x40 != 0 {
@@ -74,11 +81,7 @@ pub fn strip_80211(bytes: &[u8]) -> Result<(EtherType, &[u8]), Error> {
         header += if flags & 0x80 != 0 { 6 } else { 2 };
     }
     reader.take(header)?;
-    if reader.take(SNAP.len())? != SNAP {
-        return Err(Error::malformed(FRAME, "it has no SNAP header"));
-    }
-    let ether_type = EtherType(reader.u16()?);
-    Ok((ether_type, reader.rest()))
+    llc::strip(reader.rest())
 }
 
 #[cfg(test)]
@@ -115,7 +118,9 @@ mod tests {
     #[test]
     fn data_frames_have_headers_of_four_lengths() {
         let tail = [0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0, 0x45];
-        for (kind, flags, len) in [(8, 1, 22), (8, 3, 28), (0x88, 2, 24), (0x88, 0x83, 34)] {
+        for (kind, flags, len) in
+            [(8, 1, 22), (8, 3, 28), (0x88, 2, 24), (0x88, 0x83, 34), (1, 8, 22), (2, 0x88, 24)]
+        {
             let frame = [&[kind, flags][..], &vec![0; len], &tail].concat();
             assert_eq!(strip_80211(&frame), Ok((EtherType::IPV4, &[0x45][..])));
         }

@@ -56,6 +56,20 @@ impl EtherType {
     pub const PPPOE_SESSION: EtherType = EtherType(0x8864);
     /// An Ethernet frame inside GRE (RFC 1701).
     pub const BRIDGED: EtherType = EtherType(0x6558);
+    /// Cisco's VN-Tag, before 802.1BR.
+    pub const VN_TAG: EtherType = EtherType(0x8926);
+    /// An 802.1BR E-TAG.
+    pub const E_TAG: EtherType = EtherType(0x893f);
+    /// Cisco MetaData, with TrustSec's group tag.
+    pub const CISCO_METADATA: EtherType = EtherType(0x8909);
+    /// An 802.1Q I-TAG: a customer's frame behind a backbone's header.
+    pub const I_TAG: EtherType = EtherType(0x88e7);
+    /// A network service header (RFC 8300 §12.2.1).
+    pub const NSH: EtherType = EtherType(0x894f);
+    /// ERSPAN of types I and II inside GRE.
+    pub const ERSPAN: EtherType = EtherType(0x88be);
+    /// ERSPAN of type III inside GRE.
+    pub const ERSPAN_III: EtherType = EtherType(0x22eb);
     /// IEEE 802 local experimental EtherType 1, which calibration frames may use.
     pub const EXPERIMENTAL: EtherType = EtherType(0x88b5);
 

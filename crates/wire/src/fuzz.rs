@@ -5,8 +5,9 @@ use std::hint::black_box;
 
 use crate::tls::{ClientHello, HelloRetryRequestDraft, Messages, Records, ServerHello};
 use crate::{
-    arp, capwap, cooked, dtls, esp, ethernet, geneve, gre, gtpu, http2, icmpv4, icmpv6, ipv4, ipv6,
-    l2tp, l2tpv3, macsec, mka, mpls, ppp, pppoe, quic, spdy, tcp, tls, udp, vlan, vxlan, wireguard,
+    ah, arp, capwap, cooked, dtls, erspan, esp, ethernet, geneve, gre, gtpu, http2, icmpv4, icmpv6,
+    ipv4, ipv6, l2tp, l2tpv3, llc, macsec, mka, mpls, nsh, ppp, pppoe, quic, spdy, tcp, tls, tzsp,
+    udp, vlan, vxlan, wireguard,
 };
 
 /// Any bytes as an Ethernet frame.
@@ -102,6 +103,7 @@ pub fn gre(bytes: &[u8]) {
 pub fn vxlan(bytes: &[u8]) {
     if let Ok(packet) = vxlan::Packet::new_checked(bytes) {
         black_box((vxlan::Repr::parse(&packet), packet.payload()));
+        black_box((packet.is_plain(), packet.next_protocol()));
     }
 }
 
@@ -132,6 +134,18 @@ pub fn capwap(bytes: &[u8]) {
         black_box(capwap::strip_80211(frame).is_ok());
     }
     black_box(capwap::strip_80211(bytes).is_ok());
+}
+
+/// Any bytes as the headers of wrappings that are only passed.
+pub fn wrappings(bytes: &[u8]) {
+    black_box((llc::strip(bytes).is_ok(), ah::strip(bytes).is_ok(), nsh::strip(bytes).is_ok()));
+    black_box(tzsp::strip(bytes).is_ok());
+    if let Ok(packet) = gre::Packet::new_checked(bytes) {
+        black_box(erspan::strip(&packet).is_ok());
+    }
+    for ether_type in [ethernet::EtherType::CISCO_METADATA, ethernet::EtherType::E_TAG] {
+        black_box(vlan::strip(ether_type, bytes));
+    }
 }
 
 /// Any bytes as headers of Linux cooked captures and of BSD loopback.

@@ -7,14 +7,17 @@
 //! | module | format | source |
 //! |---|---|---|
 //! | [`ethernet`] | Ethernet II and LLC frames | IEEE 802.3 §3 |
-//! | [`vlan`] | 802.1Q and 802.1ad tags | IEEE 802.1Q §9 |
+//! | [`llc`] | SNAP headers | IEEE 802.2, RFC 1042 |
+//! | [`vlan`] | 802.1Q and 802.1ad tags, and other tags before an EtherType | IEEE 802.1Q §9 |
 //! | [`mpls`] | MPLS label stacks, and what they carry | RFC 3032, 4385 |
 //! | [`macsec`] | MAC security tags | IEEE 802.1AE §9 |
 //! | [`mka`] | EAPOL, and MACsec's key agreement in it | IEEE 802.1X §11 |
 //! | [`ppp`] | PPP | RFC 1661, 1662 |
 //! | [`pppoe`] | PPPoE sessions | RFC 2516 |
 //! | [`gre`] | GRE | RFC 2784, 2890 |
-//! | [`vxlan`] | VXLAN | RFC 7348 |
+//! | [`erspan`], [`tzsp`] | mirrored frames | draft-foschiano-erspan-03 |
+//! | [`vxlan`] | VXLAN, and its generic protocol extension | RFC 7348, draft-ietf-nvo3-vxlan-gpe-13 |
+//! | [`nsh`] | network service headers | RFC 8300 |
 //! | [`geneve`] | Geneve | RFC 8926 |
 //! | [`gtpu`] | GTP-U's packets of subscribers | 3GPP TS 29.281 |
 //! | [`capwap`] | CAPWAP's data channel, IEEE 802.11 data frames | RFC 5415 |
@@ -25,6 +28,7 @@
 //! | [`icmpv4`], [`icmpv6`], [`icmp`] | packets too big for a link, neighbour discovery | RFC 792, 1191, 4443, 4861 |
 //! | [`tcp`] | TCP and its options | RFC 9293, 7323, 2018, 7413 |
 //! | [`udp`] | UDP | RFC 768 |
+//! | [`ah`] | AH | RFC 4302 |
 //! | [`esp`] | ESP, and in UDP | RFC 4303, 3948 |
 //! | [`l2tp`] | L2TP version 2 | RFC 2661 |
 //! | [`l2tpv3`] | data messages of L2TP version 3 over UDP | RFC 3931 |
@@ -40,12 +44,14 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+pub mod ah;
 pub mod arp;
 pub mod capwap;
 pub mod checksum;
 pub mod cooked;
 pub mod dtls;
 mod error;
+pub mod erspan;
 pub mod esp;
 pub mod ethernet;
 pub mod fuzz;
@@ -60,9 +66,11 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod l2tp;
 pub mod l2tpv3;
+pub mod llc;
 pub mod macsec;
 pub mod mka;
 pub mod mpls;
+pub mod nsh;
 pub mod ppp;
 pub mod pppoe;
 pub mod quic;
@@ -70,6 +78,7 @@ mod reader;
 pub mod spdy;
 pub mod tcp;
 pub mod tls;
+pub mod tzsp;
 pub mod udp;
 pub mod vlan;
 pub mod vxlan;

@@ -1,4 +1,5 @@
-//! VLAN tags: what follows an EtherType 0x8100, 0x88a8 or 0x9100 (IEEE 802.1Q §9.6).
+//! Tags before a frame's EtherType: VLAN tags, which follow an EtherType 0x8100, 0x88a8 or 0x9100
+//! (IEEE 802.1Q §9.6), and those of others, which are passed.
 
 use crate::error::room;
 use crate::ethernet::EtherType;
@@ -109,18 +110,36 @@ impl Repr {
     }
 }
 
+/// Bytes of an I-TAG before the customer's frame (IEEE 802.1Q §9.7).
+pub const I_TAG_LEN: usize = 4;
+
 /// Passes the tags after a header that says `ether_type`: the inner EtherType and its payload.
 /// `None` if a tag is cut or there are more than [`MAX_TAGS`].
 #[must_use]
 pub fn strip(mut ether_type: EtherType, mut payload: &[u8]) -> Option<(EtherType, &[u8])> {
     for _ in 0..MAX_TAGS {
-        if !ether_type.is_vlan() {
-            break;
-        }
-        let tag = Tag::new_checked(payload).ok()?;
-        (ether_type, payload) = (tag.ether_type(), tag.payload());
+        let Some(len) = before_type(ether_type, payload) else {
+            return Some((ether_type, payload));
+        };
+        let mut reader = Reader::new(FORMAT, payload);
+        reader.take(len).ok()?;
+        ether_type = EtherType(reader.u16().ok()?);
+        payload = reader.rest();
     }
-    (!ether_type.is_vlan()).then_some((ether_type, payload))
+    before_type(ether_type, payload).is_none().then_some((ether_type, payload))
+}
+
+/// Bytes of a tag before the next EtherType; `None` if `ether_type` announces no tag.
+fn before_type(ether_type: EtherType, payload: &[u8]) -> Option<usize> {
+    match ether_type {
+        EtherType::VLAN | EtherType::QINQ | EtherType::QINQ_OLD => Some(2),
+        EtherType::VN_TAG => Some(4),
+        // IEEE 802.1BR §7.5.
+        EtherType::E_TAG => Some(6),
+        // Version, a length in words of 32 bits, and so many of these.
+        EtherType::CISCO_METADATA => Some(2 + usize::from(*payload.get(1)?) * 4),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +168,14 @@ mod tests {
     fn qinq_has_two_tags_and_a_tower_of_tags_is_refused() {
         let bytes = [0x00, 0x64, 0x81, 0x00, 0x20, 0xc8, 0x08, 0x00, 0x45];
         assert_eq!(strip(EtherType::QINQ, &bytes), Some((EtherType::IPV4, &[0x45][..])));
+        for (ether_type, tag) in [
+            (EtherType::VN_TAG, &[0x80, 0x01, 0, 0][..]),
+            (EtherType::E_TAG, &[0, 0, 0x10, 1, 0, 0]),
+            (EtherType::CISCO_METADATA, &[1, 1, 0, 1, 0, 9]),
+        ] {
+            let bytes = [tag, &[0x81, 0x00], &bytes[..4], &bytes[4..]].concat();
+            assert_eq!(strip(ether_type, &bytes), Some((EtherType::IPV4, &[0x45][..])));
+        }
         let tower = [0x00, 0x01, 0x81, 0x00].repeat(9);
         assert_eq!(strip(EtherType::VLAN, &tower), None);
     }

@@ -1,4 +1,5 @@
-//! VXLAN (RFC 7348): Ethernet frames in UDP datagrams to port 4789.
+//! VXLAN (RFC 7348): Ethernet frames in UDP datagrams to port 4789, and its generic protocol extension
+//! (draft-ietf-nvo3-vxlan-gpe-13), whose datagrams hold other packets too.
 
 use crate::error::room;
 use crate::{Error, Reader};
@@ -8,11 +9,16 @@ const FORMAT: &str = "VXLAN";
 /// The port that datagrams go to (RFC 7348 §5).
 pub const PORT: u16 = 4789;
 
+/// The port of the generic protocol extension.
+pub const GPE_PORT: u16 = 4790;
+
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 8;
 
 /// The flag I: the identifier counts.
 const IDENTIFIED: u8 = 0x08;
+/// The generic protocol extension's flag P: the next protocol is said.
+const NEXT: u8 = 0x04;
 
 /// A view of a header and the frame behind it.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +44,19 @@ impl<'a> Packet<'a> {
         u32::from_be_bytes([0, self.header[4], self.header[5], self.header[6]])
     }
 
-    /// The Ethernet frame inside.
+    /// Whether no flag but I is set, and what is reserved is 0, as every sender is asked to (§5).
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        matches!(self.header, [IDENTIFIED, 0, 0, 0, _, _, _, 0])
+    }
+
+    /// The number of the next protocol, of a header of the generic protocol extension that says it.
+    #[must_use]
+    pub const fn next_protocol(&self) -> Option<u8> {
+        if self.header[0] & NEXT == 0 { None } else { Some(self.header[3]) }
+    }
+
+    /// What is inside: an Ethernet frame, if the header names no next protocol.
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::fragments::FragmentDrops;
+use crate::wrapping::Wrapped;
 
 /// What a [`crate::Tracker`] has seen.
 ///
@@ -16,6 +17,8 @@ pub struct Counters {
     pub frames: u64,
     /// Frames that are neither TCP nor UDP over IP, or are malformed.
     pub other: u64,
+    /// Those of them that a wrapping hides, by its name.
+    pub wrapped: Wrapped,
     /// Frames that held an IP fragment; of a datagram that was in fragments on two levels of a
     /// tunnel, once each.
     pub fragments: u64,
@@ -49,6 +52,7 @@ impl Counters {
         let Counters {
             frames,
             other: neither,
+            wrapped,
             fragments,
             reassembled,
             fragments_waiting,
@@ -63,6 +67,7 @@ impl Counters {
         } = *other;
         self.frames += frames;
         self.other += neither;
+        self.wrapped.add_all(&wrapped);
         self.fragments += fragments;
         self.reassembled += reassembled;
         self.fragments_waiting += fragments_waiting;

@@ -100,6 +100,7 @@ mod table;
 mod tcp;
 mod tls;
 mod tracker;
+mod wrapping;
 
 pub use counters::Counters;
 pub use decode::LinkType;
@@ -114,3 +115,4 @@ pub use shard::{Datagram, Place, Routed, Sharder};
 pub use streams::{StreamCounters, StreamEvent, StreamFact, StreamLimits, Streams, Unreadable};
 pub use tls::{ja3, ja3_text, ja4};
 pub use tracker::{HandOut, Limits, Packet, Tracker};
+pub use wrapping::{Wrapped, Wrapping};

@@ -61,9 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decode::{
-        Content, Decoded, Layer, LinkType, MAX_HEADERS, Transport, decode, plain_tcp,
-    };
+    use crate::decode::{Content, Decoded, LinkType, Passing, Transport, decode_frame, plain_tcp};
 
     /// A segment with 20 bytes of payload.
     fn frame() -> Vec<u8> {
@@ -89,7 +87,7 @@ mod tests {
             }
             bytes.truncate(len);
             if let Some(plain) = read(&bytes) {
-                let content = decode(Layer::Ethernet(&bytes), &mut MAX_HEADERS.clone());
+                let content = decode_frame(LinkType::Ethernet, &bytes, &mut Passing::default());
                 let Some(Content::Transport(Decoded { key, from_low, transport })) = content else {
                     panic!("{content:?}");
                 };

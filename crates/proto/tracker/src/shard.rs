@@ -13,7 +13,7 @@
 use units::Time;
 
 use crate::counters::Counters;
-use crate::decode::{Content, Layer, MAX_HEADERS, decode, plain_tcp};
+use crate::decode::{Content, Passing, decode, decode_frame, plain_tcp};
 use crate::fragments::{Fragments, Whole};
 use crate::plain::Plain;
 use crate::record::Traffic;
@@ -25,7 +25,7 @@ use crate::tracker::{EXPIRY_PERIOD, Packet};
 pub struct Datagram {
     pub(crate) whole: Whole,
     /// Headers that may still follow.
-    pub(crate) left: u8,
+    pub(crate) passing: Passing,
 }
 
 /// What becomes of a frame.
@@ -134,9 +134,8 @@ impl Sharder {
     /// Reads a frame that is no plain TCP: of other links, in tunnels, in fragments.
     #[inline(never)]
     fn read(&mut self, packet: &Packet<'_>) -> Place {
-        let mut left = MAX_HEADERS;
-        let layer = Layer::of_frame(packet.link_type, packet.bytes);
-        let fragment = match layer.and_then(|layer| decode(layer, &mut left)) {
+        let mut passing = Passing::default();
+        let fragment = match decode_frame(packet.link_type, packet.bytes, &mut passing) {
             Some(Content::Transport(decoded)) => {
                 return Place::Tracker(self.shard_of(&decoded.key));
             }
@@ -153,15 +152,18 @@ impl Sharder {
         // What was put together may be a fragment again, of a datagram around it.
         loop {
             self.counters.reassembled = self.counters.reassembled.saturating_add(1);
-            let mut inner_left = left;
+            let mut inner = passing;
             let frames = whole.frames;
-            let next = match whole.layer().and_then(|layer| decode(layer, &mut inner_left)) {
+            let next = match whole.layer().and_then(|layer| decode(layer, &mut inner)) {
                 Some(Content::Transport(decoded)) => {
                     let tracker = self.shard_of(&decoded.key);
-                    return Place::Whole(tracker, Box::new(Datagram { whole, left }));
+                    return Place::Whole(tracker, Box::new(Datagram { whole, passing }));
                 }
                 None => {
                     self.counters.other = self.counters.other.saturating_add(frames.frames);
+                    if let Some(wrapping) = inner.wrapping {
+                        self.counters.wrapped.add(wrapping, frames.frames);
+                    }
                     return Place::Nobody;
                 }
                 Some(Content::Fragment(fragment)) => {
@@ -171,7 +173,7 @@ impl Sharder {
                 }
             };
             let Some(next) = next else { return Place::Nobody };
-            (whole, left) = (next, inner_left);
+            (whole, passing) = (next, inner);
         }
     }
 

@@ -57,8 +57,8 @@ fn same_as_bare(link: LinkType, what: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
 #[test]
 fn each_encapsulation_gives_the_same_records() {
     use crate::common::wrap::{
-        capwap, datagram, ethernet, geneve, gre, gtpu, ieee_80211, ipv4, ipv6, labelled, pppoe,
-        tagged, vxlan,
+        capwap, datagram, erspan, ethernet, geneve, gre, gtpu, ieee_80211, ipv4, ipv6, labelled,
+        pppoe, snap, tagged, vxlan, with_tag,
     };
     let (v4, v6) = (EtherType::IPV4, EtherType::IPV6);
     type Wrap = Box<dyn Fn(&[u8]) -> Vec<u8>>;
@@ -102,12 +102,103 @@ fn each_encapsulation_gives_the_same_records() {
             }),
         ),
     ];
-    for (what, wrap) in all {
+    let udp = move |port: u16, payload: &[u8]| ethernet(v4, &ipv4(17, &datagram(1, port, payload)));
+    let more: Vec<(&str, Wrap)> = vec![
+        ("ERSPAN I", Box::new(move |f| ethernet(v4, &ipv4(47, &erspan(1, f))))),
+        ("ERSPAN II", Box::new(move |f| ethernet(v4, &ipv4(47, &erspan(2, f))))),
+        ("ERSPAN III", Box::new(move |f| ethernet(v6, &ipv6(47, &erspan(3, f))))),
+        ("VXLAN to 8472", Box::new(move |f| udp(8472, &vxlan(f)[8..]))),
+        ("VXLAN-GPE", Box::new(move |f| udp(4790, &[&[0x0c, 0, 0, 3, 0, 0, 1, 0], f].concat()))),
+        (
+            "IPv4 in VXLAN-GPE",
+            Box::new(move |f| udp(4790, &[&[0x0c, 0, 0, 1, 0, 0, 1, 0], packet(f)].concat())),
+        ),
+        (
+            "NSH in VXLAN-GPE",
+            Box::new(move |f| {
+                let nsh = [0x0f, 0xc2, 2, 3, 0, 0, 1, 255];
+                udp(4790, &[&[0x0c, 0, 0, 4, 0, 0, 1, 0], &nsh[..], f].concat())
+            }),
+        ),
+        (
+            "NSH",
+            Box::new(move |f| {
+                ethernet(EtherType::NSH, &[&[0x0f, 0xc2, 2, 1, 0, 0, 1, 255], packet(f)].concat())
+            }),
+        ),
+        ("TZSP", Box::new(move |f| udp(37008, &[&[1, 0, 0, 1, 10, 1, 0xd0, 1], f].concat()))),
+        (
+            "CAPWAP with swapped 802.11",
+            Box::new(move |f| {
+                let mut frame = ieee_80211(packet(f));
+                frame.swap(0, 1);
+                ethernet(v4, &ipv4(17, &capwap(true, &frame)))
+            }),
+        ),
+        ("SNAP", Box::new(snap)),
+        ("VN-Tag", Box::new(|f| with_tag(EtherType::VN_TAG, &[0x80, 1, 0, 0], f))),
+        ("E-TAG", Box::new(|f| with_tag(EtherType::E_TAG, &[0, 0, 0x10, 1, 0, 0], f))),
+        ("MetaData", Box::new(|f| with_tag(EtherType::CISCO_METADATA, &[1, 1, 0, 1, 0, 9], f))),
+        ("I-TAG", Box::new(move |f| ethernet(EtherType::I_TAG, &[&[0, 0, 0, 9], f].concat()))),
+        (
+            "MACsec, integrity only",
+            Box::new(|f| {
+                // A short length, for frames that need one.
+                let data = f.len() - 12;
+                let short = if data < 48 { data as u8 } else { 0 };
+                let tag = [0, short, 0, 0, 0, 1];
+                with_tag(EtherType::MACSEC, &tag, &[f, &[0x1c; 16]].concat())
+            }),
+        ),
+        (
+            "AH",
+            Box::new(move |f| {
+                ethernet(v4, &ipv4(51, &[&[4, 4][..], &[0; 22], packet(f)].concat()))
+            }),
+        ),
+        (
+            "L2TP",
+            Box::new(move |f| {
+                udp(1701, &[&[0, 2, 0, 1, 0, 2, 0xff, 3, 0, 0x21], packet(f)].concat())
+            }),
+        ),
+        (
+            "L2TPv3 over IP",
+            Box::new(move |f| ethernet(v4, &ipv4(115, &[&[0, 0, 0, 9, 1, 2, 3, 4], f].concat()))),
+        ),
+        ("L2TPv3 over UDP", Box::new(move |f| udp(1701, &[&[0, 3, 0, 0, 0, 0, 0, 9], f].concat()))),
+    ];
+    for (what, wrap) in all.into_iter().chain(more) {
         same_as_bare(LinkType::Ethernet, what, wrap);
     }
-    // Not to VXLAN's port, it is a datagram like any other.
-    let inside = ethernet(v4, &ipv4(17, &datagram(1, 2, &vxlan(&frames(NAMES[0])[0].1)[8..])));
-    assert_eq!(observe(LinkType::Ethernet, &[(units::Time::ZERO, inside, 9)]).1.stray, 1);
+    // With flags that mean nothing, it is a datagram like any other.
+    let mut odd = vxlan(&frames(NAMES[0])[0].1)[8..].to_vec();
+    odd[1] = 1;
+    let inside = [(units::Time::ZERO, udp(2, &odd), 9)];
+    assert_eq!(observe(LinkType::Ethernet, &inside).1.stray, 1);
+}
+
+#[test]
+fn wrappings_that_are_not_read_are_counted_by_name() {
+    use crate::common::wrap::{datagram, ethernet, ipv4};
+    let v4 = EtherType::IPV4;
+    let udp = |port: u16, payload: &[u8]| ethernet(v4, &ipv4(17, &datagram(1, port, payload)));
+    for (name, frame) in [
+        ("IPsec ESP", ethernet(v4, &ipv4(50, &[7; 60]))),
+        ("IPsec ESP", udp(4500, &[7; 60])),
+        ("MACsec", ethernet(EtherType::MACSEC, &[&[0x0c, 0, 0, 0, 0, 1][..], &[7; 80]].concat())),
+        ("WireGuard", udp(51820, &[&[4, 0, 0, 0][..], &[7; 60]].concat())),
+        ("CAPWAP in DTLS", udp(5247, &[&[1, 0, 0, 0][..], &[7; 60]].concat())),
+        ("L2TPv3", ethernet(v4, &ipv4(115, &[7; 80]))),
+        ("PPTP", ethernet(v4, &ipv4(47, &[0x30, 0x81, 0x88, 0x0b, 0, 4, 0, 1, 0, 0, 0, 1]))),
+        ("TRILL", ethernet(EtherType(0x22f3), &[0; 60])),
+    ] {
+        let counters = observe(LinkType::Ethernet, &[(units::Time::ZERO, frame, 99)]).1;
+        let counts: Vec<_> = counters.wrapped.counts().collect();
+        let [(wrapping, 1)] = counts[..] else { panic!("{name}: {counts:?}") };
+        assert_eq!((wrapping.name(), counters.other), (name, 1));
+        assert!(counters.add_up());
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ use wire::tls::{CipherSuite, Version};
 
 use self::flow::{Flow, Input};
 use crate::KeyLogCounters;
-use crate::decode::{Content, Decoded, Layer, LinkType, MAX_HEADERS, Transport, decode};
+use crate::decode::{Content, Decoded, LinkType, Passing, Transport, decode, decode_frame};
 use crate::fragments::Fragments;
 use crate::keylog::KeyLog;
 use crate::record::{End, Traffic};
@@ -211,10 +211,9 @@ impl Streams {
     pub fn handle_packet(&mut self, at: Time, link_type: LinkType, bytes: &[u8]) {
         self.counters.frames = self.counters.frames.saturating_add(1);
         self.now = self.now.max(at);
-        let mut left = MAX_HEADERS;
-        let layer = Layer::of_frame(link_type, bytes);
-        if let Some(content) = layer.and_then(|layer| decode(layer, &mut left)) {
-            self.content(at, &content, left);
+        let mut passing = Passing::default();
+        if let Some(content) = decode_frame(link_type, bytes, &mut passing) {
+            self.content(at, &content, passing);
         }
     }
 
@@ -233,17 +232,18 @@ impl Streams {
         self.held = 0;
     }
 
-    /// Takes what a frame holds; in a datagram put together there may be no more headers than `left`.
-    fn content(&mut self, at: Time, content: &Content<'_>, mut left: u8) {
+    /// Takes what a frame holds; in a datagram put together there may be no more headers than `passing`
+    /// allows.
+    fn content(&mut self, at: Time, content: &Content<'_>, mut passing: Passing) {
         match content {
             Content::Transport(packet) => self.packet(at, packet),
             Content::Fragment(part) => {
                 let Some(whole) = self.fragments.insert(self.now, part, Traffic::default()) else {
                     return;
                 };
-                let inside = whole.layer().and_then(|layer| decode(layer, &mut left));
+                let inside = whole.layer().and_then(|layer| decode(layer, &mut passing));
                 if let Some(content) = inside {
-                    self.content(at, &content, left);
+                    self.content(at, &content, passing);
                 }
             }
         }

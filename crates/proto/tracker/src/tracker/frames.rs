@@ -3,7 +3,7 @@
 use units::Time;
 
 use super::{Tracker, add};
-use crate::decode::{Content, Fragment, Layer, LinkType, MAX_HEADERS, decode, plain_tcp};
+use crate::decode::{Content, Fragment, LinkType, Passing, decode, decode_frame, plain_tcp};
 use crate::record::Traffic;
 
 /// Frames that [`Tracker::handle_packets`] reads before it takes the first of them: enough to wait
@@ -28,8 +28,8 @@ pub(super) struct Read<'a> {
     pub(super) content: Option<Content<'a>>,
     /// Of a transport packet's key.
     pub(super) hash: u32,
-    /// Headers that may still follow.
-    pub(super) left: u8,
+    /// What remains to be passed of its headers.
+    pub(super) passing: Passing,
 }
 
 impl Tracker {
@@ -79,9 +79,8 @@ impl Tracker {
 
     /// Reads a frame whose key may have been hashed before.
     pub(super) fn read_frame<'a>(&self, packet: &Packet<'a>, hash: Option<u32>) -> Read<'a> {
-        let mut left = MAX_HEADERS;
-        let layer = Layer::of_frame(packet.link_type, packet.bytes);
-        let content = layer.and_then(|layer| decode(layer, &mut left));
+        let mut passing = Passing::default();
+        let content = decode_frame(packet.link_type, packet.bytes, &mut passing);
         let hash = match &content {
             Some(Content::Transport(packet)) => {
                 let hash = hash.unwrap_or_else(|| self.table.hash(&packet.key));
@@ -90,7 +89,7 @@ impl Tracker {
             }
             _ => 0,
         };
-        Read { content, hash, left }
+        Read { content, hash, passing }
     }
 
     pub(super) fn handle_frame(&mut self, packet: &Packet<'_>, read: &Read<'_>) {
@@ -109,26 +108,37 @@ impl Tracker {
             Some(Content::Transport(packet)) => {
                 self.handle_transport(at, packet, read.hash, frames);
             }
-            None => add(&mut self.counters.other, frames),
+            None => {
+                add(&mut self.counters.other, frames);
+                if let Some(wrapping) = read.passing.wrapping {
+                    self.counters.wrapped.add(wrapping, frames.frames);
+                }
+            }
             Some(Content::Fragment(fragment)) => {
                 add(&mut self.counters.fragments, frames);
-                self.handle_fragment(at, fragment, read.left, frames);
+                self.handle_fragment(at, fragment, read.passing, frames);
                 self.count_fragments();
             }
         }
     }
 
     /// Takes a fragment, and if it is the last one missing the datagram, in which there may be no
-    /// more headers than `left`: so a datagram within a datagram comes to an end.
-    fn handle_fragment(&mut self, at: Time, part: &Fragment<'_>, mut left: u8, frames: Traffic) {
+    /// more headers than `passing` allows: so a datagram within a datagram comes to an end.
+    fn handle_fragment(
+        &mut self,
+        at: Time,
+        part: &Fragment<'_>,
+        mut passing: Passing,
+        frames: Traffic,
+    ) {
         let Some(whole) = self.fragments.insert(self.now, part, frames) else { return };
         self.counters.reassembled = self.counters.reassembled.saturating_add(1);
-        let content = whole.layer().and_then(|layer| decode(layer, &mut left));
+        let content = whole.layer().and_then(|layer| decode(layer, &mut passing));
         let hash = match &content {
             Some(Content::Transport(packet)) => self.table.hash(&packet.key),
             _ => 0,
         };
-        self.handle_content(at, &Read { content, hash, left }, whole.frames);
+        self.handle_content(at, &Read { content, hash, passing }, whole.frames);
     }
 
     pub(super) fn count_fragments(&mut self) {

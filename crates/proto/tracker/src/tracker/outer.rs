@@ -89,13 +89,13 @@ impl Tracker {
     /// Takes a datagram that a [`crate::Sharder`] has put together; its frames were counted there.
     pub fn handle_datagram(&mut self, at: Time, datagram: &Datagram) {
         self.now = self.now.max(at);
-        let mut left = datagram.left;
-        let content = datagram.whole.layer().and_then(|layer| decode(layer, &mut left));
+        let mut passing = datagram.passing;
+        let content = datagram.whole.layer().and_then(|layer| decode(layer, &mut passing));
         let hash = match &content {
             Some(Content::Transport(packet)) => self.table.hash(&packet.key),
             _ => 0,
         };
-        let read = Read { content, hash, left };
+        let read = Read { content, hash, passing };
         self.handle_content(at, &read, datagram.whole.frames);
     }
 

@@ -107,6 +107,31 @@ pub fn vxlan(frame: &[u8]) -> Vec<u8> {
 }
 
 /// A UDP datagram to Geneve's port around what an EtherType announces, with an option of four bytes.
+/// A mirrored frame in GRE, with a sequence number unless the type is I.
+pub fn erspan(kind: u8, frame: &[u8]) -> Vec<u8> {
+    let (ether_type, header) = match kind {
+        1 => (EtherType::ERSPAN, &[][..]),
+        2 => (EtherType::ERSPAN, &[0x10, 1, 0, 1, 0, 0, 0, 0][..]),
+        _ => (EtherType::ERSPAN_III, &[0x20, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0][..]),
+    };
+    let sequence = (kind > 1).then_some(7);
+    let gre = wire::gre::Repr { ether_type, checksum: None, key: None, sequence };
+    let mut out = vec![0; gre.buffer_len()];
+    gre.emit(&mut out).unwrap();
+    [&out[..], header, frame].concat()
+}
+
+/// A frame with its EtherType and what follows behind a SNAP header, so that it has a length, 1500 at most.
+pub fn snap(frame: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(frame.len() - 14 + 8).unwrap().min(1500).to_be_bytes();
+    [&frame[..12], &len, &[0xaa, 0xaa, 3, 0, 0, 0], &frame[12..]].concat()
+}
+
+/// A frame with a tag before its EtherType.
+pub fn with_tag(ether_type: EtherType, tag: &[u8], frame: &[u8]) -> Vec<u8> {
+    [&frame[..12], &ether_type.0.to_be_bytes(), tag, &frame[12..]].concat()
+}
+
 pub fn geneve(ether_type: EtherType, payload: &[u8]) -> Vec<u8> {
     let [high, low] = ether_type.0.to_be_bytes();
     let header = [2, 0, high, low, 0, 0, 7, 0, 1, 2, 3, 1, 9, 9, 9, 9];

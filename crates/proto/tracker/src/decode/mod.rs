@@ -1,15 +1,19 @@
 //! From a captured frame to the transport in it, through the headers around it.
 
+mod layer;
+mod tunnel;
+
 use std::net::IpAddr;
 
-use wire::ethernet::{EtherType, Frame};
+use wire::ethernet::Frame;
 use wire::tcp::Segment;
 use wire::udp::Datagram;
-use wire::{
-    capwap, cooked, geneve, gre, gtpu, ipv4, ipv6, mpls, ppp, pppoe, tcp, udp, vlan, vxlan,
-};
+use wire::{ah, esp, gre, ipv4, ipv6, mpls, nsh, pppoe, tcp, udp};
 
+pub(crate) use self::layer::Layer;
+use self::tunnel::{of_gre, tunnelled};
 use crate::table::Key;
+use crate::wrapping::Wrapping;
 
 /// Headers outside of the transport's that are passed at most. Tags of one frame, labels of one
 /// stack, and IPv6 with its extension headers, each bounded by itself, count once.
@@ -19,7 +23,8 @@ pub(crate) const MAX_HEADERS: u8 = 8;
 const IPV4_IN_IP: u8 = 4;
 /// IPv6 in IP (RFC 4213).
 const IPV6_IN_IP: u8 = 41;
-
+/// L2TP version 3 in IP (RFC 3931 §4.1.1).
+const L2TPV3_IN_IP: u8 = 115;
 /// What a capture's frames begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,6 +66,29 @@ impl LinkType {
             9 | 50 => Some(LinkType::Ppp),
             _ => None,
         }
+    }
+}
+
+/// What remains to be passed of a frame's headers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passing {
+    /// Headers that may still be passed.
+    left: u8,
+    /// The wrapping at which reading ended.
+    pub(crate) wrapping: Option<Wrapping>,
+}
+
+impl Default for Passing {
+    fn default() -> Self {
+        Passing { left: MAX_HEADERS, wrapping: None }
+    }
+}
+
+impl Passing {
+    /// Reading ends here.
+    fn ends_at<T>(&mut self, wrapping: Wrapping) -> Option<T> {
+        self.wrapping = Some(wrapping);
+        None
     }
 }
 
@@ -119,71 +147,23 @@ pub(crate) struct Upper<'a> {
     pub(crate) payload_len: usize,
 }
 
-/// What is to be read next.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Layer<'a> {
-    Ethernet(&'a [u8]),
-    Ipv4(&'a [u8]),
-    Ipv6(&'a [u8]),
-    Mpls(&'a [u8]),
-    Pppoe(&'a [u8]),
-    Upper(Upper<'a>),
+/// Reads a frame until the transport. `None` where there is neither TCP nor UDP, or something is malformed.
+pub(crate) fn decode_frame<'a>(
+    link: LinkType,
+    bytes: &'a [u8],
+    passing: &mut Passing,
+) -> Option<Content<'a>> {
+    decode(Layer::of_frame(link, bytes, passing)?, passing)
 }
 
-impl<'a> Layer<'a> {
-    /// The first header of a frame, a cooked one passed.
-    pub(crate) fn of_frame(link: LinkType, bytes: &'a [u8]) -> Option<Self> {
-        let (ether_type, payload) = match link {
-            LinkType::Ethernet => return Some(Layer::Ethernet(bytes)),
-            LinkType::RawIp => return Layer::of_ip(bytes),
-            LinkType::Ppp => {
-                let packet = ppp::Packet::new_checked(bytes).ok()?;
-                (packet.ether_type()?, packet.payload())
-            }
-            LinkType::LinuxCooked => {
-                let (header, payload) = cooked::Repr::parse_v1(bytes).ok()?;
-                (header.ether_type, payload)
-            }
-            LinkType::LinuxCooked2 => {
-                let (header, payload) = cooked::Repr::parse_v2(bytes).ok()?;
-                (header.ether_type, payload)
-            }
-            LinkType::Loopback => cooked::strip_loopback(bytes).ok()?,
-        };
-        Layer::of_ether_type(ether_type, payload)
-    }
-
-    /// An IP packet of either version, by its first four bits.
-    fn of_ip(packet: &'a [u8]) -> Option<Self> {
-        match packet.first()? >> 4 {
-            4 => Some(Layer::Ipv4(packet)),
-            6 => Some(Layer::Ipv6(packet)),
-            _ => None,
-        }
-    }
-
-    /// What an EtherType announces, behind the VLAN tags.
-    fn of_ether_type(ether_type: EtherType, payload: &'a [u8]) -> Option<Self> {
-        match vlan::strip(ether_type, payload)? {
-            (EtherType::IPV4, packet) => Some(Layer::Ipv4(packet)),
-            (EtherType::IPV6, packet) => Some(Layer::Ipv6(packet)),
-            (EtherType::MPLS | EtherType::MPLS_UPSTREAM, stack) => Some(Layer::Mpls(stack)),
-            (EtherType::PPPOE_SESSION, packet) => Some(Layer::Pppoe(packet)),
-            (EtherType::BRIDGED, frame) => Some(Layer::Ethernet(frame)),
-            _ => None,
-        }
-    }
-}
-
-/// Reads on from a layer until the transport, passing as many headers as `left` allows and
-/// counting it down. `None` where there is neither TCP nor UDP, or something is malformed.
-pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<'a>> {
+/// As [`decode_frame`], from a layer on. Passes as many headers as `passing` allows and counts them.
+pub(crate) fn decode<'a>(mut layer: Layer<'a>, passing: &mut Passing) -> Option<Content<'a>> {
     loop {
-        *left = left.checked_sub(1)?;
+        passing.left = passing.left.checked_sub(1)?;
         let upper = match layer {
             Layer::Ethernet(bytes) => {
                 let frame = Frame::new_checked(bytes).ok()?;
-                layer = Layer::of_ether_type(frame.ether_type(), frame.payload())?;
+                layer = Layer::of_ether_type(frame.ether_type(), frame.payload(), passing)?;
                 continue;
             }
             Layer::Mpls(bytes) => {
@@ -194,9 +174,14 @@ pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<
                 };
                 continue;
             }
+            Layer::Nsh(bytes) => {
+                let (next, payload) = nsh::strip(bytes).ok()?;
+                layer = Layer::of_next(next, payload)?;
+                continue;
+            }
             Layer::Pppoe(bytes) => {
                 let packet = pppoe::Session::new_captured(bytes).ok()?;
-                layer = Layer::of_ether_type(packet.ether_type()?, packet.payload())?;
+                layer = Layer::of_ether_type(packet.ether_type()?, packet.payload(), passing)?;
                 continue;
             }
             Layer::Ipv4(bytes) => {
@@ -232,17 +217,34 @@ pub(crate) fn decode<'a>(mut layer: Layer<'a>, left: &mut u8) -> Option<Content<
             tcp::PROTOCOL => return upper.read_tcp(),
             udp::PROTOCOL => {
                 let datagram = Datagram::new_captured(upper.payload).ok()?;
-                match tunnelled(&datagram) {
+                match tunnelled(&datagram, passing) {
                     Some(inside) => inside,
+                    None if passing.wrapping.is_some() => return None,
                     None => return Some(upper.read_udp(&datagram)),
                 }
             }
             IPV4_IN_IP => Layer::Ipv4(upper.payload),
             IPV6_IN_IP => Layer::Ipv6(upper.payload),
-            gre::PROTOCOL => {
-                let packet = gre::Packet::new_checked(upper.payload).ok()?;
-                Layer::of_ether_type(packet.ether_type(), packet.payload())?
+            ah::PROTOCOL => {
+                let (protocol, payload) = ah::strip(upper.payload).ok()?;
+                let before = upper.payload.len() - payload.len();
+                let payload_len = upper.payload_len.saturating_sub(before);
+                Layer::Upper(Upper { protocol, payload, payload_len, ..upper })
             }
+            L2TPV3_IN_IP => match upper.payload.split_first_chunk()? {
+                // The session 0 is control's own (RFC 3931 §4.1.1.2).
+                ([0, 0, 0, 0], _) => return None,
+                (_, payload) => Layer::of_l2tpv3(payload, passing)?,
+            },
+            esp::PROTOCOL => return passing.ends_at(Wrapping::Esp),
+            gre::PROTOCOL => match gre::Packet::new_checked(upper.payload) {
+                Ok(packet) => of_gre(&packet, passing)?,
+                // Version 1, by which PPTP tunnels PPP (RFC 2637 §4.1).
+                Err(_) => match upper.payload {
+                    [_, flags, ..] if flags & 7 == 1 => return passing.ends_at(Wrapping::Pptp),
+                    _ => return None,
+                },
+            },
             _ => return None,
         };
     }
@@ -322,29 +324,6 @@ fn fragment_v6<'a>(packet: &ipv6::Packet<'a>, inner: &ipv6::Upper<'a>) -> Option
         payload: inner.payload,
         payload_len: inner.payload_len,
     })
-}
-
-/// What is in a datagram, if it is a tunnel's: known by the port, and by a header that fits.
-fn tunnelled<'a>(datagram: &Datagram<'a>) -> Option<Layer<'a>> {
-    let payload = datagram.payload();
-    match (datagram.source_port(), datagram.destination_port()) {
-        (_, vxlan::PORT) => {
-            Some(Layer::Ethernet(vxlan::Packet::new_checked(payload).ok()?.payload()))
-        }
-        (_, geneve::PORT) => {
-            let packet = geneve::Packet::new_checked(payload).ok()?;
-            Layer::of_ether_type(packet.protocol(), packet.payload())
-        }
-        (_, gtpu::PORT) => Layer::of_ip(gtpu::Packet::new_captured(payload).ok()?.payload()),
-        (capwap::PORT, _) | (_, capwap::PORT) => match capwap::strip(payload).ok()? {
-            capwap::Payload::Ethernet(frame) => Some(Layer::Ethernet(frame)),
-            capwap::Payload::Ieee80211(frame) => {
-                let (ether_type, packet) = capwap::strip_80211(frame).ok()?;
-                Layer::of_ether_type(ether_type, packet)
-            }
-        },
-        _ => None,
-    }
 }
 
 impl<'a> Upper<'a> {
