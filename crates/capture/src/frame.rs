@@ -123,6 +123,8 @@ pub struct Doubts {
     pub out_of_order: u64,
     /// Frames without a time: they take that of the frame before (pcapng §4.4).
     pub timeless: u64,
+    /// Frames that were passed over: their times lie before 1970 or after 2554.
+    pub misdated: u64,
 }
 
 impl Doubts {
@@ -131,6 +133,7 @@ impl Doubts {
             cut_short: self.cut_short + other.cut_short,
             out_of_order: self.out_of_order + other.out_of_order,
             timeless: self.timeless + other.timeless,
+            misdated: self.misdated + other.misdated,
         }
     }
 }

@@ -46,6 +46,17 @@ pub const fn link_type_name(number: u32) -> Option<&'static str> {
         252 => "Wireshark's exported PDUs",
         253 => "Linux netlink",
         276 => "Linux cooked capture, version 2",
+        149 | 258 => "PKTAP of Apple",
+        140 | 139 => "SS7 MTP2",
+        141 => "SS7 MTP3",
+        142 => "SS7 SCCP",
+        177 => "LAPD of Linux",
+        202 => "AX.25 with KISS",
+        226 => "ipnet of Solaris",
+        248 => "SCTP",
+        271 => "vsock of Linux",
+        272 => "Bluetooth of Nordic",
+        280 => "VPP's dispatch trace",
         147..=162 => "private use",
         _ => return None,
     })
@@ -58,6 +69,9 @@ mod tests {
     #[test]
     fn names_are_of_the_registry() {
         assert_eq!(link_type_name(105), Some("IEEE 802.11"));
+        for number in [149, 258] {
+            assert_eq!(link_type_name(number), Some("PKTAP of Apple"));
+        }
         assert_eq!(link_type_name(127), Some("IEEE 802.11 with radiotap headers"));
         assert_eq!(link_type_name(9999), None);
     }

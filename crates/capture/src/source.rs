@@ -186,7 +186,7 @@ impl Source {
 
     /// Frames of which what is said must be doubted.
     pub(crate) fn doubts(&self) -> Doubts {
-        Doubts { timeless: self.reader.timeless(), ..self.doubts }
+        Doubts { timeless: self.reader.timeless(), misdated: self.reader.misdated(), ..self.doubts }
     }
 
     /// How far it is read.

@@ -166,12 +166,17 @@ fn frames_to_be_doubted_are_counted() {
     // A section with an interface, then a Simple Packet Block of four bytes.
     let words = [0x0a0d_0d0a_u32, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28, 1, 20, 1, 0, 20];
     let simple = [3, 20, 4, 0, 20];
-    let pcapng: Vec<u8> = words.iter().chain(&simple).flat_map(|word| word.to_ne_bytes()).collect();
+    // Enhanced Packet Blocks with microseconds of the year 2603 and of 1970.
+    let enhanced = |high: u32, low: u32| [6, 32, 0, high, low, 0, 0, 32];
+    let words = words.iter().chain(&simple).copied();
+    let words = words.chain(enhanced(4_650_000, 0)).chain(enhanced(0, 7));
+    let pcapng: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
     let paths = [folder.path().join("pcap"), folder.path().join("pcapng")];
     fs::write(&paths[0], pcap.as_bytes()).unwrap();
     fs::write(&paths[1], pcapng).unwrap();
     let mut merge = Merge::open(&paths).unwrap();
-    assert_eq!(read_batches(&mut merge).len(), 5);
+    assert_eq!(read_batches(&mut merge).len(), 6);
     let doubts = merge.doubts();
     assert_eq!((doubts.cut_short, doubts.out_of_order, doubts.timeless), (2, 1, 1));
+    assert_eq!(doubts.misdated, 1);
 }

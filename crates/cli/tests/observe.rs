@@ -65,11 +65,24 @@ fn a_link_type_that_is_not_read_is_called_by_its_name_and_is_an_error_where_noth
     let folder = folder();
     let file = file_of(folder.path(), 105, &[8; 60]);
     let alone = run(folder.path(), &["observe", &file]);
-    assert_eq!(alone.status.code(), Some(2), "{}", talk(&alone));
+    assert_eq!(alone.status.code(), Some(5), "{}", talk(&alone));
     assert!(talk(&alone).contains("nothing was read"), "{}", talk(&alone));
     assert!(talk(&alone).contains("link type 105 (IEEE 802.11)"), "{}", talk(&alone));
     let both = run(folder.path(), &["observe", &file, &capture("tls1.2.pcap")]);
-    assert!(both.status.success() && talk(&both).contains("1 frames of link type 105"));
+    assert!(both.status.success() && talk(&both).contains("1 frame of link type 105"));
+}
+
+#[test]
+fn a_wrapping_that_is_not_read_is_called_by_its_name() {
+    let folder = folder();
+    // ESP between two addresses.
+    let mut frame = vec![0x45, 0, 0, 60, 0, 0, 0, 0, 64, 50, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    frame.resize(60, 7);
+    let alone = run(folder.path(), &["observe", &file_of(folder.path(), 101, &frame)]);
+    assert_eq!(alone.status.code(), Some(5), "{}", talk(&alone));
+    assert!(talk(&alone).contains("1 frame wrapped in IPsec ESP: not read"), "{}", talk(&alone));
+    assert!(talk(&alone).contains("1 frame, none with TCP or UDP over IP"), "{}", talk(&alone));
+    assert!(data(&alone).contains("wrapped in IPsec ESP: not read"), "{}", data(&alone));
 }
 
 #[test]

@@ -120,9 +120,6 @@ pub enum Problem {
     /// An interface's option that is cut or of impossible length.
     #[error("option {0} of an interface is damaged")]
     Option(u16),
-    /// A time that is before 1970 or after 2554.
-    #[error("a frame's time lies before 1970 or after 2554")]
-    Time,
 }
 
 impl Explain for Problem {
@@ -189,6 +186,15 @@ impl Reader {
         match self {
             Reader::Pcap(_) => 0,
             Reader::PcapNg(reader) => reader.timeless(),
+        }
+    }
+
+    /// Frames so far that were passed over for their impossible times.
+    pub(crate) fn misdated(&self) -> u64 {
+        match self {
+            // 32 bits of seconds.
+            Reader::Pcap(_) => 0,
+            Reader::PcapNg(reader) => reader.misdated(),
         }
     }
 

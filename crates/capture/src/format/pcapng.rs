@@ -57,18 +57,19 @@ impl Clock {
     /// Microseconds, as where nothing is said.
     const DEFAULT: Clock = Clock { unit: Unit::Nanos(1_000), offset: 0 };
 
+    /// The time of a stamp; `None` if it lies before 1970 or after 2554.
     #[inline(always)]
-    fn time(self, stamp: u64) -> Result<Time, Problem> {
+    fn time(self, stamp: u64) -> Option<Time> {
         if self.offset == 0
             && let Unit::Nanos(nanos) = self.unit
         {
-            return stamp.checked_mul(nanos).map(Time::from_nanos).ok_or(Problem::Time);
+            return stamp.checked_mul(nanos).map(Time::from_nanos);
         }
         self.time_slowly(stamp)
     }
 
     #[cold]
-    fn time_slowly(self, stamp: u64) -> Result<Time, Problem> {
+    fn time_slowly(self, stamp: u64) -> Option<Time> {
         let stamp = u128::from(stamp);
         let nanos = match self.unit {
             Unit::Nanos(nanos) => stamp * u128::from(nanos),
@@ -76,8 +77,8 @@ impl Clock {
             Unit::Binary(shift) => (stamp * 1_000_000_000) >> shift,
             Unit::Nothing => 0,
         };
-        let nanos = i128::try_from(nanos).map_err(|_| Problem::Time)? + self.offset;
-        u64::try_from(nanos).map(Time::from_nanos).map_err(|_| Problem::Time)
+        let nanos = i128::try_from(nanos).ok()? + self.offset;
+        u64::try_from(nanos).ok().map(Time::from_nanos)
     }
 }
 
@@ -117,6 +118,8 @@ pub struct Reader {
     last: Time,
     /// Frames without a time so far.
     timeless: u64,
+    /// Frames with an impossible time so far.
+    misdated: u64,
     /// The length of a block that was passed over: it must stand at its end, too.
     tail: Option<u32>,
 }
@@ -137,6 +140,7 @@ impl Reader {
             interfaces_before: 0,
             last: Time::ZERO,
             timeless: 0,
+            misdated: 0,
             tail: None,
         }
     }
@@ -152,7 +156,10 @@ impl Reader {
         if kind != ENHANCED_PACKET || !(32..=MAX_BLOCK).contains(&len) {
             return None;
         }
-        self.packet(bytes.get(..len as usize)?, header).ok()
+        match self.packet(bytes.get(..len as usize)?, header) {
+            Ok(Step::Frame(record)) => Some(record),
+            _ => None,
+        }
     }
 
     /// See [`super::Reader::step`].
@@ -214,7 +221,9 @@ impl Reader {
                 if kind == PACKET {
                     header[2] = u32::from(self.order.u16_at(block, 8).unwrap_or(0));
                 }
-                self.packet(block, header).map(Step::Frame)
+                let step = self.packet(block, header)?;
+                self.misdated += u64::from(matches!(step, Step::Pass(_)));
+                Ok(step)
             }
             SIMPLE_PACKET => self.simple_packet(block, len),
             _ => self.secrets(block, len),
@@ -224,6 +233,11 @@ impl Reader {
     /// Frames without a time so far: those of Simple Packet Blocks.
     pub(super) fn timeless(&self) -> u64 {
         self.timeless
+    }
+
+    /// Frames so far that were passed over, since their times lie before 1970 or after 2554.
+    pub(super) fn misdated(&self) -> u64 {
+        self.misdated
     }
 
     /// Holds the length at the block's end against that at its beginning.
@@ -303,9 +317,10 @@ impl Reader {
         Ok(clock)
     }
 
-    // §4.3, and appendix A: an obsolete block has 16 bits for the interface, and 16 for drops.
+    // §4.3, and appendix A: an obsolete block has 16 bits for the interface, and 16 for drops. A frame whose
+    // time is impossible is passed over.
     #[inline(always)]
-    fn packet(&mut self, block: &[u8], header: [u32; 7]) -> Result<Record, Problem> {
+    fn packet(&mut self, block: &[u8], header: [u32; 7]) -> Result<Step, Problem> {
         let [kind, len, number, high, low, captured, original_len] = header;
         if captured > MAX_CAPTURED {
             return Err(Problem::FrameLength(captured));
@@ -316,9 +331,11 @@ impl Reader {
         }
         self.check_ends(block, len)?;
         let interface = self.interfaces.get(number as usize).ok_or(Problem::Interface(number))?;
-        let at = interface.clock.time(u64::from(high) << 32 | u64::from(low))?;
+        let Some(at) = interface.clock.time(u64::from(high) << 32 | u64::from(low)) else {
+            return Ok(Step::Pass(u64::from(len)));
+        };
         self.last = at;
-        Ok(Record {
+        Ok(Step::Frame(Record {
             at,
             link: interface.link,
             interface: self.interfaces_before.saturating_add(number),
@@ -326,7 +343,7 @@ impl Reader {
             captured,
             original_len: original_len.max(captured),
             used: len,
-        })
+        }))
     }
 
     // §4.4: of the section's first interface, cut by that one's snap length.
@@ -397,7 +414,7 @@ mod tests {
         ];
         for (resolution, stamp, nanos) in cases {
             let time = clock(resolution, 0).time(stamp);
-            assert_eq!(time, Ok(Time::from_nanos(nanos)), "resolution {resolution:#x}");
+            assert_eq!(time, Some(Time::from_nanos(nanos)), "resolution {resolution:#x}");
         }
     }
 
@@ -405,14 +422,14 @@ mod tests {
     fn offsets_are_whole_seconds_of_either_sign() {
         assert_eq!(
             clock(9, 1_700_000_000).time(7),
-            Ok(Time::from_nanos(1_700_000_000_000_000_007))
+            Some(Time::from_nanos(1_700_000_000_000_000_007))
         );
-        assert_eq!(clock(6, -1).time(1_000_001), Ok(Time::from_nanos(1_000)));
-        assert_eq!(clock(12, 1).time(1_999), Ok(Time::from_nanos(1_000_000_001)));
-        assert_eq!(clock(6, -1).time(999_999), Err(Problem::Time));
-        assert_eq!(clock(6, i128::from(i64::MIN)).time(u64::MAX), Err(Problem::Time));
-        assert_eq!(clock(6, i128::from(i64::MAX)).time(u64::MAX), Err(Problem::Time));
-        assert_eq!(clock(0, 0).time(u64::MAX), Err(Problem::Time));
-        assert_eq!(clock(0x80, i128::from(i64::MAX)).time(u64::MAX), Err(Problem::Time));
+        assert_eq!(clock(6, -1).time(1_000_001), Some(Time::from_nanos(1_000)));
+        assert_eq!(clock(12, 1).time(1_999), Some(Time::from_nanos(1_000_000_001)));
+        assert_eq!(clock(6, -1).time(999_999), None);
+        assert_eq!(clock(6, i128::from(i64::MIN)).time(u64::MAX), None);
+        assert_eq!(clock(6, i128::from(i64::MAX)).time(u64::MAX), None);
+        assert_eq!(clock(0, 0).time(u64::MAX), None);
+        assert_eq!(clock(0x80, i128::from(i64::MAX)).time(u64::MAX), None);
     }
 }

@@ -92,24 +92,19 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let unread = reading.is_unread();
     // What was read before a failure is shown too.
     let left = reading.finish()?;
-    for (link, frames) in &left.unread_links {
+    for (link, count) in &left.unread_links {
         diagnostics.warning(format!(
-            "{frames} frames of {} skipped: unsupported link type",
+            "{} of {} skipped: unsupported link type",
+            frames(*count),
             link_type(*link)
         ));
     }
     note_unread_quic(args, &left, diagnostics);
+    warn_of_wrappings(&left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     read?;
-    if left.counters.frames == 0
-        && let Some((link, _)) = left.unread_links.first_key_value()
-    {
-        let what = format!(
-            "nothing was read: all frames were skipped: unsupported link type, as {}",
-            link_type(*link)
-        );
-        let remedy = "capture where the frames are Ethernet, IP, PPP or Linux cooked";
-        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+    if let Some(problem) = nothing_read(&left) {
+        return Err(problem);
     }
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
@@ -118,10 +113,12 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     Ok(Exit::Done)
 }
 
+fn frames(count: u64) -> String {
+    if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") }
+}
+
 /// Says which frames make the result worth less, and how to capture better.
 fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
-    let frames =
-        |count: u64| if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") };
     if doubts.cut_short > 0 {
         diagnostics.warning_with_remedy(
             format!(
@@ -140,6 +137,12 @@ fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
             Some("sort them with `reordercap IN OUT`"),
         );
     }
+    if doubts.misdated > 0 {
+        diagnostics.warning(format!(
+            "{} skipped: their times lie before 1970 or after 2554",
+            frames(doubts.misdated)
+        ));
+    }
     if doubts.timeless > 0 {
         diagnostics.warning_with_remedy(
             format!(
@@ -149,6 +152,39 @@ fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
             Some("capture to pcap, or to pcapng with Enhanced Packet Blocks"),
         );
     }
+}
+
+/// Names the wrappings that hide frames.
+fn warn_of_wrappings(left: &Read, diagnostics: &Diagnostics) {
+    for (wrapping, count) in left.counters.wrapped.counts() {
+        diagnostics.warning_with_remedy(
+            format!("{} wrapped in {}: not read", frames(count), wrapping.name()),
+            Some("capture where the traffic enters or leaves it"),
+        );
+    }
+}
+
+/// The problem of a capture in which no frame could be read; `None` if one was, or there is no frame.
+fn nothing_read(left: &Read) -> Option<Problem> {
+    let problem = |what: String, remedy| {
+        let problem = Problem::new(Fault::Measurement, format!("nothing was read: {what}"));
+        Some(problem.with_remedy(remedy))
+    };
+    let counters = &left.counters;
+    if counters.frames == 0 {
+        let (link, _) = left.unread_links.first_key_value()?;
+        return problem(
+            format!("all frames were skipped: unsupported link type, as {}", link_type(*link)),
+            "capture where the frames are Ethernet, IP, PPP or Linux cooked",
+        );
+    }
+    if counters.other < counters.frames {
+        return None;
+    }
+    problem(
+        format!("{}, none with TCP or UDP over IP", frames(counters.frames)),
+        "look at one with `tshark -V -c 1 -r FILE`, and capture where TLS is in TCP or QUIC",
+    )
 }
 
 /// A link type by number and name.

@@ -141,6 +141,8 @@ pub struct Frames {
     pub frames: u64,
     /// Neither TCP nor UDP over IP, or malformed.
     pub other: u64,
+    /// Those of them that a wrapping hides.
+    pub wrapped: tracker::Wrapped,
     /// IP fragments that were not put together.
     pub fragments: u64,
     /// First datagrams of QUIC connections in a version that is not read.
@@ -158,6 +160,7 @@ impl From<&tracker::Counters> for Frames {
         Frames {
             frames: counters.frames,
             other: counters.other,
+            wrapped: counters.wrapped,
             fragments: counters.fragments,
             quic_unread: counters.quic_unread,
             stray: counters.stray,
@@ -171,11 +174,20 @@ impl Frames {
     /// What was counted since `earlier`.
     #[must_use]
     pub(crate) fn since(&self, earlier: &Frames) -> Frames {
-        let Frames { frames, other, fragments, quic_unread, stray, dropped_connections, lost } =
-            *self;
+        let Frames {
+            frames,
+            other,
+            wrapped,
+            fragments,
+            quic_unread,
+            stray,
+            dropped_connections,
+            lost,
+        } = *self;
         Frames {
             frames: frames.saturating_sub(earlier.frames),
             other: other.saturating_sub(earlier.other),
+            wrapped: wrapped.since(&earlier.wrapped),
             fragments: fragments.saturating_sub(earlier.fragments),
             quic_unread: quic_unread.saturating_sub(earlier.quic_unread),
             stray: stray.saturating_sub(earlier.stray),
@@ -189,6 +201,7 @@ impl Add for Frames {
     fn add(&mut self, other: &Self) {
         self.frames += other.frames;
         self.other += other.other;
+        self.wrapped.add_all(&other.wrapped);
         self.fragments += other.fragments;
         self.quic_unread += other.quic_unread;
         self.stray += other.stray;

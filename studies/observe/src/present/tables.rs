@@ -449,6 +449,10 @@ pub(super) fn frames(findings: &Findings) -> Table {
     for (name, count) in counts {
         table.push(Row::new(vec![Cell::text(name), Cell::count(count)]));
     }
+    for (wrapping, count) in frames.wrapped.counts() {
+        let name = format!("wrapped in {}: not read", wrapping.name());
+        table.push(Row::new(vec![Cell::text(name), Cell::count(count)]));
+    }
     for (version, count) in &findings.unread_quic {
         let name = format!("QUIC, {version}: not read");
         table.push(Row::new(vec![Cell::text(name), Cell::count(*count)]));
