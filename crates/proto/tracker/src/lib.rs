@@ -37,9 +37,11 @@
 //! early data is rejected; with one it is `likely` at best.
 //!
 //! # Around the transport
-//! VLAN and QinQ tags, MPLS labels and pseudowires, PPPoE, GRE, VXLAN, Geneve, GTP-U, CAPWAP in the
-//! clear, and IP in IP are passed, up to eight headers in all; a connection's addresses are the innermost. Linux cooked captures and
-//! BSD loopback and PPP are read beside Ethernet and raw IP ([`LinkType`]). IP fragments are put together,
+//! Passed are VLAN, QinQ, VN, E and I tags, Cisco MetaData, SNAP, MACsec without encryption, MPLS labels and
+//! pseudowires, PPPoE, NSH, GRE, VXLAN (GPE too), Geneve, GTP-U, L2TP, AH, IP in IP, CAPWAP in the clear, and
+//! mirrored frames (ERSPAN, TZSP): up to eight headers in all. A connection's addresses are the innermost.
+//! [`Wrapping`] names what hides frames. Linux cooked captures, BSD loopback and PPP are read beside Ethernet
+//! and raw IP ([`LinkType`]). IP fragments are put together,
 //! bounded in number, bytes and time; where they overlap the datagram is dropped (RFC 5722). A
 //! datagram's frames all count for the connection that it belongs to. DTLS is recognised and passed
 //! over; DTLS 1.3's encrypted records, which nothing tells from other datagrams, count as
