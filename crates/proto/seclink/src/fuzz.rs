@@ -1,5 +1,9 @@
 //! Entry points for fuzzing. What a peer without the keys sends is never delivered: a panic says that it was.
 
+pub mod session;
+
+pub use session::session as mka_session;
+
 use crate::macsec::{
     Association, Confidentiality, Dropped, Extended, Receive, ReceiveAssociation, Suite, Validation,
 };

@@ -17,8 +17,9 @@
 //!
 //! **A nonce is never used twice with a key.** Whoever seals owns key and numbers, can neither be
 //! cloned nor be set back, and each seal uses up one number ([`numbers::Numbers`]); after the last one
-//! there is no further. Keys come as a [`Secret`], which is used up too. What a caller must see to is that the
-//! same bytes are not made a second secret for sealing.
+//! there is no further. Keys come as a [`Secret`], which is used up too. [`mka`] makes each of its keys an
+//! association to send with once under a CAK, whatever is replayed to it. Who makes a [`Secret`] by other means sees
+//! to it that the same bytes do not become a second one for sealing.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -8,10 +8,7 @@ use lab_test::TestResult;
 use linkmodel::Path;
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64;
-use seclink::macsec::{
-    Confidentiality, Naming, Opened, Receive, ReceiveAssociation, Suite, Transmit,
-    TransmitAssociation, Validation,
-};
+use seclink::macsec::{Confidentiality, Naming, Opened, Receive, Suite, Transmit, Validation};
 use seclink::mka::{Action, Cak, Participant, Randomness, Rejected, Settings};
 use seclink::{Secret, Slot};
 use units::Time;
@@ -40,7 +37,6 @@ struct Group {
     transmit: Transmit,
     receive: Receive,
     channels: BTreeSet<Sci>,
-    sci: Sci,
     random: Seeded,
     port: Port,
     /// The kernel's frames in the clear.
@@ -103,7 +99,6 @@ impl Group {
             transmit: Transmit::new(sci, Naming::Explicit),
             receive: Receive::new(Validation::Strict, Some(0)),
             channels: BTreeSet::new(),
-            sci,
             random,
             port,
             theirs,
@@ -131,11 +126,9 @@ impl Group {
             match action {
                 Action::Receive(sci, key) => {
                     self.channels.insert(sci);
-                    self.receive.install(sci, ReceiveAssociation::new(key, sci)?);
+                    self.receive.install(sci, key);
                 }
-                Action::Prepare(key) => {
-                    self.transmit.install(TransmitAssociation::new(key, self.sci, 1)?);
-                }
+                Action::Prepare(key) => self.transmit.install(key),
                 Action::Transmit(number) => assert!(self.transmit.use_association(number)),
                 Action::Remove(number) => {
                     self.transmit.remove(number);

@@ -1,6 +1,7 @@
 //! A receiving SecY (IEEE 802.1AE-2018 §10.6).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use units::named;
 use wire::ethernet::{EtherType, Frame};
@@ -78,6 +79,12 @@ impl ReceiveAssociation {
         // Half of the numbers ahead: the lower half has gone round since.
         let has_gone_round = low < lowest_low && lowest_low >> 31 == 1 && low >> 31 == 0;
         upper.wrapping_add(u64::from(has_gone_round)) << 32 | u64::from(low)
+    }
+}
+
+impl fmt::Debug for ReceiveAssociation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveAssociation").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! A transmitting secure channel (IEEE 802.1AE-2018 §10.5).
 
+use std::fmt;
+
 use wire::ethernet::EtherType;
 use wire::macsec::{Channel, Protection, Repr, Sci};
 
@@ -47,6 +49,12 @@ impl TransmitAssociation {
         let sealing = Sealing::new(suite.name(), suite.algorithm(), key, numbers)?;
         let (number, confidentiality) = (association.number, association.confidentiality);
         Ok(TransmitAssociation { number, sealing, nonces, confidentiality })
+    }
+}
+
+impl fmt::Debug for TransmitAssociation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransmitAssociation").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

@@ -99,6 +99,11 @@ impl Keys {
         Some(sak)
     }
 
+    /// A mark by which a SAK is known again and that says nothing about it.
+    pub(super) fn mark(&self, sak: &[u8]) -> Option<u64> {
+        self.icv(sak)?.first_chunk().map(|mark| u64::from_be_bytes(*mark))
+    }
+
     fn wrapping_key(&self) -> Option<AesKek> {
         let cipher = if self.wrapping.len() == 16 { &AES_128 } else { &AES_256 };
         AesKek::new(cipher, &self.wrapping).ok()
