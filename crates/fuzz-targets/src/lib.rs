@@ -71,6 +71,7 @@ pub const TARGETS: &[Target] = &[
     ("seclink_esp", seclink::fuzz::esp),
     ("seclink_wireguard", seclink::fuzz::wireguard),
     ("seclink_node", seclink::fuzz::node),
+    ("seclink_mka_session", seclink::fuzz::mka_session),
     ("traffic_probes", traffic::fuzz::probes),
     ("handoff_scenario", handoff::fuzz::scenario),
     ("handoff_timeline", handoff::fuzz::timeline),
