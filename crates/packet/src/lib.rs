@@ -22,6 +22,7 @@ mod block_ring;
 pub mod capture;
 pub mod clock;
 mod error;
+pub mod memory;
 pub mod offload;
 mod poller;
 mod pool;

@@ -373,17 +373,25 @@ impl<E: Engine> Carrier<E> {
     /// TCP has taken the first `len` bytes of [`Carrier::outgoing`].
     pub fn consume(&mut self, len: usize) {
         self.consumed = self.consumed.saturating_add(len).min(self.out.len());
-        if self.consumed == self.out.len() {
-            self.out.clear();
+        // Each byte moves once at most, though `out` may never be empty.
+        if 2 * self.consumed >= self.out.len() {
+            self.out.drain(..self.consumed);
             self.consumed = 0;
         }
     }
 
-    /// Gives memory back that nothing is in. For a connection that idles.
+    /// Gives memory back that nothing is in. For a connection that idles, or waits for TCP.
     pub fn shrink(&mut self) {
-        if self.out.is_empty() {
-            self.out = Vec::new();
+        if self.out.capacity() > 2 * self.outgoing().len() {
+            self.out = self.outgoing().to_vec();
+            self.consumed = 0;
         }
+    }
+
+    /// Memory held for [`Carrier::outgoing`], in bytes.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.out.capacity()
     }
 
     /// How many bytes [`Carrier::send`] would take.

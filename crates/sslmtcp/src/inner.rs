@@ -25,6 +25,8 @@ const READ_AT_ONCE: usize = 64 << 10;
 thread_local! {
     /// Where TCP's bytes are before TLS takes them: no connection needs a buffer of its own.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// The buffer of a reader that has had all of it, for whoever is next.
+    static PLAINTEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 pub(crate) struct Inner {
@@ -168,6 +170,9 @@ impl Inner {
             return end.map(|()| false);
         }
         let read = self.carrier.read(monotonic(), bytes);
+        if self.plaintext.capacity() == 0 {
+            self.plaintext = PLAINTEXT.take();
+        }
         let received = self.carrier.receive(&mut self.plaintext);
         self.note_progress();
         self.check(read)?;
@@ -213,12 +218,24 @@ impl Inner {
         }
         while !self.carrier.outgoing().is_empty() {
             let outgoing = self.carrier.outgoing();
-            match ready!(Pin::new(&mut self.tcp).poll_write(cx, outgoing)) {
-                Ok(len) => self.carrier.consume(len),
-                Err(error) => return Poll::Ready(Err(self.fail(Error::tcp("writing", &error)))),
+            match Pin::new(&mut self.tcp).poll_write(cx, outgoing) {
+                Poll::Ready(Ok(len)) => self.carrier.consume(len),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(self.fail(Error::tcp("writing", &error))));
+                }
+                Poll::Pending => {
+                    // The peer may never read: no more is held than what waits.
+                    self.carrier.shrink();
+                    return Poll::Pending;
+                }
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Bytes that TCP takes at once.
+    pub(crate) fn room(&self) -> usize {
+        if self.carrier.outgoing().is_empty() { self.tcp.room() } else { 0 }
     }
 
     fn check(&mut self, result: Result<(), CarrierError>) -> Result<(), Error> {
@@ -242,6 +259,9 @@ impl Inner {
         if self.read >= self.plaintext.len() {
             self.read = 0;
             self.plaintext.clear();
+            if self.plaintext.capacity() > 0 {
+                PLAINTEXT.set(std::mem::take(&mut self.plaintext));
+            }
         }
         len > 0
     }
@@ -271,18 +291,11 @@ impl Inner {
                 Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
-                    self.shrink();
+                    // An idle connection holds no buffers.
+                    self.carrier.shrink();
                     return Poll::Pending;
                 }
             }
-        }
-    }
-
-    /// An idle connection holds no buffers.
-    fn shrink(&mut self) {
-        self.carrier.shrink();
-        if self.plaintext.is_empty() {
-            self.plaintext = Vec::new();
         }
     }
 
@@ -311,10 +324,9 @@ impl Inner {
             return Poll::Ready(Ok(0));
         }
         loop {
-            if !self.connecting
-                && let Poll::Ready(Err(error)) = self.flush(cx)
-            {
-                return Poll::Ready(Err(error.into()));
+            // What waits for TCP goes first: a peer that does not read has one write's records wait.
+            if !self.connecting {
+                ready!(self.flush(cx))?;
             }
             // Less would make short records.
             let len = match self.carrier.send_room() >= SEND_LIMIT / 2 {

@@ -99,6 +99,12 @@ impl SslmTcpStream {
         self.lock().carrier.take_ticket()
     }
 
+    /// Bytes that TCP takes at once. Beyond it a write holds plaintext as records until TCP has room.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.lock().room()
+    }
+
     /// Keeps `guard` until TCP's connection is over: [`tcpio::TcpStream::keep`].
     pub fn keep(&self, guard: impl Send + 'static) {
         self.lock().tcp.keep(guard);

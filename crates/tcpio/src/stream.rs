@@ -90,6 +90,12 @@ impl TcpStream {
         self.user.lock().endpoint.info(self.id)
     }
 
+    /// Bytes that can be written at once.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.user.lock().endpoint.writable(self.id)
+    }
+
     /// Keeps `guard` until the connection is over, though the stream is dropped before: a
     /// semaphore's permit, so that connections which are still ending count. In place of what was
     /// kept before.

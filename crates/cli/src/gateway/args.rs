@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use sslmtcp::Embedding;
 use tcpio::InterfaceAddress;
-use units::Delay;
+use units::{Bytes, Delay};
 
 pub use super::survey_args::SurveyArgs;
 use crate::exit::Exit;
@@ -192,6 +192,12 @@ pub struct CommonArgs {
     /// Close a connection idle for this long (at the latest after twice this)
     #[arg(value_parser = value::<Delay>, long, default_value = "600s", value_name = "TIME", help_heading = "Running")]
     pub idle_timeout: Delay,
+    /// Memory of all connections together for data to send, beside 64 KiB of each
+    #[arg(value_parser = value::<Bytes>, long, default_value = "256MiB", value_name = "SIZE", help_heading = "Running")]
+    pub send_memory: Bytes,
+    /// Memory of all connections together for data received and not read yet, beside 128 KiB of each
+    #[arg(value_parser = value::<Bytes>, long, default_value = "256MiB", value_name = "SIZE", help_heading = "Running")]
+    pub receive_memory: Bytes,
     /// Log lines as JSON
     #[arg(long, help_heading = "Running")]
     pub json: bool,

@@ -218,8 +218,15 @@ fn common(args: &CommonArgs) -> Result<Common, Problem> {
         drain: args.drain.duration(),
         handshake: args.handshake_timeout.duration(),
         idle: args.idle_timeout.duration(),
+        send_memory: memory(args.send_memory),
+        receive_memory: memory(args.receive_memory),
         ..Common::new(place)
     })
+}
+
+/// An amount of memory; more than there can be is all there is.
+fn memory(size: units::Bytes) -> usize {
+    usize::try_from(size.count()).unwrap_or(usize::MAX)
 }
 
 /// What TLS cannot work with was given on the command line.

@@ -25,7 +25,7 @@ use crate::relay::{Carriage, relay};
 use crate::serve::{Local, broke, drain, give_up_rights};
 use crate::shutdown::{Ended, Stage};
 use crate::tickets::Tickets;
-use crate::{Error, Summary};
+use crate::{Error, Summary, memory};
 
 /// What every connection shares.
 struct Shared {
@@ -76,6 +76,7 @@ pub async fn connect(
         });
         tokio::spawn(server.serve(page))
     });
+    let memory_task = tokio::spawn(memory::give_back(device.stack.clone()));
     let (to, profile) = (shared.options.to, shared.options.embedding);
     tracing::info!(listen = %listening, %to, %profile, via = %device.described, "connecting");
     if let Some(address) = metrics_at {
@@ -94,7 +95,8 @@ pub async fn connect(
                 Ok((local, _)) => {
                     let shared = Arc::clone(&shared);
                     tasks.spawn(async move {
-                        carry(&shared, Local::new(local), permit).await;
+                        let local = Local::new(local, &shared.options.common);
+                        carry(&shared, local, permit).await;
                     });
                 }
                 Err(error) => {
@@ -109,6 +111,7 @@ pub async fn connect(
     for _ in 0..left {
         shared.metrics.failed(Failure::CutOff);
     }
+    memory_task.abort();
     device.stack.shutdown().await;
     if let Some(task) = metrics_task {
         task.abort();
@@ -131,8 +134,6 @@ async fn next(
 /// One connection of a program, to its end.
 async fn carry(shared: &Shared, mut local: Local, permit: Option<OwnedSemaphorePermit>) {
     let _open = shared.metrics.open.hold();
-    // The peer waits for what is written, as the program meant it.
-    let _ = local.stream.set_nodelay(true);
     let (first, mut peer) = match reach(shared, &mut local.stream).await {
         Ok(reached) => reached,
         Err(error) => {

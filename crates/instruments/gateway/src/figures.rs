@@ -20,6 +20,7 @@ pub(crate) fn of(stack: &Stack) -> TcpFigures {
         orphans: counters.orphans as u64,
         orphans_ended: counters.orphans_ended,
         receive_held: counters.receive_held as u64,
+        send_held: counters.send_held as u64,
         connections: counters.connections as u64,
     }
 }

@@ -21,6 +21,7 @@ mod early;
 mod error;
 mod figures;
 mod machine;
+mod memory;
 pub mod metrics;
 mod options;
 mod places;

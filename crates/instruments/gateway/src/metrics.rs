@@ -116,6 +116,8 @@ pub struct TcpFigures {
     pub orphans_ended: u64,
     /// Bytes held now of what was received and not read yet.
     pub receive_held: u64,
+    /// Bytes held now of what is to be sent and not acknowledged yet.
+    pub send_held: u64,
     /// Connections that TCP holds now, in any state but TIME-WAIT.
     pub connections: u64,
 }
@@ -247,6 +249,8 @@ impl TcpFigures {
         page.counter("tcp_orphans_ended_total", help, self.orphans_ended);
         let help = "Bytes received and not read yet.";
         page.gauge("tcp_receive_held_bytes", help, self.receive_held);
+        let help = "Bytes to be sent and not acknowledged yet.";
+        page.gauge("tcp_send_held_bytes", help, self.send_held);
         page.counter("tcp_syn_cookies_total", "SYN cookies sent.", self.syn_cookies);
         let help = "Data in our SYN that the peer did not take.";
         page.counter("tcp_syn_data_refused_total", help, self.syn_data_refused);

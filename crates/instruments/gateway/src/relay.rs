@@ -8,19 +8,39 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use sslmtcp::SslmTcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use crate::metrics::Counter;
 
 /// Bytes that one read takes at most: some TLS records (RFC 8446 §5.1: 16 KiB each).
 const SCRATCH: usize = 64 << 10;
+/// Bytes that are read for a connection that has no room: a TLS record.
+const LEAST: usize = 16 << 10;
 /// Reads of one direction before others have their turn.
 const ROUNDS: usize = 16;
 
 thread_local! {
     /// What is read goes through here, so that a connection that waits holds no buffer.
     static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
+}
+
+/// A connection that a relay writes to.
+pub(crate) trait Sink: AsyncWrite + Unpin {
+    /// Bytes that it takes at once, if it knows.
+    fn room(&self) -> usize {
+        SCRATCH
+    }
+}
+
+impl Sink for TcpStream {}
+
+impl Sink for SslmTcpStream {
+    fn room(&self) -> usize {
+        SslmTcpStream::room(self)
+    }
 }
 
 /// Which of the two connections.
@@ -65,8 +85,8 @@ pub(crate) async fn relay<L, P>(
     mut look: impl FnMut(&mut P),
 ) -> Result<(), Broken>
 where
-    L: AsyncRead + AsyncWrite + Unpin,
-    P: AsyncRead + AsyncWrite + Unpin,
+    L: AsyncRead + Sink,
+    P: AsyncRead + Sink,
 {
     let Carriage { first, to_peer, from_peer, idle } = carriage;
     let mut up = Direction { unflushed: !first.is_empty(), kept: first, ..Direction::default() };
@@ -125,14 +145,17 @@ impl Direction {
     ) -> Poll<Result<(), Broken>>
     where
         R: AsyncRead + Unpin,
-        W: AsyncWrite + Unpin,
+        W: Sink,
     {
         let broken = |side| move |source| Broken::Connection { side, source };
         for _ in 0..ROUNDS {
             ready!(self.write_kept(context, writer)).map_err(broken(to))?;
             match self.state {
                 State::Open => {
+                    // A source is read no faster than its bytes can go.
+                    let most = writer.room().clamp(LEAST, SCRATCH);
                     let read = READ.with_borrow_mut(|scratch| {
+                        let scratch = scratch.get_mut(..most).unwrap_or_default();
                         let mut buffer = ReadBuf::new(scratch);
                         let read = Pin::new(&mut *reader).poll_read(context, &mut buffer);
                         read.map_ok(|()| self.pass_on(context, writer, buffer.filled()))
@@ -223,6 +246,8 @@ fn some(taken: usize) -> io::Result<usize> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    impl Sink for DuplexStream {}
 
     const IDLE: Duration = Duration::from_secs(3600);
 
@@ -321,6 +346,7 @@ mod tests {
                 Poll::Ready(Ok(()))
             }
         }
+        impl Sink for Breaks {}
         block_on(async {
             let (_program, mut local) = duplex(100);
             let (to_peer, from_peer) = (Counter::default(), Counter::default());
@@ -328,6 +354,55 @@ mod tests {
             let carriage = Carriage { first: Vec::new(), to_peer, from_peer, idle: IDLE };
             let ended = relay(&mut local, &mut Breaks, carriage, |_| ()).await;
             assert!(matches!(ended, Err(Broken::Connection { side: Side::Peer, .. })), "{ended:?}");
+        });
+    }
+
+    #[test]
+    fn a_peer_without_room_is_read_a_record_for() {
+        /// Takes nothing, and says so.
+        struct Full;
+        impl AsyncRead for Full {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                _: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                Poll::Pending
+            }
+        }
+        impl AsyncWrite for Full {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+                _: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Poll::Pending
+            }
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Pending
+            }
+            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Pending
+            }
+        }
+        impl Sink for Full {
+            fn room(&self) -> usize {
+                0
+            }
+        }
+        block_on(async {
+            let (mut program, mut local) = duplex(1 << 20);
+            program.write_all(&[7; 1 << 20]).await.unwrap();
+            let (to_peer, from_peer) = (Counter::default(), Counter::default());
+            let (to_peer, from_peer) = (&to_peer, &from_peer);
+            let idle = Duration::from_millis(1);
+            let carriage = Carriage { first: Vec::new(), to_peer, from_peer, idle };
+            let ended = relay(&mut local, &mut Full, carriage, |_| ()).await;
+            assert!(matches!(ended, Err(Broken::Idle(_))), "{ended:?}");
+            drop(program);
+            let mut left = Vec::new();
+            local.read_to_end(&mut left).await.unwrap();
+            assert_eq!(left.len(), (1 << 20) - LEAST);
         });
     }
 

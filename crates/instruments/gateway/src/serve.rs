@@ -17,11 +17,11 @@ use crate::complaints::Complaints;
 use crate::device::{Device, Purpose};
 use crate::figures;
 use crate::metrics::{Failure, Metrics};
-use crate::options::ServeOptions;
+use crate::options::{Common, ServeOptions};
 use crate::places::{Limit, Places};
 use crate::relay::{Broken, Carriage, Side, relay};
 use crate::shutdown::{Ended, Stage};
-use crate::{Error, Summary};
+use crate::{Error, Summary, memory};
 
 /// The longest that the server behind may take to accept.
 const BACKEND: Duration = Duration::from_secs(5);
@@ -74,6 +74,7 @@ pub async fn serve(
         });
         tokio::spawn(server.serve(page))
     });
+    let memory_task = tokio::spawn(memory::give_back(device.stack.clone()));
     tracing::info!(listen = %listener.local_addr(), %to, via = %device.described, "serving");
     if let Some(address) = metrics_at {
         tracing::info!("metrics at http://{address}/metrics");
@@ -113,6 +114,7 @@ pub async fn serve(
     for _ in 0..left {
         shared.metrics.failed(Failure::CutOff);
     }
+    memory_task.abort();
     device.stack.shutdown().await;
     if let Some(task) = metrics_task {
         task.abort();
@@ -165,7 +167,7 @@ async fn carry(shared: &Shared, mut peer: SslmTcpStream) {
     let with = peer.peer_addr();
     tracing::debug!(%with, carried = ?report.carried, early, "accepted");
     let mut local = match open_backend(&shared.options, with).await {
-        Ok(stream) => Local::new(stream),
+        Ok(stream) => Local::new(stream, &shared.options.common),
         Err(error) => {
             shared.metrics.failed(Failure::Unreachable);
             let to = shared.options.to;
@@ -193,7 +195,6 @@ async fn carry(shared: &Shared, mut peer: SslmTcpStream) {
 async fn open_backend(options: &ServeOptions, peer: SocketAddr) -> std::io::Result<TcpStream> {
     let connecting = timeout(BACKEND, TcpStream::connect(options.to));
     let mut local = connecting.await.map_err(|_| std::io::ErrorKind::TimedOut)??;
-    local.set_nodelay(true)?;
     if options.proxy_protocol {
         local.write_all(proxy_line(peer, options.listen).as_bytes()).await?;
     }
@@ -222,6 +223,12 @@ pub(crate) fn broke(metrics: &Metrics, complaints: &Complaints, with: SocketAddr
     }
 }
 
+/// SO_RCVBUF of a kernel's socket, in bytes, of which it makes twice as much. Left to itself the kernel lets
+/// megabytes wait for a relay that does not read.
+const KERNEL_RECEIVES: usize = 256 << 10;
+/// SO_SNDBUF, the same.
+const KERNEL_SENDS: usize = 128 << 10;
+
 /// A connection over the kernel's TCP. Unless it is [`Local::whole`] when it is dropped, it ends by a
 /// RST, so that its other end does not take a stream that was cut short for a whole one.
 pub(crate) struct Local {
@@ -230,7 +237,18 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub(crate) fn new(stream: TcpStream) -> Local {
+    pub(crate) fn new(stream: TcpStream, common: &Common) -> Local {
+        let socket = socket2::SockRef::from(&stream);
+        let keep_alive = common.keep_alive;
+        let keep_alive = socket2::TcpKeepalive::new()
+            .with_time(keep_alive.idle)
+            .with_interval(keep_alive.interval)
+            .with_retries(keep_alive.probes);
+        // A connection without them carries as much. The other end waits for what is written: no delay.
+        let _ = socket.set_tcp_nodelay(true);
+        let _ = socket.set_tcp_keepalive(&keep_alive);
+        let _ = socket.set_recv_buffer_size(KERNEL_RECEIVES);
+        let _ = socket.set_send_buffer_size(KERNEL_SENDS);
         Local { stream, whole: false }
     }
 

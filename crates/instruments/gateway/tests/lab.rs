@@ -4,7 +4,7 @@ mod beside;
 
 use std::process::ExitCode;
 
-use beside::{Pair, Plan, Programs};
+use beside::{Pair, Plan, Programs, ends};
 use lab_test::{Need, Test, TestResult, skip};
 
 /// Bytes that a full handshake has at least besides the certificates: its hellos, CertificateVerify and Finished.
@@ -14,6 +14,12 @@ fn main() -> ExitCode {
     match beside::ours::side() {
         None => lab_test::main(&[
             Test::new("the_gateway_is_measured_beside_none", wiretax),
+            Test::new("a_killed_peer_ends_downloads", || {
+                entered(ends::a_killed_peer_ends_downloads)
+            }),
+            Test::new("unread_downloads_share_a_budget", || {
+                entered(ends::unread_downloads_share_a_budget)
+            }),
             Test::new("other_proxies_are_measured_where_they_are_installed", others),
         ]),
         Some(Ok(())) => ExitCode::SUCCESS,
@@ -25,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn wiretax() -> TestResult {
-    measured(&[Pair::Direct, Pair::Embedded, Pair::Sequential])
+    entered(|| measured(&[Pair::Direct, Pair::Embedded, Pair::Sequential]))
 }
 
 fn others() -> TestResult {
@@ -36,15 +42,20 @@ fn others() -> TestResult {
     if pairs.len() == 1 {
         return skip(Need::Host, "neither stunnel nor haproxy nor ghostunnel is on this machine");
     }
-    measured(&pairs)
+    entered(|| measured(&pairs))
 }
 
-/// Counts alone are looked at: times are the machine's.
-fn measured(pairs: &[Pair]) -> TestResult {
+/// Enters the lab, whose processes can be looked at.
+fn entered(test: impl FnOnce() -> TestResult) -> TestResult {
     lab_test::net::enter()?;
     if !beside::has_processes() {
         return skip(Need::Host, "the lab has no /proc of its own here");
     }
+    test()
+}
+
+/// Counts alone are looked at: times are the machine's.
+fn measured(pairs: &[Pair]) -> TestResult {
     let outcome = beside::measure(pairs, &Programs::default(), Plan::SHORT)?;
     beside::print(&outcome)?;
     let mut direct = 0.0;

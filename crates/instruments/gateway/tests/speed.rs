@@ -7,7 +7,8 @@
 //! Without `--bench` (as `cargo test --benches` runs it): shortened. `--rounds N`; `--millis N`: each part of a round;
 //! `--idle N`: connections whose memory is measured. `--pairs LIST`: these alone, of `direct`, `wiretax-tls13`,
 //! `wiretax-none` (TLS after TCP's handshake), `stunnel`, `haproxy`, `ghostunnel`. `--stunnel`, `--haproxy`,
-//! `--ghostunnel PROGRAM`: where they are. `--json FILE`: every round's figures.
+//! `--ghostunnel PROGRAM`: where they are. `--json FILE`: every round's figures. `--unread LIST`, as `50,800`: memory
+//! of the gateways beside so many clients that do not read, and nothing else.
 
 mod beside;
 
@@ -21,15 +22,17 @@ struct Arguments {
     pairs: Vec<Pair>,
     programs: Programs,
     json: Option<PathBuf>,
+    unread: Vec<usize>,
 }
 
 fn arguments() -> TestResult<Arguments> {
     let full = std::env::args().any(|word| word == "--bench");
     let mut read = Arguments {
         plan: if full { Plan::FULL } else { Plan::SHORT },
-        pairs: Pair::ALL.to_vec(),
+        pairs: Pair::ALL.iter().copied().filter(|pair| *pair != Pair::Tight).collect(),
         programs: Programs::default(),
         json: None,
+        unread: Vec::new(),
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -44,6 +47,9 @@ fn arguments() -> TestResult<Arguments> {
             "--stunnel" => read.programs.stunnel = Some(text()?.into()),
             "--haproxy" => read.programs.haproxy = Some(text()?.into()),
             "--ghostunnel" => read.programs.ghostunnel = Some(text()?.into()),
+            "--unread" => {
+                read.unread = text()?.split(',').map(str::parse).collect::<Result<_, _>>()?;
+            }
             "--json" => read.json = Some(text()?.into()),
             // What cargo adds.
             "--bench" | "--test" => {}
@@ -73,6 +79,10 @@ fn main() -> TestResult {
     }
     if !beside::has_processes() {
         println!("SKIPPED: the lab has no /proc of its own here");
+        return Ok(());
+    }
+    if !arguments.unread.is_empty() {
+        beside::unread::print(&beside::unread::measure(&arguments.unread)?);
         return Ok(());
     }
     let outcome = beside::measure(&arguments.pairs, &arguments.programs, arguments.plan)?;

@@ -19,6 +19,11 @@ pub struct Config {
     /// gets past it: so Linux tunes a send buffer to twice the congestion window, and takes
     /// TCP_NOTSENT_LOWAT.
     pub send_ahead: Option<usize>,
+    /// Bytes of its send buffer that are each connection's own, whatever the others hold; at least 1.
+    pub send_initial: usize,
+    /// Bytes that all send buffers together may take beside [`Config::send_initial`]. No connection takes
+    /// more than half of what is left, so that one whose peer does not read leaves some to the others.
+    pub send_memory: usize,
     /// Most bytes in a connection's receive buffer, and so in its window. Memory is taken on demand.
     pub receive_buffer: usize,
     /// The window that a connection begins with, in bytes. It grows with what the application reads
@@ -130,6 +135,8 @@ impl Default for Config {
             max_super_segment: 0,
             send_buffer: 4 << 20,
             send_ahead: None,
+            send_initial: 64 << 10,
+            send_memory: 256 << 20,
             receive_buffer: 6 << 20,
             receive_initial: 64 << 10,
             receive_memory: 256 << 20,

@@ -16,6 +16,8 @@ const MAX_HALF_OPEN: usize = 4;
 const MAX_ORPHANS: usize = 2;
 const RECEIVE_INITIAL: usize = 2 << 10;
 const RECEIVE_MEMORY: usize = 4 << 10;
+const SEND_INITIAL: usize = 4 << 10;
+const SEND_MEMORY: usize = 16 << 10;
 
 fn config() -> Config {
     Config {
@@ -28,6 +30,8 @@ fn config() -> Config {
         receive_buffer: 16 << 10,
         receive_initial: RECEIVE_INITIAL,
         receive_memory: RECEIVE_MEMORY,
+        send_initial: SEND_INITIAL,
+        send_memory: SEND_MEMORY,
         max_orphans: MAX_ORPHANS,
         ..Config::default()
     }
@@ -50,6 +54,8 @@ fn bounds(endpoint: &Endpoint) {
     assert!(counters.orphans <= MAX_ORPHANS, "more orphans than allowed");
     let own = 2 * RECEIVE_INITIAL * counters.connections;
     assert!(counters.receive_held <= RECEIVE_MEMORY + own, "more is held than allowed");
+    let own = SEND_INITIAL * counters.connections;
+    assert!(counters.send_held <= SEND_MEMORY + own, "more is to be sent than allowed");
 }
 
 fn drain(endpoint: &mut Endpoint, now: Time, mut sent: impl FnMut(&[u8])) {

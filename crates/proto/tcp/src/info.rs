@@ -142,6 +142,8 @@ pub struct Counters {
     pub orphans: usize,
     /// Bytes held now of what was received and not read yet, of all connections.
     pub receive_held: usize,
+    /// Bytes held now for what was written and not acknowledged yet, of all connections.
+    pub send_held: usize,
     /// Connections now, half-open ones included.
     pub connections: usize,
 }

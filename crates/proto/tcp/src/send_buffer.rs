@@ -2,27 +2,32 @@
 
 use std::collections::VecDeque;
 
-/// A queue of stream bytes, addressed by stream offset. Grows on demand up to its limit and holds
-/// no memory when empty.
+/// Capacity in bytes below which a buffer is not made smaller before it is empty.
+const SMALL: usize = 32 << 10;
+
+/// A queue of stream bytes, addressed by stream offset. Grows on demand up to its limit, shrinks with
+/// what it holds, and has no memory when empty.
 #[derive(Debug, Clone)]
 pub struct SendBuffer {
     start: u64,
     bytes: VecDeque<u8>,
     limit: usize,
+    /// What the endpoint's memory permits now.
+    allowed: usize,
 }
 
 impl SendBuffer {
     /// An empty buffer at offset 0 for at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { start: 0, bytes: VecDeque::new(), limit }
+        Self { start: 0, bytes: VecDeque::new(), limit, allowed: limit }
     }
 
     /// Appends as much of `data` as there is room for, and says how much.
     pub fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
         let Some(data) = data.get(..taken) else { return 0 };
-        make_room(&mut self.bytes, taken, self.limit);
+        make_room(&mut self.bytes, taken, self.limit.min(self.allowed));
         self.bytes.extend(data);
         taken
     }
@@ -48,7 +53,18 @@ impl SendBuffer {
     /// Bytes that may be written now.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.limit.saturating_sub(self.bytes.len())
+        self.limit.min(self.allowed).saturating_sub(self.bytes.len())
+    }
+
+    /// Takes no more than `bytes` in all from now on, whatever it holds already.
+    pub fn allow(&mut self, bytes: usize) {
+        self.allowed = bytes;
+    }
+
+    /// Memory held on the heap, in bytes.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Copies the bytes from `offset` on into `into` and says how many there were.
@@ -82,6 +98,10 @@ impl SendBuffer {
             self.bytes = VecDeque::new();
         } else {
             self.bytes.drain(..count);
+            // A peer that takes all but a byte leaves no more than that.
+            if self.bytes.capacity() > SMALL.max(4 * self.bytes.len()) {
+                self.bytes.shrink_to(2 * self.bytes.len());
+            }
         }
     }
 }
@@ -116,6 +136,20 @@ mod tests {
         assert_eq!((buffer.start(), buffer.end(), buffer.len(), buffer.room()), (0, 8, 8, 0));
         buffer.acknowledge(8);
         assert_eq!((buffer.start(), buffer.end(), buffer.bytes.capacity()), (8, 8, 0));
+    }
+
+    #[test]
+    fn shrinks_with_what_it_holds_and_takes_what_is_allowed() {
+        let mut buffer = SendBuffer::new(1 << 20);
+        assert_eq!(buffer.write(&[7; 1 << 20]), 1 << 20);
+        buffer.acknowledge((1 << 20) - 1);
+        assert_eq!(buffer.len(), 1);
+        assert!(buffer.held() <= 64, "{} bytes", buffer.held());
+        buffer.allow(1000);
+        assert_eq!((buffer.write(&[7; 2000]), buffer.write(b"x")), (999, 0));
+        assert_eq!(buffer.held(), 1000);
+        buffer.allow(10);
+        assert_eq!((buffer.room(), buffer.len()), (0, 1000));
     }
 
     #[test]

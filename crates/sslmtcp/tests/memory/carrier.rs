@@ -242,6 +242,21 @@ fn what_waits_for_tcp_is_bounded() {
     assert!(wire.client.send(Time::ZERO, &chunk).unwrap() > 30 << 10);
 }
 
+/// A peer that takes bytes, never the last of them, has no more held for it than what waits.
+#[test]
+fn what_tcp_took_is_not_held() {
+    let mut wire = ends(Embedding::Tls13).wire(with_request(Embedding::Tls13), None);
+    wire.run().unwrap();
+    let chunk = vec![7; 64 << 10];
+    for _ in 0..100 {
+        wire.client.send(Time::ZERO, &chunk).unwrap();
+        wire.client.consume(wire.client.outgoing().len() - 1);
+    }
+    assert!(wire.client.held() <= 4 * sslmtcp::SEND_LIMIT, "{}", wire.client.held());
+    wire.client.shrink();
+    assert!(wire.client.held() <= 2, "{}", wire.client.held());
+}
+
 #[test]
 fn a_pending_answer_takes_its_time_and_is_given_once() {
     let mut script = Script::tls13(7);

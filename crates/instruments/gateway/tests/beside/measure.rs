@@ -148,7 +148,7 @@ fn cpu(processes: &[Process]) -> TestResult<[f64; 2]> {
 }
 
 /// Of the client's side and the server's; zero where there is no proxy.
-fn sides(
+pub fn sides(
     processes: &[Process],
     look: impl Fn(&Process) -> TestResult<f64>,
 ) -> TestResult<[f64; 2]> {
@@ -158,7 +158,7 @@ fn sides(
     }
 }
 
-fn difference(after: [f64; 2], before: [f64; 2]) -> [f64; 2] {
+pub fn difference(after: [f64; 2], before: [f64; 2]) -> [f64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 

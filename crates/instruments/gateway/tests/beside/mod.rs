@@ -1,11 +1,15 @@
 //! The gateway beside other pairs of TLS proxies, in turns on one machine of the lab's making.
 
+#[allow(dead_code, reason = "the tests take it alone")]
+pub mod ends;
 mod measure;
 pub mod ours;
 mod pairs;
 mod site;
 mod table;
 mod traffic;
+#[allow(dead_code, reason = "the benchmark takes it alone")]
+pub mod unread;
 
 use std::path::PathBuf;
 

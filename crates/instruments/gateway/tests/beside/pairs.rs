@@ -34,6 +34,8 @@ units::named! {
         Embedded = "wiretax-tls13",
         /// The gateway, TLS after TCP.
         Sequential = "wiretax-none",
+        /// The gateway with little memory, in haste to find a peer gone.
+        Tight = "wiretax-tight",
         Stunnel = "stunnel",
         Haproxy = "haproxy",
         Ghostunnel = "ghostunnel",
@@ -53,7 +55,7 @@ impl Programs {
     pub fn find(&self, pair: Pair) -> Result<Option<PathBuf>, String> {
         let (given, name, remedy) = match pair {
             Pair::Direct => return Ok(None),
-            Pair::Embedded | Pair::Sequential => {
+            Pair::Embedded | Pair::Sequential | Pair::Tight => {
                 return std::env::current_exe().map(Some).map_err(|error| error.to_string());
             }
             Pair::Stunnel => (&self.stunnel, "stunnel", "apt-get install stunnel4"),
@@ -93,7 +95,9 @@ impl Pair {
         let [connect, serve] = self.commands(program)?;
         let mut serve = Process::start(&site.server, "serve", serve)?;
         serve.wait(|serve| match self {
-            Pair::Embedded | Pair::Sequential => Ok(serve.said().contains(ours::READY)),
+            Pair::Embedded | Pair::Sequential | Pair::Tight => {
+                Ok(serve.said().contains(ours::READY))
+            }
             _ => listens(&site.server, SERVE_PORT),
         })?;
         let mut connect = Process::start(&site.client, "connect", connect)?;
@@ -119,6 +123,10 @@ impl Pair {
             Pair::Sequential => {
                 [with(&[ours::SIDE, ours::CONNECT, "none"]), with(&[ours::SIDE, ours::SERVE])]
             }
+            Pair::Tight => [
+                with(&[ours::SIDE, ours::CONNECT, "tls13", ours::TIGHT]),
+                with(&[ours::SIDE, ours::SERVE, "tls13", ours::TIGHT]),
+            ],
             Pair::Stunnel => stunnel()?.map(|file| with(&[file.as_str()])),
             Pair::Haproxy => haproxy()?.map(|file| with(&["-db", "-q", "-f", file.as_str()])),
             Pair::Ghostunnel => ghostunnel().map(|words| {
@@ -274,7 +282,7 @@ pub fn version(pair: Pair, program: &Path) -> String {
         Pair::Stunnel => "-version",
         Pair::Haproxy => "-v",
         Pair::Ghostunnel => "--version",
-        Pair::Direct | Pair::Embedded | Pair::Sequential => {
+        Pair::Direct | Pair::Embedded | Pair::Sequential | Pair::Tight => {
             return concat!("wiretax ", env!("CARGO_PKG_VERSION")).to_owned();
         }
     };

@@ -62,6 +62,20 @@ async fn ask(stream: &mut TcpStream) -> io::Result<()> {
     if response == BYTES[..SMALL] { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
+/// Asks for more than can ever be read.
+pub async fn ask_for_ever(stream: &TcpStream) -> io::Result<()> {
+    let request = u64::MAX.to_be_bytes();
+    loop {
+        stream.writable().await?;
+        match stream.try_write(&request) {
+            Ok(len) if len == request.len() => return Ok(()),
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// A connection, a request and its response; then the connection ends.
 pub async fn exchange(to: SocketAddr) -> io::Result<()> {
     held(to).await.map(drop)

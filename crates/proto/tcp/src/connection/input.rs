@@ -16,8 +16,8 @@ pub(crate) struct Context<'a> {
     pub config: &'a Config,
     pub destinations: &'a mut Destinations,
     pub counters: &'a mut Counters,
-    /// Bytes that are left of [`Config::receive_memory`].
-    pub spare: usize,
+    /// Bytes that are left of [`Config::receive_memory`] and [`Config::send_memory`].
+    pub spare: Memory,
 }
 
 /// What the endpoint is to send in a connection's place.
@@ -36,7 +36,8 @@ type Outcome = Result<Reply, Ignored>;
 impl Connection {
     /// Takes a segment of this connection.
     pub(crate) fn handle(&mut self, now: Time, segment: &Segment<'_>, cx: Context<'_>) -> Outcome {
-        self.clamp_window(cx.config, cx.spare);
+        self.clamp_window(cx.config, cx.spare.receive);
+        self.clamp_send(cx.config, cx.spare.send);
         match self.state {
             State::Closed | State::TimeWait => Err(Ignored::NoConnection),
             State::SynSent => self.handle_syn_sent(now, segment, cx),
@@ -102,7 +103,7 @@ impl Connection {
         self.pending.add(Pending::CONNECTED);
         self.pending.add(Pending::WRITABLE);
         self.reset_keep_alive(now, cx.config);
-        let most = self.receive_room(cx.config, cx.spare);
+        let most = self.receive_room(cx.config, cx.spare.receive);
         let taken = self.receive.insert(0, segment.payload, most).accepted;
         self.syn_ack_bytes = taken;
         if taken > 0 {
@@ -181,7 +182,7 @@ impl Connection {
         self.timers.keep_alive_probes = 0;
         self.timers.probes = 0;
         self.reset_keep_alive(now, cx.config);
-        let (config, spare) = (cx.config, cx.spare);
+        let (config, spare) = (cx.config, cx.spare.receive);
         let reply = self.handle_ack(now, segment, start, cx)?;
         if reply == Reply::Reset || self.closed.is_some() {
             return Ok(reply);

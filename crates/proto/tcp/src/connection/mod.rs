@@ -6,6 +6,7 @@
 //! | `input` | segments in (RFC 9293 §3.10.7) |
 //! | `output` | segments out |
 //! | `receive` | what is received and read, and how the window grows with it |
+//! | `send` | what is written, and how far ahead |
 //! | `timers` | what happens when nothing comes |
 //!
 //! Offsets are those of the streams: 0 is the byte behind SYN.
@@ -14,6 +15,7 @@ mod input;
 mod open;
 mod output;
 mod receive;
+mod send;
 mod timers;
 
 use std::net::SocketAddr;
@@ -24,7 +26,7 @@ use units::{SeqNumber, Time};
 use crate::config::{Config, IfRefused};
 use crate::destinations::Cookie;
 use crate::event::{CloseReason, ListenerId, StreamError};
-use crate::info::{Hold, Info, State, SynData};
+use crate::info::{Info, State, SynData};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::recovery::Recovery;
 use crate::segment::ip_header_len;
@@ -136,6 +138,13 @@ impl HalfOpen {
     }
 }
 
+/// Bytes of memory, for what was received and for what is to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub receive: usize,
+    pub send: usize,
+}
+
 /// What is to be acknowledged, and when.
 #[derive(Debug, Clone, Copy, Default)]
 struct AckState {
@@ -189,8 +198,8 @@ pub(crate) struct Connection {
     pub half_open: Option<HalfOpen>,
     /// Counted as an orphan.
     pub orphan: bool,
-    /// Bytes of receive memory that are counted.
-    pub held: usize,
+    /// What it holds, as it was counted last.
+    pub held: Memory,
     iss: SeqNumber,
     irs: SeqNumber,
     /// Largest IP packet to the peer, and the payload of a full segment.
@@ -299,75 +308,9 @@ impl Connection {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Queues bytes to be sent.
-    pub(crate) fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
-        if let Some(reason) = self.closed {
-            return Err(StreamError::Closed(reason));
-        }
-        if self.fin {
-            return Err(StreamError::Shutdown);
-        }
-        if data.is_empty() {
-            return Ok(0);
-        }
-        match self.send.write(data.get(..self.writable()).unwrap_or(data)) {
-            0 => {
-                self.write_blocked = true;
-                Err(StreamError::WouldBlock)
-            }
-            count => Ok(count),
-        }
-    }
-
-    pub(crate) fn writable(&self) -> usize {
-        if self.fin || self.closed.is_some() {
-            return 0;
-        }
-        let room = self.room();
-        match self.state {
-            // Who is not validated is not worth more memory.
-            State::SynReceived => room.min(MAX_UNVALIDATED.saturating_sub(self.send.len())),
-            _ => room,
-        }
-    }
-
-    /// Bytes that may be written, by the buffer and by what may be written ahead.
-    fn room(&self) -> usize {
-        let room = self.send.room();
-        let Some(least) = self.send_ahead else { return room };
-        let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
-        room.min(self.most_ahead(least).saturating_sub(unsent))
-    }
-
-    /// Bytes that were written and never sent.
-    fn unsent(&self) -> u64 {
-        self.send.end().saturating_sub(self.recovery.next())
-    }
-
-    /// What holds back what was written, or else those who would write.
-    fn hold(&self) -> Option<Hold> {
-        let is_open = self.is_synchronised() && self.closed.is_none();
-        let waits_for_room = self.write_blocked && self.unsent() == 0;
-        let hold = self.recovery.hold().or(waits_for_room.then_some(Hold::SendBuffer));
-        hold.filter(|_| is_open && self.send_end() > self.una())
-    }
-
-    /// Bytes that may be unsent, of those that the buffer holds.
-    fn most_ahead(&self, least: usize) -> usize {
-        let window = usize::try_from(self.recovery.congestion_window()).unwrap_or(usize::MAX);
-        window.max(least).min(self.send.room() + self.send.len())
-    }
-
-    /// Tells an application that waits to write, once it is worth its while.
-    fn wake_writer(&mut self) {
-        let worth = match self.send_ahead {
-            Some(least) => self.most_ahead(least) / 2,
-            None => self.send.len() / 2,
-        };
-        if self.write_blocked && self.room() >= worth {
-            self.write_blocked = false;
-            self.pending.add(Pending::WRITABLE);
-        }
+    /// What its buffers hold.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory { receive: self.receive.held(), send: self.send.held() }
     }
 
     /// FIN after what is queued (RFC 9293 §3.10.4).

@@ -75,7 +75,7 @@ impl Connection {
             offered: false,
             half_open: None,
             orphan: false,
-            held: 0,
+            held: Memory::default(),
             iss,
             irs: SeqNumber(0),
             path_mtu: config.mtu.max(ip + 20 + 64),

@@ -59,11 +59,6 @@ impl Connection {
         self.receive.readable()
     }
 
-    /// Bytes of memory for what was received.
-    pub(crate) fn receive_held(&self) -> usize {
-        self.receive.held()
-    }
-
     /// Takes the data of an acceptable segment whose first byte is at `start`.
     pub(super) fn handle_payload(
         &mut self,

@@ -133,7 +133,7 @@ impl Endpoint {
         id: ConnectionId,
         into: &mut [u8],
     ) -> Result<usize, StreamError> {
-        let spare = self.spare();
+        let spare = self.spare().receive;
         let connection = self.table.get_mut(id).ok_or(StreamError::Unknown)?;
         let count = connection.read(now, into, &self.config, spare)?;
         self.touch(now, id.index);
@@ -150,8 +150,9 @@ impl Endpoint {
         id: ConnectionId,
         data: &[u8],
     ) -> Result<usize, StreamError> {
+        let spare = self.spare().send;
         let connection = self.table.get_mut(id).ok_or(StreamError::Unknown)?;
-        let count = connection.write(data)?;
+        let count = connection.write(data, &self.config, spare)?;
         self.touch(now, id.index);
         Ok(count)
     }

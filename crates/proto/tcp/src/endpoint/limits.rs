@@ -1,4 +1,4 @@
-//! What is counted of connections, and bounded: half-open ones, orphans, receive memory.
+//! What is counted of connections, and bounded: half-open ones, orphans, memory of buffers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use units::Time;
 
 use super::Endpoint;
 use crate::CloseReason;
-use crate::connection::HalfOpen;
+use crate::connection::{HalfOpen, Memory};
 use crate::event::ConnectionId;
 
 /// So long a half-open connection keeps its place in a full table: its SYN-ACK went twice by then.
@@ -36,6 +36,35 @@ impl Bucket {
             self.full_at = full_at;
         }
         there
+    }
+}
+
+/// Memory for the buffers of one direction: some is each connection's own, the rest is for all.
+#[derive(Debug)]
+pub(super) struct Pool {
+    own: usize,
+    most_shared: usize,
+    shared: usize,
+    held: usize,
+}
+
+impl Pool {
+    /// `own` bytes for each connection and `most_shared` for all.
+    pub(super) fn new(own: usize, most_shared: usize) -> Self {
+        Pool { own, most_shared, shared: 0, held: 0 }
+    }
+
+    /// Bytes that are left for all.
+    fn spare(&self) -> usize {
+        self.most_shared.saturating_sub(self.shared)
+    }
+
+    /// Counts `now` bytes of a connection in place of `before`; bytes that all hold.
+    fn recount(&mut self, before: usize, now: usize) -> usize {
+        let beyond = |held: usize| held.saturating_sub(self.own);
+        self.shared = self.shared + beyond(now) - beyond(before);
+        self.held = self.held + now - before;
+        self.held
     }
 }
 
@@ -156,29 +185,26 @@ impl Endpoint {
         }
     }
 
-    /// Bytes that are left of [`Config::receive_memory`](crate::Config::receive_memory).
-    pub(super) fn spare(&self) -> usize {
-        self.config.receive_memory.saturating_sub(self.receive_shared)
+    /// Bytes that are left for all.
+    pub(super) fn spare(&self) -> Memory {
+        Memory { receive: self.receive_pool.spare(), send: self.send_pool.spare() }
     }
 
-    /// Keeps count of what connections hold of what they received.
+    /// Keeps count of what connections hold.
     pub(super) fn count_held(&mut self, index: u32) {
-        let own = self.config.own_receive_memory();
         let Some(connection) = self.table.at_mut(index) else { return };
-        let (before, held) = (connection.held, connection.receive_held());
-        connection.held = held;
-        self.counters.receive_held = self.counters.receive_held + held - before;
-        self.receive_shared =
-            self.receive_shared + held.saturating_sub(own) - before.saturating_sub(own);
+        let held = connection.memory();
+        let before = std::mem::replace(&mut connection.held, held);
+        self.counters.receive_held = self.receive_pool.recount(before.receive, held.receive);
+        self.counters.send_held = self.send_pool.recount(before.send, held.send);
     }
 
     /// A connection is about to be forgotten, and what it held with it.
     pub(super) fn uncount_held(&mut self, index: u32) {
-        let own = self.config.own_receive_memory();
         let Some(connection) = self.table.at_mut(index) else { return };
         let before = std::mem::take(&mut connection.held);
-        self.counters.receive_held -= before;
-        self.receive_shared -= before.saturating_sub(own);
+        self.counters.receive_held = self.receive_pool.recount(before.receive, 0);
+        self.counters.send_held = self.send_pool.recount(before.send, 0);
     }
 }
 

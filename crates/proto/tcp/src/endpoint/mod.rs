@@ -19,7 +19,7 @@ use crate::info::{Counters, State, Transmit};
 use crate::secrets::Secrets;
 use crate::segment::Outgoing;
 use crate::time_wait::TimeWait;
-use limits::Bucket;
+use limits::{Bucket, Pool};
 use table::Table;
 
 /// Answers that belong to no connection wait here at most; more are dropped, as a busy router would.
@@ -70,8 +70,9 @@ pub struct Endpoint {
     unvalidated: Bucket,
     /// Connections whose application is gone and that had data to send, the oldest first.
     orphans: VecDeque<ConnectionId>,
-    /// Bytes that connections hold of [`Config::receive_memory`].
-    receive_shared: usize,
+    /// [`Config::receive_memory`] and [`Config::send_memory`].
+    receive_pool: Pool,
+    send_pool: Pool,
     /// SYN cookies are accepted until then.
     cookies_until: Time,
 }
@@ -98,7 +99,8 @@ impl Endpoint {
             reset_with_data: VecDeque::new(),
             unvalidated: Bucket::new(config.unvalidated_rate),
             orphans: VecDeque::new(),
-            receive_shared: 0,
+            receive_pool: Pool::new(config.own_receive_memory(), config.receive_memory),
+            send_pool: Pool::new(config.send_initial, config.send_memory),
             secrets,
             config,
         }

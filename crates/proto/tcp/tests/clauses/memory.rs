@@ -92,6 +92,56 @@ fn without_memory_windows_stay_as_they_begin() {
     assert!(counters.receive_held <= 20 * 2 * (64 << 10), "{counters:?}");
 }
 
+/// Peers that acknowledge nothing: each connection takes its own bytes and at most half of what is left
+/// for all, so that whoever comes last has something too; the memory comes back with the connections.
+#[test]
+fn what_is_to_be_sent_has_a_budget() {
+    const OWN: usize = 10_000;
+    const ALL: usize = 100_000;
+    let config = Config { send_initial: OWN, send_memory: ALL, ..Config::default() };
+    let mut bench = scaled(config);
+    let mut connections = vec![bench.id.unwrap()];
+    for port in 40_001..40_020 {
+        bench.peer.set_port(port);
+        bench.shake_hands(OptionList { window_scale: Some(0), ..mss(1460) });
+        connections.push(bench.id.unwrap());
+    }
+    let mut taken = Vec::new();
+    for id in &connections {
+        let mut all = 0;
+        while let Ok(count) = bench.endpoint.write(bench.now, *id, &[7; 4000]) {
+            all += count;
+        }
+        taken.push(all);
+        // Nobody waits for a segment of it.
+        bench.sent();
+    }
+    assert!(taken[0] > OWN && taken[0] <= OWN + ALL / 2, "{taken:?}");
+    assert!(taken.is_sorted_by(|a, b| a >= b) && taken.iter().all(|all| *all >= OWN), "{taken:?}");
+    let held = bench.endpoint.counters().send_held;
+    assert!(held >= taken.iter().sum() && held <= 20 * OWN + ALL, "{held} bytes");
+    for id in connections {
+        bench.endpoint.abort(bench.now, id);
+    }
+    assert_eq!(bench.endpoint.counters().send_held, 0);
+}
+
+/// A peer that acknowledges all but a byte leaves the memory to others.
+#[test]
+fn what_is_acknowledged_is_given_back() {
+    let mut bench = scaled(Config::default());
+    bench.at(1020);
+    bench.write(&[7; 60_000]);
+    assert!(bench.endpoint.counters().send_held >= 60_000);
+    for acked in [14_600, 40_000, 59_999] {
+        bench.give(bench.acking(1 + acked));
+    }
+    let held = bench.endpoint.counters().send_held;
+    assert!((1..1000).contains(&held), "{held} bytes");
+    bench.give(bench.acking(60_001));
+    assert_eq!(bench.endpoint.counters().send_held, 0);
+}
+
 /// RFC 7413 §5.1: the sender of a forged SYN can send its RST too. It keeps its place for 60 s.
 #[test]
 fn a_reset_half_open_connection_keeps_its_place() {
