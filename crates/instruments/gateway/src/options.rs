@@ -156,3 +156,47 @@ pub struct ConnectOptions {
     /// How long a program's first bytes are waited for, to go as early data.
     pub first_bytes: Duration,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::{LEAST, SCRATCH};
+    use crate::serve::{KERNEL_RECEIVES, KERNEL_SENDS};
+
+    /// TLS, a task and TCP's state of an idle connection, rounded up.
+    const IDLE: usize = 36 << 10;
+    /// Rings of packets.
+    const RINGS: usize = 32 << 20;
+
+    /// Bytes that a gateway takes at most, its kernel's sockets included: the sum in docs/security.md.
+    fn most(common: &Common) -> usize {
+        let tcp = common.tcp();
+        let received = tcp.max_connections * 2 * tcp.receive_initial + tcp.receive_memory;
+        let relay = LEAST + LEAST + SCRATCH;
+        let kernel = 2 * (KERNEL_RECEIVES + KERNEL_SENDS);
+        let each = tcp.send_initial + relay + kernel + IDLE;
+        received + tcp.send_memory + common.max_connections * each + RINGS
+    }
+
+    #[test]
+    fn the_units_allow_for_all_that_the_default_limits_do() {
+        let most = most(&Common::new(Place::Interface { name: None }));
+        for unit in [
+            include_str!("../../../../packaging/wiretax-gateway-serve.service"),
+            include_str!("../../../../packaging/wiretax-gateway-connect.service"),
+        ] {
+            let line = unit.lines().find_map(|line| line.strip_prefix("MemoryMax="));
+            let allowed = line.and_then(|size| size.strip_suffix('G')).unwrap();
+            let allowed = allowed.parse::<usize>().unwrap() << 30;
+            assert!(most <= allowed, "{} MiB of {} MiB", most >> 20, allowed >> 20);
+        }
+    }
+
+    /// As docs/gateway.md says.
+    #[test]
+    fn a_peer_that_is_gone_is_found_in_14_s() {
+        let keep_alive = Common::new(Place::Interface { name: None }).tcp().keep_alive.unwrap();
+        let found = keep_alive.idle + keep_alive.interval * keep_alive.probes;
+        assert_eq!(found, Duration::from_secs(14));
+    }
+}

@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep};
 use crate::metrics::Counter;
 
 /// Bytes that one read takes at most: some TLS records (RFC 8446 §5.1: 16 KiB each).
-const SCRATCH: usize = 64 << 10;
+pub(crate) const SCRATCH: usize = 64 << 10;
 /// Bytes that are read for a connection that has no room: a TLS record.
-const LEAST: usize = 16 << 10;
+pub(crate) const LEAST: usize = 16 << 10;
 /// Reads of one direction before others have their turn.
 const ROUNDS: usize = 16;
 

@@ -225,9 +225,9 @@ pub(crate) fn broke(metrics: &Metrics, complaints: &Complaints, with: SocketAddr
 
 /// SO_RCVBUF of a kernel's socket, in bytes, of which it makes twice as much. Left to itself the kernel lets
 /// megabytes wait for a relay that does not read.
-const KERNEL_RECEIVES: usize = 256 << 10;
+pub(crate) const KERNEL_RECEIVES: usize = 256 << 10;
 /// SO_SNDBUF, the same.
-const KERNEL_SENDS: usize = 128 << 10;
+pub(crate) const KERNEL_SENDS: usize = 128 << 10;
 
 /// A connection over the kernel's TCP. Unless it is [`Local::whole`] when it is dropped, it ends by a
 /// RST, so that its other end does not take a stream that was cut short for a whole one.

@@ -90,6 +90,22 @@ fn without_keep_alive_silence_lasts() {
     assert_eq!(bench.reply(probe), ["100000000 . 1+0 ack 1"]);
 }
 
+/// RFC 9293 §3.8.3: with data under way their timer speaks, and keep-alives are silent. R2 is at least
+/// 100 s with 8 retries and the least timeout.
+#[test]
+fn with_data_under_way_a_peer_is_given_up_after_r2() {
+    let keep_alive =
+        KeepAlive { idle: Duration::from_secs(8), interval: Duration::from_secs(2), probes: 3 };
+    let config = Config { keep_alive: Some(keep_alive), retries: 8, ..Config::default() };
+    let mut bench = Bench::established_with(config, mss(1460));
+    bench.at(1020);
+    bench.write(b"x");
+    bench.wait(101_020);
+    assert_eq!(bench.state(), State::Established);
+    bench.wait(120_000);
+    assert!(bench.events().contains(&EventKind::Closed(CloseReason::TimedOut)));
+}
+
 /// RFC 9293 §3.7.4: with Nagle's algorithm a short segment waits while anything is unacknowledged;
 /// full ones and the FIN do not.
 #[test]
