@@ -9,7 +9,8 @@ shift
 here=$(cd "$(dirname "$0")" && pwd)
 [ ! -e "$folder" ] || { echo "error: $folder is there already; name a folder that is not" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "error: debootstrap is not here; apt-get install debootstrap" >&2; exit 3; }
-debootstrap --variant=minbase "${SUITE:-bookworm}" "$folder" >&2
+# Nothing without the archive's signature (package debian-archive-keyring).
+debootstrap --force-check-gpg --variant=minbase "${SUITE:-bookworm}" "$folder" >&2
 # What the machine knows of names and of its package mirrors.
 cp /etc/resolv.conf /etc/hosts "$folder/etc/"
 if [ $# -gt 0 ]; then

@@ -10,7 +10,7 @@
 # Debian 11 is the last release with mahimahi, so for all three:
 #
 #   SUITE=bullseye scripts/clean-root.sh ROOT mahimahi iproute2 python3 util-linux
-#   RUSTFLAGS='-C target-feature=+crt-static' cargo install --locked rattan --target x86_64-unknown-linux-gnu
+#   RUSTFLAGS='-C target-feature=+crt-static' cargo install --locked rattan@0.1.1 --target x86_64-unknown-linux-gnu
 #   ROOT=ROOT scripts/compare-lab.sh target/static/wiretax ~/.cargo/bin/rattan
 #
 # Needs python3. mahimahi wants an ordinary user who may use its setuid programs, and net.ipv4.ip_forward=1: as root
@@ -138,7 +138,7 @@ median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print (NR % 2) ? v[(NR + 
 has_mahimahi=$(command -v mm-delay || true)
 [ -n "$has_mahimahi" ] || echo "note: mahimahi is not installed (Debian 11 has it; this script says how to get a root with it): left out" >&2
 has_rattan=$(command -v rattan || true)
-[ -n "$has_rattan" ] || echo "note: rattan is not installed (cargo install rattan): left out" >&2
+[ -n "$has_rattan" ] || echo "note: rattan is not installed (cargo install --locked rattan@0.1.1): left out" >&2
 queue=1000
 mm_queue=(--uplink-queue=droptail --downlink-queue=droptail
     "--uplink-queue-args=packets=$queue" "--downlink-queue-args=packets=$queue")

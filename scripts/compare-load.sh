@@ -16,7 +16,7 @@
 #
 # Needs nginx and openssl; the generators that are not there are left out. In Debian they are
 # openssl, wrk, apache2-utils (ab), nghttp2-client (h2load), hey, siege and httperf; oha, on rustls as
-# `wiretax load` is, by `cargo install oha`.
+# `wiretax load` is, by `cargo install --locked oha@1.16.0`.
 set -euo pipefail
 # Decimal points in all figures.
 export LC_ALL=C
@@ -206,7 +206,7 @@ for tool in ${TOOLS:-$all}; do
     program=${tool%-x4}
     case $program in
         wiretax | plain | s_time) ;;
-        oha) command -v oha >/dev/null || { echo "oha is not installed: left out (cargo install oha)" >&2; continue; } ;;
+        oha) command -v oha >/dev/null || { echo "oha is not installed: left out (cargo install --locked oha@1.16.0)" >&2; continue; } ;;
         *) command -v "$program" >/dev/null ||
             { echo "$program is not installed: left out (apt-get install $(package_of "$program"))" >&2; continue; } ;;
     esac

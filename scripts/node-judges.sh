@@ -4,7 +4,7 @@
 # usage: scripts/node-judges.sh
 #
 # It works on Node 18 to 22: later ones lack what it needs. Where the system has none of these, Debian's
-# is installed, if this user may; else npm's package `node` beside it.
+# is installed, if this user may; else one from npm beside it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,10 +28,12 @@ if ! command -v npm >/dev/null; then
     exit 1
 fi
 
-packages=(spdy@4.0.2)
-works node || packages+=(node@20)
+# Node's own packages are the optional ones.
+omit=()
+! works node || omit=(--omit=optional)
 mkdir -p "$place"
-[ -e "$place/package.json" ] || echo '{ "private": true }' >"$place/package.json"
-npm install --prefix "$place" --no-audit --no-fund --no-package-lock --save-exact --silent "${packages[@]}"
+cp scripts/judges/package.json scripts/judges/package-lock.json "$place"
+# The lock file has the hash of each package; none of them runs a script of its own here.
+npm ci --prefix "$place" --ignore-scripts --no-audit --no-fund --silent "${omit[@]}"
 NODE_NO_WARNINGS=1 "$([ -x "$place/node_modules/.bin/node" ] && echo "$place/node_modules/.bin/node" || echo node)" \
     -e "require('./$place/node_modules/spdy')"
