@@ -251,3 +251,15 @@ fn without_a_folder_of_the_user_s_own_nothing_is_built_or_loaded() {
     assert!(text.contains("error: neither HOME nor XDG_CACHE_HOME is set"), "{text}");
     assert!(text.contains("hint: set one of them"), "{text}");
 }
+
+#[test]
+fn drivers_of_the_current_folder_are_not_taken_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    sources(folder.path(), &[("planted", "1", GOOD)]);
+    fs::rename(folder.path().join("sources"), folder.path().join("drivers")).unwrap();
+    let mut command = wiretax(folder.path());
+    command.env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let output = command.args(["drivers", "list"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    assert!(data(&output).contains("openssl-") && !data(&output).contains("planted"), "{}", data(&output));
+}

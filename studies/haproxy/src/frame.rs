@@ -84,7 +84,7 @@ resumes. docs/haproxy.md says what is built and how it is run."
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
                 .value_hint(ValueHint::DirPath)
-                .help("The folder of the drivers' sources [default: drivers/ here or beside the program's build]"),
+                .help("The folder of the drivers' sources [default: drivers/ beside the program's build or in its source tree]"),
             Arg::new("sdk")
                 .long("sdk")
                 .value_name("NAME=DIR")

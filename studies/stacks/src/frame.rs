@@ -82,8 +82,8 @@ crashes, hangs or misreports resumption is reported by name, and the rest contin
                 .value_parser(value_parser!(PathBuf))
                 .value_hint(ValueHint::DirPath)
                 .help(
-                    "The folder of the drivers' sources [default: drivers/ here or beside the \
-                     program's build]",
+                    "The folder of the drivers' sources [default: drivers/ beside the program's \
+                     build or in its source tree]",
                 ),
         )
     }

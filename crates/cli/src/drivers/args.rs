@@ -31,7 +31,7 @@ pub struct DriversArgs {
     /// What to do.
     #[command(subcommand)]
     pub command: DriversCommand,
-    /// The folder of the drivers' sources [default: drivers/ here or beside the program's build]
+    /// The folder of the drivers' sources [default: drivers/ beside the program's build or in its source tree]
     #[arg(long, global = true, value_hint = ValueHint::DirPath)]
     pub drivers: Option<PathBuf>,
 }

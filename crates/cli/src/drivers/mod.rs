@@ -33,7 +33,7 @@ pub fn drivers(args: &DriversArgs, diagnostics: &Diagnostics) -> Outcome {
 }
 
 /// Says which folder the drivers' sources are taken from, unless it was given: what is there is built
-/// and loaded, and one of the current folder is found first.
+/// and loaded.
 pub fn say_sources(given: Option<&Path>, diagnostics: &Diagnostics) -> Result<(), Problem> {
     if let (None, Some(sources)) = (given, Folders::find(given)?.sources) {
         let shown = sources.canonicalize().unwrap_or(sources);

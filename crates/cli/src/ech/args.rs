@@ -73,7 +73,7 @@ pub struct EchArgs {
         help_heading = "Libraries"
     )]
     pub library: Vec<String>,
-    /// The folder of the drivers' sources [default: drivers/ here or beside the program's build]
+    /// The folder of the drivers' sources [default: drivers/ beside the program's build or in its source tree]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "library",
           help_heading = "Libraries")]
     pub drivers: Option<PathBuf>,

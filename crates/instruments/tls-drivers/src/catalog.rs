@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -10,6 +11,8 @@ use crate::{Error, key};
 
 /// The file of a driver's shared object, in its place.
 pub(crate) const OBJECT: &str = "driver.so";
+/// The drivers of the tree that this program was built from.
+const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../drivers");
 
 /// Where drivers come from and go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +24,8 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Sources: as given, or `drivers` in this folder or beside the program's build; cache: below the
-    /// user's (`XDG_CACHE_HOME`, else `~/.cache`).
+    /// Sources: as given, or `drivers` beside the program's build or where it was built from, never in the current
+    /// folder; cache: below the user's (`XDG_CACHE_HOME`, else `~/.cache`).
     ///
     /// # Errors
     /// If the folder given holds no drivers; if neither variable is set, since a place that others
@@ -35,10 +38,10 @@ impl Folders {
             None => {
                 let beside = std::env::current_exe().ok();
                 let beside = beside.iter().flat_map(|program| program.ancestors().skip(1).take(4));
-                std::iter::once(Path::new("."))
-                    .chain(beside)
+                beside
                     .map(|folder| folder.join("drivers"))
-                    .find(|folder| is_there(folder))
+                    .chain([PathBuf::from(BUILT_FROM)])
+                    .find(|folder| is_there(folder) && is_ours(folder))
             }
         };
         Ok(Self { sources, cache: cache(|name| std::env::var_os(name))? })
@@ -49,6 +52,14 @@ impl Folders {
     pub fn built(&self) -> PathBuf {
         self.cache.join("drivers")
     }
+}
+
+/// Whether a folder belongs to root, to this user or to the owner of this program, and strangers cannot write to it:
+/// what it builds is run.
+fn is_ours(folder: &Path) -> bool {
+    let program = fs::metadata("/proc/self/exe").map_or(0, |program| program.uid());
+    let trusted = [0, rustix::process::geteuid().as_raw(), program];
+    fs::metadata(folder).is_ok_and(|is| trusted.contains(&is.uid()) && is.mode() & 0o002 == 0)
 }
 
 /// The user's cache, by the variables that say where it is (XDG Base Directory Specification).
@@ -424,6 +435,19 @@ mod tests {
         for (xdg, home) in [(None, None), (None, Some("")), (Some("c"), Some("h"))] {
             assert_eq!(cache(xdg, home), None, "{xdg:?} {home:?}");
         }
+    }
+
+    #[test]
+    fn sources_that_strangers_can_write_to_are_not_the_programs() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        for (mode, is) in [(0o755, true), (0o775, true), (0o757, false), (0o1777, false)] {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_ours(folder.path()), is, "{mode:o}");
+        }
+        assert!(!is_ours(&folder.path().join("nowhere")));
+        let found = Folders::find(None).unwrap().sources.unwrap();
+        assert_eq!(found.canonicalize().unwrap(), Path::new(BUILT_FROM).canonicalize().unwrap());
     }
 
     #[test]
