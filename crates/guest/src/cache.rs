@@ -153,6 +153,8 @@ pub(crate) fn on_this_machine(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let others = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let folders = std::env::split_paths(&path).chain(others).chain([Path::new("/").join(DAEMONS)]);
+    // An empty entry would be the current folder.
+    let folders = folders.filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 

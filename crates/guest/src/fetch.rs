@@ -2,11 +2,13 @@
 //! system is changed.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use child::{Child, End, Kept};
+use tempfile::TempDir;
 
 use crate::cache::on_this_machine;
 use crate::{Cache, Error, Package, Part, modules};
@@ -117,7 +119,7 @@ impl Cache {
         fs::create_dir(&root).map_err(Error::file("making the folder", &root))?;
         for package in wanted {
             waiting.say(format!("unpacking {}", package.package.name), 1, 1);
-            let mut unpack = Command::new("dpkg-deb");
+            let mut unpack = tool("dpkg-deb")?;
             unpack.arg("-x").arg(downloads.join(&package.file)).arg(&root);
             waiting.run("dpkg-deb", &mut unpack, &format!("unpacking {}", package.package.name))?;
         }
@@ -156,7 +158,9 @@ impl Waiting<'_> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Child::spawn(command).map_err(|error| failed(error.to_string()))?;
         let stdout = child::keep_aside(child.stdout(), Kept::First(OUTPUT));
+        let stdout = stdout.map_err(|error| failed(error.to_string()))?;
         let stderr = child::keep_aside(child.stderr(), Kept::Last(WORDS));
+        let stderr = stderr.map_err(|error| failed(error.to_string()))?;
         let mut stop = || (self.stop)();
         let end = child.wait(Some(PATIENCE), &mut stop);
         let end = end.map_err(|error| failed(error.to_string()))?;
@@ -177,6 +181,11 @@ impl Waiting<'_> {
     }
 }
 
+/// A program of this machine, from a folder that does not depend on the current one.
+fn tool(name: &'static str) -> Result<Command, Error> {
+    on_this_machine(name).map(Command::new).ok_or(Error::NoProgram(name))
+}
+
 /// The packages of a part.
 fn wanted(part: Part, waiting: &Waiting<'_>) -> Result<Vec<Wanted>, Error> {
     let doing = format!("finding the packages of {part}");
@@ -195,7 +204,7 @@ fn wanted(part: Part, waiting: &Waiting<'_>) -> Result<Vec<Wanted>, Error> {
                 _ => "linux-image-cloud-amd64",
             };
             let show = |package: &str| {
-                let mut apt = Command::new("apt-cache");
+                let mut apt = tool("apt-cache")?;
                 apt.args(["show", "--no-all-versions", package]);
                 waiting.run("apt-cache", &mut apt, &doing)
             };
@@ -220,7 +229,7 @@ fn missing_packages(
     if packages.is_empty() {
         return Ok(Vec::new());
     }
-    let mut apt = Command::new("apt-get");
+    let mut apt = tool("apt-get")?;
     apt.args(["install", "--print-uris", "-qq", "-y", "--no-install-recommends"]);
     of_uris(&waiting.run("apt-get", apt.args(packages), doing)?, doing)
 }
@@ -275,28 +284,61 @@ fn download(wanted: &[Wanted], downloads: &Path, waiting: &mut Waiting<'_>) -> R
     for Wanted { package, file, size } in wanted {
         waiting.say(format!("fetching {}", package.name), done, total);
         let place = downloads.join(file);
-        let has = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() == *size);
+        // Not through a link: as root, what is fetched comes from another user's folder.
+        let has = |path: &Path| {
+            fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() == *size)
+        };
         if !has(&place) {
             // apt-get checks what it fetched against the signed lists; only then it comes to its place.
-            let new = tempfile::Builder::new().prefix("new-").tempdir_in(downloads);
-            let new = new.map_err(Error::file("making a folder in", downloads))?;
-            let mut apt = Command::new("apt-get");
-            apt.args(["download", "-qq"]).arg(format!("{}={}", package.name, package.version));
-            // As root it would change to a user who may not write here.
-            apt.args(["-o", "APT::Sandbox::User=root"]).current_dir(new.path());
+            let new = arrivals(downloads)?;
             let doing = format!("fetching {}", package.name);
-            waiting.run("apt-get", &mut apt, &doing)?;
+            waiting.run("apt-get", &mut apt_download(package, new.path())?, &doing)?;
             let came = fs::read_dir(new.path()).map_err(Error::file("reading", new.path()))?;
             let came = came.filter_map(Result::ok).map(|entry| entry.path()).find(|path| has(path));
             let came = came.ok_or_else(|| Error::Unclear {
                 doing,
                 what: format!("apt-get fetched no package of {size} bytes"),
             })?;
-            fs::rename(&came, &place).map_err(Error::file("writing", &place))?;
+            bring(&came, &place, downloads).map_err(Error::file("writing", &place))?;
         }
         done += size;
     }
     Ok(())
+}
+
+/// `apt-get download` of a package into a folder.
+fn apt_download(package: &Package, folder: &Path) -> Result<Command, Error> {
+    let mut apt = tool("apt-get")?;
+    apt.args(["download", "-qq"]).arg(format!("{}={}", package.name, package.version));
+    apt.current_dir(folder);
+    Ok(apt)
+}
+
+/// A folder into which apt-get fetches. As root it changes to the user `_apt`, to whom the folder is given then; it is
+/// not in the cache, which that user cannot reach below root's home.
+fn arrivals(downloads: &Path) -> Result<TempDir, Error> {
+    let user = fs::read_to_string("/etc/passwd").ok().as_deref().and_then(sandbox_user);
+    let Some(user) = user.filter(|_| rustix::process::geteuid().is_root()) else {
+        let new = tempfile::Builder::new().prefix("new-").tempdir_in(downloads);
+        return new.map_err(Error::file("making a folder in", downloads));
+    };
+    let new = tempfile::Builder::new().prefix("wiretax-apt-").tempdir();
+    let new = new.map_err(Error::file("making a folder in", &std::env::temp_dir()))?;
+    std::os::unix::fs::chown(new.path(), Some(user), None)
+        .map_err(Error::file("giving apt's user the folder", new.path()))?;
+    Ok(new)
+}
+
+/// The number of apt's own user, in what passwd(5) has.
+fn sandbox_user(passwd: &str) -> Option<u32> {
+    passwd.lines().find_map(|line| line.strip_prefix("_apt:")?.split(':').nth(1)?.parse().ok())
+}
+
+/// Copies a file to its place, which has the whole of it or nothing: a rename keeps its owner, who may change it.
+fn bring(from: &Path, to: &Path, folder: &Path) -> io::Result<()> {
+    let mut new = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+    io::copy(&mut fs::File::open(from)?, &mut new)?;
+    new.persist(to).map(drop).map_err(|error| error.error)
 }
 
 /// Puts modules in place of compressed ones, so that the guest needs no way to expand them.
@@ -309,11 +351,8 @@ fn expand(root: &Path, waiting: &Waiting<'_>) -> Result<(), Error> {
     let ends =
         |end: &'static str| move |file: &&PathBuf| file.extension().is_some_and(|is| is == end);
     let xz: Vec<&PathBuf> = files.iter().filter(ends("xz")).collect();
-    if !xz.is_empty() {
-        on_this_machine("xz").ok_or(Error::NoProgram("xz"))?;
-    }
     for some in xz.chunks(AT_ONCE) {
-        let mut command = Command::new("xz");
+        let mut command = tool("xz")?;
         waiting.run("xz", command.args(["-d", "-q", "--"]).args(some), "expanding modules")?;
     }
     for file in files.iter().filter(ends("zst")) {
@@ -345,6 +384,30 @@ mod tests {
         for wrong in ["", "E: Unable to locate package", "'http://x' file many\n"] {
             assert!(matches!(of_uris(wrong, "x"), Err(Error::Unclear { .. })), "{wrong}");
         }
+    }
+
+    #[test]
+    fn as_root_apt_keeps_its_own_user_who_is_given_the_folder() {
+        use std::os::unix::fs::MetadataExt;
+        let passwd = "root:x:0:0::/root:/bin/sh\n_apt:x:42:65534::/nonexistent:/bin/false\n";
+        assert_eq!((sandbox_user(passwd), sandbox_user("_aptly:x:1:1::\n")), (Some(42), None));
+        let downloads = tempfile::tempdir().unwrap();
+        let new = arrivals(downloads.path()).unwrap();
+        let package = Package { name: "x".to_owned(), version: "1".to_owned() };
+        if let Ok(apt) = apt_download(&package, new.path()) {
+            assert!(apt.get_args().eq(["download", "-qq", "x=1"]), "{apt:?}");
+            assert!(Path::new(apt.get_program()).is_absolute());
+        }
+        let here = fs::read_to_string("/etc/passwd").unwrap();
+        let owner = fs::metadata(new.path()).unwrap().uid();
+        match sandbox_user(&here).filter(|_| rustix::process::geteuid().is_root()) {
+            Some(user) => assert_eq!(owner, user),
+            None => assert!(new.path().starts_with(downloads.path())),
+        }
+        fs::write(new.path().join("x.deb"), "x").unwrap();
+        let place = downloads.path().join("x.deb");
+        bring(&new.path().join("x.deb"), &place, downloads.path()).unwrap();
+        assert_eq!(fs::metadata(&place).unwrap().uid(), rustix::process::geteuid().as_raw());
     }
 
     #[test]
