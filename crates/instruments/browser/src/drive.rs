@@ -75,7 +75,6 @@ pub struct Browser {
     bottleneck: Option<Bottleneck>,
     /// The requests with a body of the last load.
     uploads: Uploads,
-    questions: u16,
 }
 
 impl Browser {
@@ -94,7 +93,6 @@ impl Browser {
             open: Open::default(),
             bottleneck: None,
             uploads: Uploads::default(),
-            questions: 0,
         }
     }
 
@@ -266,11 +264,10 @@ impl Run<'_> {
         let Some(name) = self.page.host(host).map(str::to_owned) else {
             return self.tell(Event::NotResolved { host });
         };
-        self.browser.questions = self.browser.questions.wrapping_add(1);
-        let (resolver, id) = (self.browser.resolver, self.browser.questions);
+        let resolver = self.browser.resolver;
         let sender = self.sender.clone();
         self.tasks.spawn_local(async move {
-            let event = match resolver.resolve(&name, id).await {
+            let event = match resolver.resolve(&name).await {
                 Ok(Some(found)) => Event::Resolved {
                     host,
                     addresses: found.addresses,

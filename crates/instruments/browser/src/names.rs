@@ -139,12 +139,11 @@ impl Resolver {
         Resolver { server }
     }
 
-    /// The addresses of a name; `None` if it has none, or nobody answered in 7 s. `id` should not be
-    /// one that can be guessed where strangers can send packets; in the lab nobody can.
+    /// The addresses of a name; `None` if it has none, or nobody answered in 7 s.
     ///
     /// # Errors
-    /// There is no socket.
-    pub async fn resolve(&self, name: &str, id: u16) -> io::Result<Option<Found>> {
+    /// There is no socket, or the system has no random bytes.
+    pub async fn resolve(&self, name: &str) -> io::Result<Option<Found>> {
         let Some(name) = absolute(name) else { return Ok(None) };
         let any: IpAddr = if self.server.is_ipv4() {
             Ipv4Addr::UNSPECIFIED.into()
@@ -153,6 +152,7 @@ impl Resolver {
         };
         let socket = UdpSocket::bind((any, 0)).await?;
         socket.connect(self.server).await?;
+        let id = conn::names::random_id()?;
         let mut question = Message::new(id, MessageType::Query, OpCode::Query);
         question.metadata.recursion_desired = true;
         question.add_query(Query::query(name.clone(), RecordType::A));
@@ -169,7 +169,7 @@ impl Resolver {
     }
 }
 
-/// Waits for the answer to a question; what is none is passed over.
+/// Waits for the answer to a question; ignores garbled and unsolicited ones.
 async fn answer_to(socket: &UdpSocket, id: u16, name: &Name) -> Option<Found> {
     let mut message = [0; LONGEST];
     loop {
@@ -183,7 +183,10 @@ async fn answer_to(socket: &UdpSocket, id: u16, name: &Name) -> Option<Found> {
         };
         let is_ours = answer.metadata.id == id
             && answer.metadata.message_type == MessageType::Response
-            && answer.queries.iter().any(|query| query.name == *name);
+            && answer
+                .queries
+                .iter()
+                .any(|query| query.name == *name && query.query_type == RecordType::A);
         if is_ours {
             return found(&answer);
         }
@@ -256,6 +259,46 @@ mod tests {
         let none = Message::new(9, MessageType::Query, OpCode::Query).to_vec().unwrap();
         let answer = Message::from_vec(&zone.answer(&none).unwrap()).unwrap();
         assert_eq!(answer.metadata.response_code, ResponseCode::FormErr);
+    }
+
+    #[tokio::test]
+    async fn strays_before_the_answer_are_ignored_and_numbers_differ() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let resolver = Resolver::new(socket.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let (mut ids, mut bytes) = (Vec::new(), [0; LONGEST]);
+            for _ in 0..3 {
+                let (len, from) = socket.recv_from(&mut bytes).await.unwrap();
+                let question = Message::from_vec(&bytes[..len]).unwrap();
+                let id = question.metadata.id;
+                let answer = zone().answer(&bytes[..len]).unwrap();
+                let to = |id: u16, name: &str, kind| {
+                    let mut stray = Message::response(id, OpCode::Query);
+                    stray.add_query(Query::query(absolute(name).unwrap(), kind));
+                    stray.to_vec().unwrap()
+                };
+                let garbage = [&id.to_be_bytes()[..], &[0xff; 40]].concat();
+                let strays = [
+                    garbage,
+                    to(id ^ 1, "www.example", RecordType::A),
+                    to(id, "other.example", RecordType::A),
+                    to(id, "www.example", RecordType::AAAA),
+                ];
+                for message in strays.iter().chain([&answer]) {
+                    socket.send_to(message, from).await.unwrap();
+                }
+                ids.push(id);
+            }
+            ids
+        });
+        for _ in 0..3 {
+            let found = resolver.resolve("www.example").await.unwrap().unwrap();
+            assert_eq!(found.addresses, [IpAddr::from([10, 0, 0, 7])]);
+        }
+        let ids = serving.await.unwrap();
+        let steps: Vec<u16> = ids.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        // By chance once in 2^32.
+        assert_ne!(steps, [1, 1], "{ids:?}");
     }
 
     #[test]

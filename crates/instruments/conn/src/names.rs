@@ -198,7 +198,7 @@ pub async fn ask(server: SocketAddr, host: &str, patience: Duration) -> Result<N
     };
     let socket = UdpSocket::bind((any, 0)).await.map_err(io)?;
     socket.connect(server).await.map_err(io)?;
-    let ids = ids()?;
+    let ids = ids().map_err(io)?;
     let questions =
         questions(&name, ids).map_err(|error| NamesError::NoName(format!("{host}: {error}")))?;
     let mut asking = Asking::new(server, host, &name, ids);
@@ -233,11 +233,15 @@ pub async fn ask(server: SocketAddr, host: &str, patience: Duration) -> Result<N
             Some(Ok((at, answer))) = over_tcp.join_next() => match answer {
                 Ok(bytes) => {
                     asking.take(&bytes, ms(), Carrier::Tcp)?;
+                    asking.give_up(at);
                 }
                 Err(_) => asking.give_up(at),
             },
             () = sleep_until(next) => {}
         }
+    }
+    if let Some(garbled) = asking.take_garbled() {
+        return Err(garbled);
     }
     let found = asking.found;
     if found.a_ms.is_none() && found.aaaa_ms.is_none() && found.https_ms.is_none() {
@@ -257,13 +261,25 @@ async fn by_tcp(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Numbers that a stranger cannot guess, no two alike.
-fn ids() -> Result<[u16; 3], NamesError> {
+/// Returns the number of a question, which a stranger cannot guess (RFC 5452 §4.3).
+///
+/// # Errors
+/// The system has no random bytes.
+pub fn random_id() -> io::Result<u16> {
     let mut bytes = [0; 2];
     let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-    random.fill(&mut bytes).map_err(|_| NamesError::NoServer)?;
-    let first = u16::from_be_bytes(bytes);
-    Ok([first, first.wrapping_add(1), first.wrapping_add(2)])
+    random.fill(&mut bytes).map_err(|_| io::Error::other("the system has no random bytes"))?;
+    Ok(u16::from_be_bytes(bytes))
+}
+
+/// Numbers of all questions, no two alike, each drawn by itself.
+fn ids() -> io::Result<[u16; 3]> {
+    loop {
+        let ids = [random_id()?, random_id()?, random_id()?];
+        if ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2] {
+            return Ok(ids);
+        }
+    }
 }
 
 fn questions(name: &Name, ids: [u16; 3]) -> Result<Vec<Vec<u8>>, hickory_proto::ProtoError> {
@@ -313,17 +329,26 @@ struct Asking<'a> {
     /// Of the questions, those asked again over TCP.
     over_tcp: [bool; 3],
     open: usize,
+    /// The first message that had a question's number and could not be read, and which question's.
+    garbled: Option<(usize, NamesError)>,
 }
 
 impl<'a> Asking<'a> {
     fn new(server: SocketAddr, host: &'a str, name: &'a Name, ids: [u16; 3]) -> Self {
         let found = Names::of(server);
-        Asking { server, host, name, ids, found, over_tcp: [false; 3], open: QUESTIONS.len() }
+        let (over_tcp, open) = ([false; 3], QUESTIONS.len());
+        Asking { server, host, name, ids, found, over_tcp, open, garbled: None }
     }
 
     /// Whether a question is open, and asked in datagrams.
     fn is_for_udp(&mut self, at: usize) -> bool {
         self.time(at).is_none() && self.over_tcp.get(at) == Some(&false)
+    }
+
+    /// Takes why an answer could not be read, if none came after it.
+    fn take_garbled(&mut self) -> Option<NamesError> {
+        let (at, garbled) = self.garbled.take()?;
+        self.time(at).is_none().then_some(garbled)
     }
 
     /// No answer will come.
@@ -341,7 +366,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes an answer; one of nothing that is asked is passed over. Returns which question is to be asked over TCP, if
+    /// Takes an answer; ignores unsolicited ones and what cannot be read. Returns which question is to be asked over TCP, if
     /// this answer was cut off.
     fn take(
         &mut self,
@@ -357,8 +382,16 @@ impl<'a> Asking<'a> {
             return Ok(None);
         }
         let kind = QUESTIONS.get(at).copied().unwrap_or(RecordType::HTTPS);
-        let answer =
-            Message::from_vec(bytes).map_err(|error| self.garbled(at, error.to_string()))?;
+        let answer = match Message::from_vec(bytes) {
+            Ok(answer) => answer,
+            // A stranger may have sent it: the answer may still come.
+            Err(error) => {
+                if self.garbled.is_none() {
+                    self.garbled = Some((at, self.garbled(at, error.to_string())));
+                }
+                return Ok(None);
+            }
+        };
         let asked = |query: &Query| query.query_type == kind && query.name == *self.name;
         if answer.metadata.message_type != MessageType::Response
             || !answer.queries.iter().any(asked)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use conn::names::{NamesError, ask};
 use fault::{Explain, Fault};
-use hickory_proto::op::{Message, ResponseCode};
+use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::rdata::svcb::{EchConfigList, SVCB, SvcParamKey, SvcParamValue};
 use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
@@ -48,8 +48,22 @@ async fn serve(
                 }
                 Err(code) => said.metadata.response_code = code,
             }
-            // What answers nothing that was asked is to be passed over.
-            socket.send_to(b"??", from).await.unwrap();
+            // What answers nothing that was asked is to be passed over: garbage, with the question's number too, an
+            // answer with another number, and one to another question.
+            let id = metadata.id.to_be_bytes();
+            let mut other_id = Message::response(metadata.id ^ 1, metadata.op_code);
+            other_id.metadata.response_code = ResponseCode::NXDomain;
+            other_id.add_query(question.queries[0].clone());
+            let mut other_name = Message::response(metadata.id, metadata.op_code);
+            other_name.metadata.response_code = ResponseCode::NXDomain;
+            let name = Name::from_ascii("other.example.").unwrap();
+            other_name.add_query(Query::query(name, kind));
+            let (other_id, other_name) = (other_id.to_vec().unwrap(), other_name.to_vec().unwrap());
+            for stray in
+                [b"??".as_slice(), &id, &[&id[..], &[0xff; 40]].concat(), &other_id, &other_name]
+            {
+                socket.send_to(stray, from).await.unwrap();
+            }
             socket.send_to(&said.to_vec().unwrap(), from).await.unwrap();
             // The next answer comes later by more than a clock's step.
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -200,4 +214,35 @@ async fn an_answer_that_is_missing_is_no_wait_and_none_at_all_is_said() {
     let server = serve(LATE, |_| None).await;
     let error = ask(server, HOST, Duration::from_millis(300)).await.unwrap_err();
     assert!(matches!(error, NamesError::Silent { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_an_error_only_if_none_follows() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut bytes = [0; 1500];
+        while let Ok((_, from)) = socket.recv_from(&mut bytes).await {
+            socket.send_to(&[&bytes[..2], &[0xff; 40]].concat(), from).await.unwrap();
+        }
+    });
+    let error = ask(server, HOST, Duration::from_millis(300)).await.unwrap_err();
+    assert!(matches!(error, NamesError::Garbled { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn numbers_of_questions_are_drawn_each_by_itself() {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = socket.local_addr().unwrap();
+    let asking = tokio::spawn(async move { ask(server, HOST, Duration::from_millis(300)).await });
+    let mut ids = Vec::new();
+    let mut bytes = [0; 1500];
+    for _ in 0..3 {
+        let (len, _) = socket.recv_from(&mut bytes).await.unwrap();
+        ids.push(Message::from_vec(&bytes[..len]).unwrap().metadata.id);
+    }
+    asking.abort();
+    let steps: Vec<u16> = ids.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+    // By chance once in 2^32.
+    assert_ne!(steps, [1, 1], "{ids:?}");
 }
