@@ -52,7 +52,8 @@ pub fn find(given: Option<&Path>) -> Result<PathBuf, NotInstalled> {
         return there.ok_or_else(|| NotInstalled::Given(given.to_owned()));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
     first(&folders).ok_or(NotInstalled::Anywhere)
 }
 

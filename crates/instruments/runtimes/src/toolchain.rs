@@ -214,7 +214,9 @@ fn find_java(name: &str) -> Option<PathBuf> {
 
 fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+    // An empty entry would be the current folder.
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 #[cfg(test)]
