@@ -85,10 +85,14 @@ impl Child {
 
     /// Feeds its standard input from a thread, and closes it. One that ends without reading all of it
     /// is judged by its status.
-    pub fn feed(&mut self, input: Vec<u8>) {
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn feed(&mut self, input: Vec<u8>) -> io::Result<()> {
         if let Some(mut stdin) = self.stdin() {
-            thread::spawn(move || io::Write::write_all(&mut stdin, &input));
+            beside(move || drop(io::Write::write_all(&mut stdin, &input)))?;
         }
+        Ok(())
     }
 
     /// Whether it has ended. It stays a zombie until it is waited for, so that its number is nobody
@@ -162,6 +166,14 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Does work on a thread of its own, which nobody waits for.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn beside(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().spawn(work).map(drop)
 }
 
 /// Has a program ended by SIGTERM when the thread that starts it ends, whatever ends it (prctl(2),

@@ -3,10 +3,9 @@
 use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
 use std::time::Duration;
 
-use crate::{Child, End};
+use crate::{Child, End, beside};
 
 /// How long after its end what a program said is waited for: somebody else may hold its output open.
 const AFTER: Duration = Duration::from_secs(2);
@@ -45,7 +44,7 @@ impl Output {
 /// `kept` is of its standard output and its standard error.
 ///
 /// # Errors
-/// It cannot be started or waited for.
+/// It cannot be started or waited for, nor the threads that listen to it.
 pub fn run(
     command: &mut Command,
     input: Vec<u8>,
@@ -55,10 +54,10 @@ pub fn run(
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut child = Child::spawn_beside_us(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let id = child.id();
-    child.feed(input);
+    child.feed(input)?;
     let [first, second] = kept;
     let (stdout, stderr) = (child.stdout(), child.stderr());
-    let (stdout, stderr) = (keep_aside(stdout, first), keep_aside(stderr, second));
+    let (stdout, stderr) = (keep_aside(stdout, first)?, keep_aside(stderr, second)?);
     let end = child.wait(Some(patience), &mut || false)?;
     drop(child);
     let said = |stream: Receiver<Vec<u8>>| stream.recv_timeout(AFTER).unwrap_or_default();
@@ -66,13 +65,19 @@ pub fn run(
 }
 
 /// Reads a stream to its end on a thread of its own; what is kept of it comes then.
-pub fn keep_aside(stream: Option<impl Read + Send + 'static>, kept: Kept) -> Receiver<Vec<u8>> {
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn keep_aside(
+    stream: Option<impl Read + Send + 'static>,
+    kept: Kept,
+) -> io::Result<Receiver<Vec<u8>>> {
     let (sender, receiver) = sync_channel(1);
-    thread::spawn(move || {
+    beside(move || {
         // A receiver that is gone has no use for it.
         let _ = sender.send(stream.map(|stream| keep(stream, kept)).unwrap_or_default());
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn keep(mut stream: impl Read, kept: Kept) -> Vec<u8> {

@@ -3,11 +3,10 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use crate::output::{Kept, keep_aside};
-use crate::{Child, End, last_words};
+use crate::{Child, End, beside, last_words};
 
 /// Longest line that a program may say, in bytes.
 const LINE: u64 = 64 << 10;
@@ -39,13 +38,13 @@ impl Talk {
     /// Starts a program.
     ///
     /// # Errors
-    /// As [`Command::spawn`].
+    /// As [`Command::spawn`]; the threads that listen to it cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Talk> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Child::spawn_beside_us(command)?;
         let (stdin, stdout) = (child.stdin(), child.stdout());
         let (say, lines) = sync_channel(16);
-        thread::spawn(move || {
+        beside(move || {
             let Some(stdout) = stdout else { return };
             let mut reader = BufReader::new(stdout);
             loop {
@@ -55,8 +54,8 @@ impl Talk {
                     return;
                 }
             }
-        });
-        let stderr = keep_aside(child.stderr(), Kept::Last(WORDS));
+        })?;
+        let stderr = keep_aside(child.stderr(), Kept::Last(WORDS))?;
         Ok(Talk { child, stdin, lines, stderr })
     }
 

@@ -177,6 +177,8 @@ pub struct Progress {
 
 /// What takes less than this needs no line of progress.
 const MOMENT: Duration = Duration::from_secs(2);
+/// Time between two looks of the bar at the clock.
+const TICK: Duration = Duration::from_millis(250);
 /// Time between two lines of progress where there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
@@ -185,7 +187,7 @@ impl Progress {
     pub fn show(&mut self, step: &str, done: Duration, total: Duration) {
         let now = Instant::now();
         let (began, done_then) = *self.began.get_or_insert_with(|| {
-            self.bar.enable_steady_tick(Duration::from_millis(250));
+            self.tick();
             (now, done)
         });
         let pace = pace(now - began, done.saturating_sub(done_then), total);
@@ -206,13 +208,30 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template("{msg}") {
                 self.bar.set_style(style);
             }
-            self.bar.enable_steady_tick(Duration::from_millis(250));
+            self.tick();
             (now, Duration::ZERO)
         });
         self.bar.set_message(step.to_owned());
         if now - began > MOMENT {
             self.say_now_and_then(now, || step.to_owned());
         }
+    }
+
+    /// Moves the bar between two steps, from a thread of its own. Where there can be no thread, steps alone move it:
+    /// indicatif's own thread would be a panic then.
+    fn tick(&self) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let bar = self.bar.downgrade();
+        let tick = move || {
+            while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+                bar.tick();
+                drop(bar);
+                std::thread::sleep(TICK);
+            }
+        };
+        let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(tick);
     }
 
     /// A line where there is no terminal, if the last one is long enough ago.

@@ -244,6 +244,57 @@ fn an_ordinary_user_needs_no_root() {
 }
 
 #[test]
+fn without_threads_or_descriptors_a_run_ends_with_an_error() {
+    if !has("setpriv") {
+        return;
+    }
+    use std::os::unix::fs::MetadataExt;
+    if fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
+        lab_test::skip!(lab_test::Need::Root, "a user with no other processes is needed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = folder.path().join("wiretax");
+    fs::copy(wiretax(folder.path()).get_program(), &program).unwrap();
+    let capture = folder.path().join("capture.pcap");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data/tls1.2.pcap");
+    fs::copy(data, &capture).unwrap();
+    // Nobody else's: the limit is on the processes of a user.
+    let user = (1_000_000 + std::process::id()).to_string();
+    let handshake = [&QUICK[..], &["--out", "results"]].concat();
+    let lab = ["lab", "--rtt", "2ms", "--", "true"];
+    let (observe, probe) = (["observe", "capture.pcap"], ["probe", "localhost:9", "--timeout", "1s"]);
+    let cases: [(&str, &[u32], &[&str]); 5] = [
+        ("-u", &[1, 3, 5, 6, 7, 8, 9, 10], &lab),
+        ("-u", &[7, 8, 9, 10, 11], &handshake),
+        ("-u", &[1, 2, 3], &observe),
+        ("-u", &[1], &probe),
+        ("-n", &[8, 10, 11, 12], &handshake),
+    ];
+    for (limit, counts, arguments) in cases {
+        for count in counts {
+            let _ = fs::remove_dir_all(folder.path().join("results"));
+            let script = format!("ulimit {limit} {count} && exec \"$@\"");
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
+            command.args(["bash", "-c", &script, "bash"]).arg(&program).args(arguments);
+            command.current_dir(folder.path()).stdin(Stdio::null()).env("NO_COLOR", "1");
+            command.env("HOME", folder.path()).env("WIRETAX_TEST_FOLDER", folder.path());
+            let output = command.output().unwrap();
+            let text = talk(&output);
+            let case = format!("ulimit {limit} {count}: {arguments:?}: {:?}: {text}", output.status);
+            assert!(!text.contains("panicked"), "{case}");
+            match output.status.code() {
+                Some(0) => {}
+                Some(3) => assert!(text.contains("error: "), "{case}"),
+                _ => panic!("{case}"),
+            }
+        }
+    }
+    wait_until("no process left", || processes_of(folder.path()).is_empty());
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let made = run(folder.path(), &[&QUICK[..], &["--out", "a"]].concat());

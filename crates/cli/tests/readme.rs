@@ -259,3 +259,45 @@ fn unsafe_is_in_the_crates_that_contributing_names_and_forbidden_in_all_others()
     }
     assert_eq!(with_unsafe, named);
 }
+
+/// Calls that end in a panic where the system grants no thread, or where a name is not UTF-8, and what is used instead.
+const PANICS: [(&str, &str); 7] = [
+    ("thread::spawn(", "thread::Builder"),
+    ("scope.spawn(", "spawn_scoped"),
+    ("spawn_blocking(", "thread::Builder"),
+    ("lookup_host(", "a thread of std"),
+    ("enable_steady_tick(", "Progress::tick"),
+    ("env::args()", "args_os"),
+    ("into_string().unwrap()", "to_string_lossy"),
+];
+
+/// Sources below a folder without tests: without files of tests, and of others what comes before `mod tests`.
+fn without_tests(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(without_tests(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).expect("a source");
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+            found.push((path, text));
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_panics_where_the_system_grants_no_thread_or_a_name_is_not_utf_8() {
+    let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let (_, list) = workspace.split_once("members = [").expect("the members");
+    let (list, _) = list.split_once(']').expect("their end");
+    let members = list.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"'));
+    for (member, _) in members.filter(|(path, _)| !["crates/lab-test", "crates/fuzz-targets"].contains(path)) {
+        for (path, text) in without_tests(&root().join(member).join("src")) {
+            for (call, instead) in PANICS {
+                assert!(!text.contains(call), "{}: {call}: use {instead}", path.display());
+            }
+        }
+    }
+}

@@ -4,7 +4,6 @@
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use child::{Child, Kept as Keep};
@@ -41,15 +40,19 @@ impl KeptHost {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Child::spawn(&mut command).map_err(HostError::Start)?;
         let (stdin, stdout, stderr) = (child.stdin(), child.stdout(), child.stderr());
-        let last = child::keep_aside(stderr, Keep::Last(LAST_WORDS));
+        let last = child::keep_aside(stderr, Keep::Last(LAST_WORDS)).map_err(HostError::Start)?;
         let (sender, given) = sync_channel(1);
-        thread::spawn(move || stdout.map(|stdout| read_frames(stdout, &sender)));
+        child::beside(move || {
+            let _ = stdout.map(|stdout| read_frames(stdout, &sender));
+        })
+        .map_err(HostError::Start)?;
         let (questions, asked) = channel::<Vec<u8>>();
-        thread::spawn(move || {
+        child::beside(move || {
             let Some(mut stdin) = stdin else { return };
             // One that ends without reading a question is judged by its status.
             while asked.recv().is_ok_and(|question| stdin.write_all(&question).is_ok()) {}
-        });
+        })
+        .map_err(HostError::Start)?;
         Ok(KeptHost { child, questions, given, last, usable: true })
     }
 

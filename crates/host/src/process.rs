@@ -6,7 +6,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use child::{Child, End, Kept};
@@ -81,12 +80,15 @@ pub(crate) fn run(
     // And with this thread, which waits for it: not every program asks for that itself, as QEMU.
     child::ends_with_us(&mut command);
     let mut child = Child::spawn(&mut command).map_err(HostError::Start)?;
-    child.feed(question);
+    child.feed(question).map_err(HostError::Start)?;
     let (stdout, stderr) = (child.stdout(), child.stderr());
-    let last = child::keep_aside(stderr, Kept::Last(LAST_WORDS));
+    let last = child::keep_aside(stderr, Kept::Last(LAST_WORDS)).map_err(HostError::Start)?;
     // Room for no more than one: what a host writes beyond waits in its pipe, and so does the host.
     let (sender, given) = sync_channel(1);
-    thread::spawn(move || stdout.map(|stdout| read_frames(stdout, &sender)));
+    child::beside(move || {
+        let _ = stdout.map(|stdout| read_frames(stdout, &sender));
+    })
+    .map_err(HostError::Start)?;
     let mut said = Said::default();
     let end = loop {
         match watch.next(&given) {

@@ -261,8 +261,7 @@ where
 {
     on_thread_in(namespace, move || {
         let failed = |source| Error::Netlink { doing: "making a runtime".to_owned(), source };
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let runtime = crate::node::runtime().map_err(failed)?;
         LocalSet::new().block_on(&runtime, netlink::with(work))
     })
 }

@@ -347,6 +347,18 @@ fn main(
     });
 }
 
+/// Descriptors that a process's first runtime takes: epoll, a waker, a pair of sockets for signals, the last of
+/// which tokio takes for granted.
+const DESCRIPTORS: usize = 6;
+
+/// A runtime on this thread, if there is room for its descriptors.
+pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    let room = fs::File::open("/dev/null")?;
+    let room: Vec<_> = (1..DESCRIPTORS).map(|_| room.try_clone()).collect::<io::Result<_>>()?;
+    drop(room);
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
 fn set_up(name: &str, cpu: Option<usize>) -> Result<(tokio::runtime::Runtime, Started), Error> {
     let failed = |doing| move |source| Error::Node { node: name.to_owned(), doing, source };
     if let Some(cpu) = cpu {
@@ -363,10 +375,7 @@ fn set_up(name: &str, cpu: Option<usize>) -> Result<(tokio::runtime::Runtime, St
     }
     let namespace = fs::File::open("/proc/thread-self/ns/net")
         .map_err(failed("opening its network namespace"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed("making its runtime"))?;
+    let runtime = runtime().map_err(failed("making its runtime"))?;
     let started = Started {
         namespace: namespace.into(),
         cpu: ThreadCpuClock::of_current_thread(),

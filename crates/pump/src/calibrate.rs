@@ -247,15 +247,19 @@ impl Bench {
         const WARM_UP: Duration = Duration::from_millis(60);
         let end = clock::monotonic() + WARM_UP + options.capacity_time + WARM_UP;
         let stop = AtomicBool::new(false);
+        let flooding = || flood(&self.from, len as usize, options, end, &stop);
         let (before, after) = thread::scope(|scope| {
-            scope.spawn(|| flood(&self.from, len as usize, options, end, &stop));
+            let thread = thread::Builder::new().name("flood".to_owned());
+            let starting =
+                |source| Error::System { doing: "starting a thread to calibrate", source };
+            thread.spawn_scoped(scope, flooding).map_err(starting)?;
             thread::sleep(WARM_UP);
             let before = self.pump.stats(self.link);
             thread::sleep(options.capacity_time);
             let after = self.pump.stats(self.link);
             stop.store(true, Ordering::Relaxed);
-            (before, after)
-        });
+            Ok::<_, Error>((before, after))
+        })?;
         Ok(rates(&before?, &after?, len))
     }
 }

@@ -66,7 +66,19 @@ pub(crate) fn load(
         move || thread_of(&client, own, span, &stop)
     };
     let tallies: Vec<Result<Tally, String>> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
+        let mut running = Vec::new();
+        for number in 0..threads {
+            let thread = std::thread::Builder::new().name(format!("quic {number}"));
+            match thread.spawn_scoped(scope, work(number)) {
+                Ok(started) => running.push(started),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    return vec![Err(format!(
+                        "a thread cannot be started (raise `ulimit -u`): {error}"
+                    ))];
+                }
+            }
+        }
         while !running.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             stop.fetch_or(interrupted(), Ordering::Relaxed);
             std::thread::sleep(

@@ -75,6 +75,8 @@ fn not_started(error: &::lab::Error, program: &OsStr) -> Option<u8> {
     let ::lab::Error::Program { doing: "executing it", source, .. } = error else { return None };
     Some(match source.kind() {
         std::io::ErrorKind::NotFound => NOT_FOUND,
+        // There can be no more processes: nothing of this program's.
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory => return None,
         // A folder of PATH that this user may not look into is no reason to think that it is there.
         std::io::ErrorKind::PermissionDenied if !is_on_path(program) => NOT_FOUND,
         _ => NOT_EXECUTED,

@@ -56,7 +56,7 @@ pub fn publish(
     }
     if let (Some(file), Some(findings)) = (files.html, &found) {
         let mut report = findings.report()?;
-        report.command = record::command_line(std::env::args());
+        report.command = record::command_line(std::env::args_os());
         diagnostics.note(format!("report: {}", file.path().display()));
         file.write(&report::render(&report))?;
     }

@@ -116,7 +116,7 @@ fn measure(
 /// Whatever kept the server from being reached: that it was not is what the probe found.
 fn failed(error: ProbeError) -> Problem {
     match &error {
-        ProbeError::Options(_) => error.into(),
+        ProbeError::Options(_) | ProbeError::Thread { .. } => error.into(),
         _ => Problem::from(error).blaming(Fault::Peer),
     }
 }

@@ -78,7 +78,8 @@ fn load(name: &str) -> io::Result<()> {
 
 /// What the kernel calls as `modprobe -q -- NAME`; whether it is loaded.
 fn modprobe() -> bool {
-    let asked = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
+    let asked = words.find(|word| !word.starts_with('-'));
     let list = list();
     let names = asked.as_deref().map(|asked| list.for_request(asked)).unwrap_or_default();
     !names.is_empty() && names.into_iter().all(|name| load(name).is_ok())

@@ -132,18 +132,25 @@ impl Bed {
         let mover = &self.mover;
         let (ends, host) = (&mut self.ends, &self.nodes.host);
         let over = AtomicBool::new(false);
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let (outcome, pulled) = std::thread::scope(|scope| {
-            if let Some(addresses) = &addresses {
-                scope.spawn(|| tcp::manage(host, addresses, &over));
-            }
-            let puller = scope.spawn(move || {
+            let pull = move || {
                 std::thread::sleep(pulled_at);
                 mover.pull(monotonic)
-            });
+            };
+            if let Some(addresses) = &addresses {
+                let manage = || tcp::manage(host, addresses, &over);
+                thread("addresses").spawn_scoped(scope, manage).map_err(lab::Error::Thread)?;
+            }
+            let puller = thread("trigger").spawn_scoped(scope, pull);
+            let puller = puller.map_err(|error| {
+                over.store(true, Ordering::Relaxed);
+                lab::Error::Thread(error)
+            })?;
             let outcome = ends.run(frames_per_second, trial.duration(), began);
             over.store(true, Ordering::Relaxed);
-            (outcome, puller.join())
-        });
+            Ok::<_, Error>((outcome, puller.join()))
+        })?;
         let outcome = outcome?;
         let pulled = pulled.unwrap_or_else(|_| Err(wait::vain("the trigger", Duration::ZERO)));
         let (at, detail) = pulled?;

@@ -1,6 +1,7 @@
 //! What made the samples: `manifest.json`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -102,7 +103,7 @@ impl Session {
         Self {
             started: Timestamp::now(),
             ended: None,
-            command: command_line(std::env::args()),
+            command: command_line(std::env::args_os()),
             tool: Tool::current(),
             environment: Environment::read(with_host),
         }
@@ -111,15 +112,14 @@ impl Session {
 
 /// Arguments as one line for a POSIX shell.
 #[must_use]
-pub fn command_line(arguments: impl Iterator<Item = String>) -> String {
+pub fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c);
     let quoted: Vec<String> = arguments
-        .map(|argument| {
-            if !argument.is_empty() && argument.chars().all(plain) {
-                argument
-            } else {
-                format!("'{}'", argument.replace('\'', r"'\''"))
-            }
+        .map(|argument| match argument.into_string() {
+            Ok(argument) if !argument.is_empty() && argument.chars().all(plain) => argument,
+            Ok(argument) => format!("'{}'", argument.replace('\'', r"'\''")),
+            // Bytes in hexadecimal between `$'` and `'` (POSIX.1-2024, dollar-single-quotes).
+            Err(bytes) => format!("$'{}'", bytes.as_encoded_bytes().escape_ascii()),
         })
         .collect();
     quoted.join(" ")
@@ -312,9 +312,11 @@ mod tests {
     fn commands_can_be_pasted() {
         let arguments = ["wiretax", "run", "--rtt", "20ms,50ms", "a b", "it's", ""];
         assert_eq!(
-            command_line(arguments.map(str::to_owned).into_iter()),
+            command_line(arguments.map(OsString::from).into_iter()),
             r"wiretax run --rtt 20ms,50ms 'a b' 'it'\''s' ''"
         );
+        let no_text: OsString = std::os::unix::ffi::OsStringExt::from_vec(b"it's\xff".to_vec());
+        assert_eq!(command_line([no_text].into_iter()), r"$'it\'s\xff'");
     }
 
     proptest! {

@@ -90,9 +90,9 @@ where
     // Room for one: a job that has more to say waits, as it does for `StudyJob::run`.
     let (sender, said) = sync_channel(1);
     thread::scope(|scope| {
-        for _ in 0..lanes.clamp(1, jobs.len().max(1)) {
+        for lane in 0..lanes.clamp(1, jobs.len().max(1)) {
             let (sender, stop, next) = (sender.clone(), &stop, &next);
-            scope.spawn(move || {
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
                 while !stop.load(Ordering::Relaxed) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(job) = jobs.get(at) else { break };
@@ -106,6 +106,12 @@ where
                     say(Said::Ended(ended));
                 }
             });
+            match started {
+                Ok(_) => {}
+                Err(error) if lane == 0 => return Err(HostError::Start(error).into()),
+                // Fewer lanes do the same jobs.
+                Err(_) => break,
+            }
         }
         drop(sender);
         listen(jobs, session, &said, &stop, &mut taken)

@@ -113,6 +113,14 @@ pub enum ProbeError {
         /// The system's words.
         detail: String,
     },
+    /// There can be no thread to ask the system for the name.
+    #[error("a thread to look up `{host}` could not be started: {detail}")]
+    Thread {
+        /// The host as given.
+        host: String,
+        /// The system's words.
+        detail: String,
+    },
     /// The name has no address of the family asked for.
     #[error("the host `{host}` has no {family} address")]
     NoAddress {
@@ -137,7 +145,7 @@ impl Explain for ProbeError {
     fn fault(&self) -> Fault {
         match self {
             ProbeError::Options(_) | ProbeError::NoAddress { .. } => Fault::Caller,
-            ProbeError::UnknownHost { .. } => Fault::Machine,
+            ProbeError::UnknownHost { .. } | ProbeError::Thread { .. } => Fault::Machine,
             ProbeError::NoConnection { failure, .. } => failure.fault(),
         }
     }
@@ -146,6 +154,7 @@ impl Explain for ProbeError {
         match self {
             ProbeError::Options(_) => None,
             ProbeError::UnknownHost { .. } => Some("check the name, and this machine's DNS".into()),
+            ProbeError::Thread { .. } => Some("raise `ulimit -u`".into()),
             ProbeError::NoAddress { .. } => Some("use the other family".into()),
             ProbeError::NoConnection { failure, .. } => failure.remedy(),
         }

@@ -1,8 +1,11 @@
 //! From a host to addresses.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
+
+use tokio::sync::oneshot::{self, Receiver};
 
 use super::report::Dns;
 use super::{ProbeError, Target};
@@ -54,9 +57,14 @@ pub(super) async fn resolve(
     }
     let unknown = |detail: String| ProbeError::UnknownHost { host: target.host.clone(), detail };
     let started = now();
-    let looked_up = tokio::time::timeout(timeout, tokio::net::lookup_host((host, target.port)))
+    let answered = look_up(host.to_owned(), target.port).map_err(|error| {
+        let (host, detail) = (target.host.clone(), error.to_string());
+        ProbeError::Thread { host, detail }
+    })?;
+    let looked_up = tokio::time::timeout(timeout, answered)
         .await
         .map_err(|_| unknown(format!("no answer within {timeout:?}")))?
+        .map_err(|error| unknown(error.to_string()))?
         .map_err(|error| unknown(error.to_string()))?;
     let time = now().saturating_since(started);
     let mut addresses = Vec::new();
@@ -73,6 +81,18 @@ pub(super) async fn resolve(
         addresses: addresses.iter().map(SocketAddr::ip).collect(),
     };
     Ok((Some(dns), admitted(target, addresses)?))
+}
+
+/// Asks the system, on a thread that nobody waits for. tokio's own is a panic where there can be no thread.
+fn look_up(host: String, port: u16) -> io::Result<Receiver<io::Result<Vec<SocketAddr>>>> {
+    let (answer, answered) = oneshot::channel();
+    let ask = move || {
+        let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter);
+        // Whoever asked may have given up.
+        let _ = answer.send(found);
+    };
+    std::thread::Builder::new().name("resolver".to_owned()).spawn(ask)?;
+    Ok(answered)
 }
 
 fn admitted(

@@ -278,19 +278,22 @@ pub(super) fn run(operation: Operation) -> Result<Measured, CostError> {
         disturbed: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let follow = || {
             pin(second);
             table.follow();
-        });
-        // A thread of its own, so that the caller's stays where it may run.
-        let leader = scope.spawn(|| {
+        };
+        let lead = || {
             pin(first);
             rounds(&table)
-        });
-        let measured = leader.join();
+        };
+        let thread = std::thread::Builder::new;
+        thread().spawn_scoped(scope, follow).map_err(CostError::Start)?;
+        // A thread of its own, so that the caller's stays where it may run.
+        let leader = thread().spawn_scoped(scope, lead).map_err(CostError::Start);
+        let measured = leader.map(std::thread::ScopedJoinHandle::join);
         table.round.store(Round::End as u32, SeqCst);
         table.opened.0.store(u32::MAX, SeqCst);
-        measured.unwrap_or(Err(CostError::Busy { done: 0, needed: NEEDED }))
+        measured?.unwrap_or(Err(CostError::Busy { done: 0, needed: NEEDED }))
     })
 }
 

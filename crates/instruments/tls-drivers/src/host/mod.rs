@@ -12,10 +12,11 @@ mod slab;
 mod socket;
 mod tally;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use ::host::{Outlet, Registry, Worker};
@@ -124,9 +125,9 @@ impl Ready {
             }
             (Workload::Bulk { record }, _) => in_threads(setup, contexts, |contexts, gate| {
                 open::bulk(setup, contexts, gate, record)
-            }),
+            })?,
             (Workload::Full | Workload::Resume, Wire::Memory) => {
-                in_threads(setup, contexts, |contexts, gate| memory::worker(setup, contexts, gate))
+                in_threads(setup, contexts, |contexts, gate| memory::worker(setup, contexts, gate))?
             }
             (Workload::Full | Workload::Resume, Wire::Loopback) => {
                 over_loopback(setup, contexts, 0)?
@@ -186,30 +187,50 @@ fn in_threads(
     setup: &Setup,
     contexts: &[ThreadContexts],
     work: impl Fn(&ThreadContexts, &Gate) -> Tally + Sync,
-) -> Tally {
+) -> Result<Tally, DriverError> {
     let gate = Gate::new(setup.job.extent, contexts.len());
     let mut total = Tally::default();
-    thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let running: Vec<_> = contexts
-            .iter()
-            .map(|contexts| {
-                scope.spawn(move || {
-                    let tally = work(contexts, gate);
-                    setup.server.end_thread();
-                    setup.client.end_thread();
-                    tally
-                })
-            })
-            .collect();
-        for thread in running {
-            match thread.join() {
-                Ok(tally) => total.add(tally),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+    let (gate, work) = (&gate, &work);
+    let works = contexts.iter().map(|contexts| {
+        move || {
+            let tally = work(contexts, gate);
+            setup.server.end_thread();
+            setup.client.end_thread();
+            tally
         }
     });
-    total
+    for tally in together(works.collect())? {
+        total.add(tally);
+    }
+    Ok(total)
+}
+
+/// Does each piece of work on a thread of its own: all of them, as they wait for each other, or none where a thread
+/// cannot be started.
+fn together<T: Send>(works: Vec<impl FnOnce() -> T + Send>) -> Result<Vec<T>, DriverError> {
+    let all_are_there = OnceLock::<bool>::new();
+    thread::scope(|scope| {
+        let start = |work| {
+            let all_are_there = &all_are_there;
+            let work = move || all_are_there.wait().then(work);
+            thread::Builder::new().spawn_scoped(scope, work)
+        };
+        let started: io::Result<Vec<_>> = works.into_iter().map(start).collect();
+        // Nobody else sets it.
+        let _ = all_are_there.set(started.is_ok());
+        let started = started.map_err(machine("starting a thread"))?;
+        let ended = started.into_iter().filter_map(|thread| match thread.join() {
+            Ok(ended) => ended,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        Ok(ended.collect())
+    })
+}
+
+/// What a thread over TCP has counted.
+enum Ended {
+    Server(Result<Tally, DriverError>),
+    Client(Result<Tally, DriverError>),
 }
 
 /// Server threads and as many client threads, over TCP.
@@ -234,46 +255,30 @@ fn over_loopback(
     let running_clients = AtomicUsize::new(threads);
     let mut servers_tally = Tally::default();
     let mut total = Tally::default();
-    let mut broken = None;
-    thread::scope(|scope| {
-        let (gate, running_clients) = (&gate, &running_clients);
-        let over = move || running_clients.load(Ordering::Acquire) == 0;
-        let servers: Vec<_> = opened
-            .into_iter()
-            .zip(contexts)
-            .map(|(hops, contexts)| {
-                scope.spawn(move || {
-                    let served = loopback::serve(setup, contexts, hops, gate, &over);
-                    setup.server.end_thread();
-                    setup.client.end_thread();
-                    served
-                })
-            })
-            .collect();
-        let clients: Vec<_> = entries
-            .iter()
-            .zip(contexts)
-            .map(|(entry, contexts)| {
-                scope.spawn(move || {
-                    let called = loopback::call(setup, contexts, *entry, gate);
-                    running_clients.fetch_sub(1, Ordering::Release);
-                    setup.client.end_thread();
-                    called
-                })
-            })
-            .collect();
-        for (threads, tally) in [(clients, &mut total), (servers, &mut servers_tally)] {
-            for thread in threads {
-                match thread.join() {
-                    Ok(Ok(one)) => tally.add(one),
-                    Ok(Err(error)) => broken = Some(error),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
+    let (gate, running_clients) = (&gate, &running_clients);
+    let over = move || running_clients.load(Ordering::Acquire) == 0;
+    let mut works: Vec<Box<dyn FnOnce() -> Ended + Send + '_>> = Vec::with_capacity(2 * threads);
+    for (hops, contexts) in opened.into_iter().zip(contexts) {
+        works.push(Box::new(move || {
+            let served = loopback::serve(setup, contexts, hops, gate, &over);
+            setup.server.end_thread();
+            setup.client.end_thread();
+            Ended::Server(served)
+        }));
+    }
+    for (entry, contexts) in entries.iter().zip(contexts) {
+        works.push(Box::new(move || {
+            let called = loopback::call(setup, contexts, *entry, gate);
+            running_clients.fetch_sub(1, Ordering::Release);
+            setup.client.end_thread();
+            Ended::Client(called)
+        }));
+    }
+    for ended in together(works)? {
+        match ended {
+            Ended::Server(served) => servers_tally.add(served?),
+            Ended::Client(called) => total.add(called?),
         }
-    });
-    if let Some(error) = broken {
-        return Err(error);
     }
     // The clients count connections; of the servers only what nobody else knows.
     total.server_cpu = servers_tally.server_cpu;
