@@ -1,32 +1,34 @@
-//! Output files: whole or not at all under the name that the user gave.
+//! Output files: whole or not at all under the name that the user gave. [`Scratch`] is a folder for work
+//! that may be cut off.
 //!
 //! | at the name is | what happens |
 //! |---|---|
-//! | nothing | a file `NAME.*.partial` beside it takes the name at the end; its mode is 0666 without the umask |
+//! | nothing | a file without a name takes the name at the end; its mode is 0666 without the umask |
 //! | a regular file | the same, with the mode of the old file |
 //! | a link to one of these, or to nothing | what it leads to is replaced; the link stays |
 //! | a device, a FIFO | it is opened and written to as it is; a FIFO waits for a reader |
 //! | a link of /proc, as /dev/stdout is | what it leads to is opened and written to as it is |
+//!
+//! Where the file system has no files without names, the new file is called `NAME.*.partial`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
-use std::ffi::OsString;
+mod new;
+mod scratch;
+
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use new::New;
+pub use scratch::Scratch;
 
 /// As the kernel's limit (path_resolution(7)).
 const MAX_LINKS: usize = 40;
-/// Longer names (in bytes) leave no room for the rest of a temporary file's.
-const MAX_STEM: usize = 200;
-/// The mode of a new file before the umask.
-const NEW: u32 = 0o666;
 /// Read, write and execute, without setuid and the like.
 const ACCESS: u32 = 0o777;
 
@@ -39,7 +41,7 @@ enum Kind {
     /// No regular file: written to as it is.
     InPlace(File),
     Beside {
-        new: NamedTempFile,
+        new: New,
         target: PathBuf,
     },
 }
@@ -59,10 +61,10 @@ impl OutFile {
             // A file that may not be written is not replaced either, whoever owns the folder.
             File::options().write(true).open(&target)?;
         }
-        let new = beside(&target)?;
+        let new = New::beside(&target)?;
         if let Some(found) = found {
             let mode = found.permissions().mode() & ACCESS;
-            new.as_file().set_permissions(Permissions::from_mode(mode))?;
+            new.file().set_permissions(Permissions::from_mode(mode))?;
         }
         Ok(OutFile(Kind::Beside { new, target }))
     }
@@ -80,9 +82,7 @@ impl OutFile {
     pub fn finish(self) -> io::Result<()> {
         match self.0 {
             Kind::InPlace(_) => Ok(()),
-            Kind::Beside { new, target } => {
-                new.persist(target).map(|_| ()).map_err(|error| error.error)
-            }
+            Kind::Beside { new, target } => new.publish(&target),
         }
     }
 
@@ -93,7 +93,7 @@ impl OutFile {
     /// As [`OutFile::finish`].
     pub fn finish_synced(self) -> io::Result<()> {
         if let Kind::Beside { new, .. } = &self.0 {
-            new.as_file().sync_all()?;
+            new.file().sync_all()?;
         }
         self.finish()
     }
@@ -103,14 +103,14 @@ impl Write for OutFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
             Kind::InPlace(file) => file.write(bytes),
-            Kind::Beside { new, .. } => new.write(bytes),
+            Kind::Beside { new, .. } => new.file().write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::InPlace(file) => file.flush(),
-            Kind::Beside { new, .. } => new.flush(),
+            Kind::Beside { new, .. } => new.file().flush(),
         }
     }
 }
@@ -162,20 +162,6 @@ fn open_as_it_is(path: &Path) -> io::Result<Found> {
         file.set_len(0)?;
     }
     Ok(Found::Opened(file))
-}
-
-/// A new file beside `target`, under a name that nothing has.
-fn beside(target: &Path) -> io::Result<NamedTempFile> {
-    let not_a_file = || io::Error::new(ErrorKind::IsADirectory, "not the name of a file");
-    let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
-        return Err(not_a_file());
-    };
-    let mut prefix =
-        if name.len() <= MAX_STEM { name.to_owned() } else { OsString::from("output") };
-    prefix.push(".");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".partial").permissions(Permissions::from_mode(NEW));
-    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]

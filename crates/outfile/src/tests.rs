@@ -28,12 +28,38 @@ fn a_file_is_replaced_whole_and_keeps_its_mode() {
     assert!(!file.is_in_place());
     file.write_all(b"new").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"old");
-    let partial = names(folder.path()).remove(1);
-    assert!(partial.starts_with("out.") && partial.ends_with(".partial"), "{partial}");
+    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR;
+    if rustix::fs::open(folder.path(), flags, Mode::from(0o600)).is_ok() {
+        assert_eq!(names(folder.path()), ["out"], "a kill leaves nothing");
+    }
     file.finish().unwrap();
     assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"new".to_vec(), 0o640));
     drop(OutFile::create(&path).unwrap());
     assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert_eq!(names(folder.path()), ["out"]);
+}
+
+/// As where the file system has no files without names, or a link is forbidden.
+#[test]
+fn a_file_with_a_name_of_its_own_is_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    for text in ["new", "newer"] {
+        let named = tempfile::Builder::new().prefix("out.").tempfile_in(&folder).unwrap();
+        let file = Kind::Beside { new: New::Named(named), target: path.clone() };
+        let mut file = OutFile(file);
+        file.write_all(text.as_bytes()).unwrap();
+        file.finish_synced().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(names(folder.path()), ["out"]);
+    }
+    // A file that cannot be linked is copied.
+    let elsewhere = tempfile::tempfile().unwrap();
+    (&elsewhere).write_all(b"copied").unwrap();
+    elsewhere.set_permissions(Permissions::from_mode(0o604)).unwrap();
+    fs::remove_file(&path).unwrap();
+    new::copy(elsewhere, &path).unwrap();
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"copied".to_vec(), 0o604));
     assert_eq!(names(folder.path()), ["out"]);
 }
 
