@@ -40,8 +40,8 @@ impl Output {
     }
 }
 
-/// Runs a program beside us to its end, or until its time is up; it is killed then. `input` is what it reads;
-/// `kept` is of its standard output and its standard error.
+/// Runs a program to its end, or until its time is up or [`crate::stop_when`] says so; it is killed then.
+/// `input` is what it reads; `kept` is of its standard output and its standard error.
 ///
 /// # Errors
 /// It cannot be started or waited for, nor the threads that listen to it.
@@ -52,7 +52,7 @@ pub fn run(
     kept: [Kept; 2],
 ) -> io::Result<Output> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    let mut child = Child::spawn_beside_us(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let id = child.id();
     child.feed(input)?;
     let [first, second] = kept;

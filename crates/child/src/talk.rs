@@ -3,13 +3,15 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::output::{Kept, keep_aside};
-use crate::{Child, End, beside, last_words};
+use crate::{Child, End, beside, last_words, stopping};
 
 /// Longest line that a program may say, in bytes.
 const LINE: u64 = 64 << 10;
+/// How long it takes at most until a wish to stop is noticed.
+const LOOK: Duration = Duration::from_millis(20);
 /// What is kept of standard error, in bytes.
 const WORDS: usize = 4 << 10;
 
@@ -28,6 +30,8 @@ pub struct Talk {
 pub enum Silence {
     /// It said nothing for too long.
     Hung,
+    /// It was ended: this process was asked to stop ([`crate::stop_when`]).
+    Stopped,
     /// It ended; with the last of what it wrote to standard error.
     Ended(ExitStatus, String),
     /// It said what is no line of text: too long, cut, or not UTF-8.
@@ -41,7 +45,7 @@ impl Talk {
     /// As [`Command::spawn`]; the threads that listen to it cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Talk> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = Child::spawn_beside_us(command)?;
+        let mut child = Child::spawn(command)?;
         let (stdin, stdout) = (child.stdin(), child.stdout());
         let (say, lines) = sync_channel(16);
         beside(move || {
@@ -68,12 +72,26 @@ impl Talk {
         }
     }
 
-    /// Its next line, without its end. One that is silent for longer than `patience` is killed.
+    /// Its next line, without its end. One that is silent for longer than `patience`, or until this process
+    /// is asked to stop, is killed.
     ///
     /// # Errors
     /// [`Silence`].
     pub fn hear(&mut self, patience: Duration) -> Result<String, Silence> {
-        match self.lines.recv_timeout(patience) {
+        // A time beyond all clocks is none.
+        let deadline = Instant::now().checked_add(patience);
+        let left = || deadline.map_or(LOOK, |at| at.saturating_duration_since(Instant::now()));
+        let heard = loop {
+            match self.lines.recv_timeout(LOOK.min(left())) {
+                Err(RecvTimeoutError::Timeout) if stopping() => {
+                    self.child.kill();
+                    return Err(Silence::Stopped);
+                }
+                Err(RecvTimeoutError::Timeout) if !left().is_zero() => {}
+                heard => break heard,
+            }
+        };
+        match heard {
             Ok(mut line) => match line.pop() {
                 Some(b'\n') => {
                     String::from_utf8(line).map_err(|error| Silence::Rubbish(error.into_bytes()))

@@ -59,7 +59,8 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     let diagnostics = Diagnostics::new(global.quiet, global.color);
-    match dispatch(&matches, &global, &diagnostics) {
+    let limits = interrupt::survive_file_limits();
+    match limits.and_then(|()| dispatch(&matches, &global, &diagnostics)) {
         Ok(code) => code,
         Err(problem) => {
             diagnostics.error(&problem);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{data, files_below, interruptible, processes_of, talk, wait_until, wiretax};
+use crate::support::{data, files_below, processes_of, talk, wait_until, wiretax};
 use serde_json::Value;
 
 /// What stands in for cargo. Each package's `build.sh` is run with the place of what it is to make.
@@ -194,7 +194,7 @@ fn without_cargo_it_says_what_is_needed() {
 fn an_interrupt_keeps_what_was_built_and_leaves_no_half() {
     let folder = tempfile::tempdir().unwrap();
     sources(folder.path(), &[("a-good", "1", GOOD), ("b-slow", "1", SLOW), ("c-good", "1", GOOD)]);
-    let mut command = prepared(interruptible(folder.path()), folder.path(), &["build"]);
+    let mut command = prepared(wiretax(folder.path()), folder.path(), &["build"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = folder.path().join("cache/wiretax/building/b-slow/target/begun");
     wait_until("the slow build is under way", || begun.is_file());

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{
-    data, files_below, has, interruptible, namespaces_of, processes_of, run, still_there, talk,
-    wait_until, wiretax,
+    data, files_below, has, namespaces_of, processes_of, run, still_there, talk, wait_until,
+    wiretax,
 };
 
 /// Runs a shell script over a path.
@@ -172,7 +172,7 @@ fn an_interrupt_goes_to_the_program() {
     for whole_group in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let script = "trap 'echo interrupted; exit 9' INT; touch up; while :; do sleep 0.02; done";
-        let mut command = interruptible(folder.path());
+        let mut command = wiretax(folder.path());
         command.args([
             "lab",
             "--rtt",

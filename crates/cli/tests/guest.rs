@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{data, files_below, interruptible, processes_of, talk, wait_until, wiretax};
+use crate::support::{data, files_below, processes_of, talk, wait_until, wiretax};
 
 /// Stands in for apt-get: every package has five bytes.
 const APT_GET: &str = r#"#!/bin/sh
@@ -119,7 +119,7 @@ fn what_cannot_be_fetched_is_said_with_what_helps() {
 fn an_interrupt_keeps_what_came_and_leaves_no_half() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("slow"), "").unwrap();
-    let mut command = prepared(interruptible(folder.path()), folder.path(), &["guest", "fetch"]);
+    let mut command = prepared(wiretax(folder.path()), folder.path(), &["guest", "fetch"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("a download is under way", || !downloaded(folder.path()).is_empty());
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    QUICK, data, has, interruptible, namespaces_of, processes_of, run, samples_in, still_there,
-    talk, wait_until, wiretax,
+    QUICK, data, has, namespaces_of, processes_of, run, samples_in, still_there, talk, wait_until,
+    wiretax,
 };
 
 /// A plan of some seconds.
@@ -28,7 +28,7 @@ struct Under {
 }
 
 fn start(folder: &Path) -> Under {
-    let mut command = interruptible(folder);
+    let mut command = wiretax(folder);
     command.args(PLAN).args(["--out", "results"]).process_group(0);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let results = folder.join("results");
@@ -155,7 +155,7 @@ fn control_c_at_a_terminal_keeps_the_samples() {
 #[test]
 fn an_interrupt_while_the_lab_measures_itself_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = interruptible(folder.path());
+    let mut command = wiretax(folder.path());
     let plan = &PLAN[..PLAN.len() - 1];
     command.args(plan).args(["--out", "results"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();

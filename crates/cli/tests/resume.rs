@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{has, interruptible, processes_of, talk, wait_until, wiretax};
+use crate::support::{has, processes_of, talk, wait_until, wiretax};
 
 /// The studies of a run, in its order.
 const STUDIES: [&str; 3] = ["handshake", "observe", "stacks"];
@@ -47,7 +47,7 @@ fn own(mut command: Command, folder: &Path) -> Command {
 }
 
 fn start(folder: &Path, arguments: &[&str]) -> Child {
-    let mut command = own(interruptible(folder), folder);
+    let mut command = own(wiretax(folder), folder);
     command.arg("run").args(arguments).arg("--no-calibration");
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use child::{Child, End, Kept};
-use tempfile::TempDir;
+use outfile::{OutFile, Scratch};
 
 use crate::cache::on_this_machine;
 use crate::{Cache, Error, Package, Part, modules};
@@ -113,7 +114,7 @@ impl Cache {
         waiting: &mut Waiting<'_>,
     ) -> Result<(), Error> {
         // Removed with all that is in it, unless it becomes the part.
-        let new = tempfile::Builder::new().prefix("new-").tempdir_in(self.folder());
+        let new = Scratch::new_in(self.folder(), "new-");
         let new = new.map_err(Error::file("making a folder in", self.folder()))?;
         let root = new.path().join("root");
         fs::create_dir(&root).map_err(Error::file("making the folder", &root))?;
@@ -290,16 +291,16 @@ fn download(wanted: &[Wanted], downloads: &Path, waiting: &mut Waiting<'_>) -> R
         };
         if !has(&place) {
             // apt-get checks what it fetched against the signed lists; only then it comes to its place.
-            let new = arrivals(downloads)?;
+            let (_scratch, new) = arrivals(downloads)?;
             let doing = format!("fetching {}", package.name);
-            waiting.run("apt-get", &mut apt_download(package, new.path())?, &doing)?;
-            let came = fs::read_dir(new.path()).map_err(Error::file("reading", new.path()))?;
+            waiting.run("apt-get", &mut apt_download(package, &new)?, &doing)?;
+            let came = fs::read_dir(&new).map_err(Error::file("reading", &new))?;
             let came = came.filter_map(Result::ok).map(|entry| entry.path()).find(|path| has(path));
             let came = came.ok_or_else(|| Error::Unclear {
                 doing,
                 what: format!("apt-get fetched no package of {size} bytes"),
             })?;
-            bring(&came, &place, downloads).map_err(Error::file("writing", &place))?;
+            bring(&came, &place).map_err(Error::file("writing", &place))?;
         }
         done += size;
     }
@@ -314,19 +315,28 @@ fn apt_download(package: &Package, folder: &Path) -> Result<Command, Error> {
     Ok(apt)
 }
 
-/// A folder into which apt-get fetches. As root it changes to the user `_apt`, to whom the folder is given then; it is
-/// not in the cache, which that user cannot reach below root's home.
-fn arrivals(downloads: &Path) -> Result<TempDir, Error> {
+/// A folder into which apt-get fetches, and what removes it. As root apt-get changes to the user `_apt`, to whom the
+/// folder is given then; it is not in the cache, which that user cannot reach below root's home.
+fn arrivals(downloads: &Path) -> Result<(Scratch, PathBuf), Error> {
     let user = fs::read_to_string("/etc/passwd").ok().as_deref().and_then(sandbox_user);
     let Some(user) = user.filter(|_| rustix::process::geteuid().is_root()) else {
-        let new = tempfile::Builder::new().prefix("new-").tempdir_in(downloads);
-        return new.map_err(Error::file("making a folder in", downloads));
+        let new = Scratch::new_in(downloads, "new-");
+        let new = new.map_err(Error::file("making a folder in", downloads))?;
+        let folder = new.path().to_owned();
+        return Ok((new, folder));
     };
-    let new = tempfile::Builder::new().prefix("wiretax-apt-").tempdir();
-    let new = new.map_err(Error::file("making a folder in", &std::env::temp_dir()))?;
-    std::os::unix::fs::chown(new.path(), Some(user), None)
-        .map_err(Error::file("giving apt's user the folder", new.path()))?;
-    Ok(new)
+    let parent = std::env::temp_dir();
+    let new = Scratch::new_in(&parent, "wiretax-apt-");
+    let new = new.map_err(Error::file("making a folder in", &parent))?;
+    // The folder around stays ours, so that a later run may remove it.
+    let folder = new.path().join("packages");
+    let give = || {
+        fs::set_permissions(new.path(), fs::Permissions::from_mode(0o711))?;
+        fs::create_dir(&folder)?;
+        std::os::unix::fs::chown(&folder, Some(user), None)
+    };
+    give().map_err(Error::file("giving apt's user the folder", &folder))?;
+    Ok((new, folder))
 }
 
 /// The number of apt's own user, in what passwd(5) has.
@@ -335,10 +345,10 @@ fn sandbox_user(passwd: &str) -> Option<u32> {
 }
 
 /// Copies a file to its place, which has the whole of it or nothing: a rename keeps its owner, who may change it.
-fn bring(from: &Path, to: &Path, folder: &Path) -> io::Result<()> {
-    let mut new = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+fn bring(from: &Path, to: &Path) -> io::Result<()> {
+    let mut new = OutFile::create(to)?;
     io::copy(&mut fs::File::open(from)?, &mut new)?;
-    new.persist(to).map(drop).map_err(|error| error.error)
+    new.finish()
 }
 
 /// Puts modules in place of compressed ones, so that the guest needs no way to expand them.
@@ -392,21 +402,21 @@ mod tests {
         let passwd = "root:x:0:0::/root:/bin/sh\n_apt:x:42:65534::/nonexistent:/bin/false\n";
         assert_eq!((sandbox_user(passwd), sandbox_user("_aptly:x:1:1::\n")), (Some(42), None));
         let downloads = tempfile::tempdir().unwrap();
-        let new = arrivals(downloads.path()).unwrap();
+        let (_scratch, new) = arrivals(downloads.path()).unwrap();
         let package = Package { name: "x".to_owned(), version: "1".to_owned() };
-        if let Ok(apt) = apt_download(&package, new.path()) {
+        if let Ok(apt) = apt_download(&package, &new) {
             assert!(apt.get_args().eq(["download", "-qq", "x=1"]), "{apt:?}");
             assert!(Path::new(apt.get_program()).is_absolute());
         }
         let here = fs::read_to_string("/etc/passwd").unwrap();
-        let owner = fs::metadata(new.path()).unwrap().uid();
+        let owner = fs::metadata(&new).unwrap().uid();
         match sandbox_user(&here).filter(|_| rustix::process::geteuid().is_root()) {
             Some(user) => assert_eq!(owner, user),
-            None => assert!(new.path().starts_with(downloads.path())),
+            None => assert!(new.starts_with(downloads.path())),
         }
-        fs::write(new.path().join("x.deb"), "x").unwrap();
+        fs::write(new.join("x.deb"), "x").unwrap();
         let place = downloads.path().join("x.deb");
-        bring(&new.path().join("x.deb"), &place, downloads.path()).unwrap();
+        bring(&new.join("x.deb"), &place).unwrap();
         assert_eq!(fs::metadata(&place).unwrap().uid(), rustix::process::geteuid().as_raw());
     }
 

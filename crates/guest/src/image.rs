@@ -2,12 +2,13 @@
 //! others need, kernel modules.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::fs;
+use std::io::{self, BufWriter};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use outfile::OutFile;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Kernel;
@@ -60,7 +61,7 @@ pub(crate) fn image(cache: &Cache, parts: &Parts<'_>) -> Result<Image, Error> {
     let key = key(parts, &libraries)?;
     let file = folder.join(format!("{key}.cpio"));
     if !file.is_file() {
-        write(&file, &folder, parts, &libraries, &modules, taken)?;
+        write(&file, parts, &libraries, &modules, taken)?;
         remove_old(&folder, &file);
     }
     Ok(Image { file, absent })
@@ -89,15 +90,13 @@ fn key(parts: &Parts<'_>, libraries: &BTreeMap<String, PathBuf>) -> Result<Strin
 
 fn write(
     file: &Path,
-    folder: &Path,
     parts: &Parts<'_>,
     libraries: &BTreeMap<String, PathBuf>,
     modules: &Modules,
     taken: Vec<Module>,
 ) -> Result<(), Error> {
-    let new = tempfile::NamedTempFile::new_in(folder);
-    let new = new.map_err(Error::file("making a file in", folder))?;
-    let out = BufWriter::with_capacity(1 << 20, new.as_file());
+    let new = OutFile::create(file).map_err(Error::file("making", file))?;
+    let out = BufWriter::with_capacity(1 << 20, new);
     let wrong = |error| Error::file("writing", file)(error);
     let mut archive = Archive::new(out);
     skeleton(&mut archive).map_err(wrong)?;
@@ -125,9 +124,8 @@ fn write(
     }
     let list = List::new(taken).text();
     archive.file(places::LIST, list.as_bytes(), false).map_err(wrong)?;
-    archive.finish().and_then(|mut out| out.flush()).map_err(wrong)?;
-    new.persist(file).map_err(|error| wrong(error.error))?;
-    Ok(())
+    let new = archive.finish().and_then(|out| Ok(out.into_inner()?)).map_err(wrong)?;
+    new.finish().map_err(wrong)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
@@ -135,7 +133,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// Folders, links and files that programs expect of any system.
-fn skeleton(archive: &mut Archive<BufWriter<&File>>) -> io::Result<()> {
+fn skeleton(archive: &mut Archive<BufWriter<OutFile>>) -> io::Result<()> {
     for folder in ["proc", "sys", "dev", "tmp", "run", "root", "etc", "var"] {
         archive.folder(folder)?;
     }

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
+use child::Kept;
 use host::Launch;
 
 use crate::cache::{Kernel, on_this_machine};
@@ -14,6 +16,9 @@ use crate::{Cache, Error, Part};
 
 /// The program that emulates the machine.
 const QEMU: &str = "qemu-system-x86_64";
+/// How long it may take to say its version, and what is read of that, in bytes.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SAID: usize = 64 << 10;
 /// Memory of a guest, in MiB, unless it is given more.
 const MEMORY: u32 = 512;
 /// All that QEMU's processor can, less the promise that a copy byte by byte is fast (ERMS): each byte would
@@ -183,11 +188,13 @@ impl Guest {
             program: QEMU,
             last_words,
         };
-        let said = command.output().map_err(|error| failed(error.to_string()))?;
+        let kept = [Kept::First(SAID); 2];
+        let said = child::run(&mut command, Vec::new(), PATIENCE, kept);
+        let said = said.map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&said.stdout).into_owned();
         // `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`
         let version = text.lines().next().and_then(|line| line.split("version ").nth(1));
-        let version = version.filter(|_| said.status.success());
+        let version = version.filter(|_| said.succeeded());
         let error = || failed(child::last_words(&said.stderr, 400));
         let qemu = version.ok_or_else(error)?.to_owned();
         Ok(Versions { kernel: self.kernel.release.clone(), qemu })

@@ -76,9 +76,7 @@ pub(crate) fn run(
     let question = serve::encode(kind, job).map_err(HostError::Start)?;
     let mut command = launch.command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // In a process group of its own: what it starts, against the rules, is ended with it.
-    // And with this thread, which waits for it: not every program asks for that itself, as QEMU.
-    child::ends_with_us(&mut command);
+    // What it starts, against the rules, is ended with it.
     let mut child = Child::spawn(&mut command).map_err(HostError::Start)?;
     child.feed(question).map_err(HostError::Start)?;
     let (stdout, stderr) = (child.stdout(), child.stderr());

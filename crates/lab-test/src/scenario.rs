@@ -56,6 +56,8 @@ impl Scenario {
     pub fn of(program: &Path, name: &str) -> Scenario {
         let mut command = Command::new(program);
         command.args([FLAG, name]).stdin(Stdio::null());
+        // A shell's background jobs ignore SIGINT, and so would what they start.
+        child::with_default_signals(&mut command);
         Scenario { command, limit: LIMIT }
     }
 

@@ -1,5 +1,6 @@
 //! The lab measures itself: how late its links are, how many frames they carry.
 
+use std::ops::ControlFlow;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -13,14 +14,15 @@ use crate::{Backend, Error, Lab, LabOptions, LinkOptions, Node};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Calibrates links such as a lab with these options makes, in a lab of its own that is gone
-/// afterwards. Takes about 3 s. `progress` is told the part done, from 0 to 1, and what comes next.
+/// afterwards. Takes about 3 s. `progress` is told the part done, from 0 to 1, and what comes next;
+/// it says whether to go on.
 ///
 /// # Errors
 /// [`Error::NoStats`] with netem and direct links, which have no pump to calibrate; what making a lab refuses;
 /// [`Error::Pump`].
 pub fn calibrate(
     options: &LabOptions,
-    mut progress: impl FnMut(f64, &str),
+    mut progress: impl FnMut(f64, &str) -> ControlFlow<()>,
 ) -> Result<Calibration, Error> {
     let mut lab = Lab::new(*options)?;
     if matches!(lab.backend(), Backend::Netem | Backend::Direct) {
@@ -46,13 +48,23 @@ pub fn calibrate(
     // On the hub's thread, for the ports are of the hub's namespace.
     let running = lab.hub().spawn(move || async move {
         pump::calibrate(rig, &settings, |done, step| {
-            // Nobody listens only if the calling thread is gone.
-            let _ = reported.send((done, step.to_owned()));
+            match reported.send((done, step.to_owned())) {
+                Ok(()) => ControlFlow::Continue(()),
+                // Nobody wants to know more.
+                Err(_) => ControlFlow::Break(()),
+            }
         })
     });
+    let mut steps = Some(steps);
     while !running.is_finished() {
-        if let Ok((done, step)) = steps.recv_timeout(LOOK) {
-            progress(done, &step);
+        let Some(hears) = &steps else {
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        if let Ok((done, step)) = hears.recv_timeout(LOOK)
+            && progress(done, &step).is_break()
+        {
+            steps = None;
         }
     }
     Ok(running.join()??)

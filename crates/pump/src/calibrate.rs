@@ -1,5 +1,6 @@
 //! Measuring the emulator: delay error, difference to the model, capacity.
 
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -73,15 +74,15 @@ const NUMBER: std::ops::Range<usize> = 14..22;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Measures how well a pump emulates a link between the ends of `rig`. `progress` is told the part
-/// done, from 0 to 1, and what comes next.
+/// done, from 0 to 1, and what comes next; it says whether to go on.
 ///
 /// # Errors
 /// [`Error::Port`] and others of [`Builder::add_link`] and [`Builder::start`];
-/// [`Error::CalibrationLost`] if the rig does not carry frames.
+/// [`Error::CalibrationLost`] if the rig does not carry frames; [`Error::Stopped`] if it was not to go on.
 pub fn calibrate(
     rig: CalibrationRig,
     options: &CalibrationOptions,
-    mut progress: impl FnMut(f64, &str),
+    mut progress: impl FnMut(f64, &str) -> ControlFlow<()>,
 ) -> Result<Calibration, Error> {
     let mut builder = Builder::new(options.pump);
     let link = builder.add_link(rig.a, rig.b, &Path::default(), 1)?;
@@ -92,25 +93,26 @@ pub fn calibrate(
     let mut bench = Bench { pump, link, from: rig.far_a, to: Some(rig.far_b) };
     let mut step = 0;
     let mut announce = |what: &str| {
-        progress(f64::from(step) / steps as f64, what);
+        let goes_on = progress(f64::from(step) / steps as f64, what);
         step += 1;
+        if goes_on.is_break() { Err(Error::Stopped) } else { Ok(()) }
     };
     let mut delays = Vec::new();
     for delay in &options.delays {
-        announce(&format!("checking a delay of {delay}"));
+        announce(&format!("checking a delay of {delay}"))?;
         delays.push(bench.check_delay(*delay, options.frames)?);
     }
-    announce("comparing with the model");
+    announce("comparing with the model")?;
     let model_difference = bench.compare_with_model(options.frames)?;
     // Closed: a socket that nobody reads would cost the pump time in the receiving stack.
     bench.to = None;
     bench.set(LinkConfig::default())?;
     let mut capacity = Vec::new();
     for len in &options.frame_bytes {
-        announce(&format!("capacity for {len}-byte frames"));
+        announce(&format!("capacity for {len}-byte frames"))?;
         capacity.push(bench.capacity(*len, options)?);
     }
-    announce("done");
+    announce("done")?;
     let mode = bench.pump.mode();
     bench.pump.stop()?;
     Ok(Calibration { backend: rig.backend, mode, delays, model_difference, capacity })

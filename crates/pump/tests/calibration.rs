@@ -88,7 +88,7 @@ fn calibrate(kind: Kind, round: u32, options: &CalibrationOptions) -> Result<Cal
         far_a: a.socket,
         far_b: b.socket,
     };
-    Ok(pump::calibrate(rig, options, |_, _| {})?)
+    Ok(pump::calibrate(rig, options, |_, _| std::ops::ControlFlow::Continue(()))?)
 }
 
 fn print(result: &Calibration) {

@@ -4,6 +4,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -433,7 +434,10 @@ fn calibrated(kind: Kind, name: &str) -> Result<()> {
         ..pump::CalibrationOptions::default()
     };
     let mut parts = Vec::new();
-    let result = pump::calibrate(rig, &options, |part, _| parts.push(part))?;
+    let result = pump::calibrate(rig, &options, |part, _| {
+        parts.push(part);
+        ControlFlow::Continue(())
+    })?;
     assert_eq!((parts.first(), parts.last(), parts.len()), (Some(&0.0), Some(&1.0), 7));
     for check in &result.delays {
         assert_eq!((check.release_error.count, check.one_way_error.count), (20, 20));

@@ -122,6 +122,10 @@ pub(crate) fn record_libraries(
                 }
             }
         };
+        // What ended since the user stops says nothing of the library.
+        if session.interrupted() {
+            return Ok(());
+        }
         if let Some(why) = absent {
             label("absent", &printable(&why));
         }
@@ -143,7 +147,11 @@ pub(crate) fn record_machine(
     let mut sample = blank(MACHINE, "this", seed);
     if !session.is_finished(&sample.point, 0) {
         sample.values.insert("cores".to_owned(), cores as f64);
-        match hosts.contended() {
+        let contended = hosts.contended();
+        if session.interrupted() {
+            return Ok(());
+        }
+        match contended {
             Ok(contended) => {
                 let values = names(&contended).map(|(name, ns)| (name.to_owned(), ns));
                 sample.values.extend(values);

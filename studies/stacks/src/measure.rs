@@ -81,10 +81,13 @@ impl Bench<'_> {
                 break;
             }
         }
-        let Run { session, ended, .. } = run;
+        let Run { session, mut ended, .. } = run;
         if ended.end != End::Interrupted {
             about::record_libraries(self.hosts, &programs, self.seed, session)?;
             about::record_machine(self.hosts, self.cores, self.seed, session)?;
+            if session.interrupted() {
+                ended.end = End::Interrupted;
+            }
         }
         Ok(ended)
     }

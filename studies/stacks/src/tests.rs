@@ -134,6 +134,22 @@ fn what_was_interrupted_goes_on_where_it_ended() {
 }
 
 #[test]
+fn a_wish_to_stop_while_lock_costs_are_measured_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("r");
+    let mut audience = Audience::default();
+    let stopped = Some(std::rc::Rc::clone(&audience.stopped));
+    let play = Play { stops_at_locks: stopped, ..Play::new(&THREE) };
+    let (ended, summary) = measured(&at, &play, "quick", &mut audience);
+    assert_eq!(ended.end, End::Interrupted);
+    assert!(summary.machine.is_none(), "what was cut off is no sample");
+    assert_eq!(audience.warnings, Vec::<String>::new());
+    let (ended, summary) = measured(&at, &Play::new(&THREE), "quick", &mut Audience::default());
+    assert_eq!(ended.end, End::Complete);
+    assert!(summary.machine.is_some());
+}
+
+#[test]
 fn a_library_that_breaks_is_named_and_the_others_go_on() {
     for (fault, word, reason) in [
         (Fault::Crashes, "crashed: signal 11", "crashed"),

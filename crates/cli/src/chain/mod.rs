@@ -18,6 +18,7 @@ use self::cost::Way;
 use self::source::Source;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::ends_at_once;
 use crate::output::{say, say_text};
 
 /// The schema of what `--json` prints.
@@ -32,6 +33,7 @@ pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
         }
         ::lab::enter(&EnterOptions::new())?;
     }
+    ends_at_once(diagnostics)?;
     let sources = source::sources(args)?;
     let mut ways: Vec<Vec<Way>> = sources.iter().map(|one| cost::ways(one, args)).collect();
     if args.measure {

@@ -16,10 +16,12 @@ use self::cells::{Cells, Failure, failures};
 use self::comparable::{Compared, compared};
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::ends_at_once;
 use crate::output::{say, terminal_width};
 
 /// Compares two folders of results, or two sets of records. The status is 1 if something got worse or fails more often.
 pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
+    ends_at_once(diagnostics)?;
     if records::are_meant(args) {
         return records::compare(args, diagnostics);
     }

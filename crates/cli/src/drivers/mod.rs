@@ -50,15 +50,13 @@ pub fn host() -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A supervisor whose hosts are this program. The folder is to be kept as long.
-pub fn supervisor() -> Result<(Supervisor, tempfile::TempDir), Problem> {
-    let scratch = tempfile::tempdir().blame(Fault::Machine).while_doing(|| "a temporary folder")?;
+/// A supervisor whose hosts are this program.
+pub fn supervisor() -> Result<Supervisor, Problem> {
     let options = SupervisorOptions {
         program: std::env::current_exe().blame(Fault::Machine)?,
         arguments: vec![tls_drivers::hosts::HOST.to_owned()],
-        scratch: scratch.path().to_path_buf(),
     };
-    Ok((Supervisor::new(options)?, scratch))
+    Ok(Supervisor::new(options)?)
 }
 
 fn list(catalog: &Catalog, json: bool) -> Outcome {
@@ -106,7 +104,7 @@ fn as_json(driver: &Driver) -> serde_json::Value {
 fn build(catalog: &Catalog, names: &[String], diagnostics: &Diagnostics) -> Outcome {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let chosen = catalog.select(&names)?;
-    let (supervisor, _scratch) = supervisor()?;
+    let supervisor = supervisor()?;
     let interrupt = Interrupt::listen()?;
     let stop = interrupt.clone();
     let supervisor = supervisor.stopping_when(move || stop.came());

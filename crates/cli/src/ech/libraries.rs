@@ -76,7 +76,7 @@ pub struct Pairs {
 pub fn pairs(args: &EchArgs, diagnostics: &Diagnostics) -> Result<Option<Pairs>, Problem> {
     crate::drivers::say_sources(args.drivers.as_deref(), diagnostics)?;
     let catalog = Catalog::read(&Folders::find(args.drivers.as_deref())?)?;
-    let (supervisor, _scratch) = crate::drivers::supervisor()?;
+    let supervisor = crate::drivers::supervisor()?;
     let interrupt = Interrupt::listen()?;
     let stop = interrupt.clone();
     let supervisor = supervisor.stopping_when(move || stop.came());

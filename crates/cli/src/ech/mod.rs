@@ -85,7 +85,7 @@ fn ask(host: &str, args: &EchArgs) -> Result<Option<Names>, Problem> {
         tokio::select! {
             // The listener for the signal first: it must stand before anything is sent.
             biased;
-            _ = tokio::signal::ctrl_c() => None,
+            () = crate::interrupt::came() => None,
             found = asking => Some(found),
         }
     });

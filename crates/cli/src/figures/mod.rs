@@ -13,6 +13,7 @@ pub use self::args::FiguresArgs;
 use self::conditions::conditions;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::ends_at_once;
 use crate::studies::{Found, Questions, Results};
 
 const END: &str = "<!-- /figures -->";
@@ -21,6 +22,7 @@ const END: &str = "<!-- /figures -->";
 /// would change. Results that cannot be traced to one commit are not written: a check reports them, and
 /// compares the texts all the same.
 pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
+    ends_at_once(diagnostics)?;
     let results = Results::read(&args.results, &Questions::of(&Options::none())?, diagnostics)?;
     let (manifest, folder) = (&results.manifest, args.results.display());
     for (at, session) in manifest.sessions.iter().enumerate() {

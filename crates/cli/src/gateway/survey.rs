@@ -82,7 +82,7 @@ fn asked(args: &SurveyArgs) -> Outcome {
         tokio::select! {
             // The listener for the signal first: it must stand before anything is sent.
             biased;
-            _ = tokio::signal::ctrl_c() => None,
+            () = crate::interrupt::came() => None,
             asked = asking => Some(asked),
         }
     });

@@ -31,7 +31,8 @@ reach by that name (its IPv6 address is called server6). As an ordinary user the
 root, with an empty /run and no other network. The counters of the path go to stderr at the end.
 
 The exit status is the program's own: 128 + n if signal n ended it, 127 if there is no such
-program. If it did not run:",
+program. Signals go to the program. One that runs on for 5 s after SIGTERM, or until a second one, is
+killed: 143. If it did not run:",
         &MEANINGS,
     )
 }

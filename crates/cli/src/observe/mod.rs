@@ -20,13 +20,19 @@ use self::args::ObserveCommand;
 use self::results::{Files, publish};
 use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, ends_at_once};
 
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     match &args.command {
-        Some(ObserveCommand::Query(args)) => self::query::query(args, diagnostics),
-        Some(ObserveCommand::Tickets(args)) => self::tickets::tickets(args),
+        Some(ObserveCommand::Query(args)) => {
+            ends_at_once(diagnostics)?;
+            self::query::query(args, diagnostics)
+        }
+        Some(ObserveCommand::Tickets(args)) => {
+            ends_at_once(diagnostics)?;
+            self::tickets::tickets(args)
+        }
         None if args.live.interface.is_empty() => files(args, diagnostics),
         None => live(args, diagnostics),
     }

@@ -103,7 +103,7 @@ fn measure(
         tokio::select! {
             // The listener for the signal first: it must stand before anything is sent.
             biased;
-            _ = tokio::signal::ctrl_c() => None,
+            () = crate::interrupt::came() => None,
             looked = probing => Some(looked),
         }
     });

@@ -9,12 +9,14 @@ use study::Options;
 pub use self::args::ReportArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::ends_at_once;
 use crate::studies::{Questions, Results, View};
 
 /// Builds the report of a folder again.
 pub fn report(matches: &ArgMatches, diagnostics: &Diagnostics) -> Outcome {
     let args = ReportArgs::from_arg_matches(matches).blame(Fault::Caller)?;
     let questions = Questions::of(&Options::new(matches))?;
+    ends_at_once(diagnostics)?;
     let results = Results::read(&args.results, &questions, diagnostics)?;
     let view = View::Tables.or_json(args.json.json);
     let html = results.publish(&args.results, args.html.as_deref(), view)?;

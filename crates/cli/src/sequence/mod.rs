@@ -12,6 +12,7 @@ use tracker::{LinkType, StreamLimits};
 pub use self::args::SequenceArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::ends_at_once;
 use crate::output::say;
 
 /// Lines of a chart where it is not asked for all: a screen.
@@ -19,6 +20,7 @@ const SCREEN: usize = 48;
 
 /// Prints a chart of captures.
 pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
+    ends_at_once(diagnostics)?;
     let limits = Limits::default();
     let streams = StreamLimits { seed: seed_of_run(), ..limits.streams };
     let mut reader = Reader::new(Limits { streams, ..limits });

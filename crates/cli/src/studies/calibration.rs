@@ -1,6 +1,7 @@
 //! The lab's measurement of itself: made before the first study that uses its links, shown in the
 //! report.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem};
@@ -10,21 +11,28 @@ use record::{Manifest, Recorder, Warning};
 use report::Fact;
 
 use crate::diagnostics::Diagnostics;
+use crate::interrupt::Interrupt;
 
 /// About how long it takes.
 const EXPECTED: Duration = Duration::from_secs(3);
 
-/// Lets the lab measure itself, in a lab of its own, and puts what it found into the manifest.
+/// Lets the lab measure itself, in a lab of its own, and puts what it found into the manifest, unless
+/// the user stops.
 pub fn calibrate(
     recorder: &mut Recorder,
     options: &LabOptions,
+    interrupt: &Interrupt,
     diagnostics: &Diagnostics,
 ) -> Result<(), Problem> {
     let mut progress = diagnostics.progress();
     let calibration = lab::calibrate(options, |done, step| {
         progress.show(&format!("calibrating: {step}"), EXPECTED.mul_f64(done), EXPECTED);
+        if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     progress.finish();
+    if interrupt.came() {
+        return Ok(());
+    }
     let calibration = calibration?;
     let value = serde_json::to_value(&calibration).blame(Fault::Results)?;
     Ok(recorder.update_manifest(|manifest| {

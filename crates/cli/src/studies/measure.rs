@@ -129,16 +129,20 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     }
     let interrupt = Interrupt::listen()?;
     let options = order.lab_options();
-    let opened = order.open(&options, diagnostics)?;
+    let opened = order.open(&options, &interrupt, diagnostics)?;
     let folder = opened.folder.clone();
     let ended = order.measure_parts(opened, options, &interrupt, diagnostics)?;
-    if ended.end == End::Interrupted {
+    let interrupted = || {
         let more: String = order.parts.iter().map(|part| part.plan.to_resume()).collect();
         let shown = quoted(&folder.display().to_string());
         let again = format!("wiretax {} --resume {shown}{more}", order.command);
         diagnostics
             .note(format!("interrupted; what was measured is kept: continue with `{again}`"));
-        return Ok(Exit::Interrupted);
+        Ok(Exit::Interrupted)
+    };
+    // What has ended may have ended early, whatever it says.
+    if ended.end == End::Interrupted || interrupt.came() {
+        return interrupted();
     }
     let results = Results::read(&folder, &order.questions, diagnostics)?;
     let html = results.publish(&folder, None, order.view)?;
@@ -147,6 +151,7 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     }
     match ended.problem.or_else(|| results.empty()) {
         Some(problem) => Err(problem),
+        None if interrupt.came() => interrupted(),
         None => Ok(Exit::Done),
     }
 }
@@ -184,7 +189,12 @@ impl Measurement {
 
     /// Opens the folder: a new one with a manifest, or the one to resume. The lab measures itself unless
     /// it did so before.
-    fn open(&self, options: &LabOptions, diagnostics: &Diagnostics) -> Result<Opened, Problem> {
+    fn open(
+        &self,
+        options: &LabOptions,
+        interrupt: &Interrupt,
+        diagnostics: &Diagnostics,
+    ) -> Result<Opened, Problem> {
         let backend = self.uses_links().then(|| backend(*options)).transpose()?;
         let session = record::Session::begin(false);
         let date = session.started.strftime("%Y-%m-%d").to_string();
@@ -217,7 +227,7 @@ impl Measurement {
             calibration::leave_out(recorder)?;
         } else if backend.is_some() && !unwanted && manifest.calibration.is_none() {
             // Where this resumes, the session before was killed while the lab measured itself.
-            calibration::calibrate(recorder, options, diagnostics)?;
+            calibration::calibrate(recorder, options, interrupt, diagnostics)?;
         }
         Ok(opened)
     }

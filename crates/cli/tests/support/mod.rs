@@ -13,22 +13,8 @@ pub fn wiretax(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wiretax"));
     command.current_dir(folder).env("NO_COLOR", "1").env_remove("RUST_LOG").stdin(Stdio::null());
     command.env(MARK, folder);
-    command
-}
-
-/// The program as a user starts it, even where these tests run as a shell's background job, which
-/// ignores SIGINT and lets what it starts ignore it.
-pub fn interruptible(folder: &Path) -> Command {
-    let plain = wiretax(folder);
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(plain.get_program());
-    command.current_dir(folder).stdin(Stdio::null());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    // A shell's background jobs ignore SIGINT, and so would what they start.
+    child::with_default_signals(&mut command);
     command
 }
 

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use child::{End, Kept};
+use child::{End, Kept, MemoryFile};
 
 use fault::{Explain, Fault};
 
@@ -50,6 +48,9 @@ pub enum Error {
     /// It did not end.
     #[error("the program under valgrind did not end in {0:?}")]
     Timeout(Duration),
+    /// It was ended, since the user stops.
+    #[error("it was ended: you stopped")]
+    Stopped,
     /// The program failed, or valgrind did.
     #[error("the program under valgrind failed ({status}): {message}")]
     Program {
@@ -81,6 +82,7 @@ impl Explain for Error {
             Error::NoValgrind { .. } | Error::Io { .. } => Fault::Machine,
             Error::Symbol(_) | Error::Handshakes { .. } => Fault::Caller,
             Error::Timeout(_)
+            | Error::Stopped
             | Error::Program { .. }
             | Error::Refused(_)
             | Error::NothingCollected { .. }
@@ -151,15 +153,16 @@ pub fn profile(
     if symbol.is_empty() || !symbol.bytes().all(plain) {
         return Err(Error::Symbol(symbol.to_owned()));
     }
-    let dir = tempfile::tempdir().map_err(io("making a directory"))?;
-    let text = |name: &str| dir.path().join(name);
-    let mut prefix = OsString::from("--callgrind-out-file=");
-    prefix.push(text("callgrind.%p")); // by process, should the program have children
+    let mut output = MemoryFile::new("callgrind.out").map_err(io("making a file"))?;
+    let mut file = OsString::from("--callgrind-out-file=");
+    file.push(output.path());
     let mut command = Command::new(&options.valgrind);
     command
         .args(["--tool=callgrind", "--dump-instr=yes", "--quiet"])
+        // No pipes in the temporary folder.
+        .arg("--vgdb=no")
         .arg(format!("--toggle-collect={symbol}"))
-        .arg(prefix)
+        .arg(file)
         .arg(&invocation.program)
         .args(&invocation.arguments)
         .envs(invocation.environment.iter().map(|(name, value)| (name, value)));
@@ -171,14 +174,18 @@ pub fn profile(
         }
         _ => Error::Io { doing: "starting valgrind", source },
     })?;
-    let End::Exited(status) = ran.end else { return Err(Error::Timeout(options.timeout)) };
+    let status = match ran.end {
+        End::Exited(status) => status,
+        End::Late => return Err(Error::Timeout(options.timeout)),
+        End::Stopped => return Err(Error::Stopped),
+    };
     if !status.success() {
         let silent = ran.stderr.trim_ascii().is_empty();
         let message = if silent { ran.stdout } else { ran.stderr };
         return Err(Error::Program { status: status.to_string(), message: tail(&message) });
     }
     accept(&ran.stdout).map_err(Error::Refused)?;
-    let output = read_at_most(&text(&format!("callgrind.{}", ran.id)), OUTPUT_MAX + 1)?;
+    let output = output.read(OUTPUT_MAX + 1).map_err(io("reading what valgrind wrote"))?;
     if output.len() as u64 > OUTPUT_MAX {
         return Err(Error::TooLarge);
     }
@@ -187,14 +194,6 @@ pub fn profile(
         return Err(Error::NothingCollected { symbol: symbol.to_owned() });
     }
     Ok(profile)
-}
-
-fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(io("reading what valgrind wrote"))?;
-    Ok(bytes)
 }
 
 /// The last lines of a message.

@@ -239,6 +239,8 @@ impl Builder {
             make.args(["-o", ".build_opts"]);
         }
         make.args(arguments(library, locks)).arg("haproxy");
+        // What a compiler leaves when it is killed goes with the folder of the build.
+        make.env("TMPDIR", source);
         // Nothing that make was given from outside reaches this one.
         for variable in ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "CFLAGS", "LDFLAGS"] {
             make.env_remove(variable);

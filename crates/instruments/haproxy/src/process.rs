@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use child::Child;
-use tempfile::TempDir;
+use outfile::Scratch;
 use tls::Identity;
 
 use crate::command::tail;
@@ -33,7 +33,7 @@ const KINDS: usize = 2;
 pub struct Process {
     child: Child,
     library: String,
-    folder: TempDir,
+    folder: Scratch,
 }
 
 /// CPU time of all threads of a process.
@@ -73,8 +73,9 @@ impl Process {
         let program = built
             .program(locks)
             .ok_or_else(|| Error::NoLightLocks { haproxy: built.haproxy.clone() })?;
-        let folder = tempfile::Builder::new().prefix("wiretax-haproxy-").tempdir();
-        let folder = folder.map_err(Error::io("making a folder in it", &std::env::temp_dir()))?;
+        let parent = std::env::temp_dir();
+        let folder = Scratch::new_in(&parent, "wiretax-haproxy-run-");
+        let folder = folder.map_err(Error::io("making a folder in it", &parent))?;
         let at = |name: &str| folder.path().join(name);
         let pem = format!("{}{}", identity.chain_pem()?, identity.private_key_pem()?);
         write(&at("server.pem"), &pem)?;
@@ -89,7 +90,7 @@ impl Process {
         // In the foreground, so that it is this child that listens.
         let mut command = Command::new(&program);
         command.arg("-db").arg("-f").arg(at("haproxy.cfg"));
-        let child = Child::spawn_beside_us(command.stdin(Stdio::null()).stdout(out).stderr(err));
+        let child = Child::spawn(command.stdin(Stdio::null()).stdout(out).stderr(err));
         let child = child.map_err(Error::io("running it", &program))?;
         let mut process = Self { child, library: built.library.clone(), folder };
         process.wait_until_ready()?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use outfile::Scratch;
 use sha2::{Digest, Sha256};
 
 use crate::command::{run, tail};
@@ -51,11 +52,10 @@ fn fetch_one(file: &SourceFile, folder: &Path, stop: &AtomicBool) -> Result<(), 
     if path.exists() && sum(&path)? == file.sha256 {
         return Ok(());
     }
-    let partial = folder.join(format!("{}.{}", file.name, std::process::id()));
-    let log = folder.join(format!("{}.{}.log", file.name, std::process::id()));
-    let fetched = download(file, &path, &partial, &log, stop);
-    let _ = fs::remove_file(&log);
-    fetched.inspect_err(|_| drop(fs::remove_file(&partial)))?;
+    let new =
+        Scratch::new_in(folder, "new-").map_err(Error::io("making a folder in it", folder))?;
+    let (partial, log) = (new.path().join(file.name), new.path().join("log"));
+    download(file, &path, &partial, &log, stop)?;
     fs::rename(&partial, &path).map_err(Error::io("renaming a download to it", &path))
 }
 

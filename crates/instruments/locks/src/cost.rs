@@ -97,6 +97,9 @@ pub enum CostError {
         /// How many the medians need.
         needed: usize,
     },
+    /// The user stops.
+    #[error("it was ended: you stopped")]
+    Stopped,
     /// The object cannot be written.
     #[error(transparent)]
     Object(#[from] ObjectError),
@@ -127,7 +130,7 @@ pub enum CostError {
 impl Explain for CostError {
     fn fault(&self) -> Fault {
         match self {
-            CostError::Busy { .. } => Fault::Measurement,
+            CostError::Busy { .. } | CostError::Stopped => Fault::Measurement,
             CostError::Object(error) => error.fault(),
             _ => Fault::Machine,
         }
@@ -144,12 +147,12 @@ impl Explain for CostError {
 }
 
 /// Measures `operation` in this process, as it was started: about half a second on idle processors,
-/// five at most.
+/// five at most, and no longer than until [`child::stopping`].
 ///
 /// # Errors
-/// [`CostError::Processors`] and [`CostError::Busy`].
+/// [`CostError::Processors`], [`CostError::Busy`] and [`CostError::Stopped`].
 pub fn measure(operation: Operation) -> Result<Cost, CostError> {
-    let measured = bench::run(operation)?;
+    let measured = bench::run(operation, &child::stopping)?;
     Ok(Cost {
         operation,
         object: preloaded(),
@@ -179,6 +182,9 @@ pub fn contended_cost(
     }
     let kept = [Kept::First(PRINTED), Kept::Last(PRINTED)];
     let output = child::run(&mut host, Vec::new(), PATIENCE, kept).map_err(CostError::Start)?;
+    if output.end == End::Stopped {
+        return Err(CostError::Stopped);
+    }
     let failed = |message: &[u8]| CostError::Process {
         status: match output.end {
             End::Exited(status) => status.to_string(),
@@ -210,6 +216,13 @@ mod tests {
             assert_eq!(text, format!("{:?}", operation.name()));
         }
         assert_eq!(Operation::named("barrier"), None);
+    }
+
+    #[test]
+    fn a_wish_to_stop_ends_the_rounds() {
+        let stopped = bench::run(Operation::Mutex, &|| true).err();
+        let stopped = stopped.expect("no result");
+        assert!(matches!(stopped, CostError::Stopped | CostError::Processors(_)), "{stopped}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use child::MemoryFile;
 use fault::{Explain, Fault};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ pub enum Object {
     Light,
 }
 
-/// Why an object could not be put where a process can load it.
+/// An object cannot be put where a process can load it.
 #[derive(Debug, thiserror::Error)]
 #[error("writing {path}: {source}", path = path.display())]
 pub struct ObjectError {
@@ -32,7 +33,7 @@ impl Explain for ObjectError {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        Some("give a directory that can be written and mapped".into())
+        Some("free some memory, or give a directory that can be written and mapped".into())
     }
 }
 
@@ -51,6 +52,16 @@ impl Object {
             Object::Count => include_bytes!(concat!(env!("OUT_DIR"), "/count.so")),
             Object::Light => include_bytes!(concat!(env!("OUT_DIR"), "/light.so")),
         }
+    }
+
+    /// The object without a name: for programs that this process starts.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when there is no memory or no descriptor.
+    pub fn in_memory(self) -> Result<MemoryFile, ObjectError> {
+        let name = format!("wiretax-locks-{}.so", self.name());
+        MemoryFile::sealed(&name, self.bytes())
+            .map_err(|source| ObjectError { path: PathBuf::from(name), source })
     }
 
     /// Writes the object into `dir` and returns its path. A process that starts at the same time

@@ -1,7 +1,7 @@
 //! From return addresses to the functions that they return into.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
 
@@ -9,6 +9,8 @@ use crate::names;
 
 /// Files that are larger than this are not read for symbols, in bytes.
 const FILE_MAX: u64 = 1 << 30;
+/// The beginning of the name under which a file in memory is mapped (memfd_create(2)).
+const NAMELESS: &str = "/memfd:";
 
 /// A mapped part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,8 @@ struct File {
 
 impl File {
     fn read(path: &Path) -> Self {
+        let nameless = nameless(path);
+        let path = nameless.as_deref().unwrap_or(path);
         let small = std::fs::metadata(path).is_ok_and(|file| file.len() <= FILE_MAX);
         let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
         Self::parse(&bytes)
@@ -94,6 +98,22 @@ impl File {
     }
 }
 
+/// Where a file in memory can be read that is mapped under this name: at a descriptor of this process.
+fn nameless(name: &Path) -> Option<PathBuf> {
+    name.to_str()?.strip_prefix(NAMELESS)?;
+    let descriptors = std::fs::read_dir("/proc/self/fd").ok()?.flatten();
+    let mut descriptors = descriptors.map(|entry| entry.path());
+    descriptors.find(|path| std::fs::read_link(path).is_ok_and(|target| target == name))
+}
+
+/// A mapped file's name for people.
+fn shown(path: &str) -> &str {
+    match path.strip_prefix(NAMELESS) {
+        Some(name) => name.strip_suffix(" (deleted)").unwrap_or(name),
+        None => path.rsplit('/').next().unwrap_or(path),
+    }
+}
+
 /// What is mapped into this process, and the symbols of its files as they are asked for.
 pub(crate) struct Symbols {
     mappings: Vec<Mapping>,
@@ -127,7 +147,7 @@ impl Symbols {
             if Some(&path) == self.own.as_ref() {
                 continue;
             }
-            let object = path.rsplit('/').next().unwrap_or(&path).to_owned();
+            let object = shown(&path).to_owned();
             if !names::is_wrapper(&name) {
                 return (name, object);
             }
@@ -145,7 +165,7 @@ impl Symbols {
         let place = file.address_of(offset).unwrap_or(offset);
         let name = match file.function_at(place) {
             Some(symbol) => names::plain(symbol),
-            None => format!("{}+{place:#x}", path.rsplit('/').next().unwrap_or(&path)),
+            None => format!("{}+{place:#x}", shown(&path)),
         };
         Some((name, path))
     }
@@ -188,6 +208,19 @@ mod tests {
         for bytes in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01\x01"] {
             assert!(File::parse(bytes).functions.is_empty());
         }
+    }
+
+    #[test]
+    fn a_file_in_memory_is_read_by_its_descriptor() {
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        let file = child::MemoryFile::sealed("some library.so", &program).unwrap();
+        let mapped = std::fs::read_link(file.path()).unwrap();
+        let mapped = mapped.to_str().unwrap();
+        assert_eq!(mapped, "/memfd:some library.so (deleted)");
+        assert!(!File::read(Path::new(mapped)).functions.is_empty());
+        assert_eq!((shown(mapped), shown("/usr/lib/a.so")), ("some library.so", "a.so"));
+        drop(file);
+        assert!(File::read(Path::new("/memfd:none (deleted)")).functions.is_empty());
     }
 
     #[inline(never)]

@@ -39,6 +39,7 @@ impl Talker {
         let runtime = self.runtime;
         self.talk.hear(patience).map_err(|silence| match silence {
             Silence::Hung => Error::Hung { runtime, after: patience },
+            Silence::Stopped => Error::Stopped { runtime },
             Silence::Ended(status, stderr) => {
                 Error::Crashed { runtime, status: status.to_string(), stderr }
             }
@@ -60,8 +61,12 @@ fn cut(line: &[u8]) -> String {
 /// Runs a tool to its end: whether it succeeded, and the last of what it said.
 pub(crate) fn run(command: &mut Command, patience: Duration) -> std::io::Result<(bool, String)> {
     let output = child::run(command, Vec::new(), patience, [Kept::Last(WORDS); 2])?;
-    let End::Exited(status) = output.end else {
-        return Ok((false, format!("it did not finish within {} s", patience.as_secs())));
+    let status = match output.end {
+        End::Exited(status) => status,
+        End::Late => {
+            return Ok((false, format!("it did not finish within {} s", patience.as_secs())));
+        }
+        End::Stopped => return Ok((false, "it was ended: you stopped".to_owned())),
     };
     let said = [output.stdout, output.stderr].map(|said| last_words(&said, WORDS));
     let said = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>();

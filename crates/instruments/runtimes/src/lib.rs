@@ -97,6 +97,12 @@ pub enum Error {
         /// How long it was waited for.
         after: Duration,
     },
+    /// The program was ended, since the user stops.
+    #[error("{runtime} was ended: you stopped")]
+    Stopped {
+        /// The runtime that it is about.
+        runtime: Runtime,
+    },
     /// The program said something that it must not.
     #[error("{runtime} printed an unexpected line: {line}")]
     Rubbish {
@@ -124,6 +130,7 @@ impl Explain for Error {
             | Error::Failed { .. }
             | Error::Crashed { .. }
             | Error::Hung { .. }
+            | Error::Stopped { .. }
             | Error::Rubbish { .. } => Fault::Measurement,
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::child::Talker;
+use crate::toolchain::NO_FIGURES;
 use crate::{
     ClientPlan, Counts, Described, Error, Extent, Identity, Pins, Runtime, ServerPlan, Toolchain,
     Workload,
@@ -76,7 +77,12 @@ impl Program {
                 // Bounded memory; otherwise a server's defaults. Threads that compile and collect stay,
                 // for the CPU time of one that has ended is lost to the count.
                 command
-                    .args(["-server", "-Xmx512m", "-XX:-UseDynamicNumberOfCompilerThreads"])
+                    .args([
+                        "-server",
+                        NO_FIGURES,
+                        "-Xmx512m",
+                        "-XX:-UseDynamicNumberOfCompilerThreads",
+                    ])
                     .args(["-XX:-UseDynamicNumberOfGCThreads", "-cp"])
                     .arg(&self.folder)
                     .arg("Peer");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use outfile::Scratch;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::child::{io, run};
@@ -104,16 +105,16 @@ impl Toolchain {
             return Ok(program(&folder));
         }
         fs::create_dir_all(cache).map_err(io("making the cache"))?;
-        let work = tempfile::Builder::new()
-            .prefix(".build-")
-            .tempdir_in(cache)
-            .map_err(io("making a folder in the cache"))?;
+        let work = Scratch::new_in(cache, ".build-").map_err(io("making a folder in the cache"))?;
         for (name, text) in runtime.sources() {
             fs::write(work.path().join(name), text).map_err(io("writing the source"))?;
         }
         let mut command = Command::new(&self.compiler);
         surroundings(runtime, &mut command);
-        command.current_dir(work.path());
+        // What a compiler leaves when it is killed goes with the folder.
+        let temporary = work.path().join("tmp");
+        fs::create_dir(&temporary).map_err(io("making a folder in the cache"))?;
+        command.current_dir(work.path()).env("TMPDIR", absolute(&temporary)?);
         match runtime {
             Runtime::Go => {
                 // The language's version decides over defaults of crypto/tls: the toolchain's own.
@@ -132,10 +133,9 @@ impl Toolchain {
         if !well {
             return Err(Error::Build { runtime, output });
         }
-        let made = work.keep();
-        if let Err(source) = fs::rename(&made, &folder) {
+        fs::remove_dir_all(&temporary).map_err(io("removing the compiler's temporary folder"))?;
+        if let Err(source) = work.publish(&folder) {
             // Another process was first: its folder is as good.
-            let _ = fs::remove_dir_all(&made);
             if !folder.is_dir() {
                 return Err(Error::Io {
                     what: format!("moving a build to {}", folder.display()),
@@ -197,9 +197,13 @@ fn surroundings(runtime: Runtime, command: &mut Command) {
                 .env_remove("JAVA_TOOL_OPTIONS")
                 .env_remove("JDK_JAVAC_OPTIONS")
                 .env_remove("CLASSPATH");
+            command.arg(format!("-J{NO_FIGURES}"));
         }
     }
 }
+
+/// Has a virtual machine write no figures for other programs into the temporary folder.
+pub(crate) const NO_FIGURES: &str = "-XX:+PerfDisableSharedMem";
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(io("finding the cache"))

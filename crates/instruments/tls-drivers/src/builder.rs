@@ -260,8 +260,10 @@ fn compile(
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    // Compilers, makes and scripts of a build end together.
-    child::ends_with_us(&mut command);
+    // What compilers and linkers leave when they are killed goes with the folder.
+    let temporary = work.join("tmp");
+    fs::create_dir_all(&temporary).map_err(file(&temporary))?;
+    command.env("TMPDIR", &temporary);
     let mut child = Child::spawn(&mut command).map_err(|source| {
         let driver = driver.name.clone();
         BuildError::NoCargo { driver, cargo, source }

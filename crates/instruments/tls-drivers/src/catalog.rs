@@ -302,6 +302,9 @@ fn folder_of(object: &Path) -> Option<String> {
 
 /// What a shared object is called: as the driver that it was built from, or as its file.
 pub(crate) fn name_of(object: &Path) -> String {
+    if let Some(name) = crate::built_in::name_of(object) {
+        return name.to_owned();
+    }
     if let Some(folder) = folder_of(object) {
         // The cache's folders have the driver's name and its key.
         let named = folder.rsplit_once('-').filter(|(_, key)| key::is_key(key));

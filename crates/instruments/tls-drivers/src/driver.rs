@@ -66,7 +66,13 @@ impl Library {
     pub fn load(path: &Path) -> Result<Self, DriverError> {
         match built_in::table(path) {
             Some(table) => Self::of_table(path, table.cast()),
-            None => Self::of_table(path, Self::open(path)?),
+            None => {
+                let wrong = |error: std::io::Error| DriverError::NotADriver {
+                    path: path.to_path_buf(),
+                    what: error.to_string(),
+                };
+                Self::of_table(path, Self::open(&built_in::file(path).map_err(wrong)?)?)
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::host::{Host, HostError, KeptHost, Launch, Place};
+use child::MemoryFile;
 
 use crate::catalog::name_of;
 use crate::ech::{Ech, EchJob, EchReply};
@@ -27,16 +28,14 @@ pub struct SupervisorOptions {
     pub program: PathBuf,
     /// What stands before that command's own arguments.
     pub arguments: Vec<String>,
-    /// Where objects are that go under a library's locks; see [`Supervisor::new`].
-    pub scratch: PathBuf,
 }
 
 /// Starts hosts, with what a job has under its locks.
 #[derive(Clone)]
 pub struct Supervisor {
     options: SupervisorOptions,
-    light: PathBuf,
-    count: PathBuf,
+    light: Arc<MemoryFile>,
+    count: Arc<MemoryFile>,
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -47,13 +46,13 @@ impl std::fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// Puts the objects for locks into `scratch`, which is to be there as long as hosts are started.
+    /// Starts nothing yet; makes ready the objects that go under a library's locks.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If there is no memory for them.
     pub fn new(options: SupervisorOptions) -> Result<Self, locks::ObjectError> {
-        let light = locks::Object::Light.write_to(&options.scratch)?;
-        let count = locks::Object::Count.write_to(&options.scratch)?;
+        let light = Arc::new(locks::Object::Light.in_memory()?);
+        let count = Arc::new(locks::Object::Count.in_memory()?);
         Ok(Self { options, light, count, stop: Arc::new(|| false) })
     }
 
@@ -140,7 +139,7 @@ impl Supervisor {
             program: self.options.program.clone(),
             arguments: self.options.arguments.iter().map(OsString::from).collect(),
             environment: preload
-                .map(|object| ("LD_PRELOAD".into(), object.into()))
+                .map(|object| ("LD_PRELOAD".into(), object.path().into()))
                 .into_iter()
                 .collect(),
         }

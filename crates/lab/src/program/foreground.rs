@@ -1,8 +1,9 @@
 //! A program in the foreground: signals that reach this process are for it.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Running;
 use crate::Error;
@@ -10,6 +11,10 @@ use crate::enter::Signals;
 
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a program may run on after SIGTERM. Shells at a terminal ignore it.
+const GRACE: Duration = Duration::from_secs(5);
+/// A SIGTERM this soon after the first is the same wish, sent to several processes.
+const SAME_WISH: Duration = Duration::from_millis(500);
 
 /// Signals as they were blocked before they were held: programs start so.
 static BEFORE: OnceLock<libc::sigset_t> = OnceLock::new();
@@ -39,15 +44,29 @@ impl HeldSignals {
 
 impl Running {
     /// Waits for the program's end, and passes on to it the signals that were held. What the terminal
-    /// sends to all of its foreground it has already.
+    /// sends to all of its foreground it has already. A program that runs on for 5 s after SIGTERM, or until
+    /// a second one, is killed with all that it has started, and counts as ended by SIGTERM.
     #[must_use]
     pub fn wait_with(&self, held: &HeldSignals) -> ExitStatus {
+        let mut asked: Option<Instant> = None;
+        let mut limit = GRACE;
         loop {
             while let Some(signal) = held.0.next_to_pass_on() {
                 self.signal(signal);
+                if signal == libc::SIGTERM {
+                    let first = *asked.get_or_insert_with(Instant::now);
+                    if first.elapsed() > SAME_WISH {
+                        limit = Duration::ZERO;
+                    }
+                }
             }
             if let Some(status) = self.wait(LOOK) {
                 return status;
+            }
+            if asked.is_some_and(|first| first.elapsed() > limit) {
+                self.shared().kill();
+                self.shared().wait_gone();
+                return ExitStatus::from_raw(libc::SIGTERM);
             }
         }
     }

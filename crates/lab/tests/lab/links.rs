@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use fault::Explain;
@@ -206,11 +207,17 @@ fn direct() -> TestResult {
 fn calibration() -> TestResult {
     enter()?;
     let mut steps = Vec::new();
-    let calibration = lab::calibrate(&options(), |done, _| steps.push(done))?;
+    let calibration = lab::calibrate(&options(), |done, _| {
+        steps.push(done);
+        ControlFlow::Continue(())
+    })?;
     println!("{calibration:?}");
     assert!(steps.is_sorted() && steps.iter().all(|done| (0.0..=1.0).contains(done)), "{steps:?}");
     let direct = lab::LabOptions { backend: Backend::Direct, ..options() };
-    assert!(matches!(lab::calibrate(&direct, |_, _| {}), Err(lab::Error::NoStats)));
+    assert!(matches!(
+        lab::calibrate(&direct, |_, _| ControlFlow::Continue(())),
+        Err(lab::Error::NoStats)
+    ));
     Ok(())
 }
 

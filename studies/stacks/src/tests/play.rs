@@ -3,6 +3,7 @@
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use record::{Finished, Manifest, Recorder, Run};
@@ -55,6 +56,8 @@ pub(super) struct Play {
     pub(super) callgrind: bool,
     /// Whether the machine has one core only.
     pub(super) lonely: bool,
+    /// Set while lock costs are measured.
+    pub(super) stops_at_locks: Option<Rc<Flag<bool>>>,
 }
 
 impl Play {
@@ -67,6 +70,7 @@ impl Play {
             slices: Flag::new(0),
             callgrind: true,
             lonely: false,
+            stops_at_locks: None,
         }
     }
 
@@ -241,6 +245,10 @@ impl Hosts for Play {
     }
 
     fn contended(&self) -> Result<Contended, String> {
+        if let Some(stop) = &self.stops_at_locks {
+            stop.set(true);
+            return Err("it was ended".to_owned());
+        }
         if self.lonely {
             return Err("two processors are needed and this process may use 1".to_owned());
         }
@@ -260,6 +268,8 @@ pub(super) struct Audience {
     pub(super) stop_after: Option<u32>,
     pub(super) steps: u32,
     pub(super) asked: Flag<u32>,
+    /// Set by somebody else.
+    pub(super) stopped: Rc<Flag<bool>>,
 }
 
 impl Watcher for Audience {
@@ -270,7 +280,7 @@ impl Watcher for Audience {
 
     fn interrupted(&self) -> bool {
         self.asked.set(self.asked.get() + 1);
-        self.stop_after.is_some_and(|most| self.steps >= most)
+        self.stopped.get() || self.stop_after.is_some_and(|most| self.steps >= most)
     }
 
     fn warning(&mut self, what: &str, _: Option<&str>) {

@@ -260,7 +260,10 @@ fn alone(subject: &Subject, operation: Operation) -> Option<f64> {
     (taken_off() == before).then_some(took)
 }
 
-pub(super) fn run(operation: Operation) -> Result<Measured, CostError> {
+pub(super) fn run(
+    operation: Operation,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Measured, CostError> {
     let processors = allowed_processors();
     let &[first, second, ..] = processors.as_slice() else {
         return Err(CostError::Processors(processors.len()));
@@ -284,7 +287,7 @@ pub(super) fn run(operation: Operation) -> Result<Measured, CostError> {
         };
         let lead = || {
             pin(first);
-            rounds(&table)
+            rounds(&table, stop)
         };
         let thread = std::thread::Builder::new;
         thread().spawn_scoped(scope, follow).map_err(CostError::Start)?;
@@ -297,7 +300,7 @@ pub(super) fn run(operation: Operation) -> Result<Measured, CostError> {
     })
 }
 
-fn rounds(table: &Table) -> Result<Measured, CostError> {
+fn rounds(table: &Table, stop: &dyn Fn() -> bool) -> Result<Measured, CostError> {
     let begun = Instant::now();
     let (mut single, mut handed, mut fought) = (Vec::new(), Vec::new(), Vec::new());
     let (mut number, mut left_out) = (0, 0);
@@ -306,6 +309,9 @@ fn rounds(table: &Table) -> Result<Measured, CostError> {
         table.lead(number, round)
     };
     while fought.len().min(handed.len()).min(single.len()) < ROUNDS && begun.elapsed() < TIME_MAX {
+        if stop() {
+            return Err(CostError::Stopped);
+        }
         // In turns, so that a change of the machine's speed touches all alike.
         match alone(&table.subject, table.operation) {
             Some(time) => single.push(time),

@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use callgrind::{Invocation, Options};
-use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
+use fault::{Explain, Fault, OrProblem, Problem};
 use locks::Operation;
-use tempfile::TempDir;
+use outfile::Scratch;
 
 use super::programs::Programs;
 use super::{Contended, Counted, HostFailure, Hosts, ProgramJob};
 use crate::{
-    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, NULL, Outcome,
-    Reply, Supervisor, SupervisorOptions, Workload,
+    Described, Driver, Extent, HostError, Identity, Job, KeptDrivers, Key, Locks, Outcome, Reply,
+    Supervisor, SupervisorOptions, Workload,
 };
+
+/// Begins the name of the folder of what is counted.
+const SCRATCH: &str = "wiretax-callgrind-";
 
 /// The hidden command by which this program is a host: see [`crate::host::workers`].
 pub const HOST: &str = "__host";
@@ -32,38 +35,29 @@ pub struct Processes {
     programs: Programs,
     /// Hosts that stay, each with its job but for the extent.
     kept: RefCell<Vec<(Job, KeptDrivers)>>,
-    null: PathBuf,
     built_in: Vec<Driver>,
-    /// What hosts load; it goes when they do.
-    _scratch: TempDir,
 }
 
 impl Processes {
     /// Hosts that are this program; programs of runtimes are built into `cache`.
     ///
     /// # Errors
-    /// What hosts load cannot be written.
+    /// There is no memory for what hosts load.
     pub fn new(cache: PathBuf) -> Result<Processes, Problem> {
-        let scratch = tempfile::tempdir().blame(Fault::Machine);
-        let scratch = scratch.while_doing(|| "a temporary folder for what hosts load")?;
-        let null = scratch.path().join("null.so");
-        std::fs::write(&null, NULL).blame(Fault::Machine).while_doing(|| null.display())?;
-        let built_in = crate::built_in::drivers(scratch.path()).blame(Fault::Machine);
-        let built_in = built_in.while_doing(|| "the drivers that are built in")?;
         let options = SupervisorOptions {
             program: std::env::current_exe().blame(Fault::Machine)?,
             arguments: vec![HOST.to_owned()],
-            scratch: scratch.path().to_path_buf(),
         };
         let supervisor = Supervisor::new(options).blame(Fault::Machine)?;
         let (programs, kept) = (Programs::new(cache), RefCell::default());
-        Ok(Processes { supervisor, programs, kept, null, built_in, _scratch: scratch })
+        let built_in = crate::built_in::drivers();
+        Ok(Processes { supervisor, programs, kept, built_in })
     }
 
     /// The driver without cryptography, which comes with the program.
     #[must_use]
     pub fn null(&self) -> &Path {
-        &self.null
+        Path::new(crate::built_in::NULL_DRIVER)
     }
 
     /// Drivers of the libraries that this program has in it: they need no build.
@@ -82,14 +76,23 @@ impl Processes {
             let what = "instructions are counted over a number of connections, not a time";
             return Err(HostFailure::Other(what.to_owned()));
         };
+        let other = |error: &dyn std::fmt::Display| HostFailure::Other(error.to_string());
+        let scratch = Scratch::new_in(&std::env::temp_dir(), SCRATCH);
+        let scratch = scratch.map_err(|error| other(&format!("a temporary folder: {error}")))?;
+        // Symbols are read of files with names.
+        let named = |object: &Path| {
+            crate::built_in::file_in(scratch.path(), object).map_err(|error| other(&error))
+        };
+        let job = Job { server: named(&job.server)?, client: named(&job.client)?, ..job.clone() };
+        // What counts locks would be counted with them.
+        let mut command = self.supervisor.command(Locks::Pthread);
+        if job.locks == Locks::Light {
+            let preloaded = locks::Object::Light.preload(scratch.path(), &mut command);
+            preloaded.map_err(|error| other(&error))?;
+        }
         let invocation = |connections: u64| -> Result<Invocation, HostFailure> {
             let job = Job { extent: Extent::Connections(connections), ..job.clone() };
-            let input =
-                crate::question(&job).map_err(|error| HostFailure::Other(error.to_string()))?;
-            // What counts locks would be counted with them.
-            let light = job.locks == Locks::Light;
-            let locks = if light { Locks::Light } else { Locks::Pthread };
-            let command = self.supervisor.command(locks);
+            let input = crate::question(&job).map_err(|error| other(&error))?;
             let variables = command.get_envs();
             Ok(Invocation {
                 program: command.get_program().into(),

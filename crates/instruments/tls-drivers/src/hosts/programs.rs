@@ -117,9 +117,18 @@ impl Programs {
     }
 }
 
-fn load_with(options: &Options, reported: impl FnMut(load::Progress)) -> Result<Report, Failure> {
-    load::run_with(options, &Control::default(), reported)
-        .map_err(|error| Failure::Load(error.in_one_text()))
+fn load_with(
+    options: &Options,
+    mut reported: impl FnMut(load::Progress),
+) -> Result<Report, Failure> {
+    let control = Control::default();
+    let reported = |progress| {
+        if child::stopping() {
+            control.stop();
+        }
+        reported(progress);
+    };
+    load::run_with(options, &control, reported).map_err(|error| Failure::Load(error.in_one_text()))
 }
 
 /// Why nothing came of a measurement.

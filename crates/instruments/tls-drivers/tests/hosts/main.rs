@@ -58,7 +58,6 @@ fn supervisor() -> (Supervisor, tempfile::TempDir) {
     let supervisor = Supervisor::new(SupervisorOptions {
         program: std::env::current_exe().expect("a path"),
         arguments: vec!["stacks-host".into()],
-        scratch: folder.path().to_path_buf(),
     });
     (supervisor.expect("objects are written"), folder)
 }
