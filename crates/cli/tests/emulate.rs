@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{
-    data, files_below, has, namespaces_of, processes_of, run, still_there, talk, wait_until,
-    wiretax,
+    at_terminal, data, files_below, has, namespaces_of, processes_of, run, still_there, talk,
+    wait_until, wiretax,
 };
 
 /// Runs a shell script over a path.
@@ -200,6 +200,28 @@ fn an_interrupt_goes_to_the_program() {
     }
 }
 
+#[test]
+fn a_program_that_ignores_termination_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' TERM; touch up; while :; do sleep 0.02; done";
+    let mut command = wiretax(folder.path());
+    command.args(["lab", "--pcap", "pcap", "--", "sh", "-c", script]).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_until("the program", || folder.path().join("up").exists());
+    // Those that come at once are one wish.
+    let mut ended = false;
+    while !ended {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        ended = child.try_wait().unwrap().is_some();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", talk(&output));
+    wait_until("no process left", || processes_of(folder.path()).is_empty());
+    assert_eq!(files_below(folder.path()), ["pcap", "up"], "what was captured is kept");
+}
+
 /// At a terminal: Ctrl-C ends the program, the shell has job control, and the terminal is given back.
 #[test]
 fn a_shell_has_the_terminal() {
@@ -209,14 +231,8 @@ fn a_shell_has_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let program = wiretax(folder.path()).get_program().to_string_lossy().into_owned();
     let inside = format!("SHELL=/bin/bash {program} lab --shell client");
-    let mut child = Command::new("script")
-        .args([
-            "-qefc",
-            &format!("sh -c '{inside}; echo code $?; read line; echo read $line'"),
-            "/dev/null",
-        ])
-        .current_dir(folder.path())
-        .env("WIRETAX_TEST_FOLDER", folder.path())
+    let line = format!("sh -c '{inside}; echo code $?; read line; echo read $line'");
+    let mut child = at_terminal(folder.path(), &line)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -137,6 +137,32 @@ fn an_interrupt_keeps_what_came_and_leaves_no_half() {
 }
 
 #[test]
+fn a_kill_ends_what_fetches_and_the_next_fetch_removes_the_half() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("slow"), "").unwrap();
+    let mut command = prepared(wiretax(folder.path()), folder.path(), &["guest", "fetch"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("a download is under way", || !downloaded(folder.path()).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // apt-get, and what it has started.
+    wait_until("no process left", || processes_of(folder.path()).is_empty());
+    let cache = folder.path().join("cache/wiretax/guest");
+    // As if it had been killed while it unpacked, too.
+    fs::create_dir(cache.join("new-killed")).unwrap();
+    fs::write(cache.join("new-killed/half"), "").unwrap();
+
+    fs::remove_file(folder.path().join("slow")).unwrap();
+    let output = ran(folder.path(), &["guest", "fetch"]);
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
+    let folders = [cache.clone(), cache.join("downloads")];
+    let names = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
+    let half = |name: &String| name.starts_with("new-") || name.ends_with(".deb");
+    let left = names.map(|entry| entry.file_name().into_string().unwrap()).filter(half);
+    assert_eq!(left.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
 fn without_a_guest_virtual_time_says_how_to_get_one() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    QUICK, data, has, namespaces_of, processes_of, run, samples_in, still_there, talk, wait_until,
-    wiretax,
+    QUICK, at_terminal, data, has, namespaces_of, processes_of, run, samples_in, still_there, talk,
+    wait_until, wiretax,
 };
 
 /// A plan of some seconds.
@@ -127,10 +127,7 @@ fn control_c_at_a_terminal_keeps_the_samples() {
     let folder = tempfile::tempdir().unwrap();
     let program = wiretax(folder.path()).get_program().to_string_lossy().into_owned();
     let command = format!("{program} {} --out results", PLAN.join(" "));
-    let mut child = Command::new("script")
-        .args(["-qefc", &command, "/dev/null"])
-        .current_dir(folder.path())
-        .env("WIRETAX_TEST_FOLDER", folder.path())
+    let mut child = at_terminal(folder.path(), &command)
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -167,6 +164,102 @@ fn an_interrupt_while_the_lab_measures_itself_can_be_resumed() {
     assert_eq!(samples_in(&folder.path().join("results")), 0);
     wait_until("no process left", || processes_of(folder.path()).is_empty());
     resumes(folder.path());
+}
+
+fn signal(signal: &str, child: &Child) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Of what is not there a kill leaves nothing.
+#[test]
+fn a_study_has_nothing_in_the_temporary_folder() {
+    for (arguments, samples) in [
+        (&["run", "--scale", "quick", "--no-calibration"][..], 1),
+        (&["stacks", "--library", "openssl-built-in", "--scale", "quick"], 4),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let temporary = folder.path().join("tmp");
+        fs::create_dir(&temporary).unwrap();
+        let mut command = wiretax(folder.path());
+        command.args(arguments).args(["--out", "results"]).env("TMPDIR", &temporary);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        wait_until("samples", || samples_in(&folder.path().join("results")) >= samples);
+        let there = || fs::read_dir(&temporary).unwrap().count();
+        assert_eq!(there(), 0, "{arguments:?} measures");
+        signal("-KILL", &child);
+        child.wait().unwrap();
+        wait_until("no process left", || processes_of(folder.path()).is_empty());
+        assert_eq!(there(), 0, "{arguments:?} was killed");
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_no_death() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = through_shell(folder.path(), "ulimit -f 1; exec \"$@\"");
+    let output = command.args(QUICK).args(["--out", "results"]).output().unwrap();
+    let text = talk(&output);
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("results/manifest.json") && text.contains("hint: "), "{text}");
+}
+
+/// As `nohup` and a shell's `&` start it.
+#[test]
+fn signals_that_are_ignored_stay_so_and_a_termination_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = through_shell(folder.path(), "trap '' INT HUP; exec \"$@\"");
+    command.args(PLAN).args(["--out", "results"]).process_group(0);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let results = folder.path().join("results");
+    let measured = |more: usize| {
+        wait_until("more samples", || samples_in(&results) >= more);
+        samples_in(&results)
+    };
+    let mut samples = measured(1);
+    for name in ["-INT", "-HUP"] {
+        let group = format!("-{}", child.id());
+        assert!(Command::new("kill").args([name, "--", &group]).status().unwrap().success());
+        samples = measured(samples + 2);
+    }
+    signal("-TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    says_how_to_go_on(&output);
+    wait_until("no process left", || processes_of(folder.path()).is_empty());
+}
+
+/// The program with the arguments to come, started by a line of a shell.
+fn through_shell(folder: &Path, line: &str) -> Command {
+    let plain = wiretax(folder);
+    let mut command = Command::new("sh");
+    command.args(["-c", line, "sh"]).arg(plain.get_program()).current_dir(folder);
+    command.env("NO_COLOR", "1").env("WIRETAX_TEST_FOLDER", folder).stdin(Stdio::null());
+    command
+}
+
+/// A command that has nothing to keep ends at once.
+#[test]
+fn an_interrupt_of_a_command_that_only_reads_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(Command::new("mkfifo").arg(folder.path().join("fifo")).status().unwrap().success());
+    for name in ["-INT", "-TERM"] {
+        let mut command = wiretax(folder.path());
+        command.args(["sequence", "fifo"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let tasks = format!("/proc/{}/task", child.id());
+        let listens = || {
+            let tasks = fs::read_dir(&tasks).unwrap().flatten();
+            let mut names =
+                tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+            names.any(|name| name == "signals\n")
+        };
+        wait_until("it listens", listens);
+        signal(name, &child);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{name}");
+        assert_eq!(talk(&output), "interrupted\n");
+    }
 }
 
 #[test]
@@ -354,9 +447,8 @@ fn colour_only_where_it_is_wanted() {
     }
     for (no_color, expected) in [(true, false), (false, true)] {
         let program = wiretax(folder.path()).get_program().to_string_lossy().into_owned();
-        let mut command = Command::new("script");
-        command.args(["-qefc", &format!("{program} report nowhere"), "/dev/null"]);
-        command.env_remove("NO_COLOR").stdin(Stdio::null());
+        let mut command = at_terminal(folder.path(), &format!("{program} report nowhere"));
+        command.env_remove("NO_COLOR");
         if no_color {
             command.env("NO_COLOR", "1");
         }

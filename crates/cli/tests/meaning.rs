@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::support::{data, has, run, talk};
+use crate::support::{at_terminal, data, has, run, talk};
 
 /// Committed results: each study, and what has parts that these lack.
 const RESULTS: [&str; 11] = [
@@ -90,9 +89,7 @@ fn no_table_is_wider_than_a_terminal_of_80_columns() {
         let line = format!(
             "stty rows 40 cols 80; exec '{program}' -q report '{results}' --html other.html"
         );
-        let mut command = Command::new("script");
-        command.args(["-qec", &line, "/dev/null"]).current_dir(folder.path());
-        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let output = at_terminal(folder.path(), &line).output().unwrap();
         assert!(output.status.success(), "{name}: {}", data(&output));
         let text = data(&output).replace('\r', "");
         assert!(text.contains("──"), "{name} has no table");

@@ -18,6 +18,14 @@ pub fn wiretax(folder: &Path) -> Command {
     command
 }
 
+/// A command line at a terminal of its own; what is typed there is its standard input.
+pub fn at_terminal(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new("script");
+    command.args(["-qefc", line, "/dev/null"]).current_dir(folder).env(MARK, folder);
+    child::with_default_signals(&mut command).stdin(Stdio::null());
+    command
+}
+
 /// By this variable the processes of a run are found again, whatever their parent.
 const MARK: &str = "WIRETAX_TEST_FOLDER";
 
