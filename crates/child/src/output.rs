@@ -22,8 +22,6 @@ pub enum Kept {
 /// What came of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Its process number.
-    pub id: u32,
     /// How it ended; it is gone in every case.
     pub end: End,
     /// What is kept of its standard output.
@@ -53,7 +51,6 @@ pub fn run(
 ) -> io::Result<Output> {
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     let mut child = Child::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let id = child.id();
     child.feed(input)?;
     let [first, second] = kept;
     let (stdout, stderr) = (child.stdout(), child.stderr());
@@ -61,7 +58,7 @@ pub fn run(
     let end = child.wait(Some(patience), &mut || false)?;
     drop(child);
     let said = |stream: Receiver<Vec<u8>>| stream.recv_timeout(AFTER).unwrap_or_default();
-    Ok(Output { id, end, stdout: said(stdout), stderr: said(stderr) })
+    Ok(Output { end, stdout: said(stdout), stderr: said(stderr) })
 }
 
 /// Reads a stream to its end on a thread of its own; what is kept of it comes then.

@@ -1,15 +1,16 @@
 //! Ctrl-C and SIGTERM: the measurement stops at the next connection, cleans up and keeps what it has.
 //! A signal that is ignored from the start stays ignored (`nohup`, a shell's background job), but for SIGTERM.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::diagnostics::Diagnostics;
 use crate::exit::Exit;
@@ -27,8 +28,8 @@ impl Interrupt {
     /// ends the program at once.
     pub fn listen() -> Result<Interrupt, Problem> {
         let interrupt = Interrupt::default();
-        let flag = Arc::clone(&interrupt.0);
-        on_thread(move |signals| follow(signals, &flag))?;
+        let came = Arc::clone(&interrupt.0);
+        on_thread(move |signals| follow(signals, &came))?;
         Ok(interrupt.asked_by_waits())
     }
 
@@ -36,10 +37,11 @@ impl Interrupt {
     pub fn by_flag() -> Result<Interrupt, Problem> {
         let interrupt = Interrupt::default();
         for signal in listened_to() {
-            signal_hook::flag::register(signal, Arc::clone(&interrupt.0))
+            flag::register(signal, Arc::clone(&interrupt.0))
                 .blame(Fault::Machine)
-                .while_doing(|| "signals cannot be listened to")?;
+                .while_doing(|| DOING)?;
         }
+        heard();
         Ok(interrupt.asked_by_waits())
     }
 
@@ -49,8 +51,8 @@ impl Interrupt {
     }
 
     fn asked_by_waits(self) -> Interrupt {
-        let flag = Arc::clone(&self.0);
-        child::stop_when(move || flag.load(Ordering::Relaxed));
+        let came = Arc::clone(&self.0);
+        child::stop_when(move || came.load(Ordering::Relaxed));
         self
     }
 }
@@ -66,24 +68,52 @@ pub fn ends_at_once(diagnostics: &Diagnostics) -> Result<(), Problem> {
     })
 }
 
-/// Waits for a signal, beside other things that a runtime waits for.
-pub async fn came() {
-    let kinds = listened_to().into_iter().map(SignalKind::from_raw);
-    let mut signals: Vec<_> = kinds.filter_map(|kind| signal(kind).ok()).collect();
-    std::future::poll_fn(|context| {
-        let came = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-        if came { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
+/// Signals for a program that has a runtime.
+pub struct Asked(Vec<Signal>);
+
+impl Asked {
+    /// Listens from now on.
+    pub fn listen() -> Result<Asked, Problem> {
+        let signals = listened_to().into_iter().map(|number| signal(SignalKind::from_raw(number)));
+        let signals = signals.collect::<Result<_, _>>();
+        let signals = signals.blame(Fault::Machine).while_doing(|| DOING)?;
+        heard();
+        Ok(Asked(signals))
+    }
+
+    /// Waits for the next signal.
+    pub async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let came = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if came { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
 }
 
-/// Makes a write beyond `ulimit -f` an error in place of the program's death. Programs that it starts
-/// have the default again.
-pub fn survive_file_limits() -> Result<(), Problem> {
-    signal_hook::flag::register(SIGXFSZ, Arc::default())
-        .map(drop)
-        .blame(Fault::Machine)
-        .while_doing(|| "signals cannot be listened to")
+/// What is wrong where signals cannot be had.
+const DOING: &str = "signals cannot be listened to";
+
+/// Cleared once somebody listens to signals.
+static UNHEARD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Gives signals their meaning until a command listens: those that ask for the end have the exit status of
+/// an interrupt, and a write beyond `ulimit -f` is an error and not the end. Programs that this one starts
+/// have the defaults again.
+pub fn begin() -> Result<(), Problem> {
+    let unheard = UNHEARD.get_or_init(|| Arc::new(AtomicBool::new(true)));
+    let registered = listened_to().into_iter().try_for_each(|number| {
+        let status = Exit::Interrupted as i32;
+        flag::register_conditional_shutdown(number, status, Arc::clone(unheard)).map(drop)
+    });
+    let registered = registered.and_then(|()| flag::register(SIGXFSZ, Arc::default()));
+    registered.map(drop).blame(Fault::Machine).while_doing(|| DOING)
+}
+
+fn heard() {
+    if let Some(unheard) = UNHEARD.get() {
+        unheard.store(false, Ordering::Relaxed);
+    }
 }
 
 fn listened_to() -> Vec<i32> {
@@ -92,9 +122,8 @@ fn listened_to() -> Vec<i32> {
 }
 
 fn on_thread(hear: impl FnOnce(Signals) + Send + 'static) -> Result<(), Problem> {
-    let signals = Signals::new(listened_to())
-        .blame(Fault::Machine)
-        .while_doing(|| "signals cannot be listened to")?;
+    let signals = Signals::new(listened_to()).blame(Fault::Machine).while_doing(|| DOING)?;
+    heard();
     let started =
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || hear(signals));
     started.map(drop).map_err(|error| {
@@ -104,11 +133,11 @@ fn on_thread(hear: impl FnOnce(Signals) + Send + 'static) -> Result<(), Problem>
     })
 }
 
-fn follow(mut signals: Signals, flag: &AtomicBool) {
+fn follow(mut signals: Signals, came: &AtomicBool) {
     let mut first: Option<Instant> = None;
     for _ in signals.forever() {
         let first = *first.get_or_insert_with(Instant::now);
-        flag.store(true, Ordering::Relaxed);
+        came.store(true, Ordering::Relaxed);
         if first.elapsed() > SAME_WISH {
             std::process::exit(Exit::Interrupted as i32);
         }

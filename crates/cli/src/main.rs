@@ -59,8 +59,7 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     let diagnostics = Diagnostics::new(global.quiet, global.color);
-    let limits = interrupt::survive_file_limits();
-    match limits.and_then(|()| dispatch(&matches, &global, &diagnostics)) {
+    match interrupt::begin().and_then(|()| dispatch(&matches, &global, &diagnostics)) {
         Ok(code) => code,
         Err(problem) => {
             diagnostics.error(&problem);

@@ -366,6 +366,9 @@ fn expand(root: &Path, waiting: &Waiting<'_>) -> Result<(), Error> {
         waiting.run("xz", command.args(["-d", "-q", "--"]).args(some), "expanding modules")?;
     }
     for file in files.iter().filter(ends("zst")) {
+        if (waiting.stop)() {
+            return Err(Error::Interrupted("expanding modules".to_owned()));
+        }
         let bytes = fs::read(file).map_err(Error::file("reading", file))?;
         let bytes = zstd::decode_all(bytes.as_slice()).map_err(Error::file("expanding", file))?;
         let plain = file.with_extension("");

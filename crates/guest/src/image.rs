@@ -129,6 +129,9 @@ fn write(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    if child::stopping() {
+        return Err(Error::Interrupted("making the image".to_owned()));
+    }
     fs::read(path).map_err(Error::file("reading", path))
 }
 

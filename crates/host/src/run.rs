@@ -45,7 +45,7 @@ impl Host {
         Host { place, stop: Arc::new(|| false), grace: Duration::ZERO }
     }
 
-    /// Ends what is running as soon as `stop` says so. Processes have a group of their own, so that a
+    /// Ends what is running as soon as `stop` says so, or the wish of [`child::stop_when`]. Processes have a group of their own, so that a
     /// terminal's Ctrl-C does not reach them.
     #[must_use]
     pub fn stopping_when(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Host {
@@ -154,7 +154,7 @@ impl<'a> Watch<'a> {
     }
 
     pub(crate) fn over(&self) -> Option<Over> {
-        if (self.stop)() {
+        if (self.stop)() || child::stopping() {
             Some(Over::Stopped)
         } else {
             (Instant::now() >= self.deadline).then_some(Over::Late)

@@ -50,6 +50,8 @@ pub fn measure(runs: &[Run], builds: &Builds, session: &mut Session<'_>) -> Resu
                 session.watcher().warning(&format!("{step}: {problem}"), None);
                 sample(run, built, Err(problem), values)
             }
+            // What ended since the user stops is no result.
+            Err(_) if session.interrupted() => return Ok(End::Interrupted),
             Err(problem) => {
                 session.watcher().warning(&format!("{step}: {problem}"), problem.remedy());
                 sample(run, built, Err(problem.to_string()), BTreeMap::new())

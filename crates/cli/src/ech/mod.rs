@@ -15,6 +15,7 @@ use serde_json::json;
 pub use self::args::EchArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Asked;
 use crate::output::{say, say_text};
 
 /// What is said of an end before anything was printed.
@@ -80,14 +81,12 @@ fn ask(host: &str, args: &EchArgs) -> Result<Option<Names>, Problem> {
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
-    let found = runtime.block_on(async {
+    runtime.block_on(async {
+        let mut signals = Asked::listen()?;
         let asking = names::ask(server, host, args.timeout.duration());
-        tokio::select! {
-            // The listener for the signal first: it must stand before anything is sent.
-            biased;
-            () = crate::interrupt::came() => None,
-            found = asking => Some(found),
-        }
-    });
-    found.transpose().map_err(Problem::from)
+        Ok(tokio::select! {
+            () = signals.next() => None,
+            found = asking => Some(found?),
+        })
+    })
 }

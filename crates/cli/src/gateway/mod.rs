@@ -14,18 +14,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, OrProblem, Problem};
 use gateway::{Common, ConnectOptions, Ended, Ending, Place, ServeOptions, Stage, Summary};
 use rustls_pki_types::ServerName;
 use sslmtcp::Embedding;
 use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Version};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::args::GatewayArgs;
 use self::args::{CommonArgs, ConnectArgs, ServeArgs, Side};
 use self::service::LogForm;
 use crate::certificates::roots_in;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Asked;
 use crate::remote::only_local;
 
 /// Early data that is taken on a connection, in bytes: a large request head.
@@ -74,12 +74,12 @@ where
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
     let outcome = runtime.block_on(async {
-        let signals = Signals::listen()?;
+        let signals = Asked::listen()?;
         let (ending, ended) = gateway::ending();
         let at_once = Cell::new(false);
         tokio::select! {
             result = gateway(ended) => finish(result, at_once.get()),
-            () = signals.pass_on(&ending, &at_once) => Ok(Exit::Interrupted),
+            () = pass_on(signals, &ending, &at_once) => Ok(Exit::Interrupted),
         }
     });
     // What blocks a thread of the runtime must not hold up the end.
@@ -101,37 +101,16 @@ fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
     }
 }
 
-/// SIGINT and SIGTERM.
-struct Signals([Signal; 2]);
-
-impl Signals {
-    fn listen() -> Result<Signals, Problem> {
-        let listen = |kind| {
-            let listened = signal(kind).blame(Fault::Machine);
-            listened.while_doing(|| "signals cannot be listened to")
-        };
-        Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?]))
-    }
-
-    /// Returns when the gateway has not ended within a while of the second.
-    async fn pass_on(mut self, ending: &Ending, at_once: &Cell<bool>) {
-        const WHILE: Duration = Duration::from_secs(2);
-        self.next().await;
-        service::tell("STOPPING=1");
-        ending.advance(Stage::Draining);
-        self.next().await;
-        at_once.set(true);
-        ending.advance(Stage::Now);
-        tokio::time::sleep(WHILE).await;
-    }
-
-    async fn next(&mut self) {
-        let [interrupt, terminate] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
+/// Returns when the gateway has not ended within a while of the second signal.
+async fn pass_on(mut signals: Asked, ending: &Ending, at_once: &Cell<bool>) {
+    const WHILE: Duration = Duration::from_secs(2);
+    signals.next().await;
+    service::tell("STOPPING=1");
+    ending.advance(Stage::Draining);
+    signals.next().await;
+    at_once.set(true);
+    ending.advance(Stage::Now);
+    tokio::time::sleep(WHILE).await;
 }
 
 fn serve_options(args: &ServeArgs) -> Result<ServeOptions, Problem> {

@@ -18,6 +18,7 @@ use super::service::{self, LogForm};
 use super::survey_args::{PlaceArgs, SurveyArgs, SurveyCommand, SurveyMergeArgs, SurveyServeArgs};
 use super::{resolve, run};
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Asked;
 use crate::output::{say, terminal_width};
 
 /// How long questions that are being answered may go on after the end was asked for.
@@ -71,6 +72,7 @@ fn asked(args: &SurveyArgs) -> Outcome {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
     let ended = runtime.block_on(async {
+        let mut signals = Asked::listen()?;
         let asking = ask(&options, |record| {
             if let Some(file) = &mut file
                 && let Err(problem) = written(file, &record)
@@ -79,13 +81,11 @@ fn asked(args: &SurveyArgs) -> Outcome {
             }
             records.push(record);
         });
-        tokio::select! {
-            // The listener for the signal first: it must stand before anything is sent.
-            biased;
-            () = crate::interrupt::came() => None,
-            asked = asking => Some(asked),
-        }
-    });
+        Ok::<_, Problem>(tokio::select! {
+            () = signals.next() => None,
+            asked = asking => Some(asked.map_err(Problem::from)),
+        })
+    })?;
     runtime.shutdown_background();
     if let Some(problem) = unwritten {
         return Err(problem);

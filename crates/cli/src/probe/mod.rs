@@ -16,6 +16,7 @@ pub use self::args::ProbeArgs;
 use crate::certificates::roots_in;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
+use crate::interrupt::Asked;
 use crate::output::{say, terminal_width};
 
 /// Most of what a probe takes, whatever the server does.
@@ -94,23 +95,22 @@ fn measure(
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
     let mut progress = diagnostics.progress();
     let looked = runtime.block_on(async {
+        let mut signals = Asked::listen()?;
         let probing = look(&target, &options, |at| {
             let step = at.next.map_or("done", Mode::title);
             // Modes take about as long as each other: a second each is a fair guess.
             let (done, of) = (at.done as u64, at.of as u64);
             progress.show(step, Duration::from_secs(done), Duration::from_secs(of));
         });
-        tokio::select! {
-            // The listener for the signal first: it must stand before anything is sent.
-            biased;
-            () = crate::interrupt::came() => None,
-            looked = probing => Some(looked),
-        }
+        Ok::<_, Problem>(tokio::select! {
+            () = signals.next() => None,
+            looked = probing => Some(looked.map_err(failed)?),
+        })
     });
     progress.finish();
     // A name server that does not answer must not hold up the end.
     runtime.shutdown_background();
-    looked.transpose().map_err(failed)
+    looked
 }
 
 /// Whatever kept the server from being reached: that it was not is what the probe found.

@@ -63,7 +63,8 @@ impl Process {
     /// waits until it answers.
     ///
     /// # Errors
-    /// [`Error::Process`] with its last words; [`Error::NoLightLocks`]; [`Error::Folder`]; [`Error::Io`].
+    /// [`Error::Process`] with its last words; [`Error::NoLightLocks`]; [`Error::Folder`]; [`Error::Io`];
+    /// [`Error::Interrupted`].
     pub fn start(
         built: &Built,
         locks: Locks,
@@ -103,6 +104,7 @@ impl Process {
             self.alive()?;
             match self.ask("show info") {
                 Ok(text) => return parse_info(&text).map(drop),
+                Err(_) if child::stopping() => return Err(Error::Interrupted),
                 Err(_) if Instant::now() < until => std::thread::sleep(LOOK),
                 Err(_) => return Err(self.failed("does not answer on its socket")),
             }
