@@ -238,6 +238,31 @@ fn the_next_member_takes_over_from_a_key_server_that_is_gone() {
     assert!(segment.all_hear_all());
 }
 
+// §9.4.2
+#[test]
+fn a_member_whose_identifier_was_used_before_draws_another() {
+    let lives = || Segment::new(2, Suite::GcmAes128, 16, 0.0, 5);
+    let (mut earlier, mut later) = (lives(), lives());
+    let identifier = |segment: &mut Segment, seconds: u64| {
+        let now = Time::ZERO + Duration::from_secs(seconds);
+        let frame = segment.stations[0].member.poll(now, &mut segment.random).unwrap();
+        let packet = wire::mka::Packet::new_checked(&frame[18..], wire::mka::ICV_LEN).unwrap();
+        (packet.basic().member, packet.basic().message_number, frame.clone())
+    };
+    let (member, _, _) = identifier(&mut earlier, 0);
+    let (_, number, ahead) = identifier(&mut earlier, 2);
+    assert_eq!(identifier(&mut later, 0).0, member);
+    assert_eq!(number, 2);
+    assert_eq!(later.stations[0].member.receive(seconds(1), &ahead), Err(Rejected::Own));
+    let (fresh, number, _) = identifier(&mut later, 2);
+    assert_ne!(fresh, member);
+    assert_eq!(number, 1);
+    // Its own packets that come back are no reason.
+    let (_, _, own) = identifier(&mut later, 4);
+    assert_eq!(later.stations[0].member.receive(seconds(5), &own), Err(Rejected::Own));
+    assert_eq!(identifier(&mut later, 6).0, fresh);
+}
+
 #[test]
 fn strangers_forgers_and_replays_are_passed_over() {
     let mut segment = Segment::new(2, Suite::GcmAes128, 16, 0.0, 5);

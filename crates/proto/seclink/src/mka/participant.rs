@@ -189,6 +189,9 @@ impl Participant {
             return Err(Rejected::NotAuthentic);
         }
         if basic.member == self.identity.member || basic.sci == self.sci {
+            // Another member, or an earlier life, with this identifier: it is not unique (§9.4.2).
+            let is_ahead = basic.message_number > self.identity.message_number;
+            self.begins_again |= basic.member == self.identity.member && is_ahead;
             return Err(Rejected::Own);
         }
         let known: Result<Vec<Known<'_>>, wire::Error> =
