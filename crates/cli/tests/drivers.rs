@@ -261,5 +261,9 @@ fn drivers_of_the_current_folder_are_not_taken_unasked() {
     command.env("XDG_CACHE_HOME", folder.path().join("cache"));
     let output = command.args(["drivers", "list"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
-    assert!(data(&output).contains("openssl-") && !data(&output).contains("planted"), "{}", data(&output));
+    assert!(
+        data(&output).contains("openssl-") && !data(&output).contains("planted"),
+        "{}",
+        data(&output)
+    );
 }

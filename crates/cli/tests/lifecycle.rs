@@ -350,13 +350,15 @@ fn without_threads_or_descriptors_a_run_ends_with_an_error() {
     let program = folder.path().join("wiretax");
     fs::copy(wiretax(folder.path()).get_program(), &program).unwrap();
     let capture = folder.path().join("capture.pcap");
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data/tls1.2.pcap");
+    let data =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tracker/tests/data/tls1.2.pcap");
     fs::copy(data, &capture).unwrap();
     // Nobody else's: the limit is on the processes of a user.
     let user = (1_000_000 + std::process::id()).to_string();
     let handshake = [&QUICK[..], &["--out", "results"]].concat();
     let lab = ["lab", "--rtt", "2ms", "--", "true"];
-    let (observe, probe) = (["observe", "capture.pcap"], ["probe", "localhost:9", "--timeout", "1s"]);
+    let (observe, probe) =
+        (["observe", "capture.pcap"], ["probe", "localhost:9", "--timeout", "1s"]);
     let cases: [(&str, &[u32], &[&str]); 5] = [
         ("-u", &[1, 3, 5, 6, 7, 8, 9, 10], &lab),
         ("-u", &[7, 8, 9, 10, 11], &handshake),
@@ -375,7 +377,8 @@ fn without_threads_or_descriptors_a_run_ends_with_an_error() {
             command.env("HOME", folder.path()).env("WIRETAX_TEST_FOLDER", folder.path());
             let output = command.output().unwrap();
             let text = talk(&output);
-            let case = format!("ulimit {limit} {count}: {arguments:?}: {:?}: {text}", output.status);
+            let case =
+                format!("ulimit {limit} {count}: {arguments:?}: {:?}: {text}", output.status);
             assert!(!text.contains("panicked"), "{case}");
             match output.status.code() {
                 Some(0) => {}

@@ -278,9 +278,12 @@ fn without_tests(folder: &Path) -> Vec<(PathBuf, String)> {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(without_tests(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|ending| ending == "rs")
+            && !path.ends_with("tests.rs")
+        {
             let text = fs::read_to_string(&path).expect("a source");
-            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
+            let text =
+                text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned();
             found.push((path, text));
         }
     }
@@ -293,7 +296,9 @@ fn nothing_panics_where_the_system_grants_no_thread_or_a_name_is_not_utf_8() {
     let (_, list) = workspace.split_once("members = [").expect("the members");
     let (list, _) = list.split_once(']').expect("their end");
     let members = list.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once('"'));
-    for (member, _) in members.filter(|(path, _)| !["crates/lab-test", "crates/fuzz-targets"].contains(path)) {
+    for (member, _) in
+        members.filter(|(path, _)| !["crates/lab-test", "crates/fuzz-targets"].contains(path))
+    {
         for (path, text) in without_tests(&root().join(member).join("src")) {
             for (call, instead) in PANICS {
                 assert!(!text.contains(call), "{}: {call}: use {instead}", path.display());

@@ -177,26 +177,31 @@ fn set_up_installs_rustup_from_the_distribution_and_the_pinned_toolchain_by_it()
 
 /// Files that run commands of a shell: scripts, CI and the Makefile.
 fn shell_files() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join("scripts")).unwrap().map(|entry| entry.unwrap().path());
+    let entries =
+        std::fs::read_dir(root().join("scripts")).unwrap().map(|entry| entry.unwrap().path());
     let scripts = entries.filter(|path| path.extension().is_some_and(|ending| ending == "sh"));
     scripts.chain([".ci/run", "Makefile"].map(|name| root().join(name))).collect()
 }
 
 /// Says what is wrong with a command that fetches something whose contents nothing pins.
 fn unpinned(command: &str) -> Option<&'static str> {
-    let words: Vec<&str> = command.split(|c: char| c.is_whitespace() || "\"'`()".contains(c)).collect();
+    let words: Vec<&str> =
+        command.split(|c: char| c.is_whitespace() || "\"'`()".contains(c)).collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     let has = |option: &str| words.contains(&option);
     let calls = |program: &str, verbs: &[&str]| {
         words.windows(2).any(|pair| {
-            (pair[0] == program || pair[0].ends_with(&format!("/{program}"))) && verbs.contains(&pair[1])
+            (pair[0] == program || pair[0].ends_with(&format!("/{program}")))
+                && verbs.contains(&pair[1])
         })
     };
     let npm = ["install", "i", "add", "update", "exec", "x"];
     let cargo = ["build", "test", "bench", "run", "clippy", "doc", "check", "fetch"];
     let has_version = has("--version") || words.iter().any(|word| word.contains('@'));
     let is_cargo = |verbs: &[&str]| {
-        ["cargo", "$(CARGO)", "$CARGO", "${CARGO:-cargo}", "$cargo"].iter().any(|name| calls(name, verbs))
+        ["cargo", "$(CARGO)", "$CARGO", "${CARGO:-cargo}", "$cargo"]
+            .iter()
+            .any(|name| calls(name, verbs))
             || command.contains("$(CARGO) ") && verbs.iter().any(|verb| has(verb))
     };
     let rules = [
@@ -207,10 +212,16 @@ fn unpinned(command: &str) -> Option<&'static str> {
                 && !(has("--require-hashes") && has("--only-binary")),
             "pip install --require-hashes --only-binary",
         ),
-        (is_cargo(&["install"]) && !(has("--locked") && has_version), "cargo install --locked, of a version"),
+        (
+            is_cargo(&["install"]) && !(has("--locked") && has_version),
+            "cargo install --locked, of a version",
+        ),
         (is_cargo(&cargo) && !has("--locked"), "--locked"),
         (calls("go", &["install", "get"]) || calls("gem", &["install"]), "a module with its sum"),
-        (has("debootstrap") && has("--variant=minbase") && !has("--force-check-gpg"), "--force-check-gpg"),
+        (
+            has("debootstrap") && has("--variant=minbase") && !has("--force-check-gpg"),
+            "--force-check-gpg",
+        ),
         (has("--allow-unauthenticated") || command.contains("trusted=yes"), "signed packages"),
         (
             (has("curl") || has("wget")) && command.contains("https://"),
@@ -224,7 +235,8 @@ fn unpinned(command: &str) -> Option<&'static str> {
 /// The commands of a script, a line each: without comments, and without what is only said.
 fn commands(text: &str) -> Vec<String> {
     let text = text.replace("\\\n", " ");
-    let said = |line: &str| line.split_once("echo \"").map_or(line, |(before, _)| before).to_owned();
+    let said =
+        |line: &str| line.split_once("echo \"").map_or(line, |(before, _)| before).to_owned();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.map(said).filter(|line| !line.trim().is_empty()).collect()
 }
@@ -244,14 +256,19 @@ fn scripts_fetch_only_what_a_lock_file_or_a_version_pins() {
         ("curl -sSf https://example.org/x | sh", "address"),
         ("git clone https://example.org/x", "commit"),
     ] {
-        assert!(unpinned(wrong).is_some_and(|said| said.contains(instead)), "{wrong}: {:?}", unpinned(wrong));
+        assert!(
+            unpinned(wrong).is_some_and(|said| said.contains(instead)),
+            "{wrong}: {:?}",
+            unpinned(wrong)
+        );
     }
     let mut fetching = 0;
     for path in shell_files() {
         let text = std::fs::read_to_string(&path).unwrap();
         for command in commands(&text) {
             assert_eq!(unpinned(&command), None, "{}: {command}", path.display());
-            fetching += usize::from(command.contains("--locked") || command.contains("--require-hashes"));
+            fetching +=
+                usize::from(command.contains("--locked") || command.contains("--require-hashes"));
         }
     }
     assert!(fetching > 15, "{fetching} commands with a lock file");
@@ -266,7 +283,10 @@ fn the_judges_lock_files_have_a_hash_for_every_package_and_name_no_registry() {
     assert!(packages.len() > 15, "{}", packages.len());
     for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
         assert!(package["integrity"].as_str().unwrap().starts_with("sha512-"), "{name}");
-        assert!(package.get("resolved").is_none() && package.get("hasInstallScript").is_none(), "{name}");
+        assert!(
+            package.get("resolved").is_none() && package.get("hasInstallScript").is_none(),
+            "{name}"
+        );
     }
     let python = std::fs::read_to_string(judges.join("requirements.txt")).unwrap();
     let python = python.replace("\\\n", " ");
