@@ -186,10 +186,10 @@ impl Progress {
     /// Shows that `step` is under way, `done` of `total` expected time has passed.
     pub fn show(&mut self, step: &str, done: Duration, total: Duration) {
         let now = Instant::now();
-        let (began, done_then) = *self.began.get_or_insert_with(|| {
+        if self.began.is_none() {
             self.tick();
-            (now, done)
-        });
+        }
+        let (began, done_then) = *self.began.get_or_insert((now, done));
         let pace = pace(now - began, done.saturating_sub(done_then), total);
         let left = total.saturating_sub(done).mul_f64(pace);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now + left;
@@ -204,13 +204,13 @@ impl Progress {
     /// Shows that `step` is under way, for a time that nobody knows.
     pub fn show_without_end(&mut self, step: &str) {
         let now = Instant::now();
-        let (began, _) = *self.began.get_or_insert_with(|| {
+        if self.began.is_none() {
             if let Ok(style) = ProgressStyle::with_template("{msg}") {
                 self.bar.set_style(style);
             }
             self.tick();
-            (now, Duration::ZERO)
-        });
+        }
+        let (began, _) = *self.began.get_or_insert((now, Duration::ZERO));
         self.bar.set_message(step.to_owned());
         if now - began > MOMENT {
             self.say_now_and_then(now, || step.to_owned());
