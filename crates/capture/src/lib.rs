@@ -47,5 +47,6 @@ pub use frame::{Batch, Cut, Doubts, Event, Frame, Frames, Progress};
 pub use link_types::link_type_name;
 pub use live::{Live, LiveFrames, LiveOptions, LiveStatistics};
 pub use merge::Merge;
+pub use packet::Keeper;
 pub use packet::privileges::{Dropped, Identity, drop_privileges, identity_after};
 pub use source::{STDIN, Source};

@@ -1,14 +1,20 @@
 //! Rights are given up for good, in a process of its own.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use capture::{Error, Live, LiveOptions, drop_privileges};
+use capture::{Error, Keeper, Live, LiveOptions, drop_privileges};
 use lab_test::{Need, Scenario, Test, TestResult, judge, skip};
+use rustix::io::Errno;
 
 pub fn tests() -> Vec<Test> {
-    vec![Test::new("rights_are_given_up", given_up), Test::helper("give_up", give_up)]
+    vec![
+        Test::new("rights_are_given_up", given_up),
+        Test::helper("give_up", give_up),
+        Test::new("rights_are_kept_for_one_piece_of_work", kept),
+        Test::helper("keep", keep),
+    ]
 }
 
 fn given_up() -> TestResult {
@@ -20,6 +26,48 @@ fn given_up() -> TestResult {
         }
         judge(scenario.run()?)?;
     }
+    Ok(())
+}
+
+fn kept() -> TestResult {
+    judge(Scenario::new("keep").run()?)?;
+    Ok(())
+}
+
+/// Two keepers at once: the work of one is done with rights that are gone here, that of the other is dropped.
+fn keep() -> TestResult {
+    struct Says(io::PipeWriter);
+    impl Drop for Says {
+        fn drop(&mut self) {
+            let _ = self.0.write_all(b"dropped");
+        }
+    }
+    let (mut said, says) = io::pipe()?;
+    let (mut user, tells) = io::pipe()?;
+    let says = Says(says);
+    let idle = Keeper::begin(move || {
+        let _says = &says;
+        Ok(())
+    })?;
+    let working = Keeper::begin(move || {
+        let status = std::fs::read_to_string("/proc/self/status")?;
+        let uids = status.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
+        (&tells).write_all(uids.as_bytes())?;
+        Err(Errno::XDEV.into())
+    })?;
+    let before = std::fs::read_to_string("/proc/self/status")?;
+    if let Err(error) = drop_privileges() {
+        return skip(Need::Host, error.to_string());
+    }
+    let error = working.finish().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::XDEV.raw_os_error()));
+    drop(idle);
+    let (mut uids, mut text) = ([0; 64], [0; 7]);
+    let length = user.read(&mut uids)?;
+    let uids = String::from_utf8_lossy(&uids[..length]).into_owned();
+    assert!(before.contains(&uids) && uids.starts_with("Uid:"), "{uids}");
+    said.read_exact(&mut text)?;
+    assert_eq!(&text, b"dropped");
     Ok(())
 }
 

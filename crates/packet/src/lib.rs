@@ -9,6 +9,7 @@
 //! | receive many frames, with the kernel's time of arrival | [`RxRing`] |
 //! | observe an interface, some milliseconds late | [`BlockRing`] |
 //! | give up the rights that opening needed | [`privileges`] |
+//! | keep them in another process, for one piece of work | [`Keeper`] |
 //! | send many frames by one system call | [`SendBatch`] on a [`PacketSocket`] |
 //! | carry frames from port to port without allocation | [`OpenPort`], [`Outlet`], [`Pool`] |
 //! | be the far end of an interface (root) | [`Tap`], [`receive`], [`send`] |
@@ -22,6 +23,7 @@ mod block_ring;
 pub mod capture;
 pub mod clock;
 mod error;
+mod keeper;
 pub mod memory;
 pub mod offload;
 mod poller;
@@ -40,6 +42,7 @@ pub mod vnet;
 pub use batch::{SendBatch, receive, send};
 pub use block_ring::{BlockFrame, BlockFrames, BlockRing, BlockRingOptions, FilterInstruction};
 pub use error::Error;
+pub use keeper::Keeper;
 pub use poller::{Poller, Readiness};
 pub use pool::{Buffer, Pool, PoolOptions};
 pub use port::{BATCH, OpenPort, Outlet, Port, PortCounters, PortOptions, Sent, Sink, Taken};
