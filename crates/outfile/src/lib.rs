@@ -16,6 +16,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod held;
 mod new;
 mod scratch;
 
@@ -24,6 +25,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+pub use held::Held;
 use new::New;
 pub use scratch::Scratch;
 

@@ -93,7 +93,7 @@ fn named<F>(
     make(Builder::new().prefix(&prefix).suffix(".partial"), folder)
 }
 
-fn split(target: &Path) -> io::Result<(&Path, OsString)> {
+pub(crate) fn split(target: &Path) -> io::Result<(&Path, OsString)> {
     let not_a_file = || io::Error::new(ErrorKind::IsADirectory, "not the name of a file");
     let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else {
         return Err(not_a_file());

@@ -161,3 +161,39 @@ fn what_cannot_be_written_is_an_error() {
     assert_eq!(kind(&at("file/out")), ErrorKind::NotADirectory);
     assert_eq!(names(folder.path()), ["file"]);
 }
+
+#[test]
+fn a_held_output_follows_no_link_and_stays_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let own = fs::metadata(folder.path()).unwrap();
+    // Giving a file to oneself needs no right.
+    let hold = |name: &str| Held::create(&at(name), (own.uid(), own.gid()));
+    fs::create_dir(at("deep")).unwrap();
+    fs::write(at("deep/old"), "old").unwrap();
+    fs::set_permissions(at("deep/old"), Permissions::from_mode(0o640)).unwrap();
+    symlink("deep/old", at("link")).unwrap();
+    symlink("nowhere", at("dangling")).unwrap();
+    for name in ["link", "dangling", "deep", "nowhere/new"] {
+        assert!(hold(name).is_err(), "{name}");
+    }
+    for name in ["deep/old", "deep/new"] {
+        let held = hold(name).unwrap();
+        held.file().unwrap().write_all(b"new").unwrap();
+        assert!(fs::read_to_string(at(name)).is_ok_and(|text| text == "old") || name == "deep/new");
+        // The folder moves away, and another takes its name.
+        fs::rename(at("deep"), at("moved")).unwrap();
+        fs::create_dir(at("deep")).unwrap();
+        held.publish().unwrap();
+        assert_eq!(names(&at("deep")), [""; 0]);
+        fs::remove_dir(at("deep")).unwrap();
+        fs::rename(at("moved"), at("deep")).unwrap();
+        assert_eq!(fs::read_to_string(at(name)).unwrap(), "new");
+    }
+    assert_eq!(mode(&at("deep/old")), 0o640);
+    drop(hold("deep/old").unwrap());
+    assert_eq!(
+        (names(&at("deep")), names(folder.path()).len()),
+        (vec!["new".into(), "old".into()], 3)
+    );
+}

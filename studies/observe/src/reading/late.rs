@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use capture::Identity;
+use capture::{Identity, Keeper};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
-use outfile::OutFile;
+use outfile::{Held, OutFile};
 
 /// A file that is written at the end: claimed at the beginning, so that one that cannot be written is
 /// known before time is spent.
@@ -18,8 +18,8 @@ pub struct Late {
 
 /// What is kept of it until then.
 enum Open {
-    /// Opened while the process was root.
-    AsRoot(File),
+    /// Begun as root. A process that stays root gives it its name.
+    Kept(File, Keeper),
     /// A device or a FIFO: who reads it is there.
     InPlace(OutFile),
     /// Nothing half-written is left if the program is killed.
@@ -28,13 +28,13 @@ enum Open {
 
 impl Late {
     /// Looks whether the file can be written. `keep_open`: rights are given up before it is, so it is
-    /// opened now.
+    /// opened now, and a process is started that keeps them; call it before any other thread is started.
     ///
     /// # Errors
     /// It cannot be.
     pub fn claim(path: &Path, keep_open: bool) -> Result<Late, Problem> {
         let opened = match capture::identity_after().filter(|_| keep_open) {
-            Some(identity) => open_as_root(path, identity).map(Open::AsRoot),
+            Some(identity) => keep(path, identity),
             None => OutFile::create(path).map(|file| match file.is_in_place() {
                 true => Open::InPlace(file),
                 false => Open::Not,
@@ -53,13 +53,16 @@ impl Late {
         &self.path
     }
 
-    /// Writes it; whole or not at all, unless it was kept open.
+    /// Writes it; whole or not at all, unless it is a device or a FIFO.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write(self, text: &str) -> Result<(), Problem> {
         let written = match self.open {
-            Open::AsRoot(mut file) => file.write_all(text.as_bytes()),
+            Open::Kept(mut file, keeper) => file
+                .write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+                .and_then(|()| keeper.finish()),
             Open::InPlace(mut file) => file.write_all(text.as_bytes()),
             Open::Not => outfile::write(&self.path, text.as_bytes()),
         };
@@ -68,23 +71,11 @@ impl Late {
     }
 }
 
-/// Opens an output while the process is root, whoever can write to its folder: what is there must be a
-/// regular file by one name, not a link to another. A new one is given to whom the process will run as.
-fn open_as_root(path: &Path, Identity { user, group }: Identity) -> io::Result<File> {
-    let mut options = File::options();
-    let options = options.write(true).custom_flags(libc::O_NOFOLLOW);
-    match options.clone().create_new(true).open(path) {
-        Ok(new) => fchown(&new, Some(user), Some(group)).map(|()| new),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let file = options.open(path)?;
-            let found = file.metadata()?;
-            if !found.is_file() || found.nlink() != 1 {
-                return Err(io::Error::other("root writes to regular files of one name only"));
-            }
-            file.set_len(0).map(|()| file)
-        }
-        Err(error) => Err(error),
-    }
+/// Begins an output as root, for whom the process will run as.
+fn keep(path: &Path, Identity { user, group }: Identity) -> io::Result<Open> {
+    let held = Held::create(path, (user, group))?;
+    let file = held.file()?;
+    Ok(Open::Kept(file, Keeper::begin(move || held.publish())?))
 }
 
 /// Gives a folder for rows that root has just made to whom the process will run as. `is_new`: it was not
@@ -119,36 +110,4 @@ pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    #[test]
-    fn root_follows_no_link_to_its_output() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let own = fs::metadata(folder.path()).unwrap();
-        // Giving a file to oneself needs no right.
-        let identity = Identity { user: own.uid(), group: own.gid() };
-        fs::write(at("theirs"), "text").unwrap();
-        symlink(at("theirs"), at("link")).unwrap();
-        symlink(at("nowhere"), at("dangling")).unwrap();
-        fs::hard_link(at("theirs"), at("second")).unwrap();
-        for name in ["link", "dangling", "second", "theirs"] {
-            assert!(open_as_root(&at(name), identity).is_err(), "{name}");
-        }
-        assert_eq!(fs::read_to_string(at("theirs")).unwrap(), "text");
-        assert!(!at("nowhere").exists());
-        fs::remove_file(at("second")).unwrap();
-        for name in ["theirs", "new"] {
-            let mut file = open_as_root(&at(name), identity).unwrap();
-            file.write_all(b"new").unwrap();
-            assert_eq!(fs::read_to_string(at(name)).unwrap(), "new");
-        }
-    }
 }
