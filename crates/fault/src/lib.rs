@@ -21,7 +21,7 @@ pub enum Fault {
     Results,
     /// The other end did not do what its protocol asks of it, or could not be reached.
     Peer,
-    /// The measurement failed.
+    /// The measurement failed, or nothing was measured.
     Measurement,
 }
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod counted;
 mod delay;
 mod error;
 mod named;
@@ -17,6 +18,7 @@ mod seq;
 mod time;
 
 pub use bytes::Bytes;
+pub use counted::counted;
 pub use delay::Delay;
 pub use error::ParseError;
 pub use named::UnknownName;

@@ -153,7 +153,7 @@ fn point_of(fields: &BTreeMap<String, String>) -> Result<Point, Problem> {
 
 fn warn_of_drops(drops: u64, outlet: &mut Outlet<'_>) -> Result<(), Problem> {
     if drops > 0 {
-        outlet.event(format!("a capture lost {drops} frames"))?;
+        outlet.event(format!("a capture lost {}", units::counted(drops, "frame")))?;
     }
     Ok(())
 }

@@ -134,12 +134,7 @@ impl Bench {
             session.progress(&step(cell, &mode.to_string()), &ahead.time);
             Ok(())
         })?;
-        if end == End::OutOfTime {
-            let left = ahead.connections;
-            let what = format!("out of time: {left} connections of the plan are left out");
-            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
-        }
-        Ok(end)
+        Ok(end.with_left(ahead.connections, "connection", session.watcher()))
     }
 
     /// What is to be done for a cell.

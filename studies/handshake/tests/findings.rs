@@ -219,7 +219,7 @@ fn what_was_given_up_without_loss_is_in_the_median_and_what_failed_is_named() {
     let median = cell.median(value::RESPONSE).unwrap();
     assert_eq!((median.value, median.high), (64.5, 60_000.0));
     let notes: Vec<String> = said.cautions().iter().map(|one| one.note.text.to_plain()).collect();
-    for part in ["1 given up at the time limit", "failed (1 reset)", "1 samples are left out"] {
+    for part in ["1 given up at the time limit", "failed (1 reset)", "1 sample left out"] {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
     for sample in &mut samples[2..4] {

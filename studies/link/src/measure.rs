@@ -6,6 +6,7 @@ use fault::Problem;
 use host::{Host, Place, Registry};
 use record::Sample;
 use study::{End, Expected, Session, StudyJob, stranger};
+use units::counted;
 
 use crate::job::{Asked, Job, Paths, measure};
 use crate::plan::{Plan, Round, trial_time};
@@ -39,11 +40,7 @@ impl Plan {
                 break;
             }
         }
-        if end == End::OutOfTime {
-            let what = format!("out of time: {} trials of the plan are left out", ahead.trials);
-            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
-        }
-        Ok(end)
+        Ok(end.with_left(ahead.trials, "trial", session.watcher()))
     }
 
     fn batch(
@@ -65,9 +62,8 @@ impl Plan {
                 Ok(launch) => Host::new(Place::Process(launch)),
                 Err(problem) => {
                     let left: usize = rounds.iter().map(|round| round.asked.len()).sum();
-                    let what = format!(
-                        "{left} of the planned trials in a guest machine left out: {problem}"
-                    );
+                    let left = counted(left, "planned trial");
+                    let what = format!("{left} in a guest machine left out: {problem}");
                     session.watcher().warning(&what, problem.remedy());
                     return Ok(End::Complete);
                 }

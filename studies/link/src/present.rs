@@ -5,6 +5,7 @@ use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Counterpart, Subject};
+use units::counted;
 
 use crate::point::Backend;
 use crate::summary::{Row, Summary, is_usual};
@@ -252,7 +253,8 @@ impl study::Findings for Findings {
         let real = || rows.iter().filter(|row| row.point.backend != Backend::Guest);
         let fewest = real().map(|row| row.trials).min().unwrap_or(FEW);
         if fewest < FEW {
-            let text = format!("As few as {fewest} trials per point: no interval of 95 %.");
+            let text =
+                format!("As few as {} per point: no interval of 95 %.", counted(fewest, "trial"));
             let remedy = format!("measure with --repeat {FEW} or more");
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
             notes
@@ -261,7 +263,10 @@ impl study::Findings for Findings {
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
-            let text = format!("{failed} trials failed and count in no figure; the first: {why}.");
+            let text = format!(
+                "{} failed; the figures leave them out; the first: {why}.",
+                counted(failed, "trial")
+            );
             notes.push(Note::info(text).answer_covers_less("the other trials' figures stand."));
         }
         if real().any(|row| row.tester_limits) {

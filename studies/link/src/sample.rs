@@ -162,9 +162,8 @@ fn outcome(measured: &Measured) -> Outcome {
     let failed = |reason: &str| Outcome::Failed { reason: reason.to_owned() };
     match &measured.found {
         Some(found) if found.bits_per_second == 0.0 => failed("every load lost frames"),
-        _ if measured.flows.iter().any(|flow| flow.sent > 0 && flow.received == 0) => {
-            failed("no frame came")
-        }
+        _ if measured.burst == Some(0) => failed("every burst lost frames"),
+        _ if measured.flows.iter().any(|flow| flow.received == 0) => failed("no frame came"),
         _ => Outcome::Completed,
     }
 }

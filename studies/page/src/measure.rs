@@ -10,6 +10,7 @@ use fault::Problem;
 use host::{Attachment, Host, Place, Registry};
 use record::{AttachmentKind, Sample};
 use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
+use units::counted;
 
 use crate::job::{Batch, HAR, Job, Loads, Planned};
 use crate::pages::PageName;
@@ -141,11 +142,7 @@ impl Plan {
             session.progress(what, &ahead.time);
             Ok(())
         })?;
-        if end == End::OutOfTime {
-            let what = format!("out of time: {} loads of the plan are left out", ahead.loads);
-            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
-        }
-        Ok(end)
+        Ok(end.with_left(ahead.loads, "load", session.watcher()))
     }
 }
 
@@ -229,7 +226,8 @@ impl Ahead {
 fn beforehand(loads: usize, time: Duration) -> Option<String> {
     (time >= LONG).then(|| {
         let time = study::about(time);
-        format!("{loads} loads, about {time}; after Ctrl-C --resume continues with what is missing")
+        let loads = counted(loads, "load");
+        format!("{loads}, about {time}; after Ctrl-C --resume continues with what is missing")
     })
 }
 

@@ -5,6 +5,7 @@ use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
 use study::{Clock, Counterpart, Subject, with_interval};
+use units::counted;
 use web::Protocol;
 
 use crate::loads::table;
@@ -217,7 +218,8 @@ impl study::Findings for Findings {
         notes.extend(self.clock.caution());
         let fewest = rows().map(|row| row.loads).min().unwrap_or_default();
         if fewest < FEW {
-            let text = format!("As few as {fewest} loads per point: no interval of 95 %.");
+            let text =
+                format!("As few as {} per point: no interval of 95 %.", counted(fewest, "load"));
             let remedy = format!("measure with --repeat {FEW} or more");
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
             notes
@@ -226,7 +228,10 @@ impl study::Findings for Findings {
         let failed: usize = rows().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows().find_map(|row| row.failure.clone()).unwrap_or_default();
-            let text = format!("{failed} loads are not whole and in no figure; the first: {why}.");
+            let text = format!(
+                "{} not whole and in no figure; the first: {why}.",
+                counted(failed, "load")
+            );
             let effect = "the median of a protocol that fails more than others could be longer.";
             notes.push(Note::info(text).answer_may_change(effect));
         }

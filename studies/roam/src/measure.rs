@@ -8,6 +8,7 @@ use host::{Attachment, Host, Place};
 use lab::LabOptions;
 use record::{AttachmentKind, Sample};
 use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
+use units::counted;
 
 use crate::job::{Asked, Handoffs, Job, TIMELINE};
 use crate::plan::{Plan, Round, together};
@@ -32,7 +33,7 @@ impl Plan {
         }
         let mut ahead = Ahead::of(&rounds);
         if let Err(problem) = guest(self.seed) {
-            let what = format!("{} of the planned handoffs left out: {problem}", ahead.runs);
+            let what = format!("{} left out: {problem}", counted(ahead.runs, "planned handoff"));
             session.watcher().warning(&what, problem.remedy());
             return Ok(End::Complete);
         }
@@ -57,11 +58,7 @@ impl Plan {
                 session.progress(&what, &ahead.time);
                 Ok(())
             })?;
-        if end == End::OutOfTime {
-            let what = format!("out of time: {} of the planned handoffs left out", ahead.runs);
-            session.watcher().warning(&what, Some("measure them by --resume with this folder"));
-        }
-        Ok(end)
+        Ok(end.with_left(ahead.runs, "handoff", session.watcher()))
     }
 
     /// What a guest is to do for a round.

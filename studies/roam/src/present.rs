@@ -6,6 +6,7 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use study::{Clock, Counterpart, Subject};
+use units::counted;
 
 use crate::advice::{self, usual};
 use crate::summary::{Row, Summary};
@@ -61,7 +62,8 @@ impl study::Findings for Findings {
         let mut notes = Vec::new();
         let fewest = rows.iter().map(|row| row.runs).min().unwrap_or(FEW);
         if fewest < FEW {
-            let text = format!("As few as {fewest} runs per point: no interval of 95 %.");
+            let text =
+                format!("As few as {} per point: no interval of 95 %.", counted(fewest, "run"));
             let remedy = format!("measure with --repeat {FEW} or more");
             let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
             notes.push(note.answer_may_change("cases close to each other could change places."));
@@ -69,7 +71,7 @@ impl study::Findings for Findings {
         let failed: usize = rows.iter().map(|row| row.failed).sum();
         if failed > 0 {
             let why = rows.iter().find_map(|row| row.failure.clone()).unwrap_or_default();
-            let text = format!("{failed} runs are in no figure; the first: {why}.");
+            let text = format!("{} in no figure; the first: {why}.", counted(failed, "failed run"));
             notes.push(Note::info(text).answer_covers_less("the other runs' figures stand."));
         }
         let not_back: usize = rows.iter().map(|row| row.not_back).sum();

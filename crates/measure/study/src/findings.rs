@@ -56,7 +56,5 @@ pub trait Findings {
 
     /// Why nothing was found, if samples are there and none of them says anything: then the command
     /// fails, after the report is written.
-    fn empty(&self) -> Option<Problem> {
-        None
-    }
+    fn empty(&self) -> Option<Problem>;
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fault::Problem;
 use lab::LabOptions;
 use record::{AttachmentKind, Finished, Manifest, Recorder, Sample};
+use units::counted;
 
 /// Who follows the measuring, and may stop it.
 pub trait Watcher {
@@ -42,6 +43,23 @@ pub struct Session<'a> {
     lab: LabOptions,
     captures: Option<PathBuf>,
     until: Option<Instant>,
+}
+
+impl End {
+    /// The end of a plan of which `left` things are not measured: time that runs out after the last
+    /// leaves nothing out. Otherwise the watcher hears how many.
+    #[must_use]
+    pub fn with_left(self, left: usize, thing: &str, watcher: &mut dyn Watcher) -> End {
+        match (self, left) {
+            (End::OutOfTime, 0) => End::Complete,
+            (End::OutOfTime, left) => {
+                let what = format!("out of time: {} of the plan left out", counted(left, thing));
+                watcher.warning(&what, Some("measure them by --resume with this folder"));
+                self
+            }
+            _ => self,
+        }
+    }
 }
 
 impl<'a> Session<'a> {
@@ -189,6 +207,7 @@ pub(crate) mod tests {
     #[derive(Default)]
     struct Silent {
         stop: bool,
+        warned: Vec<String>,
     }
 
     impl Watcher for Silent {
@@ -196,8 +215,22 @@ pub(crate) mod tests {
         fn interrupted(&self) -> bool {
             self.stop
         }
-        fn warning(&mut self, _: &str, _: Option<&str>) {}
+        fn warning(&mut self, what: &str, _: Option<&str>) {
+            self.warned.push(what.to_owned());
+        }
         fn note(&mut self, _: &str) {}
+    }
+
+    #[test]
+    fn time_that_runs_out_after_the_last_leaves_nothing_out() {
+        let mut silent = Silent::default();
+        let mut end = |end: End, left| end.with_left(left, "load", &mut silent);
+        assert_eq!(end(End::OutOfTime, 0), End::Complete);
+        assert_eq!(end(End::Interrupted, 3), End::Interrupted);
+        assert_eq!([1, 2].map(|left| end(End::OutOfTime, left)), [End::OutOfTime; 2]);
+        let said =
+            ["1 load", "2 loads"].map(|left| format!("out of time: {left} of the plan left out"));
+        assert_eq!(silent.warned, said);
     }
 
     #[test]
@@ -247,7 +280,7 @@ pub(crate) mod tests {
         let manifest = Manifest::new(json!({}), record::Session::begin(false));
         let mut recorder = Recorder::create(folder.path().join("r"), manifest).unwrap();
         let finished = Finished::default();
-        let mut watcher = Silent { stop: true };
+        let mut watcher = Silent { stop: true, ..Silent::default() };
         let session = Session::new("demo", &mut recorder, &finished, &mut watcher);
         assert_eq!(session.within(Some(Duration::ZERO)).stop(), Some(End::Interrupted));
         let mut watcher = Silent::default();

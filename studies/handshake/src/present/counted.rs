@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use report::{Caution, Cell, Column, Inline, Note, Row as TableRow, Section, Table};
 use stats::Holds;
+use units::counted as number;
 
 use super::lineup::listed;
 use super::{Findings, fits};
@@ -20,8 +21,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let fewest = cells.map(crate::summary::Cell::completed).min();
     if let Some(fewest) = fewest.filter(|fewest| *fewest < FEW) {
         let text = format!(
-            "Some points rest on {fewest} connection{}: their intervals are rough.",
-            if fewest == 1 { "" } else { "s" }
+            "Some points rest on {}: their intervals are rough.",
+            number(fewest, "connection")
         );
         let remedy = "measure more with `--repeat 20`, or `--scale full`";
         let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
@@ -51,7 +52,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let unread = findings.summary.unread;
     if unread > 0 {
         let text =
-            format!("{unread} samples are left out: their mode, RTT or loss cannot be read.");
+            format!("{} left out: mode, RTT or loss cannot be read.", number(unread, "sample"));
         let remedy = "read them with the version of wiretax that the manifest names";
         let note = Note::warning(Inline::new().text(text), Inline::new().text(remedy));
         notes.push(note.answer_covers_less("these samples are left out of all figures."));
@@ -59,7 +60,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     let missing = findings.planned.unwrap_or(0).saturating_sub(findings.summary.samples);
     if missing > 0 {
         let planned = findings.planned.unwrap_or(0);
-        let text = format!("{missing} of the plan's {planned} connections are not measured.");
+        let text =
+            format!("{missing} of the plan's {} not measured.", number(planned, "connection"));
         let remedy = "measure them by `--resume` with the folder of these results";
         let note = Note::warning(Inline::new().text(text), Inline::marked(remedy));
         notes.push(
@@ -70,8 +72,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     if left_out > 0 {
         let all = findings.summary.samples;
         let text = format!(
-            "{left_out} of {all} connections are left out: client, server and capture contradict \
-             each other."
+            "{left_out} of {} left out: client, server and capture contradict each other.",
+            number(all, "connection")
         );
         let remedy =
             "see \u{201C}What was counted\u{201D}; under loss what is left out may be the slowest";
@@ -121,11 +123,11 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
         return None;
     }
     let text = format!(
-        "{} connections. Each was timed by the client, logged by the server and read from a capture \
+        "{}. Each was timed by the client, logged by the server and read from a capture \
          at the client; one whose views contradict each other is left out. What the wire shows \
          decides which mode a connection counts as; on a path with loss it is the mode that was \
          tried.",
-        summary.samples
+        number(summary.samples, "connection")
     );
     let mut section = Section::new("counted", "What was counted").with(Inline::new().text(text));
     if summary.fell_back.is_empty() {
@@ -135,7 +137,7 @@ pub(super) fn section(findings: &Findings) -> Option<Section> {
         section = section.with(fell_back(findings));
     }
     for (contradiction, count) in &summary.contradictions {
-        let text = format!("{count} connections left out: {contradiction}.");
+        let text = format!("{} left out: {contradiction}.", number(*count, "connection"));
         section = section.with(Note::warning(
             Inline::new().text(text),
             Inline::marked(

@@ -190,6 +190,12 @@ impl study::Findings for Findings {
         let modes = ("handshake".to_owned(), markdown::modes(self));
         Ok(std::iter::once(modes).chain(claims).collect())
     }
+
+    fn empty(&self) -> Option<Problem> {
+        let mut cells = self.summary.rows.iter().flat_map(|row| &row.cells);
+        let none = cells.all(|cell| cell.completed() == 0);
+        none.then(|| Problem::new(Fault::Measurement, "no connection got a response that counts"))
+    }
 }
 
 /// A round-trip time in a heading, on one line: `11.6 ms`.

@@ -107,7 +107,7 @@ fn keeps_to_its_time() -> TestResult {
     assert_eq!(end, End::OutOfTime);
     drop(recorder);
     assert!(results.samples()?.is_empty());
-    assert_eq!(follower.warnings, ["out of time: 11 connections of the plan are left out"]);
+    assert_eq!(follower.warnings, ["out of time: 11 connections of the plan left out"]);
     Ok(())
 }
 

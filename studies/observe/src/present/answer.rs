@@ -2,6 +2,7 @@
 
 use report::{Caution, Inline, KeyFigure, Note};
 use tracker::Class;
+use units::counted;
 
 use crate::change::Change;
 use crate::difference::{Compared, FEWEST, Found, ModeCompared};
@@ -12,10 +13,7 @@ const FEW_IN_DOUBT: f64 = 1.0;
 
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
     if findings.handshakes == 0 {
-        let text = format!(
-            "No TLS handshake is in the {} connections that were seen.",
-            findings.connections
-        );
+        let text = format!("No TLS handshake in {}.", counted(findings.connections, "connection"));
         return vec![Inline::new().text(text)];
     }
     let mut lines = vec![Inline::new().text(difference(findings))];
@@ -192,8 +190,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     if findings.doubtful_records > 0 {
         let note = Note::warning(
             format!(
-                "{} records ({doubtful:.1} %) are in doubt; their times are left out.",
-                findings.doubtful_records
+                "{} in doubt ({doubtful:.1} %), times left out.",
+                counted(findings.doubtful_records, "record")
             ),
             "See the section on doubt for each reason; a key log (SSLKEYLOGFILE) settles most.",
         );
@@ -207,7 +205,7 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     }
     if findings.frames.lost > 0 {
         let note = Note::warning(
-            format!("The capture lost {} frames.", findings.frames.lost),
+            format!("The capture lost {}.", counted(findings.frames.lost, "frame")),
             "Give it a larger ring, or capture the handshake's port alone.",
         );
         notes.push(note.answer_may_change(
@@ -217,8 +215,8 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
     if findings.frames.dropped_connections > 0 {
         let note = Note::warning(
             format!(
-                "{} connections were dropped since there were too many at once.",
-                findings.frames.dropped_connections
+                "{} dropped: too many at once.",
+                counted(findings.frames.dropped_connections, "connection")
             ),
             "Raise the number of connections that are followed.",
         );
