@@ -20,7 +20,7 @@ pub enum Exit {
     Machine = 3,
     /// Results could not be written or read.
     Results = 4,
-    /// The measurement failed.
+    /// The measurement failed, or nothing was measured.
     Measurement = 5,
     /// Interrupted by the user.
     Interrupted = 130,
@@ -29,11 +29,11 @@ pub enum Exit {
 /// What each status means, for the help of commands that say nothing more exact.
 pub const MEANINGS: [(Exit, &str); 7] = [
     (Exit::Done, "done"),
-    (Exit::Found, "`compare` found a regression; `probe` could not connect"),
+    (Exit::Found, "`compare` found a regression; `probe` no handshake or no trusted certificate"),
     (Exit::Usage, "the command line or an input file is wrong"),
     (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
     (Exit::Results, "the results could not be written or read"),
-    (Exit::Measurement, "the measurement failed"),
+    (Exit::Measurement, "the measurement failed, or nothing was measured"),
     (Exit::Interrupted, "interrupted: what was measured is kept"),
 ];
 
@@ -88,6 +88,15 @@ mod tests {
         ] {
             assert_eq!(Exit::of(fault) as u8, code, "{fault:?}");
             assert!(MEANINGS.iter().any(|(exit, _)| *exit as u8 == code), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_on_output_has_these_meanings() {
+        let page = include_str!("../../../docs/output.md");
+        for (exit, meaning) in MEANINGS {
+            let row = format!("| {} | {meaning} |\n", exit as u8);
+            assert!(page.contains(&row), "docs/output.md lacks {row}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use fault::{Fault, Problem};
+use rustls_pki_types::{DnsName, ServerName};
 
 /// A value that cannot be read. clap prints it, and keeps it as the cause of its own error.
 #[derive(Debug)]
@@ -29,6 +30,19 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+/// Reads the name of a server, as a certificate carries it: a parser for clap.
+pub fn server_name(text: &str) -> Result<String, Refused> {
+    let remedy = "give the name that the certificate carries";
+    let wrong = |_| Refused::new("neither a DNS name nor an IP address", remedy);
+    ServerName::try_from(text).map(|_| text.to_owned()).map_err(wrong)
+}
+
+/// Reads a DNS name: a parser for clap.
+pub fn dns_name(text: &str) -> Result<String, Refused> {
+    let wrong = |_| Refused::new("not a DNS name", "write it like public.example");
+    DnsName::try_from(text).map(|_| text.to_owned()).map_err(wrong)
+}
 
 /// Reads a value: a parser for clap.
 pub fn value<T: FromStr<Err: Into<Problem>>>(text: &str) -> Result<T, Refused> {

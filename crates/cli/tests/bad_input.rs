@@ -324,7 +324,7 @@ fn results_without_samples_are_no_results_yet() {
     assert!(output.status.success(), "{}", talk(&output));
     fs::write(folder.path().join("a/samples.jsonl"), "").unwrap();
     let output = run(folder.path(), &["report", "a"]);
-    assert_eq!(output.status.code(), Some(4), "{}", talk(&output));
+    assert_eq!(output.status.code(), Some(5), "{}", talk(&output));
     assert!(talk(&output).contains("hint: continue with --resume a"), "{}", talk(&output));
 }
 

@@ -122,6 +122,7 @@ fn a_certificate_that_is_not_trusted_is_said_with_what_to_do() {
     let target = own.address.to_string();
     let output = probe(folder.path(), &target, &["--name", "test.example"]);
     assert!(data(&output).contains("NOT trusted"), "{}", data(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", talk(&output));
     assert!(
         talk(&output).contains("hint: ") && talk(&output).contains("--ca"),
         "{}",
@@ -130,6 +131,7 @@ fn a_certificate_that_is_not_trusted_is_said_with_what_to_do() {
     let output = probe(folder.path(), &target, &["--name", "other.example", "--ca", "own.pem"]);
     assert!(data(&output).contains("NOT trusted: it is for another name"), "{}", data(&output));
     let output = probe(folder.path(), &target, &["--insecure"]);
+    assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
     assert!(data(&output).contains("TLS 1.3        yes"), "{}", data(&output));
 
     let ca = serve(folder.path(), "ca", "127.0.0.1:0", true);

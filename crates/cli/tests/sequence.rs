@@ -131,6 +131,6 @@ fn a_connection_that_is_not_there_is_an_error() {
     for number in ["0", "2"] {
         let output = run(folder.path(), &["sequence", &file, "--connection", number]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(talk(&output).contains("there are 1, from 1 on"), "{}", talk(&output));
+        assert!(talk(&output).contains("the numbers are 1 to 1"), "{}", talk(&output));
     }
 }

@@ -127,7 +127,7 @@ fn a_driver_of_ones_own_is_measured_reported_and_resumed() {
     let axes = &axes[..axes.len() - 1];
     let output = stacks(folder.path(), &[axes, &["--resume", "r"]].concat());
     assert!(output.status.success(), "{}", talk(&output));
-    assert!(talk(&output).contains("5 samples are there already"), "{}", talk(&output));
+    assert!(talk(&output).contains("5 samples there already"), "{}", talk(&output));
     assert!(data(&output).contains("mine"), "{}", data(&output));
 
     let output = wiretax(folder.path()).args(["report", "r", "--json"]).output().unwrap();

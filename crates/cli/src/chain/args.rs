@@ -10,7 +10,7 @@ use units::Delay;
 use super::made::Recipe;
 use crate::exit::{Exit, epilogue};
 use crate::options::JsonArg;
-use crate::value::value;
+use crate::value::{server_name, value};
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 7] = [
@@ -72,7 +72,7 @@ pub struct ChainArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Certificates")]
     pub ca: Option<PathBuf>,
     /// The name that the leaf must carry [default: the first name in it]
-    #[arg(long, value_name = "NAME", help_heading = "Certificates")]
+    #[arg(long, value_name = "NAME", value_parser = server_name, help_heading = "Certificates")]
     pub name: Option<String>,
     /// Also serve the chains in the lab, and count bytes and round trips there (about 10 seconds)
     #[arg(long, help_heading = "Lab")]

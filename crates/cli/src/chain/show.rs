@@ -2,6 +2,7 @@
 
 use report::{Cell, Column, Row, Table};
 use serde_json::{Value, json};
+use units::counted;
 
 use super::cost::Way;
 use super::source::Source;
@@ -22,7 +23,7 @@ pub fn text(sources: &[Source], ways: &[Vec<Way>], args: &ChainArgs) -> String {
 fn certificates(source: &Source) -> String {
     let bytes = source.chain.lengths().bytes();
     let count = source.chain.certificates().len();
-    let mut text = format!("{}: {count} certificates, {bytes} bytes\n", source.name);
+    let mut text = format!("{}: {}, {bytes} bytes\n", source.name, counted(count, "certificate"));
     let columns = vec![
         Column::new("#"),
         Column::new("for"),

@@ -1,13 +1,14 @@
 //! Where chains come from: files, a server, and what is made here.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use flight::Framing;
+use outfile::OutFile;
 use testbed::Carrier;
 use tls::chain::{Chain, Oddity, Verdict};
 use tls::{Compression, Identity, SignatureKind, Trust};
@@ -145,6 +146,14 @@ fn source(
 /// What a server sends; into a file, too, if that is wanted.
 fn fetched(server: &str, args: &ChainArgs) -> Result<Chain, Problem> {
     let mut target = crate::probe::parse_target(server)?;
+    let unwritable = |path: &Path| format!("{} cannot be written", path.display());
+    let save = match &args.save {
+        Some(path) => {
+            let file = OutFile::create(path).blame(Fault::Results);
+            Some((path, file.while_doing(|| unwritable(path))?))
+        }
+        None => None,
+    };
     target.server_name.clone_from(&args.name);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
@@ -152,10 +161,9 @@ fn fetched(server: &str, args: &ChainArgs) -> Result<Chain, Problem> {
     runtime.shutdown_background();
     let der = der.map_err(|error| Problem::from(error).blaming(Fault::Peer))?;
     let chain = Chain::from_der(&der).while_doing(|| server.to_owned())?;
-    if let Some(path) = &args.save {
-        let doing = || format!("{} cannot be written", path.display());
-        let pem = chain.to_pem()?;
-        std::fs::write(path, pem).blame(Fault::Results).while_doing(doing)?;
+    if let Some((path, mut file)) = save {
+        let written = file.write_all(chain.to_pem()?.as_ref()).and_then(|()| file.finish_synced());
+        written.blame(Fault::Results).while_doing(|| unwritable(path))?;
     }
     Ok(chain)
 }

@@ -10,6 +10,7 @@ use fault::{Fault, OrProblem, Problem};
 use record::{Better, Run};
 use serde_json::json;
 use stats::{CompareOptions, Comparison, Verdict, compare_cells};
+use units::counted;
 
 pub use self::args::CompareArgs;
 use self::cells::{Cells, Failure, failures};
@@ -33,8 +34,11 @@ pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
         found.add(one, &before, &after, args.threshold.value())?;
     }
     if found.studies.iter().all(|(_, comparison)| comparison.cells.is_empty()) {
-        return Err(Problem::new(Fault::Results, "the two results have no cell in common")
-            .with_remedy("compare runs of one plan"));
+        return Err(Problem::new(
+            Fault::Measurement,
+            "the two results have no measured cell in common",
+        )
+        .with_remedy("compare runs of one plan"));
     }
     say(&if args.json.json { found.json()? } else { found.text() })?;
     Ok(found.conclude(diagnostics))
@@ -100,29 +104,17 @@ impl Found {
         let only = [(count(&|c| c.only_a.len()), "before"), (count(&|c| c.only_b.len()), "after")];
         for (cells, which) in only.into_iter().filter(|(cells, _)| *cells > 0) {
             let are = if cells == 1 { "is" } else { "are" };
-            diagnostics.note(format!("{} {are} in the results {which} only", counted(cells)));
+            diagnostics
+                .note(format!("{} {are} in the results {which} only", counted(cells, "cell")));
         }
         let slower = count(&|c| c.with(Verdict::Slower).count());
         let faster = count(&|c| c.with(Verdict::Faster).count());
         let (cells, fail) = (count(&|c| c.cells.len()), worse.count());
         diagnostics.note(format!(
             "{}: {slower} slower, {faster} faster, {fail} {} more often",
-            counted(cells),
+            counted(cells, "cell"),
             if fail == 1 { "fails" } else { "fail" }
         ));
         if slower + fail > 0 { Exit::Found } else { Exit::Done }
-    }
-}
-
-/// `1 cell`, `2 cells`.
-fn counted(cells: usize) -> String {
-    if cells == 1 { "1 cell".to_owned() } else { format!("{cells} cells") }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn one_cell_is_no_cells() {
-        assert_eq!([1, 2].map(super::counted), ["1 cell", "2 cells"]);
     }
 }

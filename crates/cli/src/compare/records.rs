@@ -8,6 +8,7 @@ use observe::before_after::{
     Asked, Bounds, Changed, Compared, Group, Measure, Side, Timed, compare as judge,
 };
 use stats::Verdict;
+use units::counted;
 
 use super::CompareArgs;
 use crate::diagnostics::Diagnostics;
@@ -30,10 +31,11 @@ pub(super) fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome 
     let compared = judge(&before, &after, Asked { threshold: args.threshold.value() })?;
     if compared.changes.is_empty() {
         let what = format!(
-            "nothing can be compared: {} handshakes before, {} after, in groups of fewer than 20",
-            compared.handshakes_before, compared.handshakes_after
+            "nothing can be compared: {} before, {} after, in groups of fewer than 20",
+            counted(compared.handshakes_before, "handshake"),
+            compared.handshakes_after
         );
-        return Err(Problem::new(Fault::Results, what).with_remedy("observe for a longer time"));
+        return Err(Problem::new(Fault::Measurement, what).with_remedy("observe for a longer time"));
     }
     say(&if args.json.json {
         serde_json::to_string_pretty(&compared).blame(Fault::Results)? + "\n"
@@ -59,19 +61,21 @@ fn side(path: &Path, range: TimeRange, timed: Timed) -> Result<Side, Problem> {
     }
     let within = if range == TimeRange::ALL { String::new() } else { format!(" within {range}") };
     let shown = path.display();
-    let what = format!("{shown} has no TLS handshake{within}, in {} records", side.records());
-    Err(Problem::new(Fault::Caller, what).with_remedy("give a longer time, or other records"))
+    let what =
+        format!("{shown} has no TLS handshake{within}, in {}", counted(side.records(), "record"));
+    Err(Problem::new(Fault::Measurement, what).with_remedy("give a longer time, or other records"))
 }
 
 /// Says what is not in the table, and the sum of what is.
 fn conclude(compared: &Compared, diagnostics: &Diagnostics) -> Exit {
     let only = [(&compared.only_before, "before"), (&compared.only_after, "after")];
     for (groups, which) in only.into_iter().filter(|(groups, _)| !groups.is_empty()) {
-        diagnostics.note(format!("{} groups are in the records {which} only", groups.len()));
+        let groups = counted(groups.len(), "group");
+        diagnostics.note(format!("only in the records {which}: {groups}"));
     }
     if compared.too_few > 0 {
-        let few = compared.too_few;
-        diagnostics.note(format!("{few} groups have fewer than 20 handshakes: not compared"));
+        let few = counted(compared.too_few, "group");
+        diagnostics.note(format!("{few} with fewer than 20 handshakes: not compared"));
     }
     let of_networks = |groups: &[Group]| groups.iter().any(|g| matches!(g, Group::Network(_)));
     let compared_networks =

@@ -8,7 +8,7 @@ use units::{Delay, Probability};
 
 use crate::exit::{Exit, epilogue};
 use crate::options::JsonArg;
-use crate::value::value;
+use crate::value::{dns_name, value};
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 7] = [
@@ -56,12 +56,14 @@ pub struct EchArgs {
         long,
         value_name = "NAME",
         value_delimiter = ',',
+        value_parser = dns_name,
         help_heading = "Names",
         default_value = "a.example,www.example.org,a-name-of-forty-letters-and-more.example.org"
     )]
     pub name: Vec<String>,
     /// The name that hellos show outside
-    #[arg(long, value_name = "NAME", default_value = "public.example", help_heading = "Names")]
+    #[arg(long, value_name = "NAME", value_parser = dns_name, default_value = "public.example",
+          help_heading = "Names")]
     pub public_name: String,
     /// Count these libraries too, each as client and as server: names of built drivers, `built` for all that have ECH,
     /// or your own

@@ -4,7 +4,6 @@ mod args;
 mod conditions;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
 use study::{Counterpart, Options};
@@ -49,7 +48,7 @@ pub fn figures(args: &FiguresArgs, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Found);
     }
     if !args.check {
-        fs::write(&args.markdown, &new)
+        outfile::write(&args.markdown, new.as_bytes())
             .blame(Fault::Results)
             .while_doing(|| format!("{shown} cannot be written"))?;
     }

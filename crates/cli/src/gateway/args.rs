@@ -10,7 +10,7 @@ use units::{Bytes, Delay};
 
 pub use super::survey_args::SurveyArgs;
 use crate::exit::Exit;
-use crate::value::{Refused, value};
+use crate::value::{Refused, server_name, value};
 /// What the exit status of a gateway means.
 const MEANINGS: [(Exit, &str); 4] = [
     (Exit::Done, "ended as requested"),
@@ -131,7 +131,7 @@ pub struct ConnectArgs {
     pub to: String,
     /// The name that the certificate must carry, if not the host of --to
     // The other name is that of earlier versions.
-    #[arg(long, alias = "server-name", value_name = "NAME")]
+    #[arg(long, alias = "server-name", value_name = "NAME", value_parser = server_name)]
     pub name: Option<String>,
     /// Trust the certificates in this PEM file in place of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]

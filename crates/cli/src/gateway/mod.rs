@@ -19,6 +19,7 @@ use gateway::{Common, ConnectOptions, Ended, Ending, Place, ServeOptions, Stage,
 use rustls_pki_types::ServerName;
 use sslmtcp::Embedding;
 use tls::{ClientConfig, Identity, KeyExchange, Library, ServerConfig, Trust, Version};
+use units::counted;
 
 pub use self::args::GatewayArgs;
 use self::args::{CommonArgs, ConnectArgs, ServeArgs, Side};
@@ -92,7 +93,7 @@ fn finish(result: Result<Summary, gateway::Error>, at_once: bool) -> Outcome {
         Err(error) => Err(error.into()),
         Ok(Summary { cut_off }) => {
             if cut_off > 0 {
-                tracing::warn!("ended; {cut_off} connections were cut off");
+                tracing::warn!("ended; {} cut off", counted(cut_off, "connection"));
             } else {
                 tracing::info!("ended");
             }

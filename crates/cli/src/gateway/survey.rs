@@ -114,8 +114,10 @@ fn opened(path: &Path) -> Result<File, Problem> {
 }
 
 fn written(file: &mut File, record: &Record) -> Result<(), Problem> {
-    let line = serde_json::to_string(record).blame(Fault::Results)?;
-    writeln!(file, "{line}").blame(Fault::Results).while_doing(|| "the results cannot be written")
+    // By one call: a line is there whole, whatever ends the program.
+    let line = serde_json::to_string(record).blame(Fault::Results)? + "\n";
+    let written = file.write_all(line.as_bytes()).blame(Fault::Results);
+    written.while_doing(|| "the results cannot be written")
 }
 
 fn merged(args: &SurveyMergeArgs) -> Outcome {

@@ -17,6 +17,7 @@ use ::lab::{
 use fault::{Fault, Problem};
 use linkmodel::Path;
 use outfile::OutFile;
+use units::counted;
 
 pub use self::args::LabCommandArgs;
 use self::args::Side;
@@ -201,8 +202,8 @@ impl Bench {
             let written = capture.stop()?;
             if written.kernel_drops > 0 {
                 diagnostics.warning(format!(
-                    "the capture lacks {} frames: they came faster than they were written",
-                    written.kernel_drops
+                    "the capture lacks {}: more came than could be written",
+                    counted(written.kernel_drops, "frame")
                 ));
             }
         }

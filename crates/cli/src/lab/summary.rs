@@ -10,6 +10,7 @@ use linkmodel::{DropCause, Path};
 use outfile::OutFile;
 use pump::{DirectionStats, Stats};
 use serde_json::json;
+use units::counted;
 
 use crate::diagnostics::Diagnostics;
 
@@ -25,7 +26,7 @@ pub fn say(stats: &Stats, diagnostics: &Diagnostics) {
     let lost: u64 = [&stats.forward, &stats.backward].map(lost_by_the_emulator).iter().sum();
     if lost > 0 {
         diagnostics.warning_with_remedy(
-            format!("{lost} frames were lost by the emulator, not by the path"),
+            format!("the emulator lost {}, not the path", counted(lost, "frame")),
             Some("use a lower rate, or stop other programs"),
         );
     }

@@ -10,7 +10,7 @@ use units::{Delay, Probability};
 
 use crate::exit::{Exit, epilogue};
 use crate::options::JsonArg;
-use crate::value::{Refused, value};
+use crate::value::{Refused, server_name, value};
 
 /// What the exit status means.
 const MEANINGS: [(Exit, &str); 6] = [
@@ -125,7 +125,7 @@ pub struct TlsArgs {
     #[arg(long, value_name = "NAME")]
     pub alpn: Option<String>,
     /// The name that the certificate must carry (and SNI), if not HOST
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = server_name)]
     pub name: Option<String>,
     /// Trust the certificates in this PEM file in place of the system's
     // The other name is that of earlier versions.

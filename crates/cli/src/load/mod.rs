@@ -8,6 +8,7 @@ use std::time::Duration;
 use fault::{Fault, OrProblem, Problem};
 use load::{Close, Control, Kind, Options, Pace, Progress, Report, Stage, Summary};
 use report::{Cell, Column, Row, Table};
+use units::counted;
 
 use self::args::CloseArg;
 pub use self::args::LoadArgs;
@@ -62,7 +63,7 @@ fn show(progress: &mut crate::diagnostics::Progress, at: &Progress) {
         0 => String::new(),
         failed => format!(", {failed} failed"),
     };
-    let text = format!("{} connections{failures}", at.completed);
+    let text = format!("{}{failures}", counted(at.completed, "connection"));
     let left = at.left.unwrap_or(Duration::from_secs(1));
     progress.show(&text, at.elapsed, at.elapsed.saturating_add(left));
 }
@@ -133,7 +134,7 @@ fn describe(report: &Report) -> String {
     let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
     let pace = match report.rate {
         Some(rate) => format!("{rate} starts per second, at most {} at once", report.connections),
-        None => format!("{} connections at once", report.connections),
+        None => format!("{} at once", counted(report.connections, "connection")),
     };
     line("load", format!("{pace}, {} threads", report.threads));
     line(
@@ -238,7 +239,8 @@ fn failures(report: &Report) -> Table {
 /// What makes the result worth less, and what can be done about it.
 fn advise(report: &Report, diagnostics: &Diagnostics) {
     if report.interrupted {
-        diagnostics.note(format!("interrupted; {} connections were cut off", report.unfinished));
+        let cut_off = counted(report.unfinished, "connection");
+        diagnostics.note(format!("interrupted; {cut_off} cut off"));
     }
     if report.completed == 0 && report.started > 0 && !report.interrupted {
         diagnostics.warning("every connection failed");
@@ -262,8 +264,8 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
     let handshakes = &report.handshakes;
     if handshakes.wanted_resumed > handshakes.resumed {
         diagnostics.note(format!(
-            "{} connections were to resume and {} did: {} had no ticket, {} were declined",
-            handshakes.wanted_resumed,
+            "of {} to be resumed {} did: {} had no ticket, {} declined",
+            counted(handshakes.wanted_resumed, "connection"),
             handshakes.resumed,
             handshakes.without_ticket,
             handshakes.declined
@@ -271,8 +273,8 @@ fn advise(report: &Report, diagnostics: &Diagnostics) {
     }
     if report.short_connections > 0 {
         diagnostics.note(format!(
-            "{} connections were closed by the server before all their requests",
-            report.short_connections
+            "{} closed by the server before all their requests",
+            counted(report.short_connections, "connection")
         ));
     }
     let hints = [

@@ -12,11 +12,12 @@ use crate::options::JsonArg;
 use crate::value::{Refused, value};
 
 /// What the exit status means.
-const MEANINGS: [(Exit, &str); 5] = [
+const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Done, "done; a live capture ended by Ctrl-C too"),
     (Exit::Usage, "the command line or an input file is wrong"),
     (Exit::Machine, "this machine cannot do it (`wiretax doctor` says what is missing)"),
     (Exit::Results, "the results could not be written"),
+    (Exit::Measurement, "nothing was read"),
     (Exit::Interrupted, "interrupted while reading files: what was read is printed"),
 ];
 

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use capture::{Doubts, Filter, Live, LiveOptions, Merge};
 use export::Names;
-use fault::{Fault, Problem, WhileDoing};
+use fault::{Fault, OrProblem, Problem, WhileDoing};
 use observe::Options;
 use observe::reading::{Hidden, Read, Reading, SinkOptions, View, hand_over};
 use study::Watcher;
+use tracker::KeyLog;
+use units::counted;
 
 pub use self::args::ObserveArgs;
 use self::args::ObserveCommand;
@@ -38,7 +40,40 @@ pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     }
 }
 
-fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
+/// What the arguments name beside captures and outputs. It is checked before any of these is touched.
+struct Checked {
+    hidden: Hidden,
+    /// Keys of the sessions.
+    keys: String,
+}
+
+impl Checked {
+    fn of(args: &ObserveArgs) -> Result<Checked, Problem> {
+        if let Some(address) = args.results.prometheus {
+            crate::remote::only_local("--prometheus", address, args.results.allow_remote)?;
+        }
+        for file in args.files.iter().filter(|file| file.as_os_str() != capture::STDIN) {
+            // Opening it would wait for the writer of a pipe.
+            let found = std::fs::metadata(file).blame(Fault::Caller);
+            found.while_doing(|| format!("{} cannot be read", file.display()))?;
+        }
+        let hidden = hidden(args)?;
+        let Some(file) = &args.reading.key_log else {
+            return Ok(Checked { hidden, keys: String::new() });
+        };
+        let keys = study::Options::none().text_of(file, "key log")?;
+        let mut known = KeyLog::new(args.reading.max_connections);
+        known.read(keys.as_bytes());
+        if known.connections() == 0 {
+            let what = format!("{} has no keys of TLS 1.3", file.display());
+            let remedy = "give what programs write to SSLKEYLOGFILE";
+            return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+        }
+        Ok(Checked { hidden, keys })
+    }
+}
+
+fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading, Problem> {
     let (prefix4, prefix6) = args.picture.prefix;
     let digest = Options {
         bin: args.picture.bin.duration(),
@@ -49,7 +84,7 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
     };
     let options = SinkOptions {
         digest,
-        hidden: hidden(args)?,
+        hidden,
         json: args.json.json.then(|| Box::new(std::io::stdout()) as _),
         parquet: args.results.parquet.clone(),
         tickets: args.picture.tickets,
@@ -57,13 +92,7 @@ fn open(args: &ObserveArgs) -> Result<Reading, Problem> {
     let live = !args.live.interface.is_empty();
     let threads = if live { listeners(args) } else { threads(args) };
     let mut reading = Reading::open(options, args.reading.max_connections, threads)?;
-    if let Some(file) = &args.reading.key_log
-        && reading.add_keys(study::Options::none().text_of(file, "key log")?.as_bytes()) == 0
-    {
-        let what = format!("{} has no keys of TLS 1.3", file.display());
-        let remedy = "give what programs write to SSLKEYLOGFILE";
-        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
-    }
+    reading.add_keys(keys.as_bytes());
     Ok(reading)
 }
 
@@ -77,8 +106,9 @@ fn hidden(args: &ObserveArgs) -> Result<Hidden, Problem> {
 }
 
 fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
+    let checked = Checked::of(args)?;
     let late = Files::claim(args, false)?;
-    let mut reading = open(args)?;
+    let mut reading = open(args, checked)?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let interrupt = Interrupt::listen()?;
     // A pipe is waited for here.
@@ -101,7 +131,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     for (link, count) in &left.unread_links {
         diagnostics.warning(format!(
             "{} of {} skipped: unsupported link type",
-            frames(*count),
+            counted(*count, "frame"),
             link_type(*link)
         ));
     }
@@ -109,22 +139,16 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     warn_of_wrappings(&left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     read?;
-    if let Some(problem) = nothing_read(&left) {
-        return Err(problem);
-    }
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
         return Ok(Exit::Interrupted);
     }
-    Ok(Exit::Done)
-}
-
-fn frames(count: u64) -> String {
-    if count == 1 { "1 frame".to_owned() } else { format!("{count} frames") }
+    nothing_read(&left).map_or(Ok(Exit::Done), Err)
 }
 
 /// Says which frames make the result worth less, and how to capture better.
 fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
+    let frames = |count: u64| counted(count, "frame");
     if doubts.cut_short > 0 {
         diagnostics.warning_with_remedy(
             format!(
@@ -164,13 +188,13 @@ fn warn_of_doubts(doubts: Doubts, diagnostics: &Diagnostics) {
 fn warn_of_wrappings(left: &Read, diagnostics: &Diagnostics) {
     for (wrapping, count) in left.counters.wrapped.counts() {
         diagnostics.warning_with_remedy(
-            format!("{} wrapped in {}: not read", frames(count), wrapping.name()),
+            format!("{} wrapped in {}: not read", counted(count, "frame"), wrapping.name()),
             Some("capture where the traffic enters or leaves it"),
         );
     }
 }
 
-/// The problem of a capture in which no frame could be read; `None` if one was, or there is no frame.
+/// The problem of a capture in which no frame could be read; `None` if one was.
 fn nothing_read(left: &Read) -> Option<Problem> {
     let problem = |what: String, remedy| {
         let problem = Problem::new(Fault::Measurement, format!("nothing was read: {what}"));
@@ -178,7 +202,9 @@ fn nothing_read(left: &Read) -> Option<Problem> {
     };
     let counters = &left.counters;
     if counters.frames == 0 {
-        let (link, _) = left.unread_links.first_key_value()?;
+        let Some((link, _)) = left.unread_links.first_key_value() else {
+            return problem("there is no frame".to_owned(), "capture for a longer time");
+        };
         return problem(
             format!("all frames were skipped: unsupported link type, as {}", link_type(*link)),
             "capture where the frames are Ethernet, IP, PPP or Linux cooked",
@@ -188,7 +214,7 @@ fn nothing_read(left: &Read) -> Option<Problem> {
         return None;
     }
     problem(
-        format!("{}, none with TCP or UDP over IP", frames(counters.frames)),
+        format!("{}, none with TCP or UDP over IP", counted(counters.frames, "frame")),
         "look at one with `tshark -V -c 1 -r FILE`, and capture where TLS is in TCP or QUIC",
     )
 }
@@ -219,7 +245,6 @@ fn serve_metrics(
     diagnostics: &Diagnostics,
 ) -> Result<(), Problem> {
     let Some(address) = args.results.prometheus else { return Ok(()) };
-    crate::remote::only_local("--prometheus", address, args.results.allow_remote)?;
     let page = reading.count_for_metrics();
     let listening = metrics::serve_on_thread(address, Arc::new(move || page.page()));
     let listening = listening.map_err(|error| {
@@ -244,15 +269,17 @@ fn listeners(args: &ObserveArgs) -> usize {
 }
 
 fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
+    let checked = Checked::of(args)?;
+    // All that needs rights is opened before they are given up, and threads begin after. The outputs
+    // come first: whoever keeps the rights for them gets no descriptor of a capture.
+    let late = Files::claim(args, true)?;
     let mut options = LiveOptions::default();
     options.filter = Filter { ports: args.live.port.clone(), ..Filter::default() };
     options.promiscuous = args.live.promiscuous;
     options.ring.blocks = args.live.ring;
     let mut sources = Live::open_several(&args.live.interface, &options, listeners(args))?;
-    // All that needs rights is opened before they are given up, and threads begin after.
-    let late = Files::claim(args, true)?;
     let is_new = args.results.parquet.as_ref().is_some_and(|folder| !folder.exists());
-    let mut reading = open(args)?;
+    let mut reading = open(args, checked)?;
     if let Some(folder) = &args.results.parquet {
         hand_over(folder, is_new)?;
     }
@@ -277,7 +304,7 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     note_unread_quic(args, &left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     captured?;
-    Ok(Exit::Done)
+    nothing(&left).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
 }
 
 /// Follows a reading.

@@ -3,6 +3,7 @@
 use fault::{Fault, OrProblem, Problem};
 use observe::findings_on;
 use observe::reading::{Late, Read};
+use units::counted;
 
 use crate::diagnostics::Diagnostics;
 use crate::observe::args::ObserveArgs;
@@ -49,8 +50,9 @@ pub fn publish(
     }
     if read.counters.dropped > 0 {
         diagnostics.warning(format!(
-            "{} connections were dropped because there were more than {} at once",
-            read.counters.dropped, args.reading.max_connections
+            "{} dropped because there were more than {} at once",
+            counted(read.counters.dropped, "connection"),
+            args.reading.max_connections
         ));
         diagnostics.advice("give a larger --max-connections");
     }

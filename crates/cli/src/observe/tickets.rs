@@ -21,7 +21,7 @@ pub fn tickets(args: &TicketArgs) -> Outcome {
     if answer.handshakes == 0 {
         let what = "the records have no handshake that completed";
         let remedy = "give other records, or a longer time";
-        return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
+        return Err(Problem::new(Fault::Measurement, what).with_remedy(remedy));
     }
     match args.json.json {
         true => say(&(serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"))?,

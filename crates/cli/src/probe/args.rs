@@ -7,7 +7,7 @@ use units::Delay;
 
 use crate::exit::usual_epilogue;
 use crate::options::JsonArg;
-use crate::value::value;
+use crate::value::{server_name, value};
 
 /// `wiretax probe`.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub struct ProbeArgs {
     #[arg(value_parser = value::<Delay>, long, default_value = "5s", value_name = "TIME")]
     pub timeout: Delay,
     /// The name that the certificate must carry (and SNI), if not HOST
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = server_name)]
     pub name: Option<String>,
     /// Trust the certificates in this PEM file in place of the system's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "insecure")]

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use conn::probe::{
-    Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, probe as look,
+    Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions, probe as look,
 };
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use report::{Cell, Column, Row, Table};
+use units::counted;
 
 pub use self::args::ProbeArgs;
 use crate::certificates::roots_in;
@@ -51,7 +52,22 @@ pub fn probe(args: &ProbeArgs, diagnostics: &Diagnostics) -> Outcome {
     for (name, report) in &reports {
         advise(name, report, diagnostics);
     }
-    Ok(Exit::Done)
+    match reports.as_slice() {
+        [(_, report)] if args.target.is_some() => bad(report, args).map_or(Ok(Exit::Done), Err),
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// The bad answer of a probe: no handshake, or a certificate that is not trusted.
+fn bad(report: &Report, args: &ProbeArgs) -> Option<Problem> {
+    let Versions { tls12, tls13, quic } = &report.versions;
+    let host = &report.host;
+    if ![tls12, tls13, quic].into_iter().any(Verdict::is_supported) {
+        return Some(Problem::new(Fault::Peer, format!("{host} completed no handshake")));
+    }
+    let untrusted = report.certificates.as_ref().is_some_and(|found| found.problem.is_some());
+    (untrusted && !args.insecure)
+        .then(|| Problem::new(Fault::Peer, format!("the certificate of {host} is not trusted")))
 }
 
 /// What the server's owner may do, if a report knows something.
@@ -178,7 +194,11 @@ fn describe(report: &Report) -> String {
     let mut text = format!("{} at {}, as {}\n", report.host, report.address, report.server_name);
     let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
     if let Some(dns) = &report.dns {
-        line("DNS", format!("{:.1} ms, {} addresses", dns.time_ms, dns.addresses.len()));
+        line("DNS", {
+            let addresses = dns.addresses.len();
+            let noun = if addresses == 1 { "address" } else { "addresses" };
+            format!("{:.1} ms, {addresses} {noun}", dns.time_ms)
+        });
     }
     let ms = |value: Option<f64>| value.map_or("not seen".to_owned(), |ms| format!("{ms:.1} ms"));
     let path = &report.path;
@@ -217,7 +237,7 @@ fn describe(report: &Report) -> String {
         );
     }
     let table = table(report).to_text(terminal_width());
-    format!("{text}\n{table}\n{} connections made\n", report.connections)
+    format!("{text}\n{table}\n{} made\n", counted(report.connections, "connection"))
 }
 
 fn verdict(verdict: &Verdict) -> String {

@@ -21,5 +21,5 @@ pub fn report(matches: &ArgMatches, diagnostics: &Diagnostics) -> Outcome {
     let view = View::Tables.or_json(args.json.json);
     let html = results.publish(&args.results, args.html.as_deref(), view)?;
     diagnostics.note(format!("report: {}", html.display()));
-    Ok(Exit::Done)
+    results.empty().map_or(Ok(Exit::Done), Err)
 }

@@ -8,6 +8,7 @@ use capture::{Event, Merge};
 use fault::{Fault, OrProblem, Problem};
 use sequence::{Chart, Limits, Reader, text};
 use tracker::{LinkType, StreamLimits};
+use units::counted;
 
 pub use self::args::SequenceArgs;
 use crate::diagnostics::Diagnostics;
@@ -40,7 +41,8 @@ pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
     for (link, frames) in &unread_links {
         let name = capture::link_type_name(*link).unwrap_or("unknown");
         diagnostics.warning(format!(
-            "{frames} frames of link type {link} ({name}) skipped: unsupported link type"
+            "{} of link type {link} ({name}) skipped: unsupported link type",
+            counted(*frames, "frame")
         ));
     }
     let mut chart = reader.finish();
@@ -51,7 +53,7 @@ pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
     if let Some(number) = args.connection {
         let count = chart.connections.len();
         let Some(at) = number.checked_sub(1).filter(|at| *at < count) else {
-            let what = format!("there is no connection {number}: there are {count}, from 1 on");
+            let what = format!("there is no connection {number}: the numbers are 1 to {count}");
             let problem = Problem::new(Fault::Caller, what);
             return Err(problem.with_remedy("leave --connection out to see the largest"));
         };
@@ -103,7 +105,10 @@ fn nothing(chart: &Chart) -> Problem {
             "give the secrets by --key-log, or in a pcapng (`editcap --inject-secrets`)",
         ),
         None if chart.others > 0 => (
-            format!("{none}: {} connections speak something else, or nothing", chart.others),
+            format!(
+                "{none}: {} with something else, or nothing",
+                counted(chart.others, "connection")
+            ),
             "`wiretax observe` has the handshakes of all connections",
         ),
         None if chart.stray_segments > 0 => (

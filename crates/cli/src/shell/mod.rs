@@ -25,7 +25,18 @@ pub fn man(folder: &Path, command: clap::Command) -> Outcome {
             .with_remedy("choose another folder")
     };
     fs::create_dir_all(folder).map_err(|error| named("cannot make the folder", error))?;
-    clap_mangen::generate_to(command, folder)
-        .map_err(|error| named("cannot write man pages to", error))?;
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder).map_err(|error| named("cannot write man pages to", error))?;
     Ok(Exit::Done)
+}
+
+/// Writes the page of a command and those of the commands below it.
+fn pages(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    outfile::write(&folder.join(page.get_filename()), &text)?;
+    let mut shown = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    shown.try_for_each(|inner| pages(inner, folder))
 }

@@ -110,9 +110,9 @@ pub fn plan_options(study: &dyn Study) -> Vec<String> {
 
 /// The options with which `wiretax run` measures a study.
 pub fn at_scale(study: &dyn Study, scale: &str, seed: u64) -> Result<ArgMatches, clap::Error> {
-    let seed = seed.to_string();
-    let line = ["study", "--scale", study.scale_in_run(scale), "--seed", &seed];
-    command_of(study, false).try_get_matches_from(line)
+    // A value is joined to its option: it may begin like one.
+    let line = [format!("--scale={}", study.scale_in_run(scale)), format!("--seed={seed}")];
+    command_of(study, false).no_binary_name(true).try_get_matches_from(line)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use lab::{Backend, Lab, LabOptions};
 use record::{Finished, Manifest, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
+use units::counted;
 
 use super::results::{OTHER_VERSION, Questions, Results, View};
 use super::screen::answer_row;
@@ -144,7 +145,12 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     if ended.end == End::Interrupted || interrupt.came() {
         return interrupted();
     }
-    let results = Results::read(&folder, &order.questions, diagnostics)?;
+    let results = Results::read(&folder, &order.questions, diagnostics).map_err(|problem| {
+        match ended.out_of_time && problem.fault() == Fault::Measurement {
+            true => problem.while_doing("time ran out before the first sample"),
+            false => problem,
+        }
+    })?;
     let html = results.publish(&folder, None, order.view)?;
     if order.view != View::Screen {
         diagnostics.note(format!("report: {}", html.display()));
@@ -166,6 +172,8 @@ struct Opened {
 /// How all parts ended.
 struct Ended {
     end: End,
+    /// Whether the time was too short for a study's plan.
+    out_of_time: bool,
     /// Why one of several studies could not go on.
     problem: Option<Problem>,
 }
@@ -202,7 +210,7 @@ impl Measurement {
             Some(folder) => {
                 let resumed = Recorder::resume(folder, &self.recorded, session)?;
                 let have = resumed.finished.len();
-                diagnostics.note(format!("{have} samples are there already; measuring the others"));
+                diagnostics.note(format!("{} there already", counted(have, "sample")));
                 let (finished, recorder) = (resumed.finished, resumed.recorder);
                 Opened { folder: folder.clone(), finished, recorder }
             }
@@ -262,7 +270,7 @@ impl Measurement {
                 .blame(Fault::Results)
                 .while_doing(|| format!("the folder {} cannot be made", captures.display()))?;
         }
-        let mut ended = Ended { end: End::Complete, problem: None };
+        let mut ended = Ended { end: End::Complete, out_of_time: false, problem: None };
         let several = self.parts.len() > 1;
         let last = self.parts.last().map(|part| part.study.name());
         // What was left out for want of time is measured by resuming.
@@ -282,7 +290,8 @@ impl Measurement {
                     break;
                 }
                 // The first answer need not wait for the last study, whose own comes with the screen at once.
-                Ok(End::Complete | End::OutOfTime) => {
+                Ok(end @ (End::Complete | End::OutOfTime)) => {
+                    ended.out_of_time |= end == End::OutOfTime;
                     if self.view == View::Screen && Some(study.name()) != last {
                         // What cannot be read is reported at the end.
                         let found = Results::so_far(&opened.folder, *study, &self.questions);

@@ -10,6 +10,7 @@ use report::{
 };
 use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
+use units::counted;
 
 use super::screen::screen;
 use super::{STUDIES, calibration};
@@ -101,7 +102,7 @@ impl Results {
         if run.samples.is_empty() {
             let remedy = format!("continue with --resume {}", quoted(&shown));
             let what = format!("{shown}: no samples in it yet");
-            return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
+            return Err(Problem::new(Fault::Measurement, what).with_remedy(remedy));
         }
         let mut progress = diagnostics.progress();
         let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
@@ -125,7 +126,8 @@ impl Results {
         if let Some(stranger) = others.first() {
             let (count, study) = (others.len(), &stranger.study);
             unread.push(format!(
-                "{count} samples of `{study}` and the like are left out: this program has no such study"
+                "{} left out, of `{study}` and the like: this program has no such study",
+                counted(count, "sample")
             ));
         }
         for what in &unread {
@@ -159,12 +161,14 @@ impl Results {
         Ok(findings.map(|findings| Found { study, findings }))
     }
 
-    /// Why nothing was found, if the samples of the only study say nothing.
+    /// Why nothing was found, if no study's samples say anything.
     pub fn empty(&self) -> Option<Problem> {
-        match self.found.as_slice() {
-            [only] => only.findings.empty(),
-            _ => None,
-        }
+        let mut each = self.found.iter().map(|found| found.findings.empty());
+        let Some(first) = each.next() else {
+            let what = "no sample can be read";
+            return Some(Problem::new(Fault::Measurement, what).with_remedy(OTHER_VERSION));
+        };
+        first.filter(|_| each.all(|empty| empty.is_some()))
     }
 
     /// Prints the result on stdout, then writes the HTML report. Says where the report is.

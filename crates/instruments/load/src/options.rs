@@ -1,6 +1,7 @@
 //! What a run is told, and the checks on it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use tls::{Group, Trust, Version};
@@ -215,11 +216,23 @@ impl Options {
     fn check_sources(&self) -> Result<(), Error> {
         let other = |source: &&IpAddr| source.is_ipv4() != self.address.is_ipv4();
         match self.sources.iter().find(other) {
+            None => {}
+            Some(source) => {
+                return Err(Error::Options(format!(
+                    "{source} cannot connect to {}: one is IPv4, the other IPv6",
+                    self.address.ip()
+                )));
+            }
+        }
+        let foreign = |source: &&IpAddr| {
+            let bound = UdpSocket::bind((**source, 0));
+            bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+        };
+        match self.sources.iter().find(foreign) {
             None => Ok(()),
-            Some(source) => Err(Error::Options(format!(
-                "{source} cannot connect to {}: one is IPv4, the other IPv6",
-                self.address.ip()
-            ))),
+            Some(source) => {
+                Err(Error::Options(format!("{source} is not an address of this machine")))
+            }
         }
     }
 }
@@ -271,7 +284,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         options().check().unwrap();
-        let wrong: [fn(&mut Options); 14] = [
+        let wrong: [fn(&mut Options); 15] = [
             |o| o.connections = 0,
             |o| o.threads = 0,
             |o| o.pace = Pace::Open { rate: 0.0 },
@@ -285,6 +298,7 @@ mod tests {
             |o| o.request = Some(Vec::new()),
             |o| o.versions.clear(),
             |o| o.sources = vec!["::1".parse().unwrap()],
+            |o| o.sources = vec!["192.0.2.1".parse().unwrap()],
             |o| {
                 o.versions = vec![Version::Tls12];
                 o.suites = vec!["TLS_AES_128_GCM_SHA256".parse().unwrap()];
