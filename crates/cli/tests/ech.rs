@@ -56,7 +56,7 @@ fn what_is_wrong_is_said_once() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", talk(&output));
         assert!(talk(&output).contains(says), "{arguments:?}: {}", talk(&output));
     };
-    refuses(&["--public-name", "no name"], 2, "no public name");
+    refuses(&["--public-name", "no name"], 2, "not a DNS name");
     refuses(&["--name", "192.0.2.1"], 2, "192.0.2.1");
     refuses(&["192.0.2.1"], 2, "hint: give the server's name");
     refuses(&["x.example", "--dns-server", "nobody"], 2, "no address");
