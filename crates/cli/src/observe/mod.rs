@@ -304,7 +304,7 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     note_unread_quic(args, &left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     captured?;
-    nothing(&left).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
+    nothing_read(&left).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
 }
 
 /// Follows a reading.
