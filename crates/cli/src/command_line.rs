@@ -26,6 +26,8 @@ use crate::sequence::SequenceArgs;
 #[derive(Debug, Parser)]
 #[command(
     name = "wiretax",
+    // Whatever name the program was started by.
+    bin_name = "wiretax",
     version,
     propagate_version = true,
     subcommand_required = true,

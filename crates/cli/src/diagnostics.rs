@@ -3,16 +3,21 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fault::{Explain, Problem};
+use clap::error::ContextValue;
+use fault::{Explain, Problem, one_line, plain};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::options::Colour;
-use crate::output::wrapped;
+use crate::output::{Form, stderr, talk, talks_to_terminal};
 use crate::value::Refused;
+
+/// What stands before an error, as clap has it too.
+const ERROR: &str = "error: ";
+const RED: &str = "\x1b[31m";
 
 /// How much is said, and in which colours.
 #[derive(Debug, Clone, Copy)]
@@ -27,18 +32,21 @@ impl Diagnostics {
         let colour = match colour {
             Colour::Always => true,
             Colour::Never => false,
-            Colour::Auto => {
-                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
-            }
+            Colour::Auto => talks_to_terminal() && std::env::var_os("NO_COLOR").is_none(),
         };
         Diagnostics { quiet, colour }
     }
 
-    /// Something that the user may want to know.
+    /// Something that the user may want to know, in one line.
     pub fn note(&self, text: impl fmt::Display) {
         if !self.quiet {
             self.line("", "", &text.to_string());
         }
+    }
+
+    /// The same in several lines.
+    pub fn notes(&self, text: &str) {
+        text.lines().for_each(|line| self.note(line));
     }
 
     /// Something that makes the result worth less.
@@ -50,7 +58,7 @@ impl Diagnostics {
 
     /// What went wrong, and on a line of its own what to do about it.
     pub fn error(&self, problem: &Problem) {
-        self.line("error: ", "\x1b[31m", &problem.to_string());
+        self.line(ERROR, RED, &problem.to_string());
         if let Some(remedy) = problem.remedy() {
             self.hint(remedy);
         }
@@ -68,29 +76,20 @@ impl Diagnostics {
     }
 
     /// What is wrong with the command line, in clap's words; what to do about a value that cannot be
-    /// read, in ours.
-    pub fn usage(&self, error: &clap::Error) {
-        let text = error.render();
-        let text = if self.colour { text.ansi().to_string() } else { text.to_string() };
+    /// read, in ours. Without clap's colours, for among them it quotes arguments as they are.
+    pub fn usage(&self, error: clap::Error) {
+        let error = quoting_lines(error);
+        let text = error.render().to_string();
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        self.line("", "", first);
+        self.line(ERROR, RED, first.strip_prefix(ERROR).unwrap_or(first));
         if let Some(remedy) = error.source().and_then(remedy_of) {
             self.hint(&remedy);
         }
-        let _ = write!(std::io::stderr().lock(), "{rest}");
+        let _ = stderr(Form::Text).write_all(rest.as_bytes());
     }
 
     fn line(&self, label: &str, colour: &str, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        let wide = terminal_size::terminal_size_of(&stderr);
-        let whole = wide.map(|(width, _)| wrapped(&format!("{label}{text}"), width.0.into()));
-        let text = whole.as_deref().and_then(|all| all.strip_prefix(label)).unwrap_or(text);
-        // Nobody can be told that stderr is gone.
-        let _ = if self.colour && !label.is_empty() {
-            writeln!(stderr, "{colour}{label}\x1b[0m{text}")
-        } else {
-            writeln!(stderr, "{label}{text}")
-        };
+        talk(label, if self.colour { colour } else { "" }, text);
     }
 
     /// Something that makes the result worth less, and what to do about it.
@@ -103,7 +102,7 @@ impl Diagnostics {
 
     /// A progress bar over an expected time; hidden when quiet or when stderr is no terminal.
     pub fn progress(&self) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = talks_to_terminal();
         let target = if self.quiet || !terminal {
             ProgressDrawTarget::hidden()
         } else {
@@ -125,7 +124,7 @@ impl Diagnostics {
 
     /// A view of several lines that changes in place; hidden when quiet or when stderr is no terminal.
     pub fn view(&self) -> View {
-        let hidden = self.quiet || !std::io::stderr().is_terminal();
+        let hidden = self.quiet || !talks_to_terminal();
         let target = match hidden {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr_with_hz(5),
@@ -136,6 +135,28 @@ impl Diagnostics {
         }
         View(bar)
     }
+}
+
+/// The error with each argument that it quotes on one line.
+fn quoting_lines(mut error: clap::Error) -> clap::Error {
+    let line = |text: &str| one_line(text).into_owned();
+    let quoted = error.context().filter_map(|(kind, value)| {
+        let value = match value {
+            ContextValue::String(text) => ContextValue::String(line(text)),
+            ContextValue::Strings(texts) => {
+                ContextValue::Strings(texts.iter().map(|text| line(text)).collect())
+            }
+            ContextValue::StyledStrs(texts) => ContextValue::StyledStrs(
+                texts.iter().map(|text| line(&text.to_string()).into()).collect(),
+            ),
+            _ => return None,
+        };
+        Some((kind, value))
+    });
+    for (kind, value) in quoted.collect::<Vec<_>>() {
+        error.insert(kind, value);
+    }
+    error
 }
 
 /// What to do about a value that cannot be read: of the program's own parsers, and of the quantities
@@ -153,7 +174,7 @@ pub struct View(ProgressBar);
 impl View {
     /// Shows a text in place of the last one.
     pub fn show(&self, text: String) {
-        self.0.set_message(text);
+        self.0.set_message(plain(&text).into_owned());
         self.0.tick();
     }
 
@@ -193,7 +214,7 @@ impl Progress {
         let pace = pace(now - began, done.saturating_sub(done_then), total);
         let left = total.saturating_sub(done).mul_f64(pace);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = now + left;
-        self.bar.set_message(step.to_owned());
+        self.bar.set_message(one_line(step).into_owned());
         self.bar.set_length(total.as_millis().max(1) as u64);
         self.bar.set_position(done.as_millis() as u64);
         if total > MOMENT {
@@ -211,7 +232,7 @@ impl Progress {
             self.tick();
         }
         let (began, _) = *self.began.get_or_insert((now, Duration::ZERO));
-        self.bar.set_message(step.to_owned());
+        self.bar.set_message(one_line(step).into_owned());
         if now - began > MOMENT {
             self.say_now_and_then(now, || step.to_owned());
         }
@@ -237,7 +258,7 @@ impl Progress {
     /// A line where there is no terminal, if the last one is long enough ago.
     fn say_now_and_then(&mut self, now: Instant, line: impl FnOnce() -> String) {
         if self.plain && self.said.is_none_or(|said| now - said >= BETWEEN_LINES) {
-            let _ = writeln!(std::io::stderr().lock(), "{}", line());
+            talk("", "", &line());
             self.said = Some(now);
         }
     }

@@ -34,6 +34,7 @@ mod value;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem, Problem};
 
@@ -45,6 +46,7 @@ use crate::options::{Colour, GlobalArgs};
 fn main() -> ExitCode {
     // Inside a guest this program is something else, and does not come back.
     ::guest::init_if_guest(studies::workers);
+    output::report_panics();
     record::Tool::built_from(option_env!("WIRETAX_COMMIT"));
     let mut parsed = negative::parse(command);
     if parsed.as_ref().is_err_and(|error| !error.use_stderr()) {
@@ -52,11 +54,11 @@ fn main() -> ExitCode {
     }
     let matches = match parsed {
         Ok(matches) => matches,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(error),
     };
     let global = match GlobalArgs::from_arg_matches(&matches) {
         Ok(global) => global,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(error),
     };
     let diagnostics = Diagnostics::new(global.quiet, global.color);
     match interrupt::begin().and_then(|()| dispatch(&matches, &global, &diagnostics)) {
@@ -69,14 +71,21 @@ fn main() -> ExitCode {
 }
 
 /// A command line that is not carried out: it is wrong, or asks for help.
-fn refused(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() {
+fn refused(error: clap::Error) -> ExitCode {
+    let is_help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if !is_help {
         Diagnostics::new(false, Colour::Auto).usage(error);
         return Exit::Usage.into();
     }
-    // Help and version are data, and no failure; nor is a reader that has gone away.
+    // All of it is our own text. Help and version are data, and no failure; nor is a reader that has gone
+    // away.
     let _ = error.print();
-    Exit::Done.into()
+    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
 }
 
 /// Traces of the machinery go to stderr, when asked for by -v or RUST_LOG.
@@ -90,7 +99,7 @@ fn trace(verbose: u8) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| output::stderr(output::Form::Line))
         .with_ansi(false)
         .init();
 }

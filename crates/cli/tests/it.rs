@@ -26,6 +26,7 @@ mod scripts;
 mod sequence;
 mod stacks;
 mod status;
+mod strangers;
 mod support;
 mod survey;
 mod words;

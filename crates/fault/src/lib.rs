@@ -4,11 +4,17 @@
 //! remedy stands apart, so that nobody has to look for it in the text. A [`Problem`] carries an error of
 //! any type to the user, with what was being done added on the way; the program makes its exit status
 //! of the [`Fault`], in one place.
+//!
+//! What errors quote is often a stranger's text: [`plain`], [`one_line`] and [`excerpt`] make it harmless.
 #![forbid(unsafe_code)]
+
+mod text;
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+
+pub use text::{cell, excerpt, one_line, plain, steers};
 
 /// Whose fault an error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

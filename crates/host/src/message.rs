@@ -121,7 +121,7 @@ fn attachment(payload: &[u8]) -> Result<Attachment, String> {
 /// Text from a host, without control characters.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    fault::one_line(text.trim()).into_owned()
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
         let Incoming::Failed(failure) = read else { panic!("{read:?}") };
         let read = Problem::from(failure);
         assert_eq!((read.fault(), read.remedy()), (Fault::Machine, Some("load tun")));
-        assert_eq!(read.to_string(), "no  device");
+        assert_eq!(read.to_string(), "no\u{fffd} device");
     }
 
     proptest! {

@@ -145,7 +145,7 @@ impl Registry {
             Some(worker) => worker(job, outlet),
             None => Err(Problem::new(
                 Fault::Measurement,
-                format!("nobody here does jobs of the kind `{}`", kind.escape_debug()),
+                format!("nobody here does jobs of the kind `{}`", fault::excerpt(kind, 60)),
             )),
         }
     }

@@ -36,7 +36,7 @@ pub enum Format {
     Table,
     /// A JSON object a line.
     Json,
-    /// Comma-separated values with a header (RFC 4180).
+    /// Comma-separated values with a header (RFC 4180); no text is a spreadsheet's formula.
     Csv,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Format {
 }
 
 /// Answers `question`, the name of a [`Question`] or SQL, from the data set in `dir`, and prints the
-/// answer. A closed pipe ends it quietly. Takes all processors; must not be called from an
+/// answer. Texts are printed as they are: `out` must keep what steers a terminal from it. A closed pipe ends it quietly. Takes all processors; must not be called from an
 /// asynchronous task.
 ///
 /// # Errors

@@ -2,7 +2,13 @@
 
 use std::io::Write;
 
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, StringArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::csv;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::WriterBuilder;
 use datafusion::arrow::json::writer::LineDelimited;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -34,7 +40,11 @@ pub(crate) async fn print(
             let empty = RecordBatch::new_empty(stream.schema());
             let mut writer = csv::WriterBuilder::new().with_header(true).build(&mut *out);
             writer.write(&empty).map_err(Error::print)?;
-            each(stream, |batch| writer.write(batch).map_err(Error::print)).await?;
+            each(stream, |batch| {
+                let batch = as_cells(batch).map_err(Error::print)?;
+                writer.write(&batch).map_err(Error::print)
+            })
+            .await?;
         }
     }
     out.flush().map_err(Error::Io)
@@ -50,6 +60,31 @@ async fn each(
     Ok(())
 }
 
+/// The rows with texts as a spreadsheet's cells.
+fn as_cells(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if is_text(field.data_type()) {
+            let texts = cast(column, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>().iter().map(|text| text.map(fault::cell));
+            columns.push(Arc::new(texts.collect::<StringArray>()));
+            fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+        } else {
+            columns.push(Arc::clone(column));
+            fields.push(Arc::clone(field));
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, value) => is_text(value),
+        _ => false,
+    }
+}
+
 async fn table(
     stream: SendableRecordBatchStream,
     out: &mut (dyn Write + Send),
@@ -62,16 +97,5 @@ async fn table(
     })
     .await?;
     let table = pretty_format_batches_with_schema(schema, &batches).map_err(Error::print)?;
-    let text = table.to_string();
-    let mut lines = String::with_capacity(text.len() + 1);
-    // Host names come from strangers, who might send what a terminal obeys.
-    for character in text.chars() {
-        if character.is_control() && character != '\n' {
-            lines.extend(character.escape_default());
-        } else {
-            lines.push(character);
-        }
-    }
-    lines.push('\n');
-    out.write_all(lines.as_bytes()).map_err(Error::Io)
+    writeln!(out, "{table}").map_err(Error::Io)
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// A text that is not the quantity it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not a {quantity}: {problem}")]
+#[error("`{}` is not a {quantity}: {problem}", fault::excerpt(text, 60))]
 pub struct ParseError {
     /// The text as it was given.
     pub text: String,

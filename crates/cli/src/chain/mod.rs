@@ -19,7 +19,7 @@ use self::source::Source;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
-use crate::output::{say, say_text};
+use crate::output::{say_json, say_text};
 
 /// The schema of what `--json` prints.
 const SCHEMA: u32 = 1;
@@ -46,7 +46,7 @@ pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
         sources.iter().zip(&ways).map(|(one, ways)| advice::advice(one, ways, args)).collect();
     if args.json.json {
         let value = show::json(&sources, &ways, &advice, args);
-        say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
+        say_json(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
     } else {
         say_text(&show::text(&sources, &ways, args))?;
     }

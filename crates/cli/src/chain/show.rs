@@ -1,5 +1,6 @@
 //! Chains, as text and as JSON.
 
+use fault::one_line;
 use report::{Cell, Column, Row, Table};
 use serde_json::{Value, json};
 use units::counted;
@@ -23,7 +24,8 @@ pub fn text(sources: &[Source], ways: &[Vec<Way>], args: &ChainArgs) -> String {
 fn certificates(source: &Source) -> String {
     let bytes = source.chain.lengths().bytes();
     let count = source.chain.certificates().len();
-    let mut text = format!("{}: {}, {bytes} bytes\n", source.name, counted(count, "certificate"));
+    let count = counted(count, "certificate");
+    let mut text = format!("{}: {count}, {bytes} bytes\n", one_line(&source.name));
     let columns = vec![
         Column::new("#"),
         Column::new("for"),
@@ -49,7 +51,7 @@ fn certificates(source: &Source) -> String {
             None => "verifies".to_owned(),
             Some(why) => format!("does NOT verify: {why}"),
         };
-        text += &format!("  {:8} {says}\n", verdict.library);
+        text += &format!("  {:8} {}\n", verdict.library, one_line(&says));
     }
     text
 }

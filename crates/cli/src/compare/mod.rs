@@ -18,7 +18,7 @@ use self::comparable::{Compared, compared};
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, terminal_width};
 
 /// Compares two folders of results, or two sets of records. The status is 1 if something got worse or fails more often.
 pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
@@ -40,7 +40,10 @@ pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
         )
         .with_remedy("compare runs of one plan"));
     }
-    say(&if args.json.json { found.json()? } else { found.text() })?;
+    match args.json.json {
+        true => say_json(&found.json()?)?,
+        false => say(&found.text())?,
+    }
     Ok(found.conclude(diagnostics))
 }
 

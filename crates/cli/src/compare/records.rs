@@ -13,7 +13,7 @@ use units::counted;
 use super::CompareArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, terminal_width};
 
 /// Whether the arguments are records: a range of time is given, or one of them is a file or a data set.
 pub(super) fn are_meant(args: &CompareArgs) -> bool {
@@ -37,11 +37,11 @@ pub(super) fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome 
         );
         return Err(Problem::new(Fault::Measurement, what).with_remedy("observe for a longer time"));
     }
-    say(&if args.json.json {
-        serde_json::to_string_pretty(&compared).blame(Fault::Results)? + "\n"
+    if args.json.json {
+        say_json(&(serde_json::to_string_pretty(&compared).blame(Fault::Results)? + "\n"))?;
     } else {
-        format!("{}\n", compared.table().to_text(terminal_width()).trim_end())
-    })?;
+        say(&format!("{}\n", compared.table().to_text(terminal_width()).trim_end()))?;
+    }
     Ok(conclude(&compared, diagnostics))
 }
 

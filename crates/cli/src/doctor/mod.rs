@@ -1,24 +1,23 @@
 //! `wiretax doctor`: what this machine can do, what is missing, how to get it.
 
 use ::guest::{Guest, Versions};
-use fault::{Explain, Fault, OrProblem};
+use fault::{Explain, Fault, OrProblem, one_line};
 
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::options::JsonArg;
-use crate::output::say_text;
+use crate::output::{say_json, say_text};
 
 /// Looks at the machine and says what it found. The status says whether studies can run at all.
 pub fn doctor(args: &JsonArg, diagnostics: &Diagnostics) -> Outcome {
     let mut facts = lab::doctor();
     facts.push(browser());
     facts.push(guest());
-    let text = if args.json {
-        serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"
+    if args.json {
+        say_json(&(serde_json::to_string_pretty(&facts).blame(Fault::Results)? + "\n"))?;
     } else {
-        facts.iter().map(described).collect()
-    };
-    say_text(&text)?;
+        say_text(&facts.iter().map(described).collect::<String>())?;
+    }
     let missing = facts.iter().filter(|fact| !fact.ok && fact.required).count();
     if missing > 0 {
         diagnostics
@@ -59,5 +58,5 @@ fn described(fact: &lab::Fact) -> String {
     let sign = if fact.ok { "yes" } else { "NO " };
     let remedy = fact.remedy.as_ref();
     let remedy = remedy.map(|remedy| format!("     {:30} to get it: {remedy}\n", ""));
-    format!("{sign}  {:30} {}\n{}", fact.name, fact.detail, remedy.unwrap_or_default())
+    format!("{sign}  {:30} {}\n{}", fact.name, one_line(&fact.detail), remedy.unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use fault::{Explain, Fault, OrProblem, Problem, WhileDoing};
+use fault::{Explain, Fault, OrProblem, Problem, WhileDoing, one_line};
 use tls_drivers::builder::{self, BuildError};
 use tls_drivers::{Catalog, Driver, Folders, State, Supervisor, SupervisorOptions};
 
@@ -16,7 +16,7 @@ use self::args::DriversCommand;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::output::say;
+use crate::output::{say, say_json};
 
 /// What a build is taken to last before any has been seen.
 const USUAL: Duration = Duration::from_secs(150);
@@ -64,20 +64,20 @@ fn list(catalog: &Catalog, json: bool) -> Outcome {
         let error = tls_drivers::Error::NoSources(catalog.folders().built());
         return Err(Problem::from(error).blaming(Fault::Machine));
     }
-    let mut text = String::new();
     if json {
         let all: Vec<_> = catalog.drivers().iter().map(as_json).collect();
-        text = serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n";
+        say_json(&(serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n"))?;
     } else {
+        let mut text = String::new();
         let width = catalog.drivers().iter().map(|driver| driver.name.len()).max().unwrap_or(0);
         for driver in catalog.drivers() {
             let set = if driver.default { "default" } else { "" };
             let (name, state) = (&driver.name, state(driver));
-            writeln!(text, "{name:width$}  {set:7}  {state:9}  {}", driver.about)
-                .blame(Fault::Results)?;
+            let about = one_line(&driver.about);
+            writeln!(text, "{name:width$}  {set:7}  {state:9}  {about}").blame(Fault::Results)?;
         }
+        say(&text)?;
     }
-    say(&text)?;
     Ok(Exit::Done)
 }
 

@@ -16,7 +16,7 @@ pub use self::args::EchArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Asked;
-use crate::output::{say, say_text};
+use crate::output::{say_json, say_text};
 
 /// What is said of an end before anything was printed.
 const INTERRUPTED: &str = "interrupted: nothing was counted";
@@ -57,7 +57,7 @@ pub fn ech(args: &EchArgs, diagnostics: &Diagnostics) -> Outcome {
             all.insert("libraries".to_owned(), json!(libraries));
             all.insert("failures".to_owned(), json!(failures));
         }
-        say(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
+        say_json(&format!("{}\n", serde_json::to_string_pretty(&value).blame(Fault::Results)?))?;
     } else {
         say_text(&show::text(&counts, names.as_ref(), args))?;
     }

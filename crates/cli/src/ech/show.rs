@@ -1,6 +1,7 @@
 //! ECH's costs, as text and as JSON.
 
 use conn::names::Names;
+use fault::one_line;
 use report::{Cell, Column, Row, Table};
 use serde_json::{Value, json};
 use tls::ech::{Case, ClientLibrary};
@@ -111,7 +112,8 @@ pub fn after(round_trips: usize, rtt: &Delay) -> f64 {
 fn record(names: &Names, host: &str) -> String {
     let ms = |time: Option<f64>| time.map_or("no answer".to_owned(), |ms| format!("{ms:.1} ms"));
     let mut text = format!(
-        "DNS for {host} at {}: A {}, AAAA {}, HTTPS {}\n",
+        "DNS for {} at {}: A {}, AAAA {}, HTTPS {}\n",
+        one_line(host),
         names.server,
         ms(names.a_ms),
         ms(names.aaaa_ms),
@@ -121,10 +123,10 @@ fn record(names: &Names, host: &str) -> String {
         (Some(ech), _) => format!(
             "  its HTTPS record has ECH: {} bytes, public name {}\n",
             ech.bytes,
-            ech.public_names.join(", ")
+            one_line(&ech.public_names.join(", "))
         ),
         (None, Some(first)) if first.priority == 0 => {
-            format!("  its HTTPS record says: ask for {}\n", first.target)
+            format!("  its HTTPS record says: ask for {}\n", one_line(&first.target))
         }
         (None, Some(_)) => "  its HTTPS record has no ECH\n".to_owned(),
         (None, None) if names.truncated && names.https_ms.is_none() => {

@@ -6,6 +6,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use tracing_subscriber::EnvFilter;
 
+use crate::output::{Form, stderr};
+
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogForm {
@@ -27,7 +29,12 @@ pub fn log_to_stderr(verbose: u8, quiet: bool, form: LogForm) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(move || {
+            stderr(match form {
+                LogForm::Text => Form::Line,
+                LogForm::Json => Form::Json,
+            })
+        })
         .with_ansi(false)
         .with_target(false);
     match form {

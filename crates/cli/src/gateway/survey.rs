@@ -19,7 +19,7 @@ use super::survey_args::{PlaceArgs, SurveyArgs, SurveyCommand, SurveyMergeArgs, 
 use super::{resolve, run};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Asked;
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, terminal_width};
 
 /// How long questions that are being answered may go on after the end was asked for.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -144,7 +144,7 @@ fn merged(args: &SurveyMergeArgs) -> Outcome {
 fn show(groups: &[Group], json: bool) -> Result<(), Problem> {
     if json {
         let text = serde_json::to_string_pretty(groups).blame(Fault::Results)?;
-        return say(&(text + "\n"));
+        return say_json(&(text + "\n"));
     }
     say(&(table(groups).to_text(terminal_width()) + "\n"))
 }

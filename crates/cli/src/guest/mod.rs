@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use ::guest::{Cache, Error, Guest, LINK_MODULES, Package, Part};
-use fault::{Fault, OrProblem, Problem};
+use fault::{Fault, OrProblem, Problem, one_line};
 use serde_json::json;
 
 pub use self::args::GuestArgs;
@@ -14,7 +14,7 @@ use self::args::GuestCommand;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::output::say;
+use crate::output::{say, say_json};
 
 /// Bytes that a network brings in a second, about, until some came.
 const PER_SECOND: u64 = 5_000_000;
@@ -89,7 +89,7 @@ fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
         booted => booted?,
     };
     let took = began.elapsed().as_secs_f64();
-    let text = if as_json {
+    if as_json {
         let part = |part: &Part| json!({ "part": part, "packages": cache.packages(*part) });
         let all = json!({
             "folder": cache.folder(),
@@ -100,11 +100,12 @@ fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
             "boot_seconds": took,
             "boot_virtual_seconds": booted.virtual_seconds,
         });
-        serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n"
+        say_json(&(serde_json::to_string_pretty(&all).blame(Fault::Results)? + "\n"))?;
     } else {
         let mut text = String::new();
         let mut line = |name: &str, what: String| {
-            writeln!(text, "{name:14} {what}").map_err(|error| Problem::of(Fault::Results, error))
+            writeln!(text, "{name:14} {}", one_line(&what))
+                .map_err(|error| Problem::of(Fault::Results, error))
         };
         line("folder", cache.folder().display().to_string())?;
         for part in Part::ALL {
@@ -118,8 +119,7 @@ fn check(kernel: Part, as_json: bool, diagnostics: &Diagnostics) -> Outcome {
             line("without", absent.join(", "))?;
         }
         line("starts in", format!("{took:.1} s ({:.2} s of its own)", booted.virtual_seconds))?;
-        text
-    };
-    say(&text)?;
+        say(&text)?;
+    }
     Ok(Exit::Done)
 }

@@ -22,7 +22,7 @@ pub struct Ended {
 
 /// Prints the counters of both directions, and how late frames left.
 pub fn say(stats: &Stats, diagnostics: &Diagnostics) {
-    diagnostics.note(table(stats).trim_end());
+    diagnostics.notes(&table(stats));
     let lost: u64 = [&stats.forward, &stats.backward].map(lost_by_the_emulator).iter().sum();
     if lost > 0 {
         diagnostics.warning_with_remedy(

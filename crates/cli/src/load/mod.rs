@@ -5,7 +5,7 @@ mod args;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use fault::{Fault, OrProblem, Problem};
+use fault::{Fault, OrProblem, Problem, one_line};
 use load::{Close, Control, Kind, Options, Pace, Progress, Report, Stage, Summary};
 use report::{Cell, Column, Row, Table};
 use units::counted;
@@ -16,7 +16,7 @@ use crate::certificates::roots_in;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, terminal_width};
 
 /// Connections of an open loop that may be under way at once, if not said.
 const OPEN_CONNECTIONS: usize = 1000;
@@ -44,7 +44,7 @@ pub fn load(args: &LoadArgs, diagnostics: &Diagnostics) -> Outcome {
     let report = report?;
     if args.json.json {
         let text = serde_json::to_string_pretty(&report).blame(Fault::Results)?;
-        say(&format!("{text}\n"))?;
+        say_json(&format!("{text}\n"))?;
     } else {
         say(&describe(&report))?;
     }
@@ -130,8 +130,9 @@ fn address(args: &LoadArgs) -> Result<SocketAddr, Problem> {
 }
 
 fn describe(report: &Report) -> String {
-    let mut text = format!("{} as {}\n", report.address, report.server_name);
-    let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
+    let mut text = format!("{} as {}\n", report.address, one_line(&report.server_name));
+    let mut line =
+        |name: &str, value: String| text += &format!("  {name:14} {}\n", one_line(&value));
     let pace = match report.rate {
         Some(rate) => format!("{rate} starts per second, at most {} at once", report.connections),
         None => format!("{} at once", counted(report.connections, "connection")),

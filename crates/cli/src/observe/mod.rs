@@ -23,6 +23,7 @@ use self::results::{Files, publish};
 use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::{Interrupt, ends_at_once};
+use crate::output::{Form, stdout};
 
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
@@ -85,7 +86,7 @@ fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading
     let options = SinkOptions {
         digest,
         hidden,
-        json: args.json.json.then(|| Box::new(std::io::stdout()) as _),
+        json: args.json.json.then(|| Box::new(stdout(Form::Json)) as _),
         parquet: args.results.parquet.clone(),
         tickets: args.picture.tickets,
     };

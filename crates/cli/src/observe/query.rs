@@ -8,6 +8,7 @@ use crate::observe::args::QueryArgs;
 #[cfg(feature = "query")]
 pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
     use crate::exit::Exit;
+    use crate::output::{Form, stdout};
     use query::{Format, QUESTIONS};
 
     let Some(question) = &args.question else {
@@ -21,7 +22,8 @@ pub fn query(args: &QueryArgs, diagnostics: &Diagnostics) -> Outcome {
         return Ok(Exit::Done);
     };
     let format = if args.json.json { Format::Json } else { Format::Table };
-    match query::run(&args.records, question, format, &mut std::io::stdout()) {
+    let form = if args.json.json { Form::Json } else { Form::Text };
+    match query::run(&args.records, question, format, &mut stdout(form)) {
         // A reader that has gone away (`| head`) is no failure.
         Err(query::Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         other => other?,

@@ -6,7 +6,7 @@ use observe::tickets::{Bounds, Tickets, Visit};
 
 use crate::exit::{Exit, Outcome};
 use crate::observe::args::TicketArgs;
-use crate::output::{say, say_text, terminal_width};
+use crate::output::{say_json, say_text, terminal_width};
 
 /// Prints how long session tickets should live, by the records.
 pub fn tickets(args: &TicketArgs) -> Outcome {
@@ -24,7 +24,7 @@ pub fn tickets(args: &TicketArgs) -> Outcome {
         return Err(Problem::new(Fault::Measurement, what).with_remedy(remedy));
     }
     match args.json.json {
-        true => say(&(serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"))?,
+        true => say_json(&(serde_json::to_string_pretty(&answer).blame(Fault::Results)? + "\n"))?,
         false => say_text(&answer.text(terminal_width()))?,
     }
     Ok(Exit::Done)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use conn::probe::{
     Family, Mode, ModeReport, Options, ProbeError, Report, Target, Verdict, Versions, probe as look,
 };
-use fault::{Fault, OrProblem, Problem, WhileDoing};
+use fault::{Fault, OrProblem, Problem, WhileDoing, one_line};
 use report::{Cell, Column, Row, Table};
 use units::counted;
 
@@ -18,7 +18,7 @@ use crate::certificates::roots_in;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::Asked;
-use crate::output::{say, terminal_width};
+use crate::output::{say, say_json, terminal_width};
 
 /// Most of what a probe takes, whatever the server does.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -41,7 +41,7 @@ pub fn probe(args: &ProbeArgs, diagnostics: &Diagnostics) -> Outcome {
             [(_, report)] => serde_json::to_string_pretty(report),
             several => serde_json::to_string_pretty(several),
         };
-        say(&format!("{}\n", text.blame(Fault::Results)?))?;
+        say_json(&format!("{}\n", text.blame(Fault::Results)?))?;
     } else if args.target.is_some() {
         for (_, report) in &reports {
             say(&describe(report))?;
@@ -191,8 +191,10 @@ fn read_report(path: &Path) -> Result<(String, Report), Problem> {
 }
 
 fn describe(report: &Report) -> String {
-    let mut text = format!("{} at {}, as {}\n", report.host, report.address, report.server_name);
-    let mut line = |name: &str, value: String| text += &format!("  {name:14} {value}\n");
+    let head = format!("{} at {}, as {}", report.host, report.address, report.server_name);
+    let mut text = format!("{}\n", one_line(&head));
+    let mut line =
+        |name: &str, value: String| text += &format!("  {name:14} {}\n", one_line(&value));
     if let Some(dns) = &report.dns {
         line("DNS", {
             let addresses = dns.addresses.len();
@@ -315,6 +317,26 @@ fn cell_of(mode: Option<&ModeReport>) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As that of a CONNECTION_CLOSE of QUIC (RFC 9000 §19.19).
+    #[test]
+    fn a_reason_fakes_no_line() {
+        let refused = |reason: &str| serde_json::json!({ "refused": { "reason": reason } });
+        let report = |reason: &str| -> Report {
+            let path = conn::probe::PathReport::default();
+            serde_json::from_value(serde_json::json!({
+                "schema": 1, "host": reason, "address": "192.0.2.1:443", "server_name": reason,
+                "at_unix_ms": 0, "dns": null, "path": path,
+                "versions": {
+                    "tls12": refused(reason), "tls13": refused(reason), "quic": refused(reason),
+                },
+                "modes": [], "offer": null, "certificates": null, "connections": 1, "hints": [],
+            }))
+            .unwrap()
+        };
+        let lines = |reason: &str| describe(&report(reason)).lines().count();
+        assert_eq!(lines("no\n  QUIC           yes\r\n"), lines("no"));
+    }
 
     #[test]
     fn targets_are_read_as_people_write_them() {

@@ -14,7 +14,7 @@ pub use self::args::SequenceArgs;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
-use crate::output::say;
+use crate::output::{say, say_json};
 
 /// Lines of a chart where it is not asked for all: a screen.
 const SCREEN: usize = 48;
@@ -66,7 +66,7 @@ pub fn sequence(args: &SequenceArgs, diagnostics: &Diagnostics) -> Outcome {
                 connection.events = sequence::fold(&connection.events);
             }
         }
-        say(&(serde_json::to_string(&chart).blame(Fault::Results)? + "\n"))?;
+        say_json(&(serde_json::to_string(&chart).blame(Fault::Results)? + "\n"))?;
     } else {
         say(&text::chart(&chart, (!args.all).then_some(SCREEN)))?;
     }

@@ -297,7 +297,7 @@ impl Measurement {
                         let found = Results::so_far(&opened.folder, *study, &self.questions);
                         if let Ok(Some(found)) = found {
                             let row = answer_row(&found, terminal_width());
-                            diagnostics.note(row.trim_end());
+                            diagnostics.notes(&row);
                         }
                     }
                 }

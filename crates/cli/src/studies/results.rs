@@ -15,7 +15,7 @@ use units::counted;
 use super::screen::screen;
 use super::{STUDIES, calibration};
 use crate::diagnostics::Diagnostics;
-use crate::output::{say, terminal_height, terminal_width};
+use crate::output::{say, say_json, terminal_height, terminal_width};
 
 /// Time that the summary takes for a sample, about: its intervals are bootstrapped.
 const PER_SAMPLE: Duration = Duration::from_micros(130);
@@ -179,12 +179,12 @@ impl Results {
         view: View,
     ) -> Result<PathBuf, Problem> {
         let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
-        say(&match view {
-            View::Json => self.json()?,
-            View::Tables => self.text()?.join("\n") + "\n",
-            View::Fitting => fitting(self.text()?, folder, terminal_height()),
-            View::Screen => screen(self, folder, &path, terminal_width()),
-        })?;
+        match view {
+            View::Json => say_json(&self.json()?)?,
+            View::Tables => say(&(self.text()?.join("\n") + "\n"))?,
+            View::Fitting => say(&fitting(self.text()?, folder, terminal_height()))?,
+            View::Screen => say(&screen(self, folder, &path, terminal_width()))?,
+        }
         self.report()?.write_to(&path).map_err(|error| match error {
             // What was asked for is printed already; only the file is missing.
             error @ (WriteError::NotPermitted { .. } | WriteError::ReadOnly { .. }) => {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use fault::one_line;
 use report::{Caution, Effect, Inline, NoteKind};
 use study::quoted;
 
@@ -28,8 +29,8 @@ pub fn screen(results: &Results, folder: &Path, html: &Path, width: usize) -> St
         text += &row("cautions", &[cut(&line, width.saturating_sub(NAME))]);
     }
     let folder = quoted(&folder.display().to_string());
-    text += &row("report", &[html.display().to_string()]);
-    text += &row("tables", &[format!("wiretax report {folder}")]);
+    text += &row("report", &[one_line(&html.display().to_string()).into_owned()]);
+    text += &row("tables", &[one_line(&format!("wiretax report {folder}")).into_owned()]);
     text
 }
 

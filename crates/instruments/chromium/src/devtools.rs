@@ -169,5 +169,5 @@ impl DevTools {
 
 /// A stranger's words for a message.
 fn short(text: &str) -> String {
-    text.chars().take(200).flat_map(char::escape_debug).collect()
+    fault::excerpt(text, 200)
 }

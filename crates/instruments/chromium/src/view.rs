@@ -123,5 +123,5 @@ impl View {
 
 /// A stranger's words for a message.
 fn brief(value: &Value) -> String {
-    value.to_string().chars().take(400).flat_map(char::escape_debug).collect()
+    fault::excerpt(&value.to_string(), 400)
 }

@@ -90,7 +90,7 @@ impl FromStr for Target {
 
 /// As much of a text as belongs in a message.
 fn shown(text: &str) -> String {
-    text.chars().take(200).map(|c| if c.is_control() { '?' } else { c }).collect()
+    fault::excerpt(text, 200)
 }
 
 impl Target {

@@ -55,7 +55,7 @@ impl Talker {
 
 /// A line for a message.
 fn cut(line: &[u8]) -> String {
-    String::from_utf8_lossy(line.get(..120).unwrap_or(line)).escape_debug().to_string()
+    fault::excerpt(&String::from_utf8_lossy(line), 120)
 }
 
 /// Runs a tool to its end: whether it succeeded, and the last of what it said.

@@ -192,9 +192,9 @@ impl Calls {
     }
 }
 
-/// A text of a library, fit for a line: it may be rubbish.
+/// A text of a library, fit for a line.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+    fault::excerpt(text, 400)
 }
 
 fn last_dl_error() -> String {

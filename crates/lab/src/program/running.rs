@@ -321,8 +321,7 @@ impl Reader {
         if state.last.len() == LAST_LINES {
             state.last.pop_front();
         }
-        let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        state.last.push_back(shown.take(200).collect());
+        state.last.push_back(fault::excerpt(&text, 200));
         push(&mut state, Event::Line { at: clock::monotonic(), stream, text });
         drop(state);
         self.shared.news.notify_all();

@@ -174,14 +174,12 @@ impl Environment {
     }
 }
 
-/// The text of a small file; control characters other than white space become U+FFFD, for these
-/// texts are printed.
+/// The text of a small file, fit for a terminal.
 fn read(path: &Path) -> Option<String> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(MAX_READ).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    Some(text.replace(|c: char| c.is_control() && !c.is_whitespace(), "\u{FFFD}"))
+    Some(fault::plain(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
 /// The first value of `name` in lines such as `name : value`.

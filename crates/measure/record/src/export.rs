@@ -19,7 +19,7 @@ struct Columns {
 
 /// Writes the samples of a folder as CSV (RFC 4180), one row a sample, one column for each axis
 /// (`point.mode`), value (`value.ready_ms`) and label (`label.group`) that any of them has. Gives
-/// the number of rows. The file is read twice, so that the memory needed is that of one line.
+/// the number of rows. A text that a spreadsheet takes for a formula has `'` before it. The file is read twice, so that the memory needed is that of one line.
 ///
 /// # Errors
 /// As [`Run::open`]; [`Problem::TooLarge`] above 4096 columns; [`Problem::DiskFull`] and
@@ -86,22 +86,23 @@ impl Columns {
     }
 
     fn row(&self, sample: &Sample) -> Vec<String> {
+        let cell = |text: &str| fault::cell(text).into_owned();
         let (reason, after_ms) = match &sample.outcome {
             Outcome::Completed => (String::new(), String::new()),
-            Outcome::Failed { reason } => (reason.clone(), String::new()),
+            Outcome::Failed { reason } => (cell(reason), String::new()),
             Outcome::TimedOut { after_ms } => (String::new(), after_ms.to_string()),
         };
         let mut row = vec![
-            sample.study.clone(),
+            cell(&sample.study),
             sample.repeat.to_string(),
             sample.seed.to_string(),
             sample.at_unix_ms.to_string(),
             sample.outcome.name().to_owned(),
             reason,
             after_ms,
-            sample.command.clone(),
+            cell(&sample.command),
         ];
-        let text = |found: Option<&String>| found.cloned().unwrap_or_default();
+        let text = |found: Option<&String>| found.map_or_else(String::new, |text| cell(text));
         row.extend(self.point.iter().map(|key| text(sample.point.get(key))));
         row.extend(self.values.iter().map(|key| {
             // The shortest text that reads back to the same number.

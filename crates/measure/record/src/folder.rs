@@ -52,7 +52,7 @@ impl Lock {
                 let read = file.take(4096).read_to_string(&mut text);
                 let known = read.is_ok() && !text.trim().is_empty();
                 let holder = if known { text.trim() } else { "a process that did not say which" };
-                let holder = holder.replace(char::is_control, "\u{FFFD}");
+                let holder = fault::one_line(holder).into_owned();
                 return Err(Error::new(dir, Problem::Locked { holder }));
             }
             Err(errno) => return Err(Error::io(dir, "locking the folder", errno.into())),

@@ -1,27 +1,6 @@
-//! Makes text harmless for where it goes: a terminal, HTML, the plotting library's markup.
+//! Escapes text for HTML, and for the plotting library's markup.
 
-use std::borrow::Cow;
-
-/// Whether a character could steer a terminal or reorder the text around it: control characters
-/// other than the line feed, and the bidirectional controls of UAX #9.
-fn steers(c: char) -> bool {
-    (c.is_control() && c != '\n')
-        || matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Replaces each character that steers by U+FFFD, so that it is seen and does nothing.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if text.chars().any(steers) {
-        Cow::Owned(text.chars().map(|c| if steers(c) { '\u{FFFD}' } else { c }).collect())
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-/// As [`plain`], on one line: line feeds become spaces.
-pub(crate) fn one_line(text: &str) -> String {
-    plain(text).replace('\n', " ")
-}
+use fault::plain;
 
 /// Escapes text for HTML content and for attribute values in double or single quotes.
 pub(crate) fn html(text: &str) -> String {
@@ -60,13 +39,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminal_escapes_are_shown_not_obeyed() {
-        assert_eq!(plain("a\u{1b}[31mb\u{202e}c\0\n"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}\n");
-        assert_eq!(one_line("a\nb\tc"), "a b\u{fffd}c");
-    }
-
-    #[test]
     fn markup_is_text() {
+        assert_eq!(html("a\u{1b}[31m\u{202e}"), "a\u{fffd}[31m\u{fffd}");
         assert_eq!(html("<script>\"&'</script>"), "&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;");
         assert_eq!(plotly("<a href='x'>\nb"), "&lt;a href='x'&gt;<br>b");
     }

@@ -1,5 +1,7 @@
 //! Text of a line with code and emphasis in it.
 
+use fault::one_line;
+
 use crate::clean;
 
 /// A piece of a line.
@@ -93,7 +95,7 @@ impl Inline {
                 Span::Text(text) | Span::Code(text) | Span::Strong(text) => text.as_str(),
             })
             .collect();
-        clean::one_line(&joined)
+        one_line(&joined).into_owned()
     }
 
     pub(crate) fn to_html(&self) -> String {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use fault::one_line;
+
 use crate::{Cell, Table};
 
 impl Table {
@@ -37,7 +39,7 @@ fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
         Cell::Text(text) => plain(text),
-        Cell::Code(text) => format!("`{}`", text.replace(['`', '\n', '|'], " ")),
+        Cell::Code(text) => format!("`{}`", one_line(text).replace(['`', '|'], " ")),
         Cell::Status(status, text) => format!("{} {}", status.sign(), plain(text)),
         Cell::Number { .. } | Cell::Estimate { .. } => {
             let value = cell.value_text().unwrap_or_default();
@@ -52,9 +54,8 @@ fn cell(cell: &Cell) -> String {
 /// Text in which nothing is a mark, but code in backticks stays code.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in one_line(text).chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
             '|' | '<' | '*' | '_' | '[' | ']' if !in_code(&out) => {
                 out.push('\\');
                 out.push(c);
@@ -80,7 +81,7 @@ mod tests {
     fn cells_are_what_they_say_and_no_marks() {
         let columns = vec![Column::new("a|b"), Column::new("time").unit("ms"), Column::new("note")];
         let mut table = Table::new("caption", columns);
-        let note = "x_y by `wiretax a --b_c 1|2`\nend";
+        let note = "x_y\u{1b} by `wiretax a --b_c 1|2`\nend";
         table.push(Row::new(vec![
             Cell::text("*"),
             Cell::estimate(1.25, 1.0, 2.0, 1),
@@ -89,7 +90,7 @@ mod tests {
         table.push(Row::new(vec![Cell::Code("k|l".to_owned()), Cell::number(3.0, 1), Cell::Empty]));
         let expected = "| a\\|b | time (ms) | note |\n\
                         | --- | --: | --- |\n\
-                        | \\* | 1.2 [1.0, 2.0] | x\\_y by `wiretax a --b_c 1\\|2` end |\n\
+                        | \\* | 1.2 [1.0, 2.0] | x\\_y\u{fffd} by `wiretax a --b_c 1\\|2` end |\n\
                         | `k l` | 3.0 |  |\n";
         assert_eq!(table.to_markdown(), expected);
     }

@@ -1,8 +1,9 @@
 //! Reports and tables on a terminal: aligned by display width, never wider than asked, no colour.
 
+use fault::{one_line, plain};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{Block, Caution, Cell, Column, Inline, Note, NoteKind, Report, Table, clean};
+use crate::{Block, Caution, Cell, Column, Inline, Note, NoteKind, Report, Table};
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -64,7 +65,7 @@ fn lay_out(table: &Table, intervals: bool) -> Vec<TextColumn> {
         .enumerate()
         .map(|(at, column)| {
             let cells = column_texts(table, at, intervals);
-            let title = clean::one_line(&column.title);
+            let title = one_line(&column.title).into_owned();
             let unit = unit_text(column);
             let width =
                 cells.iter().chain([&title, &unit]).map(|text| text.width()).max().unwrap_or(0);
@@ -74,7 +75,7 @@ fn lay_out(table: &Table, intervals: bool) -> Vec<TextColumn> {
 }
 
 fn unit_text(column: &Column) -> String {
-    match clean::one_line(&column.unit).as_str() {
+    match one_line(&column.unit).as_ref() {
         "" => String::new(),
         unit => format!("({unit})"),
     }
@@ -92,9 +93,9 @@ fn column_texts(table: &Table, column: usize, intervals: bool) -> Vec<String> {
         .map(|(cell, ends)| {
             let head = match cell {
                 Cell::Empty => NONE.to_owned(),
-                Cell::Text(text) | Cell::Code(text) => clean::one_line(text),
+                Cell::Text(text) | Cell::Code(text) => one_line(text).into_owned(),
                 Cell::Status(status, text) => {
-                    format!("{} {}", status.sign(), clean::one_line(text))
+                    format!("{} {}", status.sign(), one_line(text))
                 }
                 Cell::Number { .. } | Cell::Estimate { .. } => {
                     cell.value_text().unwrap_or_else(|| NONE.to_owned())
@@ -137,7 +138,7 @@ fn shrink(columns: &mut [TextColumn], width: usize) -> bool {
 fn print(table: &Table, columns: &[TextColumn], left_out: &[String], width: usize) -> String {
     let mut out = String::new();
     if !table.caption.is_empty() {
-        wrap(&mut out, "", &clean::one_line(&table.caption), width);
+        wrap(&mut out, "", &one_line(&table.caption), width);
     }
     let mut line = |texts: Vec<&str>| {
         let mut row = String::new();
@@ -253,7 +254,7 @@ impl Report {
         heading(&mut out, &self.title, '=', width);
         for text in [&self.subtitle, &self.question] {
             if !text.is_empty() {
-                wrap(&mut out, "", &clean::one_line(text), width);
+                wrap(&mut out, "", &one_line(text), width);
             }
         }
         if !self.answer.is_empty() {
@@ -268,15 +269,15 @@ impl Report {
                 "" => String::new(),
                 detail => format!(" ({detail})"),
             };
-            wrap(&mut out, "* ", &clean::one_line(&format!("{text}{detail}")), width);
+            wrap(&mut out, "* ", &one_line(&format!("{text}{detail}")), width);
             if !figure.means.is_empty() {
-                wrap(&mut out, "  ", &clean::one_line(&figure.means), width);
+                wrap(&mut out, "  ", &one_line(&figure.means), width);
             }
         }
         for card in &self.cards {
             out.push('\n');
             heading(&mut out, &card.title, '-', width);
-            wrap(&mut out, "", &clean::one_line(&card.question), width);
+            wrap(&mut out, "", &one_line(&card.question), width);
             wrap(&mut out, "", &card.answer.to_plain(), width);
         }
         for caution in &self.cautions {
@@ -297,7 +298,7 @@ impl Report {
 }
 
 fn heading(out: &mut String, text: &str, rule: char, width: usize) {
-    let text = clean::one_line(text);
+    let text = one_line(text);
     wrap(out, "", &text, width);
     out.extend(std::iter::repeat_n(rule, text.width().clamp(1, width)));
     out.push('\n');
@@ -308,20 +309,20 @@ fn block_text(out: &mut String, block: &Block, width: usize) {
         Block::Paragraph(line) => wrap(out, "", &line.to_plain(), width),
         Block::List(items) => list_text(out, items, width),
         Block::Plot(plot) => {
-            wrap(out, "", &clean::one_line(plot.title()), width);
-            wrap(out, "  ", &clean::one_line(plot.means()), width);
-            wrap(out, "  ", &clean::one_line(plot.alt()), width);
+            wrap(out, "", &one_line(plot.title()), width);
+            wrap(out, "  ", &one_line(plot.means()), width);
+            wrap(out, "  ", &one_line(plot.alt()), width);
         }
         Block::Flame(flame) => {
-            wrap(out, "", &clean::one_line(&flame.title), width);
-            wrap(out, "  ", &clean::one_line(&flame.means), width);
-            wrap(out, "  ", &clean::one_line(&flame.alt), width);
+            wrap(out, "", &one_line(&flame.title), width);
+            wrap(out, "  ", &one_line(&flame.means), width);
+            wrap(out, "  ", &one_line(&flame.alt), width);
         }
         Block::Table(table) => out.push_str(&table.to_text(width)),
         Block::Code(code) => {
-            wrap(out, "", &clean::one_line(&code.caption), width);
+            wrap(out, "", &one_line(&code.caption), width);
             // Lines to copy are not wrapped: a broken line would no longer work.
-            for line in clean::plain(&code.text).lines() {
+            for line in plain(&code.text).lines() {
                 out.push_str("    ");
                 out.push_str(line);
                 out.push('\n');

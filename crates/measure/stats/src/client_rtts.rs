@@ -143,8 +143,7 @@ impl ClientRtts {
         }
         let rtts: ClientRtts = serde_json::from_str(text)?;
         if rtts.format != FORMAT {
-            let format = rtts.format.chars().filter(|c| !c.is_control()).take(40).collect();
-            return Err(RttError::Format(format));
+            return Err(RttError::Format(fault::excerpt(&rtts.format, 40)));
         }
         if rtts.version != VERSION {
             return Err(RttError::Version(rtts.version));

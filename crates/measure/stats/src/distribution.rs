@@ -170,7 +170,7 @@ impl Distribution {
 fn point(content: &str, line: usize) -> Result<(f64, f64), DistributionError> {
     let error = |text: &str, problem| DistributionError::Line {
         line,
-        text: text.chars().take(40).map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect(),
+        text: fault::excerpt(text, 40),
         problem,
     };
     let separators = |c: char| c.is_whitespace() || c == ',' || c == ';';

@@ -38,7 +38,7 @@ fn is_host(host: &str) -> bool {
 
 /// A text for a message.
 pub(crate) fn short(text: &str) -> String {
-    text.chars().take(60).flat_map(char::escape_debug).collect()
+    fault::excerpt(text, 60)
 }
 
 /// Whether each object is one, and all hosts are used.

@@ -51,7 +51,7 @@ fn ending(chart: &Chart, further: usize) -> Vec<String> {
             .push(format!("{further} further connection{s}: --connection N shows one, --all all."));
     }
     for unread in chart.unread.iter().take(NAMED) {
-        let name = unread.server_name.as_deref().map_or(String::new(), |name| format!(" ({name})"));
+        let name = in_brackets(unread.server_name.as_deref());
         let (client, server) = (unread.client, unread.server);
         lines.push(format!("Not read: {client} to {server}{name}: {}.", unread.why));
     }
@@ -71,10 +71,15 @@ fn ending(chart: &Chart, further: usize) -> Vec<String> {
 /// Which connection it is.
 #[must_use]
 pub fn title(number: usize, connection: &Connection) -> String {
-    let name = connection.server_name.as_deref().map_or(String::new(), |name| format!(" ({name})"));
+    let name = in_brackets(connection.server_name.as_deref());
     let tls = connection.tls.as_deref().map_or("in clear".to_owned(), |tls| format!("in {tls}"));
     let Connection { client, server, protocol, .. } = connection;
     format!("Connection {number}: {client} to {server}{name}, {protocol} {tls}")
+}
+
+/// A name that a client asked for, which may be any text.
+fn in_brackets(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!(" ({})", fault::one_line(name)))
 }
 
 /// What can be read of a connection's windows, a line each.

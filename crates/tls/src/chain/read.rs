@@ -88,7 +88,7 @@ fn name_of(name: &X509NameRef) -> String {
 
 /// A stranger's text, for a terminal.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).take(60).collect()
+    fault::excerpt(text, 60)
 }
 
 fn described(key: &PKey<Public>) -> String {
