@@ -65,7 +65,6 @@ fn arguments_are_quoted_harmlessly() {
         "page --har @",
         "report @",
         "compare @ b",
-        "compare a @",
         "observe @",
         "observe tickets @",
         "observe query @ x",
@@ -193,10 +192,7 @@ fn results_of_a_stranger_are_shown_harmlessly() {
             assert_harmless(&format!("{arguments:?}"), &run(folder.path(), arguments));
         }
         let report = fs::read_to_string(at.join("report.html")).unwrap_or_default();
-        // The library of plots that is inside is ours.
-        let own = report.split("<script").map(|part| part.split_once("</script>"));
-        let own = own.map(|part| part.map_or("", |(_, after)| after));
-        assert!(!own.collect::<String>().contains(fault::steers), "{name}: report.html");
+        assert!(!report.contains(fault::steers), "{name}: report.html");
     }
     assert_harmless("compare", &run(folder.path(), &["compare", "session", "point"]));
     assert_harmless("compare", &run(folder.path(), &["compare", "point", "point", "--json"]));
@@ -224,7 +220,8 @@ fn a_probe_of_a_stranger_is_shown_harmlessly() {
     // JSON is the same data.
     let output = shows(folder.path(), &["probe", "--json", "--compare", "a.json", "b.json"]);
     let both: Value = serde_json::from_str(&data(&output)).unwrap();
-    assert_eq!((&both[0]["host"], &both[1]["hints"][0]), (&json!(STRANGER), &json!(STRANGER)));
+    assert_eq!(both[0][1]["host"], STRANGER);
+    assert_eq!(both[1][1]["hints"][0], STRANGER);
 }
 
 #[test]
@@ -259,13 +256,10 @@ fn records_and_captures_of_a_stranger_are_shown_harmlessly() {
             assert_harmless(&format!("{arguments:?}"), &run(folder.path(), arguments));
         }
     }
-    // A server's name, in a chart of a connection that cannot be read.
-    let output = run(folder.path(), &["observe", "tls.pcap", "--json"]);
-    assert!(
-        data(&output).contains("FAKE") || data(&output).contains("\"sni\":null"),
-        "{}",
-        data(&output)
-    );
+    let output = shows(folder.path(), &["observe", "tls.pcap", "--json"]);
+    let row: Value = serde_json::from_str(&data(&output)).unwrap();
+    assert_eq!(row["sni"], "x\u{1b}]0;x\u{7}\u{1b}[2J\r\nFAKE.example");
+    shows(folder.path(), &["observe", "tls.pcap"]);
 }
 
 /// A ClientHello of TLS 1.3 with this server name (RFC 8446 §4.1.2, RFC 6066 §3).

@@ -316,6 +316,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_steers_nothing_and_fakes_no_line() {
+        let (client, server) = (([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 443).into());
+        let server_name = Some("x\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\nConnection 1: ".to_owned());
+        let unread = crate::chart::Unread { client, server, server_name, why: "no".to_owned() };
+        let text = chart(&Chart { unread: vec![unread], ..Chart::default() }, None);
+        assert!(!text.contains(fault::steers), "{text:?}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+
+    #[test]
     fn sizes_are_exact_where_they_are_whole_or_small() {
         for (bytes, text) in [
             (0, "0 bytes"),
