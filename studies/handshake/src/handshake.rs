@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use clap::{Arg, Command, ValueHint, value_parser};
 use fault::{Fault, Problem, WhileDoing};
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
 use stats::Distribution;
-use study::{Clock, End, Number, Options, Session, Watcher};
+use study::{Clock, Commands, End, Number, Options, Session, Watcher};
 use units::{Delay, Rate};
 
 use crate::clients::Clients;
 use crate::measure::Bench;
 use crate::mode::Mode;
-use crate::plan::{NUMBERS, Plan};
-use crate::point::AXES;
+use crate::plan::{NUMBERS, Plan, recorded_options};
+use crate::point::{AXES, Point};
 use crate::present::Findings;
 use crate::sample::STUDY;
 use crate::summary::{summarise, value};
@@ -109,9 +109,24 @@ sslmtcp-tls13 and sslmtcp-0rtt, and their controls usertcp+tls12-rsa, +tls13 and
     fn recorded_plan(
         &self,
         plan: &Value,
+        files: &PlanFiles,
         _: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
-        Ok(Box::new(Plan::recorded(plan)?))
+        Ok(Box::new(Plan::recorded_with(plan, files)?))
+    }
+
+    fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
+        Plan::recorded(plan).map(drop)
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        let options = recorded_options(plan);
+        Box::new(move |sample| {
+            let base = Point::of_sweep(sample.point.get("sweep")?);
+            let point = AXES.of_fields(&sample.point, &base)?;
+            let command = point.command(sample.seed, sample.repeat.saturating_add(1));
+            Some(command + options.as_ref()?)
+        })
     }
 
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
@@ -151,6 +166,10 @@ fn size(scale: &str) -> String {
 impl study::Plan for Plan {
     fn value(&self) -> Value {
         Plan::value(self)
+    }
+
+    fn files(&self) -> PlanFiles {
+        Plan::files(self)
     }
 
     fn expected(&self) -> Duration {
@@ -203,7 +222,7 @@ struct Question {
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
         let plan = manifest.plan.get(STUDY).and_then(|plan| Plan::recorded(plan).ok());

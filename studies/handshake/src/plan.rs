@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use linkmodel::{Codel, LinkConfig, Middlebox, Path, Profile, Queue, RateSource, Trace};
+use record::{PlanFiles, content_name};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use study::{CLOCK, Clock, Number, Options, PlanError, Scale, Sweep, quoted};
@@ -16,7 +17,7 @@ use crate::point::{AXES, Point, Queueing, words};
 const BUILT_IN: &str = include_str!("../plan.toml");
 
 /// Most connections that one plan may make: a bound on what a wrong plan file can start.
-const MOST_CONNECTIONS: u64 = 1_000_000;
+const MOST_CONNECTIONS: u64 = 200_000;
 /// After how long an attempt is given up, unless the user says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -85,7 +86,7 @@ struct Recorded {
     seed: u64,
     timeout: Delay,
     rate: Option<Rate>,
-    base: Option<Path>,
+    base: Option<Value>,
     base_options: String,
 }
 
@@ -134,13 +135,27 @@ impl Plan {
         Sweep::of_defaults(name, &AXES, NUMBERS)
     }
 
-    /// The plan that a manifest has. It has no limit of time: what was left out is measured.
+    /// The plan that a manifest has, without the traces in its files: enough to read results. It has no limit
+    /// of time: what was left out is measured.
     ///
     /// # Errors
     /// It is none, or asks for what cannot be.
     pub fn recorded(value: &Value) -> Result<Plan, Problem> {
+        Plan::of_manifest(value, None)
+    }
+
+    /// The same with its traces: enough to go on measuring.
+    ///
+    /// # Errors
+    /// As for [`Plan::recorded`]; a file is missing or is no trace.
+    pub fn recorded_with(value: &Value, files: &PlanFiles) -> Result<Plan, Problem> {
+        Plan::of_manifest(value, Some(files))
+    }
+
+    fn of_manifest(value: &Value, files: Option<&PlanFiles>) -> Result<Plan, Problem> {
         let Recorded { seed, timeout, rate, base, base_options } =
             Recorded::deserialize(value).blame(Fault::Results)?;
+        let base = base.map(|base| with_traces(base, files)).transpose()?;
         let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
         let plan = sweeps.and_then(Plan::new).map_err(of_results)?;
         let plan = Plan { seed, timeout, rate, base, base_options, ..plan };
@@ -191,6 +206,7 @@ impl Plan {
     #[must_use]
     pub fn value(&self) -> Value {
         let Plan { seed, timeout, rate, base, base_options, .. } = self;
+        let base = base.as_ref().map(without_traces);
         json!({
             "sweeps": study::sweeps_value(&self.sweeps),
             "seed": seed,
@@ -199,6 +215,14 @@ impl Plan {
             "base": base,
             "base_options": base_options,
         })
+    }
+
+    /// The traces of its base, each in a file.
+    #[must_use]
+    pub fn files(&self) -> PlanFiles {
+        let traces = self.base.iter().flat_map(|base| [&base.forward, &base.backward]);
+        let traces = traces.filter_map(|direction| trace_of(direction).map(Trace::to_text));
+        traces.map(|text| (content_name(text.as_bytes()), text.into_bytes())).collect()
     }
 
     /// What a command needs beside a point to measure it again: the rate and what gave the base.
@@ -330,6 +354,75 @@ fn queued(way: &mut LinkConfig, queue: Queueing) {
 
 fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {
     cells.iter().flat_map(|cell| cell.points.iter().map(|point| point.clock))
+}
+
+/// The directions of a path, as its JSON names them.
+const DIRECTIONS: [&str; 2] = ["forward", "backward"];
+
+fn trace_of(direction: &LinkConfig) -> Option<&Trace> {
+    match &direction.rate {
+        Some(RateSource::Trace(trace)) => Some(trace),
+        _ => None,
+    }
+}
+
+/// The path as JSON, with the names of the files of [`Plan::files`] in the place of traces.
+fn without_traces(base: &Path) -> Value {
+    let mut plain = base.clone();
+    let mut names = Vec::new();
+    for direction in [&mut plain.forward, &mut plain.backward] {
+        let name = trace_of(direction).map(|trace| content_name(trace.to_text().as_bytes()));
+        if name.is_some() {
+            direction.rate = None;
+        }
+        names.push(name);
+    }
+    let mut value = json!(plain);
+    for (direction, name) in std::iter::zip(DIRECTIONS, names) {
+        if let (Some(name), Some(direction)) = (name, value.get_mut(direction)) {
+            direction["rate"] = json!({ "trace": name });
+        }
+    }
+    value
+}
+
+/// The path of what [`without_traces`] gave: with the traces of these files, or without any.
+fn with_traces(mut value: Value, files: Option<&PlanFiles>) -> Result<Path, Problem> {
+    let mut traces = Vec::new();
+    for direction in DIRECTIONS {
+        let rate = value.get_mut(direction).and_then(|direction| direction.get_mut("rate"));
+        let name = rate.as_ref().and_then(|rate| rate.get("trace")).and_then(Value::as_str);
+        let name = name.map(str::to_owned);
+        if let (Some(rate), Some(_)) = (rate, &name) {
+            *rate = Value::Null;
+        }
+        let trace = match (name, files) {
+            (Some(name), Some(files)) => Some(trace_in(files, &name)?),
+            _ => None,
+        };
+        traces.push(trace);
+    }
+    let mut base = Path::deserialize(value).blame(Fault::Results)?;
+    for (direction, trace) in std::iter::zip([&mut base.forward, &mut base.backward], traces) {
+        direction.rate = trace.map(RateSource::Trace).or(direction.rate.take());
+    }
+    Ok(base)
+}
+
+fn trace_in(files: &PlanFiles, name: &str) -> Result<Trace, Problem> {
+    let wrong = || Problem::new(Fault::Results, format!("the plan's trace {name} is missing"));
+    let text = files.get(name).ok_or_else(wrong)?;
+    let trace = Trace::parse(&String::from_utf8_lossy(text));
+    trace.map_err(|error| Problem::from(error).blaming(Fault::Results)).while_doing(|| name)
+}
+
+/// What a command needs beside a point, of the plan in a manifest; `None` where it has what we do not write.
+pub(crate) fn recorded_options(plan: &Value) -> Option<String> {
+    let field = |name: &str| plan.get(name).cloned().unwrap_or_default();
+    let rate: Option<Rate> = serde_json::from_value(field("rate")).ok()?;
+    let rate = rate.map(|rate| format!(" --rate {rate}")).unwrap_or_default();
+    let base = field("base_options");
+    Some(rate + &study::options_again(base.as_str().unwrap_or_default(), &BASE_OPTIONS)?)
 }
 
 fn of_results(error: PlanError) -> Problem {

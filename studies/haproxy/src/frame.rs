@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use fault::{Fault, Problem, WhileDoing};
-use record::{Better, Clock, Manifest, Sample, Touches, ValueKind, Warning};
+use record::{Better, Clock, Manifest, PlanFiles, Sample, Touches, ValueKind, Warning};
 use serde_json::Value;
-use study::{End, Number, Options, Session, Sweep, Watcher};
+use study::{Commands, End, Number, Options, Session, Sweep, Watcher};
 use tls_drivers::{Catalog, Folders};
 use units::Delay;
 
@@ -114,6 +114,7 @@ resumes. docs/haproxy.md says what is built and how it is run."
     fn recorded_plan(
         &self,
         plan: &Value,
+        _: &PlanFiles,
         options: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
         let plan = Plan::recorded(plan).map_err(|problem| problem.blaming(Fault::Results))?;
@@ -122,6 +123,10 @@ resumes. docs/haproxy.md says what is built and how it is run."
 
     fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
         Plan::recorded(plan).map(|_| ()).map_err(|problem| problem.blaming(Fault::Results))
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        crate::plan::commands(plan)
     }
 
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
@@ -316,10 +321,10 @@ struct Question;
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let mut summary = Summary::of(&samples);
+        let mut summary = Summary::of(&record::hold(samples)?);
         summary.cores = manifest.sessions.first().and_then(|session| session.environment.cpus);
         let found = !summary.rows.is_empty();
         let findings = Findings::new(summary).measured(study::provenance(manifest));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fault::Problem;
 use haproxy::Release;
 use serde_json::{Value, json};
-use study::{Number, PlanError, Sweep, read_scale, sweeps_of, sweeps_value, threads};
+use study::{Commands, Number, PlanError, Sweep, read_scale, sweeps_of, sweeps_value, threads};
 
 use crate::point::{AXES, Point};
 
@@ -233,15 +233,48 @@ fn runs_of(sweep: &Sweep, points: &[Point], cores: usize) -> Vec<Run> {
                 measured: Duration::from_millis(milliseconds),
                 connections,
                 load_threads,
-                command: format!(
-                    "wiretax stacks haproxy{} --repeat {repeats} --duration {milliseconds}ms \
-                     --connections {connections} --load-threads {load_threads}",
-                    AXES.command_line(point)
-                ),
+                command: command(sweep, point, Some(load_threads)),
             }));
         }
     }
     runs
+}
+
+/// Makes the commands that measure runs again.
+pub(crate) fn commands(plan: &Value) -> Commands {
+    let sweeps = Plan::recorded(plan).map(|plan| plan.sweeps).unwrap_or_default();
+    Box::new(move |sample| {
+        let point = Point::of_fields(&sample.point)?;
+        let sweep = sweeps.iter().find(|sweep| has_point(sweep, &point))?;
+        Some(command(sweep, &point, None))
+    })
+}
+
+/// Whether a sweep has a point. Words that stand for several values are not looked at.
+fn has_point(sweep: &Sweep, point: &Point) -> bool {
+    AXES.axes.iter().all(|axis| {
+        let value = (axis.write)(point);
+        let is_value = |word: String| {
+            let mut own = point.clone();
+            (axis.read)(&mut own, &word).is_err() || (axis.write)(&own) == value
+        };
+        sweep.list(axis).into_iter().any(is_value)
+    })
+}
+
+/// The command that measures a point of a sweep again, with so many threads of the load generator where the sweep
+/// does not say how many.
+fn command(sweep: &Sweep, point: &Point, load_threads: Option<usize>) -> String {
+    let number = |name: &str| sweep.number(name);
+    let (repeats, milliseconds) = (sweep.repeat(), number(MILLISECONDS.name).unwrap_or_default());
+    let connections = number("connections").unwrap_or(1);
+    let threads = number("load-threads").or(load_threads.map(|threads| threads as u64));
+    let threads = threads.map(|threads| format!(" --load-threads {threads}")).unwrap_or_default();
+    format!(
+        "wiretax stacks haproxy{} --repeat {repeats} --duration {milliseconds}ms \
+         --connections {connections}{threads}",
+        AXES.command_line(point)
+    )
 }
 
 /// The plan of a manifest from before there was a plan file.

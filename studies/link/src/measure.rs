@@ -9,7 +9,7 @@ use study::{End, Expected, Session, StudyJob, stranger};
 use units::counted;
 
 use crate::job::{Asked, Job, Paths, measure};
-use crate::plan::{Plan, Round, trial_time};
+use crate::plan::{Plan, Round, options, trial_time};
 use crate::point::{Backend, Point};
 use crate::sample::sample;
 
@@ -122,11 +122,7 @@ impl Plan {
 
     /// What a command needs beside the point to measure it again.
     fn options(&self) -> String {
-        let between = match &self.between {
-            Some([a, b]) => format!(" --between {} {}", study::quoted(a), study::quoted(b)),
-            None => String::new(),
-        };
-        format!(" --trial {}{between}", self.trial)
+        options(self.trial, self.between.as_ref())
     }
 }
 

@@ -13,8 +13,8 @@ use crate::point::{AXES, Backend, Offered, Point};
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../plan.toml");
-/// Most trials of one plan: a bound on what a wrong plan file can start.
-const MOST_TRIALS: u64 = 100_000;
+/// Most trials of one plan: their samples can be held together when they are read ([`record::hold`]).
+const MOST_TRIALS: u64 = 25_000;
 /// How long frames are sent in a trial, unless the user says otherwise.
 const TRIAL: Duration = Duration::from_millis(200);
 /// The longest trial.
@@ -236,6 +236,21 @@ impl Plan {
         }
         Ok(rounds)
     }
+}
+
+/// What a command needs beside a point to measure it again.
+pub(crate) fn options(trial: Delay, between: Option<&[String; 2]>) -> String {
+    let between = match between {
+        Some([a, b]) => format!(" --between {} {}", study::quoted(a), study::quoted(b)),
+        None => String::new(),
+    };
+    format!(" --trial {trial}{between}")
+}
+
+/// The same of the plan in a manifest.
+pub(crate) fn recorded_options(plan: &Value) -> Option<String> {
+    let Recorded { trial, between, .. } = Recorded::deserialize(plan).ok()?;
+    Some(options(trial, between.as_ref()))
 }
 
 /// Whether two points are of one sweep and one path.

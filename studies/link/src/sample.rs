@@ -5,9 +5,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use record::{Outcome, Sample};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use study::Commands;
 use tester::{Flow, Found};
 
-use crate::point::{Backend, Offered, Point};
+use crate::plan::recorded_options;
+use crate::point::{AXES, Backend, Offered, Point};
 
 /// The study's name in samples.
 pub(crate) const STUDY: &str = "link";
@@ -119,6 +122,16 @@ pub(crate) struct Measured {
     pub(crate) bytes: Option<[f64; 2]>,
     /// What the path dropped in the trial, by cause.
     pub(crate) drops: Vec<(String, u64)>,
+}
+
+/// Makes the commands that measure trials again.
+pub(crate) fn commands(plan: &Value) -> Commands {
+    let options = recorded_options(plan);
+    Box::new(move |sample| {
+        let point = AXES.of_fields(&sample.point, &Point::of_sweep(sample.point.get("sweep")?))?;
+        let command = point.command(sample.seed, sample.repeat.saturating_add(1));
+        Some(command + options.as_ref()?)
+    })
 }
 
 /// The sample of a trial. `options`: what a command needs beside the point to measure it again.

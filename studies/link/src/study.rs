@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{Arg, Command, value_parser};
 use fault::Problem;
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
-use study::{End, Number, Options, Session};
+use study::{Commands, End, Number, Options, Session};
 use units::Delay;
 
 use crate::plan::{NUMBERS, Plan};
@@ -80,9 +80,14 @@ sizes exclude the frame check sequence of 4 bytes.",
     fn recorded_plan(
         &self,
         plan: &Value,
+        _: &PlanFiles,
         _: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
         Ok(Box::new(Plan::recorded(plan)?))
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        crate::sample::commands(plan)
     }
 
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
@@ -138,10 +143,10 @@ struct Question;
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let summary = Summary::of(&samples);
+        let summary = Summary::of(&record::hold(samples)?);
         if summary.rows.is_empty() {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ use units::{Delay, Time};
 use crate::link::begun;
 use crate::plan::visits_for;
 use crate::point::{Point, Visit};
-use crate::sample::sample;
+use crate::sample::{again, sample};
 use crate::stalled;
 
 /// How a HAR file is called among a sample's attachments.
@@ -220,20 +220,11 @@ fn give(
         let text = har::write(page, &seen.loaded, &about).to_string();
         outlet.attachment(HAR, text.into_bytes())?;
     }
-    let again = again(batch, &job.options);
+    let again = again(batch.round + 1, batch.returns, &job.options);
     let mut sample = sample(point, load.repeat, job.seed, seen, job.timeout, &again);
     if let (Some(kept), Some(folder)) = (kept.take(), &job.captures) {
         crate::flow::keep(&mut sample, &kept, folder)?;
     }
     outlet.sample(&sample)?;
     Ok(())
-}
-
-/// The options that measure a batch's round again.
-fn again(batch: &Batch, options: &str) -> String {
-    let returns = match batch.returns {
-        1 => String::new(),
-        returns => format!(" --returns {returns}"),
-    };
-    format!(" --repeat {}{returns}{options}", batch.round + 1)
 }

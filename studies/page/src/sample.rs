@@ -7,10 +7,13 @@ use browser::{Seen, ServerPush};
 use page::{Loaded, Outcome, Phases, Share};
 use record::{Outcome as Ended, Sample};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use study::Commands;
 use units::Delay;
 use web::{ConnectionRecord, TcpLimit};
 
-use crate::point::{AXES, Point};
+use crate::plan::{recorded_options, recorded_returns};
+use crate::point::{AXES, Point, Visit};
 use crate::stalled;
 
 /// The study's name in samples.
@@ -156,6 +159,32 @@ pub mod value {
     }
 }
 
+/// Makes the commands that measure loads again: the rounds up to a load's own.
+pub(crate) fn commands(plan: &Value) -> Commands {
+    let (options, returns) = (recorded_options(plan), recorded_returns(plan));
+    Box::new(move |sample| {
+        let point = Point::of_fields(&sample.point)?;
+        let returns = returns.get(&point.sweep).copied().unwrap_or(1).max(1);
+        let each = if point.visit == Visit::First { 1 } else { returns };
+        let rounds = (sample.repeat / each).saturating_add(1);
+        let again = again(rounds, returns, options.as_ref()?);
+        Some(format!("{}{again}", command(&point, sample.seed)))
+    })
+}
+
+/// The options that load a point this many rounds: `options` and what a sweep has beside its axes.
+pub(crate) fn again(rounds: u32, returns: u32, options: &str) -> String {
+    let returns = match returns {
+        1 => String::new(),
+        returns => format!(" --returns {returns}"),
+    };
+    format!(" --repeat {rounds}{returns}{options}")
+}
+
+fn command(point: &Point, seed: u64) -> String {
+    format!("wiretax page{} --seed {seed}", AXES.command_line(point))
+}
+
 /// The sample of one load. `options`: what a command needs beside the point to measure it again.
 pub(crate) fn sample(
     point: &Point,
@@ -166,7 +195,7 @@ pub(crate) fn sample(
     options: &str,
 ) -> Sample {
     let ended = seen.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let command = format!("wiretax page{} --seed {seed}{options}", AXES.command_line(point),);
+    let command = command(point, seed) + options;
     let mut sample = Sample {
         study: STUDY.to_owned(),
         point: point.fields(),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use fault::Problem;
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
-use study::{Clock, End, Number, Options, Session, Watcher};
+use study::{Clock, Commands, End, Number, Options, Session, Watcher, quoted};
 use units::{Delay, Rate};
 
 use crate::plan::{NUMBERS, Plan};
@@ -85,18 +85,23 @@ of a browser save, or a folder of files. Each host has an address and connection
             .value_name("TIME")
             .value_parser(value_parser!(Delay))
             .help("Time limit per load [default: 3m]; loads over it count as censored");
-        let chromium = Arg::new("chromium")
-            .long("chromium")
-            .value_name("PROGRAM")
-            .value_parser(value_parser!(PathBuf))
-            .value_hint(ValueHint::ExecutablePath)
-            .help("Chromium's headless shell for --loader chromium [default: as Debian's chromium-headless-shell has it]");
         let keep_hars = Arg::new("keep_hars")
             .long("keep-hars")
             .action(ArgAction::SetTrue)
             .help("Keep a HAR file of every load, not of each point's first alone");
-        let command = AXES.options(command).args([har, rtt, rate, timeout, chromium, keep_hars]);
+        let command = AXES.options(command).args([har, rtt, rate, timeout, keep_hars]);
         Number::options(NUMBERS, command)
+    }
+
+    fn means(&self, command: Command) -> Command {
+        command.arg(
+            Arg::new("chromium")
+                .long("chromium")
+                .value_name("PROGRAM")
+                .value_parser(value_parser!(PathBuf))
+                .value_hint(ValueHint::ExecutablePath)
+                .help("Chromium's headless shell for --loader chromium [default: as Debian's chromium-headless-shell has it]"),
+        )
     }
 
     fn plan(&self, options: &Options<'_>) -> Result<Box<dyn study::Plan>, Problem> {
@@ -106,9 +111,15 @@ of a browser save, or a folder of files. Each host has an address and connection
     fn recorded_plan(
         &self,
         plan: &Value,
-        _: &Options<'_>,
+        _: &PlanFiles,
+        options: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
-        Ok(Box::new(Plan::recorded(plan)?))
+        let chromium = options.get("chromium");
+        Ok(Box::new(Plan { chromium, ..Plan::recorded(plan)? }))
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        crate::sample::commands(plan)
     }
 
     fn keeps_captures(&self) -> bool {
@@ -169,6 +180,11 @@ impl study::Plan for Plan {
         self.seed
     }
 
+    fn to_resume(&self) -> String {
+        let chromium = self.chromium.as_ref().map(|path| path.display().to_string());
+        chromium.map_or(String::new(), |path| format!(" --chromium {}", quoted(&path)))
+    }
+
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
         self.read_traces(&Options::none())?;
         self.run(session)
@@ -181,10 +197,10 @@ struct Question;
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let summary = Summary::of(&samples);
+        let summary = Summary::of(&record::hold(samples)?);
         if summary.groups.is_empty() {
             return Ok(None);
         }

@@ -7,11 +7,11 @@ use fault::Problem;
 use host::{Attachment, Host, Place};
 use lab::LabOptions;
 use record::{AttachmentKind, Sample};
-use study::{Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
+use study::{Axis, Clock, End, Expected, Session, StudyJob, side_by_side, stranger};
 use units::counted;
 
 use crate::job::{Asked, Handoffs, Job, TIMELINE};
-use crate::plan::{Plan, Round, together};
+use crate::plan::{Again, Plan, Round, together};
 use crate::point::{AXES, Point};
 
 /// What a job may take beside its runs: a machine that starts, a bed that stands, on a busy machine.
@@ -73,17 +73,21 @@ impl Plan {
     }
 
     fn asked(&self, point: &Point, repeat: u32) -> Asked {
-        Asked { point: point.fields(), repeat, command: self.command(point, repeat) }
+        Asked { point: point.fields(), repeat, command: self.again().command(point, repeat) }
     }
+}
 
+impl Again {
     /// The command that measures a run again.
     pub(crate) fn command(&self, point: &Point, repeat: u32) -> String {
         let named = AXES.axes.iter().filter(|axis| {
             axis.name != "scenario" && axis.usual.is_none_or(|usual| usual != (axis.write)(point))
         });
-        let differs = named.map(|axis| format!(" --{} {}", axis.name, (axis.write)(point)));
+        let value = |axis: &Axis<Point>| study::quoted(&(axis.write)(point));
+        let differs = named.map(|axis| format!(" --{} {}", axis.name, value(axis)));
         let scenario = study::quoted(self.files.word(&point.scenario));
-        let more = format!(" --repeat {} --trial {} --seed {}", repeat + 1, self.trial, self.seed);
+        let repeat = repeat.saturating_add(1);
+        let more = format!(" --repeat {repeat} --trial {} --seed {}", self.trial, self.seed);
         format!("wiretax roam --scenario {scenario}{}{more}", differs.collect::<String>())
     }
 }

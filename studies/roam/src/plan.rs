@@ -75,6 +75,21 @@ struct Recorded {
     scenarios: Files,
 }
 
+/// What a command needs beside a point to measure it again.
+pub(crate) struct Again {
+    pub(crate) files: Files,
+    pub(crate) trial: Delay,
+    pub(crate) seed: u64,
+}
+
+impl Again {
+    /// That of the plan in a manifest.
+    pub(crate) fn recorded(plan: &Value) -> Option<Again> {
+        let Recorded { seed, trial, scenarios } = Recorded::deserialize(plan).ok()?;
+        Some(Again { files: scenarios, trial, seed })
+    }
+}
+
 impl Plan {
     /// The plan of a scale that comes with the study.
     ///
@@ -154,6 +169,11 @@ impl Plan {
         }
         plan.check()?;
         Ok(plan)
+    }
+
+    /// What a command needs beside a point to measure it again.
+    pub(crate) fn again(&self) -> Again {
+        Again { files: self.files.clone(), trial: self.trial, seed: self.seed }
     }
 
     /// As a manifest has it.

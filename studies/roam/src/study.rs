@@ -5,14 +5,14 @@ use std::time::Duration;
 use clap::{Arg, Command, value_parser};
 use fault::Problem;
 use handoff::Scenario;
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
-use study::{Clock, End, Number, Options, Session, Watcher};
+use study::{Clock, Commands, End, Number, Options, Session, Watcher};
 use units::Delay;
 
 use crate::measure::guest;
 use crate::plan::{NUMBERS, Plan};
-use crate::point::AXES;
+use crate::point::{AXES, Point};
 use crate::present::Findings;
 use crate::sample::{STUDY, value};
 use crate::summary::Summary;
@@ -95,9 +95,18 @@ The host moves in a guest machine with Debian's kernel and daemons, which
     fn recorded_plan(
         &self,
         plan: &Value,
+        _: &PlanFiles,
         _: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
         Ok(Box::new(Plan::recorded(plan)?))
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        let recorded = crate::plan::Again::recorded(plan);
+        Box::new(move |sample| {
+            let point = Point::of_fields(&sample.point)?;
+            Some(recorded.as_ref()?.command(&point, sample.repeat))
+        })
     }
 
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
@@ -167,10 +176,10 @@ struct Question;
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let summary = Summary::of(&samples);
+        let summary = Summary::of(&record::hold(samples)?);
         if summary.rows.is_empty() {
             return Ok(None);
         }
@@ -227,7 +236,7 @@ mod tests {
         assert_eq!(read, made);
         let (rounds, _) = read.rounds(|_, _| true).unwrap();
         assert_eq!(rounds[0].scenario.security.name(), "open");
-        let command = read.command(&rounds[0].asked[0].0, 2);
+        let command = read.again().command(&rounds[0].asked[0].0, 2);
         let expected = format!(
             "wiretax roam --scenario '{shown}' --security open --rate 1000pps --repeat 3 --trial 5s --seed 1"
         );

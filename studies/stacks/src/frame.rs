@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::builder::Resettable;
 use clap::{Arg, Command, ValueHint, value_parser};
 use fault::{Fault, Problem, WhileDoing};
-use record::{Better, Clock, Manifest, Sample, ValueKind};
+use record::{Better, Clock, Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
-use study::{End, Number, Options, Session, Sweep, Watcher, quoted};
+use study::{Commands, End, Number, Options, Session, Sweep, Watcher, quoted};
 use tls_drivers::hosts::{Hosts, Processes};
 use tls_drivers::{Catalog, Folders};
 
@@ -108,6 +108,7 @@ crashes, hangs or misreports resumption is reported by name, and the rest contin
     fn recorded_plan(
         &self,
         plan: &Value,
+        _: &PlanFiles,
         options: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
         let plan = Plan::recorded(plan).map_err(|problem| problem.blaming(Fault::Results))?;
@@ -117,6 +118,10 @@ crashes, hangs or misreports resumption is reported by name, and the rest contin
 
     fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
         Plan::recorded(plan).map(|_| ()).map_err(|problem| problem.blaming(Fault::Results))
+    }
+
+    fn commands(&self, plan: &Value) -> Commands {
+        crate::plan::commands(plan)
     }
 
     fn question(&self, options: &Options<'_>) -> Result<Box<dyn study::Question>, Problem> {
@@ -374,7 +379,7 @@ struct Question {
 impl study::Question for Question {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
         let summary = summarise(samples);

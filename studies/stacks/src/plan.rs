@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fault::Problem;
 use serde_json::{Value, json};
-use study::{Number, PlanError, Sweep, read_scale, sweeps_of, sweeps_value};
+use study::{Commands, Number, PlanError, Sweep, read_scale, sweeps_of, sweeps_value};
 use tls_drivers::{Extent, Sessions, Version, Workload};
 
 use crate::point::{AXES, Point};
@@ -205,6 +205,23 @@ fn extent(sweep: &Sweep) -> Extent {
         (None, Some(count)) => Extent::Connections(count),
         (ms, _) => Extent::Milliseconds(ms.unwrap_or(USUAL_MS)),
     }
+}
+
+/// Makes the commands that measure slices again. None names a driver by its path: the one that would be run is
+/// the reader's, and the path was the folder's.
+pub(crate) fn commands(plan: &Value) -> Commands {
+    let sweeps = sweeps_of(plan, &AXES, NUMBERS).unwrap_or_default().into_iter();
+    let timed = sweeps.map(|sweep| timed(sweep, USUAL_MS_BEFORE));
+    let extents: BTreeMap<String, Extent> =
+        timed.map(|sweep| (sweep.name.clone(), extent(&sweep))).collect();
+    Box::new(move |sample| {
+        let point = Point::of_fields(&sample.point)?;
+        if [&point.library, &point.client].iter().any(|name| name.contains('/')) {
+            return None;
+        }
+        let extent = *extents.get(&point.sweep)?;
+        Some(point.command(extent, sample.repeat.saturating_add(1)))
+    })
 }
 
 fn words(sweep: &Sweep, axis: &str) -> Vec<String> {

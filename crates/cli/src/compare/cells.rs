@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
-use record::{Outcome, Run};
+use fault::Problem;
+use record::{Manifest, Outcome, Run, Sample};
 use serde::Serialize;
+
+use super::comparable::compared_value;
+use crate::diagnostics::Diagnostics;
+use crate::studies::STUDIES;
 
 /// Attempts of a cell and how many of them failed or were given up.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -22,21 +28,51 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn of(run: &Run, study: &str, value: &str) -> Cells {
-        let mut cells = Cells::default();
-        for sample in run.samples.iter().filter(|sample| sample.study == study) {
-            let cell = sample.cell();
-            let attempts = cells.attempts.entry(cell.clone()).or_default();
-            attempts.attempts += 1;
-            match (&sample.outcome, sample.values.get(value)) {
-                (Outcome::Completed, Some(found)) => {
-                    cells.values.entry(cell).or_default().push(*found);
-                }
-                (Outcome::Completed, None) => {}
-                _ => attempts.failed += 1,
+    fn take(&mut self, sample: &Sample, value: Option<&str>) {
+        let cell = sample.cell();
+        let attempts = self.attempts.entry(cell.clone()).or_default();
+        attempts.attempts += 1;
+        match (&sample.outcome, value.and_then(|value| sample.values.get(value))) {
+            (Outcome::Completed, Some(found)) => {
+                self.values.entry(cell).or_default().push(*found);
+            }
+            (Outcome::Completed, None) => {}
+            _ => attempts.failed += 1,
+        }
+    }
+}
+
+/// One folder of results, as far as it is compared.
+pub(super) struct Side {
+    pub manifest: Manifest,
+    /// By the study's name; every study that it has samples of is there.
+    pub cells: BTreeMap<&'static str, Cells>,
+}
+
+impl Side {
+    /// Reads a folder, one sample after the other. `value` is what is compared, or each study's first.
+    pub(super) fn read(
+        folder: &Path,
+        value: Option<&str>,
+        diagnostics: &Diagnostics,
+    ) -> Result<Side, Problem> {
+        let (manifest, mut samples) = Run::stream(folder)?;
+        let mut cells = BTreeMap::<&'static str, Cells>::new();
+        let known = STUDIES.iter().map(|study| (study.name(), compared_value(*study, value)));
+        let known: Vec<_> = known.collect();
+        for sample in samples.by_ref() {
+            let sample = sample?;
+            if let Some((name, value)) = known.iter().find(|(name, _)| *name == sample.study) {
+                let value = value.as_ref().map(|(value, _)| *value);
+                cells.entry(name).or_default().take(&sample, value);
             }
         }
-        cells
+        if let Some(torn) = samples.torn() {
+            let remedy = "continue with --resume";
+            let what = format!("{}: {torn}", folder.display());
+            diagnostics.warning_with_remedy(what, Some(remedy));
+        }
+        Ok(Side { manifest, cells })
     }
 }
 

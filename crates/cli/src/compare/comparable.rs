@@ -1,9 +1,11 @@
 //! What of two results can be compared: values of one kind, measured alike.
 
 use fault::{Fault, Problem};
-use record::{Better, Clock, Environment, Manifest, Run, ValueKind};
+use record::{Better, Clock, Environment, Manifest, ValueKind};
 use serde_json::{Value, json};
+use study::Study;
 
+use super::cells::Side;
 use crate::studies::STUDIES;
 
 /// A value of a study that is compared.
@@ -22,21 +24,19 @@ impl Compared {
 
 /// What is compared of each study that both results have: `value`, or the study's first.
 pub(super) fn compared(
-    before: &Run,
-    after: &Run,
+    before: &Side,
+    after: &Side,
     value: Option<&str>,
 ) -> Result<Vec<Compared>, Problem> {
     let mut found = Vec::new();
     for study in STUDIES {
-        let has = |run: &Run| run.samples.iter().any(|sample| sample.study == study.name());
+        let has = |side: &Side| side.cells.contains_key(study.name());
         if !(has(before) && has(after)) {
             continue;
         }
-        let known = study.values();
-        let pick = |(name, _): &&(&str, ValueKind)| value.is_none_or(|value| *name == value);
-        let Some((name, kind)) = known.iter().find(pick) else { continue };
-        let kind = one_kind(study.name(), name, kind, &before.manifest, &after.manifest)?;
-        found.push(Compared { study: study.name(), value: (*name).to_owned(), kind });
+        let Some((name, kind)) = compared_value(*study, value) else { continue };
+        let kind = one_kind(study.name(), name, &kind, &before.manifest, &after.manifest)?;
+        found.push(Compared { study: study.name(), value: name.to_owned(), kind });
     }
     if found.is_empty() {
         let what = match value {
@@ -49,6 +49,14 @@ pub(super) fn compared(
         measured_alike(one, &before.manifest, &after.manifest)?;
     }
     Ok(found)
+}
+
+/// The value of a study that is compared: the one of this name, or its first.
+pub(super) fn compared_value(
+    study: &dyn Study,
+    value: Option<&str>,
+) -> Option<(&'static str, ValueKind)> {
+    study.values().into_iter().find(|(name, _)| value.is_none_or(|value| *name == value))
 }
 
 /// The kind that both manifests give the value; results from before manifests had kinds have the

@@ -7,13 +7,13 @@ mod records;
 mod table;
 
 use fault::{Fault, OrProblem, Problem};
-use record::{Better, Run};
+use record::Better;
 use serde_json::json;
 use stats::{CompareOptions, Comparison, Verdict, compare_cells};
 use units::counted;
 
 pub use self::args::CompareArgs;
-use self::cells::{Cells, Failure, failures};
+use self::cells::{Cells, Failure, Side, failures};
 use self::comparable::{Compared, compared};
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
@@ -26,9 +26,10 @@ pub fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome {
     if records::are_meant(args) {
         return records::compare(args, diagnostics);
     }
-    let before = Run::open(&args.before)?;
-    let after = Run::open(args.after.as_ref().unwrap_or(&args.before))?;
-    let what = compared(&before, &after, args.value.as_deref())?;
+    let value = args.value.as_deref();
+    let before = Side::read(&args.before, value, diagnostics)?;
+    let after = Side::read(args.after.as_ref().unwrap_or(&args.before), value, diagnostics)?;
+    let what = compared(&before, &after, value)?;
     let mut found = Found::default();
     for one in what {
         found.add(one, &before, &after, args.threshold.value())?;
@@ -58,17 +59,18 @@ impl Found {
     fn add(
         &mut self,
         what: Compared,
-        before: &Run,
-        after: &Run,
+        before: &Side,
+        after: &Side,
         threshold: f64,
     ) -> Result<(), Problem> {
         let more_is_better = what.kind.better == Better::More;
         let options = CompareOptions { threshold, more_is_better, ..CompareOptions::default() };
-        let of = |run: &Run| Cells::of(run, what.study, &what.value);
-        let (before, after) = (of(before), of(after));
+        let none = Cells::default();
+        let before = before.cells.get(what.study).unwrap_or(&none);
+        let after = after.cells.get(what.study).unwrap_or(&none);
         let comparison = compare_cells(&before.values, &after.values, options)?;
         let limit = 1.0 - options.confidence.level();
-        self.failures.extend(failures(&before, &after, limit)?);
+        self.failures.extend(failures(before, after, limit)?);
         self.studies.push((what, comparison));
         Ok(())
     }

@@ -7,6 +7,7 @@ use fault::{Fault, OrProblem, Problem};
 use observe::before_after::{
     Asked, Bounds, Changed, Compared, Group, Measure, Side, Timed, compare as judge,
 };
+use record::Run;
 use stats::Verdict;
 use units::counted;
 
@@ -17,7 +18,7 @@ use crate::output::{say, say_json, terminal_width};
 
 /// Whether the arguments are records: a range of time is given, or one of them is a file or a data set.
 pub(super) fn are_meant(args: &CompareArgs) -> bool {
-    let is_one = |path: &Path| !path.join("manifest.json").exists() && export::holds_records(path);
+    let is_one = |path: &Path| !Run::is_results(path) && export::holds_records(path);
     args.before_time.is_some() || is_one(&args.before) || args.after.as_deref().is_some_and(is_one)
 }
 
@@ -47,7 +48,7 @@ pub(super) fn compare(args: &CompareArgs, diagnostics: &Diagnostics) -> Outcome 
 
 /// The records of one path in a range of time.
 fn side(path: &Path, range: TimeRange, timed: Timed) -> Result<Side, Problem> {
-    if path.join("manifest.json").exists() {
+    if Run::is_results(path) {
         let what = format!("{} holds results of a study, not records", path.display());
         return Err(Problem::new(Fault::Caller, what)
             .with_remedy("compare results with results, and records with records"));

@@ -19,7 +19,7 @@ pub fn report(matches: &ArgMatches, diagnostics: &Diagnostics) -> Outcome {
     ends_at_once(diagnostics)?;
     let results = Results::read(&args.results, &questions, diagnostics)?;
     let view = View::Tables.or_json(args.json.json);
-    let html = results.publish(&args.results, args.html.as_deref(), view)?;
+    let html = results.publish(args.html.as_deref(), view)?;
     diagnostics.note(format!("report: {}", html.display()));
     results.empty().map_or(Ok(Exit::Done), Err)
 }

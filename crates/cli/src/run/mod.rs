@@ -17,8 +17,8 @@ use crate::studies::{
 pub fn run(args: RunArgs, diagnostics: &Diagnostics) -> Outcome {
     let (parts, recorded) = match (&args.out.resume, args.seed) {
         (Some(folder), None) => {
-            let recorded = recorded_in(folder)?;
-            (recorded_parts(&recorded)?, recorded)
+            let (recorded, files) = recorded_in(folder)?;
+            (recorded_parts(&recorded, &files)?, recorded)
         }
         (_, seed) => {
             let (mut parts, mut recorded) = (Vec::new(), serde_json::Map::new());

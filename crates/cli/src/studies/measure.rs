@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use lab::{Backend, Lab, LabOptions};
-use record::{Finished, Manifest, Recorder};
+use record::{Finished, Manifest, PlanFiles, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
 use units::counted;
@@ -60,14 +60,14 @@ pub fn one_study(
     // The options of the first session may be given again; the recorder holds them against its plan.
     let (plan, recorded) = match &out.resume {
         Some(folder) if !shaped => {
-            let recorded = recorded_in(folder)?;
+            let (recorded, files) = recorded_in(folder)?;
             let name = study.name();
             let value = recorded.get(name).ok_or_else(|| {
                 let what =
                     format!("{} was not measured by `wiretax {}`", folder.display(), words(study));
                 Problem::new(Fault::Results, what)
             })?;
-            (study.recorded_plan(value, &options)?, recorded)
+            (study.recorded_plan(value, &files, &options)?, recorded)
         }
         _ => {
             let plan = study.plan(&options)?;
@@ -105,10 +105,10 @@ pub fn say_sources(
     crate::drivers::say_sources(given.map(PathBuf::as_path), diagnostics)
 }
 
-/// The plan by which the results in a folder were measured.
-pub fn recorded_in(folder: &Path) -> Result<Value, Problem> {
-    let (manifest, _) = record::Run::stream(folder)?;
-    Ok(manifest.plan)
+/// The plan by which the results in a folder were measured, and its files.
+pub fn recorded_in(folder: &Path) -> Result<(Value, PlanFiles), Problem> {
+    let (manifest, files) = record::Run::plan(folder)?;
+    Ok((manifest.plan, files))
 }
 
 /// Measures, reports, and prints the result. Does not return in the outer process, if there is one.
@@ -127,6 +127,9 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     }
     if order.parts.iter().any(|part| part.plan.needs_lab()) {
         lab::enter(&lab::EnterOptions::new())?;
+    }
+    if let Some(lab) = lab::entered() {
+        record::Session::of_process(lab.outer);
     }
     let interrupt = Interrupt::listen()?;
     let options = order.lab_options();
@@ -151,7 +154,7 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
             false => problem,
         }
     })?;
-    let html = results.publish(&folder, None, order.view)?;
+    let html = results.publish(None, order.view)?;
     if order.view != View::Screen {
         diagnostics.note(format!("report: {}", html.display()));
     }
@@ -209,6 +212,9 @@ impl Measurement {
         let mut opened = match &self.out.resume {
             Some(folder) => {
                 let resumed = Recorder::resume(folder, &self.recorded, session)?;
+                if let Some(torn) = resumed.torn {
+                    diagnostics.warning(format!("{}: {torn}", folder.display()));
+                }
                 let have = resumed.finished.len();
                 diagnostics.note(format!("{} there already", counted(have, "sample")));
                 let (finished, recorder) = (resumed.finished, resumed.recorder);
@@ -222,7 +228,8 @@ impl Measurement {
                 let mut manifest = Manifest::new(self.recorded.clone(), session);
                 self.describe(&mut manifest, backend);
                 // The folder is claimed first: one that cannot be written is known before time is spent.
-                let recorder = Recorder::create(&folder, manifest)?;
+                let files = self.parts.iter().flat_map(|part| part.plan.files()).collect();
+                let recorder = Recorder::create_with(&folder, manifest, &files)?;
                 Opened { folder, finished: Finished::default(), recorder }
             }
         };
@@ -264,12 +271,10 @@ impl Measurement {
         interrupt: &Interrupt,
         diagnostics: &Diagnostics,
     ) -> Result<Ended, Problem> {
-        let captures = self.keep_captures.then(|| opened.folder.join("captures"));
-        if let Some(captures) = &captures {
-            std::fs::create_dir_all(captures)
-                .blame(Fault::Results)
-                .while_doing(|| format!("the folder {} cannot be made", captures.display()))?;
-        }
+        let captures = match self.keep_captures {
+            true => Some(opened.recorder.folder().make_folder("captures")?.path().to_owned()),
+            false => None,
+        };
         let mut ended = Ended { end: End::Complete, out_of_time: false, problem: None };
         let several = self.parts.len() > 1;
         let last = self.parts.last().map(|part| part.study.name());
@@ -359,7 +364,7 @@ impl Watcher for Following<'_> {
 ///
 /// # Errors
 /// It has a plan of no study, or of one that this program does not have, or one that cannot be read.
-pub fn recorded_parts(recorded: &Value) -> Result<Vec<Part>, Problem> {
+pub fn recorded_parts(recorded: &Value, files: &PlanFiles) -> Result<Vec<Part>, Problem> {
     let of = |what: String| Problem::new(Fault::Results, what).with_remedy(OTHER_VERSION);
     let plans = recorded.as_object().filter(|plans| !plans.is_empty());
     let plans = plans.ok_or_else(|| of("the manifest has no plan of a study".to_owned()))?;
@@ -368,7 +373,7 @@ pub fn recorded_parts(recorded: &Value) -> Result<Vec<Part>, Problem> {
     }
     let found = STUDIES.iter().filter_map(|study| Some((*study, recorded.get(study.name())?)));
     let part = |(study, value): (&'static dyn Study, &Value)| {
-        let plan = study.recorded_plan(value, &Options::none());
+        let plan = study.recorded_plan(value, files, &Options::none());
         let plan =
             plan.while_doing(|| format!("the plan of `{}` in the manifest", study.name()))?;
         Ok(Part { study, plan })

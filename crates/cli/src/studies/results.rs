@@ -1,13 +1,12 @@
 //! What a folder of results comes to: each study's findings, as text, JSON and HTML.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fault::{Fault, OrProblem, Problem};
-use record::{Manifest, Run, Sample, Touches, Warning};
-use report::{
-    Block, Card, Caution, Cell, Column, Inline, Note, Report, Row, Section, Table, WriteError,
-};
+use record::{Folder, Manifest, Run, Sample, Touches, Warning};
+use report::{Block, Card, Caution, Cell, Column, Inline, Note, Report, Row, Section, Table};
 use serde_json::{Value, json};
 use study::{Findings, Options, Question, Study, quoted};
 use units::counted;
@@ -62,11 +61,65 @@ pub struct Found {
 
 /// What a folder of results comes to.
 pub struct Results {
+    folder: Folder,
     pub manifest: Manifest,
     /// What each study says whose samples are there.
     pub found: Vec<Found>,
     /// What of the results could not be read.
     unread: Vec<String>,
+}
+
+/// The report's name in a folder of results.
+const REPORT: &str = "report.html";
+
+/// How many samples a folder has of each study.
+#[derive(Default)]
+struct Counts {
+    known: BTreeMap<&'static str, usize>,
+    /// Those of no study that is known, and the first one's study.
+    others: Option<(usize, String)>,
+    all: usize,
+}
+
+impl Counts {
+    fn take(&mut self, sample: &Sample) {
+        self.all += 1;
+        match STUDIES.iter().find(|study| study.name() == sample.study) {
+            Some(study) => *self.known.entry(study.name()).or_default() += 1,
+            None => self.others.get_or_insert((0, sample.study.clone())).0 += 1,
+        }
+    }
+}
+
+/// What a study's samples in a folder say. Their commands are made again: what they recorded is a stranger's text.
+fn said(
+    study: &dyn Study,
+    question: &dyn Question,
+    folder: &Folder,
+) -> Result<Option<Box<dyn Findings>>, Problem> {
+    let (manifest, mut samples) = Run::stream_in(folder)?;
+    let commands = study.commands(manifest.plan.get(study.name()).unwrap_or(&Value::Null));
+    let mut failed = None;
+    let own = std::iter::from_fn(|| {
+        loop {
+            match samples.next()? {
+                Ok(sample) if sample.study == study.name() => return Some(sample),
+                Ok(_) => {}
+                Err(error) => {
+                    failed = Some(error);
+                    return None;
+                }
+            }
+        }
+    });
+    let mut own = own.map(|mut sample| {
+        let again = commands(&sample).filter(|command| !command.contains(char::is_control));
+        sample.command = again.unwrap_or_default();
+        sample
+    });
+    let findings = question.findings(&mut own, &manifest)?;
+    drop(own);
+    failed.map_or(Ok(findings), |error| Err(error.into()))
 }
 
 /// What to do about results of which this program cannot read everything.
@@ -97,34 +150,36 @@ impl Results {
         questions: &Questions,
         diagnostics: &Diagnostics,
     ) -> Result<Results, Problem> {
-        let run = Run::open(folder)?;
-        let shown = folder.display().to_string();
-        if run.samples.is_empty() {
-            let remedy = format!("continue with --resume {}", quoted(&shown));
+        let folder = Folder::open(folder)?;
+        let (manifest, mut samples) = Run::stream_in(&folder)?;
+        let mut counts = Counts::default();
+        samples.by_ref().try_for_each(|sample| sample.map(|sample| counts.take(&sample)))?;
+        let shown = folder.path().display().to_string();
+        let resume = format!("continue with --resume {}", quoted(&shown));
+        if let Some(torn) = samples.torn() {
+            diagnostics.warning_with_remedy(format!("{shown}: {torn}"), Some(&resume));
+        }
+        if counts.all == 0 {
             let what = format!("{shown}: no samples in it yet");
-            return Err(Problem::new(Fault::Measurement, what).with_remedy(remedy));
+            return Err(Problem::new(Fault::Measurement, what).with_remedy(resume));
         }
         let mut progress = diagnostics.progress();
-        let expected = PER_SAMPLE * u32::try_from(run.samples.len()).unwrap_or(u32::MAX);
+        let expected = PER_SAMPLE * u32::try_from(counts.all).unwrap_or(u32::MAX);
         progress.show("summarising", Duration::ZERO, expected);
-        let (mut found, mut others) = (Vec::new(), run.samples);
-        let mut unread = unread_plans(&run.manifest.plan);
+        let mut found = Vec::new();
+        let mut unread = unread_plans(&manifest.plan);
         for (study, question) in &questions.0 {
-            let own: Vec<Sample>;
-            (own, others) = others.into_iter().partition(|sample| sample.study == study.name());
-            let count = own.len();
-            match question.findings(own, &run.manifest)? {
+            let name = study.name();
+            let Some(count) = counts.known.get(name) else { continue };
+            match said(*study, question.as_ref(), &folder)? {
                 Some(findings) => found.push(Found { study: *study, findings }),
-                None if count > 0 => {
-                    let name = study.name();
+                None => {
                     unread.push(format!("none of the {count} samples of `{name}` can be read"));
                 }
-                None => {}
             }
         }
         progress.finish();
-        if let Some(stranger) = others.first() {
-            let (count, study) = (others.len(), &stranger.study);
+        if let Some((count, study)) = counts.others {
             unread.push(format!(
                 "{} left out, of `{study}` and the like: this program has no such study",
                 counted(count, "sample")
@@ -133,7 +188,7 @@ impl Results {
         for what in &unread {
             diagnostics.warning_with_remedy(what, Some(OTHER_VERSION));
         }
-        Ok(Results { manifest: run.manifest, found, unread })
+        Ok(Results { folder, manifest, found, unread })
     }
 
     /// What one study's samples say so far, in a folder that is still written to; `None` where they say nothing yet.
@@ -145,19 +200,9 @@ impl Results {
         study: &'static dyn Study,
         questions: &Questions,
     ) -> Result<Option<Found>, Problem> {
-        let (manifest, samples) = Run::stream(folder)?;
-        let mut own = Vec::new();
-        for sample in samples {
-            let sample = sample?;
-            if sample.study == study.name() {
-                own.push(sample);
-            }
-        }
         let asked = questions.0.iter().find(|(asked, _)| asked.name() == study.name());
-        let findings = match asked {
-            Some((_, question)) => question.findings(own, &manifest)?,
-            None => None,
-        };
+        let Some((_, question)) = asked else { return Ok(None) };
+        let findings = said(study, question.as_ref(), &Folder::open(folder)?)?;
         Ok(findings.map(|findings| Found { study, findings }))
     }
 
@@ -171,28 +216,29 @@ impl Results {
         first.filter(|_| each.all(|empty| empty.is_some()))
     }
 
-    /// Prints the result on stdout, then writes the HTML report. Says where the report is.
-    pub fn publish(
-        &self,
-        folder: &Path,
-        html: Option<&Path>,
-        view: View,
-    ) -> Result<PathBuf, Problem> {
-        let path = html.map_or_else(|| folder.join("report.html"), Path::to_path_buf);
+    /// Prints the result on stdout, then writes the HTML report: into the folder, or to the file that the user
+    /// named. Says where the report is.
+    pub fn publish(&self, html: Option<&Path>, view: View) -> Result<PathBuf, Problem> {
+        let folder = self.folder.path();
+        let path = html.map_or_else(|| folder.join(REPORT), Path::to_path_buf);
         match view {
             View::Json => say_json(&self.json()?)?,
             View::Tables => say(&(self.text()?.join("\n") + "\n"))?,
             View::Fitting => say(&fitting(self.text()?, folder, terminal_height()))?,
             View::Screen => say(&screen(self, folder, &path, terminal_width()))?,
         }
-        self.report()?.write_to(&path).map_err(|error| match error {
-            // What was asked for is printed already; only the file is missing.
-            error @ (WriteError::NotPermitted { .. } | WriteError::ReadOnly { .. }) => {
-                let remedy = "put the report elsewhere: `--html FILE` of `wiretax report`";
-                Problem::from(error).with_remedy(remedy)
+        let report = self.report()?;
+        match html {
+            Some(file) => drop(report.write_to(file)?),
+            None => {
+                self.folder.clear_partial();
+                // What was asked for is printed already; only the file is missing.
+                self.folder.replace(REPORT, report::render(&report).as_bytes()).map_err(|error| {
+                    let remedy = "put the report elsewhere: `--html FILE` of `wiretax report`";
+                    Problem::from(error).with_remedy(remedy)
+                })?;
             }
-            error => error.into(),
-        })?;
+        }
         Ok(path)
     }
 
@@ -258,7 +304,7 @@ impl Results {
                 |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
             report.subtitle =
                 format!("{}, Linux {}", known(&machine.cpu_model), known(&machine.kernel));
-            report.command.clone_from(&session.command);
+            report.recorded_command.clone_from(&session.command);
         }
         Ok(report)
     }

@@ -88,6 +88,7 @@ fn start(plan: &Plan) -> Result<i32, u8> {
         network,
         user_namespace: plan.user_namespace,
         own_proc,
+        outer: plan.outer,
         token,
     };
     let mut environment = plan.environment.clone();
@@ -144,6 +145,8 @@ pub(super) struct Marker {
     pub(super) network: Option<i32>,
     pub(super) user_namespace: bool,
     pub(super) own_proc: bool,
+    /// The number of the outer process, outside.
+    pub(super) outer: u32,
     pub(super) token: [u8; 16],
 }
 
@@ -151,7 +154,8 @@ impl std::fmt::Display for Marker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let token = u128::from_be_bytes(self.token);
         let (user, proc) = (u8::from(self.user_namespace), u8::from(self.own_proc));
-        write!(f, "{}:{}:{user}:{proc}:{token:032x}", self.fd, self.network.unwrap_or(-1))
+        let (network, outer) = (self.network.unwrap_or(-1), self.outer);
+        write!(f, "{}:{network}:{user}:{proc}:{outer}:{token:032x}", self.fd)
     }
 }
 
@@ -170,9 +174,11 @@ impl Marker {
             _ => None,
         };
         let (user_namespace, own_proc) = (flag()?, flag()?);
+        let outer = parts.next()?.parse().ok()?;
         let token = parts.next().filter(|hex| hex.len() == 32)?;
         let token = u128::from_str_radix(token, 16).ok()?.to_be_bytes();
-        parts.next().is_none().then_some(Marker { fd, network, user_namespace, own_proc, token })
+        let marker = Marker { fd, network, user_namespace, own_proc, outer, token };
+        parts.next().is_none().then_some(marker)
     }
 }
 
@@ -236,7 +242,8 @@ mod tests {
     #[test]
     fn a_marker_is_read_back_and_nothing_else_is() {
         let token = [0xab; 16];
-        let marker = Marker { fd: 7, network: None, user_namespace: true, own_proc: false, token };
+        let (user_namespace, own_proc, outer) = (true, false, 4321);
+        let marker = Marker { fd: 7, network: None, user_namespace, own_proc, outer, token };
         let text = marker.to_string();
         assert_eq!(Marker::parse(&text), Some(marker));
         let rooted = Marker { network: Some(8), user_namespace: false, ..marker };
@@ -245,8 +252,8 @@ mod tests {
             "",
             "1",
             "0:1:1:ab",
-            "7:-1:2:0:",
-            "7:7:0:0:",
+            "7:-1:2:0:1:",
+            "7:7:0:0:1:",
             &format!("{text}:"),
             &text[1..],
             "-1:0:0:0",

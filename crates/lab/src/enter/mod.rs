@@ -61,6 +61,8 @@ pub struct Entered {
     /// `/proc` shows the lab's processes. A container that masks parts of `/proc` forbids it, and
     /// the outer `/proc` stays: all works, but process numbers found there are the outer ones.
     pub own_proc: bool,
+    /// The number of the process that the user started, as they see it.
+    pub outer: u32,
 }
 
 static ENTERED: OnceLock<Entered> = OnceLock::new();
@@ -122,7 +124,7 @@ pub fn alone() -> Result<Entered, EnterError> {
     if !loopback_up() {
         return Err(setup("bringing the loopback interface up"));
     }
-    Ok(*ENTERED.get_or_init(|| Entered { user_namespace: false, own_proc: true }))
+    Ok(*ENTERED.get_or_init(|| Entered { user_namespace: false, own_proc: true, outer: std::process::id() }))
 }
 
 /// How long a thread that has ended may stay in the kernel's list: it leaves that after who waited for it goes on.

@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub(super) environment: Vec<CString>,
     /// Whether a user namespace was made.
     pub(super) user_namespace: bool,
+    /// The number of this process.
+    pub(super) outer: u32,
     /// The network namespace that the user works in; `None` where the program will have no rights to
     /// it.
     pub(super) network: Option<OwnedFd>,
@@ -85,8 +87,18 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
     // Without it all works, but for the adoption of devices.
     let network = fs::File::open("/proc/self/ns/net").ok().filter(|_| !user_namespace);
     let network = network.map(OwnedFd::from);
-    let plan =
-        Plan { arguments, environment, user_namespace, network, signals, life_line, go, report };
+    let outer = std::process::id();
+    let plan = Plan {
+        arguments,
+        environment,
+        user_namespace,
+        outer,
+        network,
+        signals,
+        life_line,
+        go,
+        report,
+    };
     let child = match clone_into_namespaces(user_namespace) {
         Ok(0) => {
             // The child. What only the outer process may hold is closed here.

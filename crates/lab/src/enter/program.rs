@@ -33,7 +33,8 @@ pub(super) fn arrive(marker: &OsStr) -> Result<(Entered, Option<OwnedFd>), Enter
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         network
     });
-    let entered = Entered { user_namespace: marker.user_namespace, own_proc: marker.own_proc };
+    let Marker { user_namespace, own_proc, outer, .. } = marker;
+    let entered = Entered { user_namespace, own_proc, outer };
     Ok((entered, network))
 }
 

@@ -32,6 +32,9 @@ pub enum Problem {
     /// No room, or above a quota or file size limit. What was recorded before stays.
     #[error("the disk is full or a quota is reached")]
     DiskFull,
+    /// The same before anything was recorded: nothing stays.
+    #[error("the disk is full or a quota is reached")]
+    NoRoom,
     /// A process writes this folder.
     #[error("another run writes it: {holder}")]
     Locked {
@@ -84,10 +87,16 @@ pub enum Problem {
         /// Where they differ; the first few.
         differences: Vec<Difference>,
     },
-    /// A sample names an attachment that is none.
-    #[error("{file} is not the attachment that a sample names")]
+    /// Something else than a regular file of these results has the name of one.
+    #[error("it is {what}, where a file of these results should be")]
+    Irregular {
+        /// What it is.
+        what: &'static str,
+    },
+    /// A sample or a manifest names an attachment that is none, or another one.
+    #[error("{file} is not the attachment that these results name")]
     NotAttachment {
-        /// Where the sample says that it lies.
+        /// Where it should lie.
         file: String,
     },
     /// A sample that cannot be written.
@@ -99,12 +108,10 @@ pub enum Problem {
         problem: LineProblem,
     },
     /// More than is held in memory or in a table.
-    #[error("{what} is {have}, and at most {limit} are {verb}")]
+    #[error("{what} exceeds {limit}, the most that can be {verb}")]
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// How large it is.
-        have: u64,
         /// The most that is allowed.
         limit: u64,
         /// What is done with it.
@@ -141,6 +148,12 @@ pub enum LineProblem {
         /// The value: NaN or infinite.
         value: f64,
     },
+    /// More values, labels, axes and attachments than a sample can have.
+    #[error("it has more than {limit} values, labels, axes and attachments")]
+    TooMany {
+        /// The most that it may have.
+        limit: usize,
+    },
     /// Longer than a sample can be.
     #[error("it is longer than {limit} bytes")]
     TooLong {
@@ -159,17 +172,28 @@ impl Explain for Error {
     }
 
     fn remedy(&self) -> Option<Cow<'static, str>> {
-        self.problem.remedy().map(Cow::Borrowed)
+        self.problem.remedy()
+    }
+}
+
+impl Explain for Problem {
+    fn fault(&self) -> Fault {
+        Fault::Results
+    }
+
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        self.advice().map(Cow::Borrowed)
     }
 }
 
 impl Problem {
     /// What to do about it.
-    fn remedy(&self) -> Option<&'static str> {
+    fn advice(&self) -> Option<&'static str> {
         match self {
             Problem::NotWritable => Some("choose another folder or change its owner"),
             Problem::ReadOnly => Some("choose a folder on another file system"),
             Problem::DiskFull => Some("make room, then continue with --resume"),
+            Problem::NoRoom => Some("make room, then start again"),
             Problem::Locked { .. } => Some("wait for it, stop it, or choose another folder"),
             Problem::HasResults => Some("continue them with --resume or choose another folder"),
             Problem::NotAFolder => Some("choose another name"),
@@ -184,6 +208,7 @@ impl Problem {
             ),
             Problem::OtherPlan { .. } => Some("use the same options, or another folder"),
             Problem::TooLarge { remedy, .. } => Some(remedy),
+            Problem::Irregular { .. } => Some("remove it; results hold no links"),
             Problem::NotAttachment { .. } | Problem::BadSample { .. } | Problem::Io { .. } => None,
         }
     }
@@ -192,6 +217,14 @@ impl Problem {
 impl Error {
     pub(crate) fn new(path: &Path, problem: Problem) -> Self {
         Self { path: path.to_owned(), problem }
+    }
+
+    /// The same error before anything was recorded: there is nothing to go on with.
+    pub(crate) fn at_the_start(self) -> Self {
+        match self.problem {
+            Problem::DiskFull => Self { problem: Problem::NoRoom, ..self },
+            _ => self,
+        }
     }
 
     /// Sorts what the system says into what to do about it.

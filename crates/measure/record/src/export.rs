@@ -32,7 +32,6 @@ pub fn export_csv(dir: impl AsRef<Path>, out: impl Write) -> Result<u64, Error> 
         if columns.count() > MAX_COLUMNS {
             let problem = Problem::TooLarge {
                 what: "the number of columns",
-                have: columns.count() as u64,
                 limit: MAX_COLUMNS as u64,
                 verb: "exported",
                 remedy: "read samples.jsonl itself",

@@ -6,8 +6,10 @@
 //! |---|---|
 //! | `manifest.json` | what was measured, where, by which build: [`Manifest`]; replaced atomically |
 //! | `samples.jsonl` | one [`Sample`] a line, only ever appended to |
-//! | `attachments/` | what samples have beside their numbers: [`Attachment`], a file each |
+//! | `attachments/` | what samples and plans have beside their numbers: [`Attachment`], a file each |
 //! | `lock` | whom to blame while a process writes: [`Recorder`] holds a `flock` on it |
+//!
+//! A folder may come from a stranger: all of it is reached through [`Folder`].
 //!
 //! # What survives what
 //! Each sample is one `write` of a whole line as its run ends, so **every recorded sample survives
@@ -39,16 +41,17 @@ mod sample;
 mod source;
 mod value;
 
-pub use attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT};
+pub use attachment::{Attachment, AttachmentKind, MAX_ATTACHMENT, PlanFiles, content_name};
 pub use environment::{Environment, Touches, Warning};
 pub use error::{Error, LineProblem, Problem};
 pub use export::export_csv;
 pub use finished::Finished;
+pub use folder::{Folder, MAX_MANIFEST};
 pub use line::{MAX_LINE, parse_line};
 pub use manifest::{Manifest, Schema, Session, Tool, command_line, parse_manifest};
 pub use plan::{Difference, plan_hash};
 pub use recorder::{Recorder, Resumed};
-pub use run::{Run, Samples, TornLine};
+pub use run::{Run, Samples, TornLine, hold};
 pub use sample::{Outcome, Sample};
 pub use source::{Untraceable, short_commit};
 pub use value::{Better, Clock, ValueKind};

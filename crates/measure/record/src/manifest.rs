@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::line::without_place;
-use crate::{Environment, Problem, Touches, ValueKind, Warning, plan_hash, short_commit};
+use crate::{Attachment, Environment, Problem, Touches, ValueKind, Warning, plan_hash, short_commit};
 
 /// The version of the files' schema, written `1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +95,21 @@ pub struct Session {
     pub environment: Environment,
 }
 
+/// The number of the process that the user started: see [`Session::of_process`].
+static PROCESS: OnceLock<u32> = OnceLock::new();
+
 impl Session {
+    /// States the number by which the user knows this process, before any session begins: in a process
+    /// namespace of its own it has another.
+    pub fn of_process(number: u32) {
+        PROCESS.get_or_init(|| number);
+    }
+
+    /// The number of this process as its user sees it.
+    pub(crate) fn process() -> u32 {
+        PROCESS.get().copied().unwrap_or_else(std::process::id)
+    }
+
     /// A session that begins now on this machine, with the arguments of this process as its
     /// command. `with_host` puts the host's name in.
     #[must_use]
@@ -139,6 +153,9 @@ pub struct Manifest {
     /// Libraries that were measured or used to measure, with their versions.
     #[serde(default)]
     pub libraries: BTreeMap<String, String>,
+    /// The files that the plan was made of, and names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Attachment>,
     /// What the lab found out about itself.
     #[serde(default)]
     pub calibration: Option<Value>,
@@ -162,6 +179,7 @@ impl Manifest {
             warnings: session.environment.warnings(),
             sessions: vec![session],
             libraries: BTreeMap::new(),
+            files: Vec::new(),
             calibration: None,
             values: BTreeMap::new(),
         }

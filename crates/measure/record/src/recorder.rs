@@ -1,6 +1,6 @@
 //! Writing results.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,18 +9,19 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::attachment;
-use crate::folder::{Lock, MANIFEST, SAMPLES, read_manifest, write_manifest};
+use crate::folder::{LOCK, Lock, MANIFEST, SAMPLES};
 use crate::line::write_line;
 use crate::plan::{differences, with_keys_renamed};
+use crate::run::Taken;
 use crate::{
-    Attachment, AttachmentKind, Error, Finished, Manifest, Problem, Run, Sample, Session, TornLine,
-    plan_hash,
+    Attachment, AttachmentKind, Error, Finished, Folder, Manifest, PlanFiles, Problem, Run, Sample,
+    Session, TornLine, plan_hash,
 };
 
 /// Writes the samples of a run. Holds the folder's lock until it is dropped.
 #[derive(Debug)]
 pub struct Recorder {
-    dir: PathBuf,
+    folder: Folder,
     manifest: Manifest,
     log: Log<File>,
     _lock: Lock,
@@ -49,37 +50,56 @@ impl Recorder {
     /// [`Problem::NotWritable`], [`Problem::ReadOnly`], [`Problem::DiskFull`],
     /// [`Problem::NotAFolder`], [`Problem::Io`].
     pub fn create(dir: impl AsRef<Path>, manifest: Manifest) -> Result<Self, Error> {
+        Self::create_with(dir, manifest, &PlanFiles::new())
+    }
+
+    /// As [`Recorder::create`], with the files that the plan names.
+    ///
+    /// # Errors
+    /// As for [`Recorder::create`].
+    pub fn create_with(
+        dir: impl AsRef<Path>,
+        manifest: Manifest,
+        files: &PlanFiles,
+    ) -> Result<Self, Error> {
         let dir = dir.as_ref();
-        let made = make_folder(dir)?;
-        let existing = fs::read_dir(dir)
-            .and_then(|mut entries| entries.next().transpose())
-            .map_err(|error| Error::io(dir, "looking into it", error))?;
-        let lock = Lock::take(dir, &holder(&manifest)).inspect_err(|_| remove(&made))?;
-        let samples = dir.join(SAMPLES);
+        let made = make_folder(dir).map_err(Error::at_the_start)?;
+        Self::begin(dir, manifest, files).map_err(|error| {
+            remove(&made);
+            error.at_the_start()
+        })
+    }
+
+    /// As [`Recorder::create`], in a folder that is there.
+    fn begin(dir: &Path, mut manifest: Manifest, files: &PlanFiles) -> Result<Self, Error> {
+        let folder = Folder::open(dir)?;
+        let was_empty = folder.is_empty()?;
+        let clear = || {
+            if was_empty {
+                folder.remove(LOCK);
+            }
+        };
+        let lock = folder.lock(&holder(&manifest)).inspect_err(|error| {
+            if !matches!(error.problem, Problem::Locked { .. }) {
+                clear();
+            }
+        })?;
         // Samples without a manifest and without content: a `create` that was killed.
-        let has_samples = fs::metadata(&samples).is_ok_and(|metadata| metadata.len() > 0);
-        if has_samples || dir.join(MANIFEST).exists() {
+        if folder.has_content(SAMPLES) || folder.holds(MANIFEST) {
             return Err(Error::new(dir, Problem::HasResults));
         }
-        let begin = || {
-            let file = open_samples(&samples, true)?;
-            write_manifest(dir, &manifest)?;
-            Ok(file)
-        };
-        match begin() {
-            Ok(file) => {
-                let log = Log::new(file, samples, 0);
-                Ok(Self { dir: dir.to_owned(), manifest, log, _lock: lock })
-            }
-            Err(error) => {
-                let _ = fs::remove_file(&samples);
-                if existing.is_none() {
-                    let _ = fs::remove_file(&lock.path);
-                }
-                remove(&made);
-                Err(error)
-            }
+        folder.clear_partial();
+        let file = folder.append(SAMPLES, true).inspect_err(|_| clear())?;
+        let written = attachment::write_plan_files(&folder, &mut manifest, files)
+            .and_then(|()| folder.write_manifest(&manifest));
+        if let Err(error) = written {
+            attachment::remove_plan_files(&folder, files);
+            folder.remove(SAMPLES);
+            clear();
+            return Err(error);
         }
+        let log = Log::new(file, dir.join(SAMPLES), 0, Taken::default());
+        Ok(Self { folder, manifest, log, _lock: lock })
     }
 
     /// Goes on with a folder that [`Recorder::create`] began with the same plan. A line that was cut
@@ -92,28 +112,31 @@ impl Recorder {
     /// wrong with the folder.
     pub fn resume(dir: impl AsRef<Path>, plan: &Value, session: Session) -> Result<Resumed, Error> {
         let dir = dir.as_ref();
+        let folder = Folder::open(dir)?;
         // Before the lock, so that a folder that holds no results does not get a lock file.
-        check_plan(dir, &read_manifest(dir)?, plan)?;
-        let lock = Lock::take(dir, &session_holder(&session))?;
+        check_plan(dir, &folder.manifest()?, plan)?;
+        let lock = folder.lock(&session_holder(&session))?;
         // Again, now that nobody else writes it.
-        let (mut manifest, mut samples) = Run::stream(dir)?;
+        let (mut manifest, mut samples) = Run::stream_in(&folder)?;
         check_plan(dir, &manifest, plan)?;
         let mut finished = Finished::default();
         for sample in samples.by_ref() {
             finished.insert(&sample?);
         }
-        let (torn, good) = (samples.torn(), samples.good());
+        let (torn, good, taken) = (samples.torn(), samples.good(), samples.into_taken());
         let path = dir.join(SAMPLES);
-        let file = open_samples(&path, false)?;
+        let file = folder.append(SAMPLES, false)?;
+        folder.clear_partial();
+        attachment::clear_partial(&folder);
         if torn.is_some() {
             file.set_len(good)
                 .and_then(|()| file.sync_data())
                 .map_err(|error| Error::io(&path, "cutting off a torn line", error))?;
         }
         manifest.resume_with(session);
-        write_manifest(dir, &manifest)?;
-        let log = Log::new(file, path, good);
-        let recorder = Self { dir: dir.to_owned(), manifest, log, _lock: lock };
+        folder.write_manifest(&manifest)?;
+        let log = Log::new(file, path, good, taken);
+        let recorder = Self { folder, manifest, log, _lock: lock };
         Ok(Resumed { recorder, finished, torn })
     }
 
@@ -122,6 +145,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Problem::BadSample`] for a value that is not finite or a sample longer than a line;
+    /// [`Problem::TooLarge`] where the samples could not be read back with this one;
     /// [`Problem::DiskFull`], [`Problem::Io`].
     pub fn record(&mut self, sample: &Sample) -> Result<(), Error> {
         self.log.append(sample)?;
@@ -140,7 +164,7 @@ impl Recorder {
         kind: AttachmentKind,
         content: &[u8],
     ) -> Result<Attachment, Error> {
-        attachment::write(&self.dir, &sample.key(), name, kind, content)
+        attachment::write(&self.folder, &sample.key(), name, kind, content)
     }
 
     /// The manifest as it stands in the folder.
@@ -157,15 +181,15 @@ impl Recorder {
     pub fn update_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), Error> {
         let mut manifest = self.manifest.clone();
         change(&mut manifest);
-        write_manifest(&self.dir, &manifest)?;
+        self.folder.write_manifest(&manifest)?;
         self.manifest = manifest;
         Ok(())
     }
 
     /// The results folder.
     #[must_use]
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    pub fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     /// Syncs the samples and writes down that the session ended in order. Gives the manifest.
@@ -191,11 +215,12 @@ impl Drop for Recorder {
 }
 
 fn holder(manifest: &Manifest) -> String {
-    manifest.sessions.last().map_or_else(|| "unknown".to_owned(), session_holder)
+    manifest.sessions.last().map_or_else(String::new, session_holder)
 }
 
 fn session_holder(session: &Session) -> String {
-    format!("`{}`, since {:.0}", session.command, session.started)
+    let process = Session::process();
+    format!("process {process}, `{}`, since {:.0}\n", session.command, session.started)
 }
 
 fn check_plan(dir: &Path, manifest: &Manifest, plan: &Value) -> Result<(), Error> {
@@ -208,14 +233,6 @@ fn check_plan(dir: &Path, manifest: &Manifest, plan: &Value) -> Result<(), Error
     }
     let differences = differences(&was, &is);
     Err(Error::new(dir, Problem::OtherPlan { found, wanted, differences }))
-}
-
-fn open_samples(path: &Path, create: bool) -> Result<File, Error> {
-    OpenOptions::new()
-        .append(true)
-        .create(create)
-        .open(path)
-        .map_err(|error| Error::io(path, "opening it for writing", error))
 }
 
 /// Makes `dir` and its parents; gives those that were made, the deepest first.
@@ -271,6 +288,8 @@ struct Log<S> {
     line: Vec<u8>,
     /// Bytes of whole lines.
     length: u64,
+    /// What reading their samples takes.
+    taken: Taken,
     /// There may be part of a line behind them.
     torn: bool,
     unsynced: bool,
@@ -278,22 +297,24 @@ struct Log<S> {
 }
 
 impl<S: Sink> Log<S> {
-    fn new(sink: S, path: PathBuf, length: u64) -> Self {
-        let synced_at = Instant::now();
-        Self { sink, path, line: Vec::new(), length, torn: false, unsynced: false, synced_at }
+    fn new(sink: S, path: PathBuf, length: u64, taken: Taken) -> Self {
+        let (torn, unsynced, synced_at) = (false, false, Instant::now());
+        Self { sink, path, line: Vec::new(), length, taken, torn, unsynced, synced_at }
     }
 
     fn append(&mut self, sample: &Sample) -> Result<(), Error> {
         write_line(sample, &mut self.line).map_err(|problem| {
             Error::new(&self.path, Problem::BadSample { key: sample.key(), problem })
         })?;
+        let line = self.line.len() as u64;
+        self.taken.add(sample, line).map_err(|problem| Error::new(&self.path, problem))?;
         self.cut().map_err(|error| Error::io(&self.path, "cutting off a torn line", error))?;
         if let Err(error) = self.write() {
             // If this fails too, the next call tries again, and readers know a torn line.
             let _ = self.cut();
             return Err(Error::io(&self.path, "writing a sample", error));
         }
-        self.length += self.line.len() as u64;
+        self.length += line;
         self.torn = false;
         self.unsynced = true;
         Ok(())
@@ -383,7 +404,7 @@ mod tests {
         let one = line_len();
         for room in 2 * one..3 * one {
             let disk = Disk { room, truncates: true, ..Disk::default() };
-            let mut log = Log::new(disk, "s".into(), 0);
+            let mut log = Log::new(disk, "s".into(), 0, Taken::default());
             log.append(&example(0)).unwrap();
             log.append(&example(1)).unwrap();
             let error = log.append(&example(2)).unwrap_err();
@@ -401,7 +422,7 @@ mod tests {
     #[test]
     fn what_cannot_be_cut_now_is_cut_later() {
         let one = line_len();
-        let mut log = Log::new(Disk { room: one + 5, ..Disk::default() }, "s".into(), 0);
+        let mut log = Log::new(Disk { room: one + 5, ..Disk::default() }, "s".into(), 0, Taken::default());
         log.append(&example(0)).unwrap();
         assert!(log.append(&example(1)).is_err());
         assert_eq!(log.sink.bytes.len(), one + 5);
@@ -420,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_sync_comes_when_it_is_due_and_only_then() {
-        let mut log = Log::new(Disk { room: 1 << 20, ..Disk::default() }, "s".into(), 0);
+        let mut log = Log::new(Disk { room: 1 << 20, ..Disk::default() }, "s".into(), 0, Taken::default());
         log.append(&example(0)).unwrap();
         log.sync_after(Duration::from_secs(3600)).unwrap();
         assert!(log.unsynced);

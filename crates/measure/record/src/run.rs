@@ -1,11 +1,13 @@
 //! Reading results back.
 
+use std::collections::HashSet;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::folder::{MANIFEST, SAMPLES, read_manifest, reading};
-use crate::{Error, LineProblem, MAX_LINE, Manifest, Problem, Sample, parse_line};
+use crate::folder::{MANIFEST, SAMPLES, reading};
+use crate::{Error, Folder, LineProblem, MAX_LINE, Manifest, PlanFiles, Problem, Sample, parse_line};
 
 /// A last line that was cut short: by a kill in the middle of a write, a power loss or a full
 /// disk. Its sample is lost and is measured again by a resumed run.
@@ -22,7 +24,7 @@ impl std::fmt::Display for TornLine {
         let Self { line, bytes } = self;
         write!(
             f,
-            "line {line} was cut short after {bytes} bytes and is left out; --resume measures its sample again"
+            "its last sample, in line {line}, was cut short after {bytes} bytes and is left out"
         )
     }
 }
@@ -38,8 +40,55 @@ pub struct Run {
     pub torn: Option<TornLine>,
 }
 
-/// More is not held in memory.
-const MAX_OPEN: u64 = 1 << 30;
+/// Bytes of memory that the samples of a folder may take, held together or summed up by point. A reader of
+/// results is to need less than 256 MB in all.
+const MAX_MEMORY: u64 = 128 << 20;
+/// A point has rows in tables, marks in plots and a command: this many times what its first sample takes.
+const FIRST: u64 = 4;
+/// Of each further sample some numbers are kept: this part of what it takes.
+const FURTHER: u64 = 8;
+
+/// A last line that was cut short and is longer than this, in bytes, is none: the file is another.
+const MAX_TORN: u64 = 16 << 20;
+
+/// Counts what summing samples up takes, up to [`MAX_MEMORY`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Taken {
+    /// Hashes of the points.
+    points: HashSet<u64>,
+    hasher: RandomState,
+    bytes: u64,
+}
+
+impl Taken {
+    /// Counts one more, whose line has this length in bytes.
+    pub(crate) fn add(&mut self, sample: &Sample, line: u64) -> Result<(), Problem> {
+        let is_first = self.points.insert(self.hasher.hash_one((&sample.study, &sample.point)));
+        let whole = sample.footprint().max(line);
+        let kept = if is_first { whole.saturating_mul(FIRST) } else { whole / FURTHER };
+        self.bytes = self.bytes.saturating_add(kept);
+        within(self.bytes, "measure fewer points, or into several folders")
+    }
+}
+
+fn within(bytes: u64, remedy: &'static str) -> Result<(), Problem> {
+    let (what, limit, verb) = ("the memory that the samples need in bytes", MAX_MEMORY, "used");
+    if bytes > limit { Err(Problem::TooLarge { what, limit, verb, remedy }) } else { Ok(()) }
+}
+
+/// Holds samples together, as far as they take no more than 128 MiB.
+///
+/// # Errors
+/// [`Problem::TooLarge`].
+pub fn hold(samples: impl IntoIterator<Item = Sample>) -> Result<Vec<Sample>, Problem> {
+    let (mut held, mut bytes) = (Vec::new(), 0u64);
+    for sample in samples {
+        bytes = bytes.saturating_add(sample.footprint());
+        within(bytes, "measure with fewer repeats, or into several folders")?;
+        held.push(sample);
+    }
+    Ok(held)
+}
 
 impl Run {
     /// Reads what a sample of the folder has beside its numbers.
@@ -51,29 +100,41 @@ impl Run {
         dir: impl AsRef<Path>,
         attachment: &crate::Attachment,
     ) -> Result<Vec<u8>, Error> {
-        crate::attachment::read(dir.as_ref(), attachment)
+        crate::attachment::read(&Folder::open(dir)?, attachment)
+    }
+
+    /// Reads the manifest of a folder, and the files of its plan.
+    ///
+    /// # Errors
+    /// Those of [`Run::open`] for the manifest; [`Problem::NotAttachment`] where a file is not the one
+    /// that the plan was made of, [`Problem::TooLarge`] for more than 64 MiB.
+    pub fn plan(dir: impl AsRef<Path>) -> Result<(Manifest, PlanFiles), Error> {
+        let folder = Folder::open(dir)?;
+        let manifest = folder.manifest()?;
+        let files = crate::attachment::read_plan_files(&folder, &manifest)?;
+        Ok((manifest, files))
     }
 
     /// Reads a folder whole; a run may still be writing it.
     ///
     /// # Errors
     /// [`Problem::NotResults`], [`Problem::NewerSchema`], [`Problem::CorruptManifest`],
-    /// [`Problem::Corrupt`]; [`Problem::TooLarge`] for more than 1 GiB of samples, which
-    /// [`Run::stream`] reads.
+    /// [`Problem::Corrupt`], [`Problem::Irregular`]; [`Problem::TooLarge`] for samples that would take
+    /// more than 128 MiB of memory.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
-        let (manifest, mut samples) = Self::stream(dir.as_ref())?;
-        let have = samples.file_len()?;
-        if have > MAX_OPEN {
-            let problem = Problem::TooLarge {
-                what: "the length of the samples in bytes",
-                have,
-                limit: MAX_OPEN,
-                verb: "held",
-                remedy: "aggregate them as a stream",
-            };
-            return Err(Error::new(&samples.path, problem));
+        let (manifest, mut samples) = Self::stream(&dir)?;
+        let mut failed = None;
+        let read = std::iter::from_fn(|| match samples.next()? {
+            Ok(sample) => Some(sample),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
+        let all = hold(read).map_err(|problem| Error::new(dir.as_ref(), problem))?;
+        if let Some(error) = failed {
+            return Err(error);
         }
-        let all = samples.by_ref().collect::<Result<Vec<_>, _>>()?;
         Ok(Self { manifest, samples: all, torn: samples.torn() })
     }
 
@@ -82,26 +143,34 @@ impl Run {
     /// # Errors
     /// As [`Run::open`], but for the samples themselves, which the iterator yields.
     pub fn stream(dir: impl AsRef<Path>) -> Result<(Manifest, Samples<BufReader<File>>), Error> {
-        let dir = dir.as_ref();
-        let manifest = read_manifest(dir)?;
-        let path = dir.join(SAMPLES);
-        match File::open(&path) {
-            Ok(file) => Ok((manifest, Samples::new(BufReader::with_capacity(1 << 16, file), path))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Error::new(dir, Problem::NotResults { missing: SAMPLES }))
+        Self::stream_in(&Folder::open(dir)?)
+    }
+
+    /// As [`Run::stream`], of an open folder.
+    ///
+    /// # Errors
+    /// As for [`Run::stream`].
+    pub fn stream_in(folder: &Folder) -> Result<(Manifest, Samples<BufReader<File>>), Error> {
+        let manifest = folder.manifest()?;
+        let file = folder.open_file(SAMPLES).map_err(|error| match error.problem {
+            Problem::Io { error, .. } if error.kind() == io::ErrorKind::NotFound => {
+                Error::new(folder.path(), Problem::NotResults { missing: SAMPLES })
             }
-            Err(error) => Err(reading(&path, "opening it", error)),
-        }
+            problem => Error { problem, ..error },
+        })?;
+        let reader = BufReader::with_capacity(1 << 16, file);
+        Ok((manifest, Samples::new(reader, folder.path().join(SAMPLES))))
     }
 
     /// Whether `dir` looks like a results folder.
     #[must_use]
     pub fn is_results(dir: impl AsRef<Path>) -> bool {
-        dir.as_ref().join(MANIFEST).is_file()
+        Folder::open(dir).is_ok_and(|folder| folder.holds(MANIFEST))
     }
 }
 
-/// The samples of a file, one at a time. After an error it ends.
+/// The samples of a file, one at a time. After an error it ends. Samples of more points than can be summed
+/// up in 128 MiB of memory are one ([`Problem::TooLarge`]).
 #[derive(Debug)]
 pub struct Samples<R> {
     reader: R,
@@ -110,22 +179,17 @@ pub struct Samples<R> {
     line: u64,
     /// Bytes up to the end of the last whole line.
     good: u64,
+    taken: Taken,
     torn: Option<TornLine>,
     ended: bool,
-}
-
-impl Samples<BufReader<File>> {
-    fn file_len(&self) -> Result<u64, Error> {
-        let metadata = self.reader.get_ref().metadata();
-        metadata.map(|m| m.len()).map_err(|error| reading(&self.path, "looking at it", error))
-    }
 }
 
 impl<R: BufRead> Samples<R> {
     /// Reads samples from any source; `path` is what errors name.
     pub fn new(reader: R, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { reader, path, buffer: Vec::new(), line: 0, good: 0, torn: None, ended: false }
+        let (taken, torn, ended) = (Taken::default(), None, false);
+        Self { reader, path, buffer: Vec::new(), line: 0, good: 0, taken, torn, ended }
     }
 
     /// After the end: the last line, if it was cut short.
@@ -138,8 +202,13 @@ impl<R: BufRead> Samples<R> {
         self.good
     }
 
+    /// What the samples read so far take.
+    pub(crate) fn into_taken(self) -> Taken {
+        self.taken
+    }
+
     /// Reads up to a line feed, keeping at most [`MAX_LINE`] bytes of the line. Gives its length in
-    /// the file and whether the line feed came.
+    /// the file, of which no more than [`MAX_TORN`] is read, and whether the line feed came.
     fn read_line(&mut self) -> io::Result<(u64, bool)> {
         self.buffer.clear();
         let mut length = 0;
@@ -159,8 +228,8 @@ impl<R: BufRead> Samples<R> {
             let used = part.len() + usize::from(end.is_some());
             length += used as u64;
             self.reader.consume(used);
-            if end.is_some() {
-                return Ok((length, true));
+            if end.is_some() || length > MAX_TORN {
+                return Ok((length, end.is_some()));
             }
         }
     }
@@ -185,6 +254,10 @@ impl<R: BufRead> Iterator for Samples<R> {
                 return Some(Err(reading(&self.path, "reading it", error)));
             }
         };
+        if length > MAX_TORN {
+            self.line += 1;
+            return Some(Err(self.corrupt(LineProblem::TooLong { limit: MAX_LINE })));
+        }
         if !whole {
             self.ended = true;
             self.torn = (length > 0).then_some(TornLine { line: self.line + 1, bytes: length });
@@ -195,6 +268,10 @@ impl<R: BufRead> Iterator for Samples<R> {
             Ok(sample) => sample,
             Err(problem) => return Some(Err(self.corrupt(problem))),
         };
+        if let Err(problem) = self.taken.add(&sample, length) {
+            self.ended = true;
+            return Some(Err(Error::new(&self.path, problem)));
+        }
         self.good += length;
         Some(Ok(sample))
     }

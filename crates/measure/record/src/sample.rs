@@ -80,8 +80,12 @@ impl Sample {
     }
 
     /// # Errors
-    /// [`LineProblem::NotFinite`], since JSON has no NaN and no infinity.
+    /// [`LineProblem::NotFinite`], since JSON has no NaN and no infinity; [`LineProblem::TooMany`].
     pub(crate) fn check(&self) -> Result<(), LineProblem> {
+        let Sample { point, values, labels, attachments, .. } = self;
+        if point.len() + values.len() + labels.len() + attachments.len() > MAX_ENTRIES {
+            return Err(LineProblem::TooMany { limit: MAX_ENTRIES });
+        }
         let timeout = match &self.outcome {
             Outcome::TimedOut { after_ms } => Some(("outcome.after_ms", *after_ms)),
             _ => None,
@@ -92,6 +96,49 @@ impl Sample {
             None => Ok(()),
         }
     }
+}
+
+/// Most values, labels, axes and attachments of a sample together. Ours have some 50.
+const MAX_ENTRIES: usize = 1000;
+/// Bytes that a heap allocation takes at least, and beside its content.
+const ALLOCATION: (usize, usize) = (32, 16);
+/// A longer text, in bytes, may be shown again and again, and escaped: it counts this many times.
+const SHORT: usize = 1024;
+const SHOWN: usize = 8;
+/// Entries of a node of a map: 11 at most, and half of them after nodes were split.
+const NODE: (usize, usize) = (11, 6);
+
+impl Sample {
+    /// Bytes of memory that it takes, about and rather more than less.
+    pub(crate) fn footprint(&self) -> u64 {
+        let text = |text: &str| match text.len() {
+            length @ 0..=SHORT => ALLOCATION.0.max(length + ALLOCATION.1),
+            length => length * SHOWN,
+        };
+        let texts = |map: &BTreeMap<String, String>| {
+            let entries = map.iter().map(|(key, value)| text(key) + text(value));
+            nodes::<String>(map.len()) + entries.sum::<usize>()
+        };
+        let values = self.values.keys().map(|key| text(key)).sum::<usize>();
+        let attachments = self.attachments.iter().map(|attachment| {
+            size_of::<Attachment>() + text(&attachment.name) + text(&attachment.file)
+        });
+        let reason = match &self.outcome {
+            Outcome::Failed { reason } => text(reason),
+            Outcome::Completed | Outcome::TimedOut { .. } => 0,
+        };
+        let own = size_of::<Sample>() + text(&self.study) + text(&self.command) + reason;
+        let maps = texts(&self.point) + texts(&self.labels);
+        let values = nodes::<f64>(self.values.len()) + values;
+        (own + maps + values + attachments.sum::<usize>()) as u64
+    }
+}
+
+/// Bytes of the nodes of a map of so many entries.
+fn nodes<V>(entries: usize) -> usize {
+    let (most, usual) = NODE;
+    let node = most * (size_of::<String>() + size_of::<V>()) + ALLOCATION.1;
+    if entries <= most { node * usize::from(entries > 0) } else { entries.div_ceil(usual) * node }
 }
 
 /// [`Sample::cell`] of a place that has no sample yet.

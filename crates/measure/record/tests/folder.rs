@@ -1,5 +1,8 @@
 //! Real folders: what is written, what a death leaves, what a bad folder gets.
 
+#[path = "folder/hostile.rs"]
+mod hostile;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -158,10 +161,10 @@ fn a_manifest_that_cannot_be_written_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("run");
     fs::create_dir(&dir).unwrap();
-    // Something in the way of the temporary file, whoever the user is.
-    fs::create_dir(dir.join("manifest.json.new")).unwrap();
+    // Something in the way of the samples, whoever the user is.
+    fs::create_dir(dir.join("samples.jsonl")).unwrap();
     assert!(Recorder::create(&dir, manifest()).is_err());
-    assert!(!dir.join("samples.jsonl").exists() && !dir.join("manifest.json").exists());
+    assert_eq!(names(&dir), ["lock", "samples.jsonl"]);
 }
 
 #[test]
@@ -199,7 +202,10 @@ fn csv_is_wide_and_quoted() {
 #[ignore = "a helper process"]
 fn writer() {
     let dir = std::env::var_os("RECORD_TEST_DIR").unwrap();
-    let mut recorder = Recorder::create(dir, manifest()).unwrap();
+    let mut recorder = match Recorder::create(dir, manifest()) {
+        Ok(recorder) => recorder,
+        Err(error) => return println!("failed {}", error.in_one_text()),
+    };
     for repeat in 0..10_000_000 {
         match recorder.record(&sample(repeat)) {
             Ok(()) => println!("recorded {repeat}"),
@@ -257,4 +263,15 @@ fn a_file_size_limit_is_a_full_disk() {
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.torn, None);
     assert_eq!(run.samples.len(), text.lines().filter(|line| line.contains("recorded ")).count());
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_leaves_nothing_to_go_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("run");
+    let child = start(&dir, "trap '' XFSZ; ulimit -f 0;");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("failed") && text.contains("the disk is full or a quota"), "{text}");
+    assert!(!text.contains("--resume") && !dir.exists(), "{text}");
 }

@@ -28,8 +28,10 @@ pub struct Report {
     pub manifest: serde_json::Value,
     /// When the result was measured, as the caller wants it printed; the report has no clock.
     pub generated_at: String,
-    /// The command that makes the whole result again.
+    /// The command that makes the whole result again: text of our own, to be copied.
     pub command: String,
+    /// The command that made the results, as they have it: a stranger's text, shown as a quote.
+    pub recorded_command: String,
 }
 
 impl Report {

@@ -43,7 +43,7 @@ impl Table {
 
     /// Whether any row says how to make it again.
     pub(crate) fn has_commands(&self) -> bool {
-        self.rows.iter().any(|row| row.command.is_some())
+        self.rows.iter().any(|row| row.again().is_some())
     }
 }
 
@@ -99,6 +99,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Its command, where there is one: an empty one is none.
+    pub(crate) fn again(&self) -> Option<&str> {
+        self.command.as_deref().filter(|command| !command.is_empty())
+    }
+
     /// A row without a command.
     #[must_use]
     pub fn new(cells: Vec<Cell>) -> Self {

@@ -109,6 +109,7 @@ fn everything(text: &str) -> Report {
     report.manifest = serde_json::json!({ text: { text: [text, 1] } });
     report.generated_at = text.into();
     report.command = text.into();
+    report.recorded_command = text.into();
     report
 }
 

@@ -30,7 +30,7 @@ pub use claims::{Answer, Claim, claims, claims_markdown, claims_misfits, with_in
 pub use clock::{CLOCK, CLOCK_HELP, Clock, guest_host, one_clock, overwrite_clock};
 pub use findings::{Findings, Subject};
 pub use job::{StudyJob, side_by_side, stranger};
-pub use options::{Options, quoted};
+pub use options::{Options, options_again, quoted};
 pub use plan_file::{PlanError, Scale, read_scale, sweeps_of, sweeps_value};
 pub use provenance::{provenance, version_number};
 pub use published::{Counterpart, Figure, PublishedError, beside, figures};
@@ -42,8 +42,11 @@ pub use unattended::{Nobody, unattended, unattended_until};
 use std::time::Duration;
 
 use fault::Problem;
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
+
+/// Makes the command that measures a sample again; `None` for a sample of no point of its study.
+pub type Commands = Box<dyn Fn(&Sample) -> Option<String>>;
 
 /// A study: what it asks, how it measures, and what its samples say.
 pub trait Study: Sync {
@@ -100,19 +103,29 @@ pub trait Study: Sync {
     /// The options ask for what cannot be, or name a file that cannot be read.
     fn plan(&self, options: &Options<'_>) -> Result<Box<dyn Plan>, Problem>;
 
-    /// The plan by which results were measured, from their manifest.
+    /// The plan by which results were measured, from their manifest and the files that it names. It names no
+    /// program: `options` do.
     ///
     /// # Errors
     /// It cannot be read, or this machine lacks what it needs.
-    fn recorded_plan(&self, plan: &Value, options: &Options<'_>) -> Result<Box<dyn Plan>, Problem>;
+    fn recorded_plan(
+        &self,
+        plan: &Value,
+        files: &PlanFiles,
+        options: &Options<'_>,
+    ) -> Result<Box<dyn Plan>, Problem>;
 
     /// Whether the plan in a manifest can be read, whatever this machine lacks to measure it.
     ///
     /// # Errors
     /// It cannot.
     fn check_plan(&self, plan: &Value) -> Result<(), Problem> {
-        self.recorded_plan(plan, &Options::none()).map(|_| ())
+        self.recorded_plan(plan, &PlanFiles::new(), &Options::none()).map(|_| ())
     }
+
+    /// Makes the commands that measure samples again, from the plan in their manifest and the point of each.
+    /// The command that a sample recorded is a stranger's text, and is not looked at.
+    fn commands(&self, plan: &Value) -> Commands;
 
     /// What is asked of the samples.
     ///
@@ -132,6 +145,11 @@ pub trait Study: Sync {
 pub trait Plan {
     /// As the manifest has it. [`Study::recorded_plan`] reads it back.
     fn value(&self) -> Value;
+
+    /// The files that [`Plan::value`] names.
+    fn files(&self) -> PlanFiles {
+        PlanFiles::new()
+    }
 
     /// How long it takes on this machine, about, when nothing of it is measured yet.
     fn expected(&self) -> Duration;
@@ -180,13 +198,14 @@ pub trait Plan {
 
 /// What is asked of samples.
 pub trait Question {
-    /// What the study's samples say; `None` if there are none of it.
+    /// What the study's samples say; `None` if there are none of it. They come one after the other, out of the
+    /// folder: a study that has many sums them up as they come, the others may hold them ([`record::hold`]).
     ///
     /// # Errors
-    /// The samples cannot be what the study recorded.
+    /// The samples cannot be what the study recorded, or are too many to be held.
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn Findings>>, Problem>;
 }

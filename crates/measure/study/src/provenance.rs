@@ -26,9 +26,12 @@ pub fn version_number<'a>(name: &str, version: &'a str) -> &'a str {
     words.split(' ').next().unwrap_or(words)
 }
 
-/// A command without the folder that its program lay in.
+/// A command without the folder that its program lay in, on one line and without a mark of Markdown's: the
+/// results' own text.
 fn program_name_only(command: &str) -> String {
-    let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+    let marks = |letter: char| letter == '`' || letter.is_control();
+    let command = command.replace(marks, "\u{FFFD}");
+    let (program, rest) = command.split_once(' ').unwrap_or((&command, ""));
     let name = program.rsplit('/').next().unwrap_or(program);
     format!("{name} {rest}").trim_end().to_owned()
 }
@@ -41,6 +44,7 @@ mod tests {
     fn a_command_names_no_folder_of_a_machine() {
         assert_eq!(program_name_only("/x/y/wiretax run --seed 1"), "wiretax run --seed 1");
         assert_eq!(program_name_only("wiretax"), "wiretax");
+        assert_eq!(program_name_only("wiretax `x`\n# y"), "wiretax \u{FFFD}x\u{FFFD}\u{FFFD}# y");
     }
 
     #[test]

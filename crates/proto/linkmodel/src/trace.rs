@@ -122,6 +122,17 @@ impl Trace {
         builder.finish()
     }
 
+    /// The text of the trace, as [`Trace::parse`] reads it; its phase is not in it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for millis in self.millis.iter() {
+            text += &millis.to_string();
+            text.push('\n');
+        }
+        text
+    }
+
     /// The times of the opportunities of one period, in milliseconds.
     #[must_use]
     pub fn millis(&self) -> &[u64] {
@@ -254,6 +265,7 @@ mod tests {
     fn reads_mahimahi_files() {
         assert_eq!(Trace::parse("0\n5\n5\n12\n").unwrap().millis(), [0, 5, 5, 12]);
         assert_eq!(Trace::parse("3\r\n 9 \r\n\r\n\n").unwrap().millis(), [3, 9]);
+        assert_eq!(trace(&[0, 5, 5, 12]).to_text(), "0\n5\n5\n12\n");
     }
 
     #[test]

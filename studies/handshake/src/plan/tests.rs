@@ -32,7 +32,7 @@ fn wrong_plans_say_what_is_wrong() {
         ("name = 'a', mode = ['tcp'], rtt = ['1ms'], loss = ['60%'], repeat = 1", "at most 50%"),
         ("name = 'a', mode = ['tcp'], rtt = ['1ms'], chain = [0], repeat = 1", "chain is 0"),
         ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 1, speed = 9", "speed"),
-        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 4000000", "1000000 connections"),
+        ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 4000000", "200000 connections"),
         ("name = 'a', mode = ['tcp'], rtt = ['1ms'], repeat = 1, concurrent = 999", "1 to 256"),
     ] {
         let message = error(&quick(sweep));

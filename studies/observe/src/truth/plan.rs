@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fault::Problem;
-use record::{Manifest, Sample, ValueKind};
+use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::{Value, json};
-use study::{End, Options, Plan, PlanError, Question, Session, Study, Sweep};
+use study::{Commands, End, Options, Plan, PlanError, Question, Session, Study, Sweep};
 
 use super::host::Shares;
 use super::point::{AXES, NUMBERS, Point, words};
@@ -69,8 +69,20 @@ impl Study for Lab {
         Ok(Box::new(LabPlan::read(&text, scale.as_deref().unwrap_or(SCALE), seed)?))
     }
 
-    fn recorded_plan(&self, plan: &Value, _: &Options<'_>) -> Result<Box<dyn Plan>, Problem> {
+    fn recorded_plan(
+        &self,
+        plan: &Value,
+        _: &PlanFiles,
+        _: &Options<'_>,
+    ) -> Result<Box<dyn Plan>, Problem> {
         Ok(Box::new(LabPlan::recorded(plan)?))
+    }
+
+    fn commands(&self, _: &Value) -> Commands {
+        Box::new(|of| {
+            let point = AXES.of_fields(&of.point, &Point::default())?;
+            Some(sample::command(&point, of.seed))
+        })
     }
 
     fn question(&self, _: &Options<'_>) -> Result<Box<dyn Question>, Problem> {
@@ -190,10 +202,10 @@ struct Asked;
 impl Question for Asked {
     fn findings(
         &self,
-        samples: Vec<Sample>,
+        samples: &mut dyn Iterator<Item = Sample>,
         manifest: &Manifest,
     ) -> Result<Option<Box<dyn study::Findings>>, Problem> {
-        let said = Said::of(&samples, manifest)?;
+        let said = Said::of(&record::hold(samples)?, manifest)?;
         Ok(said.map(|said| Box::new(said) as Box<dyn study::Findings>))
     }
 }

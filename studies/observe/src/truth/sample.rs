@@ -128,8 +128,8 @@ impl Maker {
     pub(super) fn sample(&self, made: &Made, seen: &Seen<'_>) -> Sample {
         let (Point { population, .. }, dialled) = (&made.point, &made.dialled);
         let population = *population;
-        let command = format!("{} --repeat 1", AXES.command_line(&made.point));
-        let mut sample = self.empty(AXES.fields(&made.point), made.repeat, population, &command);
+        let command = command(&made.point, self.seed);
+        let mut sample = self.empty(AXES.fields(&made.point), made.repeat, population, command);
         match seen {
             Seen::Both(record, log) => {
                 describe(&mut sample, record, &made.point);
@@ -157,7 +157,8 @@ impl Maker {
         let repeat = *next;
         *next += 1;
         let fields = stranger_fields(population);
-        let mut sample = self.empty(fields, repeat, population, "");
+        let command = format!("wiretax observe lab --seed {}", self.seed);
+        let mut sample = self.empty(fields, repeat, population, command);
         astray(&mut sample, label::STRANGER, "no log has it");
         sample
     }
@@ -167,7 +168,7 @@ impl Maker {
         point: BTreeMap<String, String>,
         repeat: u32,
         population: Population,
-        options: &str,
+        command: String,
     ) -> Sample {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let known_ms = population.round_trip().as_secs_f64() * 1e3;
@@ -181,9 +182,14 @@ impl Maker {
             values: BTreeMap::from([(value::KNOWN_RTT.to_owned(), known_ms)]),
             labels: BTreeMap::new(),
             attachments: Vec::new(),
-            command: format!("wiretax observe lab{options} --seed {}", self.seed),
+            command,
         }
     }
+}
+
+/// The command that makes a connection again.
+pub(super) fn command(point: &Point, seed: u64) -> String {
+    format!("wiretax observe lab{} --repeat 1 --seed {seed}", AXES.command_line(point))
 }
 
 fn stranger_fields(population: Population) -> BTreeMap<String, String> {

@@ -25,8 +25,8 @@ use crate::trace::Traces;
 
 /// The plans that come with the study, by scale.
 const BUILT_IN: &str = include_str!("../../plan.toml");
-/// Most loads of one plan: a bound on what a wrong plan file can start.
-const MOST_LOADS: u64 = 1_000_000;
+/// Most loads of one plan: their samples can be held together when they are read ([`record::hold`]).
+const MOST_LOADS: u64 = 25_000;
 /// Most repeated visits after a first one: what was seen of a series is held until it ends.
 const MOST_RETURNS: u64 = 100;
 /// What a link's rate is taken for, in bit/s, until its trace was read.
@@ -76,7 +76,8 @@ pub struct Plan {
     pub page_options: String,
     /// What is to be said of the pages before they are loaded. A manifest has it in the pages.
     pub(crate) notes: Vec<String>,
-    /// Chromium's program, if it is not where it is looked for.
+    /// Chromium's program, if it is not where it is looked for. No manifest names it: a folder may come from a
+    /// stranger.
     pub chromium: Option<PathBuf>,
     /// Whether every load keeps its HAR file.
     pub keep_hars: bool,
@@ -93,8 +94,6 @@ struct Recorded {
     timeout: Delay,
     pages: BTreeMap<String, String>,
     page_options: String,
-    #[serde(default)]
-    chromium: Option<PathBuf>,
     #[serde(default)]
     keep_hars: bool,
 }
@@ -142,13 +141,13 @@ impl Plan {
     /// # Errors
     /// It is none, or asks for what cannot be.
     pub fn recorded(value: &Value) -> Result<Plan, Problem> {
-        let Recorded { seed, timeout, pages, page_options, chromium, keep_hars } =
+        let Recorded { seed, timeout, pages, page_options, keep_hars } =
             Recorded::deserialize(value).blame(Fault::Results)?;
         let of_results = |problem: Problem| problem.blaming(Fault::Results);
         let sweeps = study::sweeps_of(value, &AXES, NUMBERS);
         let sweeps = sweeps.map_err(|error| of_results(error.into()))?;
         let plan = Plan::new(sweeps, Pages(pages)).map_err(of_results)?;
-        Ok(Plan { seed, timeout, page_options, chromium, keep_hars, ..plan })
+        Ok(Plan { seed, timeout, page_options, keep_hars, ..plan })
     }
 
     /// The plan that a user asks for.
@@ -220,7 +219,6 @@ impl Plan {
             "page_options": page_options,
         });
         if let Some(fields) = value.as_object_mut() {
-            fields.extend(self.chromium.iter().map(|path| ("chromium".to_owned(), json!(path))));
             fields.extend(self.keep_hars.then(|| ("keep_hars".to_owned(), json!(true))));
         }
         value
@@ -322,6 +320,22 @@ impl Plan {
         let down = point.link.down_of(&self.traces).unwrap_or(UNKNOWN_RATE);
         asked.unwrap_or_else(|| cell::usual_lanes(point, down)).max(1)
     }
+}
+
+/// The options that give the pages.
+const PAGE_OPTIONS: [&str; 1] = ["har"];
+
+/// What a command needs beside a point and a round, of the plan in a manifest; `None` where it has what we do not
+/// write.
+pub(crate) fn recorded_options(plan: &Value) -> Option<String> {
+    let recorded = plan.get("page_options").and_then(Value::as_str).unwrap_or_default();
+    study::options_again(recorded, &PAGE_OPTIONS)
+}
+
+/// How often the points of a sweep are visited again, by the sweep's name.
+pub(crate) fn recorded_returns(plan: &Value) -> BTreeMap<String, u32> {
+    let sweeps = study::sweeps_of(plan, &AXES, NUMBERS).unwrap_or_default();
+    sweeps.into_iter().map(|sweep| (sweep.name.clone(), returns_of(&sweep))).collect()
 }
 
 fn clocks_of(cells: &[Cell]) -> impl Iterator<Item = Clock> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Page;
-use crate::clean::html as esc;
+use crate::clean::{html as esc, one_line};
 use crate::{Fact, KeyFigure, Report};
 
 /// The heading of the last section.
@@ -51,6 +51,13 @@ pub(super) fn provenance(
              report again</figcaption>\n<pre tabindex=\"0\" aria-labelledby=\"{label}\" \
              role=\"region\"><code>{}</code></pre>\n</figure>\n",
             esc(&report.command)
+        ));
+    }
+    if !report.recorded_command.is_empty() {
+        out.push_str(&format!(
+            "<p>The results name the command that made them. Who wrote it is not known here:</p>\n\
+             <blockquote class=\"recorded\">{}</blockquote>\n",
+            esc(&one_line(&report.recorded_command))
         ));
     }
     if !report.calibration.is_empty() {

@@ -162,7 +162,7 @@ fn figure_spaces(text: &str, length: usize) -> String {
 }
 
 fn command(row: &Row) -> String {
-    match &row.command {
+    match row.again() {
         Some(command) => format!(
             "<td class=\"again\"><details><summary>command</summary><code>{}</code></details></td>",
             esc(command)
