@@ -5,8 +5,10 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
+use std::os::fd::AsFd;
 
-use fault::{Fault, Problem, one_line, plain, steers};
+use export::WholeLines;
+use fault::{Fault, OrProblem, Problem, one_line, plain, steers};
 
 /// The form of a text: it says how a character that steers a terminal is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,12 @@ fn unfinished(bytes: &[u8]) -> usize {
 /// Standard output, for what is written while it is made.
 pub fn stdout(form: Form) -> Clean<Stdout> {
     Clean::new(io::stdout(), form)
+}
+
+/// Standard output, for lines of JSON: it ends with a whole one where it cannot be written.
+pub fn json_lines() -> Result<Clean<WholeLines>, Problem> {
+    let file = io::stdout().as_fd().try_clone_to_owned().blame(Fault::Machine)?;
+    Ok(Clean::new(WholeLines::new(file.into()), Form::Json))
 }
 
 /// Standard error, for logs.

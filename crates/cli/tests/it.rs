@@ -11,6 +11,7 @@ mod emulate;
 mod figures;
 mod guest;
 mod haproxy;
+mod hostile_folders;
 mod lifecycle;
 mod load;
 mod meaning;

@@ -116,6 +116,7 @@ fn a_kill_leaves_no_process_and_readable_samples() {
     drop(file);
     let output = run(folder.path(), &["report", "results"]);
     assert!(output.status.success(), "the half can be reported: {}", talk(&output));
+    assert!(talk(&output).contains("was cut short after"), "{}", talk(&output));
     resumes(folder.path());
 }
 
@@ -275,6 +276,8 @@ fn a_folder_is_written_by_one_run_at_a_time() {
         assert!(text.contains("hint: "), "{text}");
         let locked = text.contains("another run writes it");
         assert!(locked || arguments[0] == "--out", "{text}");
+        let who = format!("process {},", under.child.id());
+        assert!(!locked || text.contains(&who), "the process that the user started: {text}");
     }
     under.signal("INT", false);
     says_how_to_go_on(&under.end(folder.path()));

@@ -62,6 +62,7 @@ impl Explain for Error {
             Error::Prefixes { .. } => "give 32 and 128 at most",
             Error::Addresses(_) => "give none, truncate, truncate:24/48 or hash",
             Error::Busy(_) => "wait until it ends or name another folder",
+            Error::Io { .. } | Error::Parquet { .. } => "make room, or name another folder",
             _ => return None,
         };
         Some(remedy.into())

@@ -1,6 +1,7 @@
 //! Rows as JSON lines.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 
 use serde::Serialize;
 
@@ -68,6 +69,57 @@ impl<W: Write> JsonLines<W> {
     }
 }
 
+/// Writes whole lines to a file or a pipe: of a disk that is full, the part of a line that found room is cut
+/// off again.
+#[derive(Debug)]
+pub struct WholeLines(File);
+
+impl WholeLines {
+    /// Lines to this file, each write of which ends with a whole one.
+    #[must_use]
+    pub fn new(file: File) -> Self {
+        WholeLines(file)
+    }
+
+    /// Cuts so many bytes off the end, where it is a file and nobody wrote behind them.
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        let metadata = self.0.metadata()?;
+        if bytes == 0 || !metadata.is_file() || self.0.stream_position()? != metadata.len() {
+            return Ok(());
+        }
+        let whole = metadata.len().saturating_sub(bytes);
+        self.0.set_len(whole)?;
+        self.0.seek(SeekFrom::Start(whole)).map(drop)
+    }
+}
+
+impl Write for WholeLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let error = match self.0.write(rest) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            let written = bytes.get(..bytes.len() - rest.len()).unwrap_or_default();
+            let torn = written.iter().rev().take_while(|byte| **byte != b'\n').count();
+            // Where this fails, too, the reader sees half a line.
+            let _ = self.cut(torn as u64);
+            return Err(error);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +181,21 @@ mod tests {
         assert!(writes.0.len() > 2 && writes.0.len() < 10, "{}", writes.0.len());
         assert!(writes.0.iter().all(|bytes| bytes.ends_with(b"}\n")));
         assert_eq!(writes.0.concat().iter().filter(|byte| **byte == b'\n').count(), 1_000);
+    }
+
+    #[test]
+    fn half_a_line_is_cut_off_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        std::fs::write(&path, "whole\n{\"half").unwrap();
+        let mut lines = WholeLines::new(File::options().append(true).open(&path).unwrap());
+        // Others write there.
+        lines.cut(6).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap().len(), 12);
+        lines.0.seek(SeekFrom::End(0)).unwrap();
+        lines.cut(6).unwrap();
+        lines.write_all(b"next\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole\nnext\n");
     }
 
     #[test]

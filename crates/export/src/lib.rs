@@ -36,6 +36,6 @@ pub use anonymise::{Addresses, Anonymiser, Key, Names};
 pub use columns::{Column, Kind, Table, Value};
 pub use error::Error;
 pub use flatten::Flattener;
-pub use json::{JsonLines, Reader};
+pub use json::{JsonLines, Reader, WholeLines};
 pub use read::{RangeError, ReadError, Record, Records, TimeRange, holds_records};
 pub use row::{EndingRow, Row, SCHEMA};

@@ -256,7 +256,8 @@ impl Node {
     }
 
     /// Writes frames that were captured at the node's first link to a pcapng file, behind the TLS secrets
-    /// of their connections in the format of SSLKEYLOGFILE. Who reads the file reads the connections.
+    /// of their connections in the format of SSLKEYLOGFILE. Who reads the file reads the connections. A link of
+    /// this name is replaced itself.
     ///
     /// # Errors
     /// [`Error::NoLink`]; [`Error::CaptureFile`] if it could not be written: it is removed.
@@ -268,7 +269,7 @@ impl Node {
     ) -> Result<PathBuf, Error> {
         let (path, end) = (path.as_ref(), self.first_end()?);
         let write = || {
-            let mut file = CaptureFile::create(path, &end, &own_command())?;
+            let mut file = CaptureFile::create_in_place_of(path, &end, &own_command())?;
             if !secrets.is_empty() {
                 file.secrets(secrets)?;
             }

@@ -37,9 +37,22 @@ pub(crate) struct CaptureFile<W: Write = BufWriter<OutFile>> {
 impl CaptureFile {
     /// Begins a file of what `end` sees. `command` is noted in it.
     pub(crate) fn create(path: &Path, end: &End, command: &str) -> io::Result<CaptureFile> {
+        CaptureFile::begin(path, OutFile::create(path)?, end, command)
+    }
+
+    /// As [`CaptureFile::create`], for a name that the user did not type.
+    pub(crate) fn create_in_place_of(
+        path: &Path,
+        end: &End,
+        command: &str,
+    ) -> io::Result<CaptureFile> {
+        CaptureFile::begin(path, OutFile::create_in_place_of(path)?, end, command)
+    }
+
+    fn begin(path: &Path, file: OutFile, end: &End, command: &str) -> io::Result<CaptureFile> {
         // Relative to the directory of now, which the program may leave.
         let path = std::path::absolute(path)?;
-        let buffered = BufWriter::with_capacity(BUFFER, OutFile::create(&path)?);
+        let buffered = BufWriter::with_capacity(BUFFER, file);
         Ok(CaptureFile { writer: begin(buffered, end, command)?, path })
     }
 

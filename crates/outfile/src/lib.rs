@@ -71,6 +71,16 @@ impl OutFile {
         Ok(OutFile(Kind::Beside { new, target }))
     }
 
+    /// As [`OutFile::create`], for a name that the user did not type: whatever has it, a link included, is
+    /// replaced itself.
+    ///
+    /// # Errors
+    /// As for [`OutFile::create`].
+    pub fn create_in_place_of(path: &Path) -> io::Result<OutFile> {
+        let target = std::path::absolute(path)?;
+        Ok(OutFile(Kind::Beside { new: beside(&target)?, target }))
+    }
+
     /// Whether it is no regular file, and so written to as it is.
     #[must_use]
     pub fn is_in_place(&self) -> bool {

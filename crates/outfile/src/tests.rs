@@ -197,3 +197,20 @@ fn a_held_output_follows_no_link_and_stays_in_its_folder() {
         (vec!["new".into(), "old".into()], 3)
     );
 }
+
+#[test]
+fn a_link_that_nobody_typed_is_replaced_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("victim"), "kept").unwrap();
+    for target in ["victim", "nowhere", "/dev/null"] {
+        let _ = fs::remove_file(at("planted"));
+        symlink(target, at("planted")).unwrap();
+        let mut file = OutFile::create_in_place_of(&at("planted")).unwrap();
+        file.write_all(b"new").unwrap();
+        file.finish().unwrap();
+        assert!(fs::symlink_metadata(at("planted")).unwrap().is_file(), "{target}");
+    }
+    assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
+    assert_eq!(names(folder.path()), ["planted", "victim"]);
+}

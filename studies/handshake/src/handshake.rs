@@ -172,6 +172,10 @@ impl study::Plan for Plan {
         Plan::files(self)
     }
 
+    fn points(&self) -> usize {
+        self.cells().map_or(0, |(cells, _)| cells.iter().map(|cell| cell.points.len()).sum())
+    }
+
     fn expected(&self) -> Duration {
         let (_, time) = Plan::expected(self);
         time

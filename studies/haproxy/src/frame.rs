@@ -252,6 +252,10 @@ impl study::Plan for Ready {
         self.plan.value()
     }
 
+    fn points(&self) -> usize {
+        self.runs.iter().filter(|run| run.repeat == 0).count()
+    }
+
     fn expected(&self) -> Duration {
         self.runs.iter().map(Run::expected).sum()
     }

@@ -115,6 +115,10 @@ impl study::Plan for Plan {
         Plan::value(self)
     }
 
+    fn points(&self) -> usize {
+        Plan::points(self).map_or(0, |(points, _)| points.len())
+    }
+
     fn expected(&self) -> Duration {
         self.size().1
     }

@@ -151,6 +151,10 @@ impl study::Plan for Plan {
         Plan::value(self)
     }
 
+    fn points(&self) -> usize {
+        self.cells().map_or(0, |(cells, _)| cells.iter().map(|cell| cell.points.len()).sum())
+    }
+
     fn expected(&self) -> Duration {
         self.size().1
     }

@@ -11,7 +11,7 @@ use study::{Clock, Commands, End, Number, Options, Session, Watcher};
 use units::Delay;
 
 use crate::measure::guest;
-use crate::plan::{NUMBERS, Plan};
+use crate::plan::{NUMBERS, Plan, Round};
 use crate::point::{AXES, Point};
 use crate::present::Findings;
 use crate::sample::{STUDY, value};
@@ -137,6 +137,14 @@ fn size(scale: &str) -> String {
 impl study::Plan for Plan {
     fn value(&self) -> Value {
         Plan::value(self)
+    }
+
+    fn points(&self) -> usize {
+        let repeats = |(rounds, _): (Vec<Round>, _)| {
+            let asked = rounds.iter().flat_map(|round| &round.asked);
+            asked.filter(|(_, repeat)| *repeat == 0).count()
+        };
+        self.rounds(|_, repeat| repeat == 0).map_or(0, repeats)
     }
 
     fn expected(&self) -> Duration {

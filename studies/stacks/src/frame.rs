@@ -324,6 +324,10 @@ impl study::Plan for Ready {
         self.plan.value()
     }
 
+    fn points(&self) -> usize {
+        self.expanded.cells.iter().map(|cell| cell.points.len()).sum()
+    }
+
     fn expected(&self) -> Duration {
         self.expanded.expected()
     }

@@ -5,6 +5,8 @@ mod query;
 mod results;
 mod tickets;
 
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use self::results::{Files, publish};
 use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::{Interrupt, ends_at_once};
-use crate::output::{Form, stdout};
+use crate::output::json_lines;
 
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
@@ -86,7 +88,7 @@ fn open(args: &ObserveArgs, Checked { hidden, keys }: Checked) -> Result<Reading
     let options = SinkOptions {
         digest,
         hidden,
-        json: args.json.json.then(|| Box::new(stdout(Form::Json)) as _),
+        json: args.json.json.then(json_lines).transpose()?.map(|lines| Box::new(lines) as _),
         parquet: args.results.parquet.clone(),
         tickets: args.picture.tickets,
     };
@@ -128,7 +130,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     warn_of_doubts(source.doubts(), diagnostics);
     let unread = reading.is_unread();
     // What was read before a failure is shown too.
-    let left = reading.finish()?;
+    let mut left = reading.finish()?;
     for (link, count) in &left.unread_links {
         diagnostics.warning(format!(
             "{} of {} skipped: unsupported link type",
@@ -140,6 +142,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     warn_of_wrappings(&left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     read?;
+    left.sinks.unsaved.take().map_or(Ok(()), Err)?;
     if interrupt.came() && !unread {
         diagnostics.note("interrupted; this is what was read until then");
         return Ok(Exit::Interrupted);
@@ -301,10 +304,11 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     let duration = args.live.duration.map(|duration| duration.duration());
     let captured = reading.live(&mut sources, duration, &mut following);
     following.finish();
-    let left = reading.finish()?;
+    let mut left = reading.finish()?;
     note_unread_quic(args, &left, diagnostics);
     publish(args, &left, late, diagnostics)?;
     captured?;
+    left.sinks.unsaved.take().map_or(Ok(()), Err)?;
     nothing_read(&left).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
 }
 

@@ -119,6 +119,7 @@ pub fn at_scale(study: &dyn Study, scale: &str, seed: u64) -> Result<ArgMatches,
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::path::Path;
     use std::time::Duration;
 
     /// Time that `wiretax run` may take for all that it measures, the lab's measurement of itself and
@@ -151,6 +152,34 @@ mod tests {
             sum += budget.unwrap_or_else(|| panic!("{} has no budget", study.name()));
         }
         assert!(sum <= RUN, "the studies declare {sum:?} together");
+    }
+
+    /// Some committed commands are spelt as they were before axes had their names of today.
+    #[test]
+    fn commands_made_again_are_those_that_were_recorded() {
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let (mut made, mut same) = (0, 0);
+        for folder in std::fs::read_dir(all).unwrap().flatten() {
+            if !record::Run::is_results(folder.path()) {
+                continue;
+            }
+            let (manifest, samples) = record::Run::stream(folder.path()).unwrap();
+            let mut commands = std::collections::BTreeMap::new();
+            for sample in samples.take(40).map(Result::unwrap) {
+                let study = STUDIES.iter().find(|study| study.name() == sample.study).unwrap();
+                let again = commands.entry(study.name()).or_insert_with(|| {
+                    study.commands(&manifest.plan[study.name()])
+                });
+                if let Some(again) = again(&sample) {
+                    made += 1;
+                    same += u32::from(again == sample.command);
+                    if again != sample.command {
+                        println!("{}\n{again}\n{}\n", folder.path().display(), sample.command);
+                    }
+                }
+            }
+        }
+        assert!(made > 800 && same * 10 > made * 7, "{same} of {made}");
     }
 
     #[test]

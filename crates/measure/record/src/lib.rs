@@ -51,7 +51,7 @@ pub use line::{MAX_LINE, parse_line};
 pub use manifest::{Manifest, Schema, Session, Tool, command_line, parse_manifest};
 pub use plan::{Difference, plan_hash};
 pub use recorder::{Recorder, Resumed};
-pub use run::{Run, Samples, TornLine, hold};
+pub use run::{MAX_POINTS, Run, Samples, TornLine, hold};
 pub use sample::{Outcome, Sample};
 pub use source::{Untraceable, short_commit};
 pub use value::{Better, Clock, ValueKind};

@@ -43,8 +43,10 @@ pub struct Run {
 /// Bytes of memory that the samples of a folder may take, held together or summed up by point. A reader of
 /// results is to need less than 256 MB in all.
 const MAX_MEMORY: u64 = 128 << 20;
+/// Most points of a folder: what is made of each, in a report, takes some 40 KB.
+pub const MAX_POINTS: usize = 4000;
 /// A point has rows in tables, marks in plots and a command: this many times what its first sample takes.
-const FIRST: u64 = 4;
+const FIRST: u64 = 8;
 /// Of each further sample some numbers are kept: this part of what it takes.
 const FURTHER: u64 = 8;
 
@@ -64,12 +66,19 @@ impl Taken {
     /// Counts one more, whose line has this length in bytes.
     pub(crate) fn add(&mut self, sample: &Sample, line: u64) -> Result<(), Problem> {
         let is_first = self.points.insert(self.hasher.hash_one((&sample.study, &sample.point)));
+        if self.points.len() > MAX_POINTS {
+            let (what, verb) = ("the number of points", "summed up");
+            let (limit, remedy) = (MAX_POINTS as u64, SEVERAL);
+            return Err(Problem::TooLarge { what, limit, verb, remedy });
+        }
         let whole = sample.footprint().max(line);
         let kept = if is_first { whole.saturating_mul(FIRST) } else { whole / FURTHER };
         self.bytes = self.bytes.saturating_add(kept);
-        within(self.bytes, "measure fewer points, or into several folders")
+        within(self.bytes, SEVERAL)
     }
 }
+
+const SEVERAL: &str = "measure fewer points, or into several folders";
 
 fn within(bytes: u64, remedy: &'static str) -> Result<(), Problem> {
     let (what, limit, verb) = ("the memory that the samples need in bytes", MAX_MEMORY, "used");

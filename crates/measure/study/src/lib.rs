@@ -151,6 +151,9 @@ pub trait Plan {
         PlanFiles::new()
     }
 
+    /// How many points it has: results of more than [`record::MAX_POINTS`] could not be read back.
+    fn points(&self) -> usize;
+
     /// How long it takes on this machine, about, when nothing of it is measured yet.
     fn expected(&self) -> Duration;
 

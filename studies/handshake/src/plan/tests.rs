@@ -63,6 +63,26 @@ fn a_full_queue_has_a_bottleneck_before_the_client() {
 }
 
 #[test]
+fn traces_are_files_beside_the_plan() {
+    let millis = |last: u64| Trace::from_millis((1..=last).map(|at| at / 4)).unwrap();
+    let mut base = Path::default();
+    base.forward.rate = Some(RateSource::Trace(millis(1_100_000)));
+    base.backward.rate = Some(RateSource::Trace(millis(40)));
+    let plan = Plan { base: Some(base), budget: None, ..Plan::built_in("quick").unwrap() };
+    let (value, files) = (plan.value(), plan.files());
+    assert!(value.to_string().len() < 10_000 && files.len() == 2);
+    assert_eq!(Plan::recorded_with(&value, &files).unwrap(), plan);
+    assert!(Plan::recorded(&value).unwrap().base.is_some());
+    let missing = Plan::recorded_with(&value, &PlanFiles::new()).unwrap_err();
+    assert!(missing.to_string().contains("is missing"), "{missing}");
+    // As manifests had them until then.
+    let mut inline = value;
+    inline["base"]["forward"]["rate"] = serde_json::json!({ "trace": [1, 5, 5] });
+    let read = Plan::recorded_with(&inline, &files).unwrap().base.unwrap();
+    assert!(matches!(read.forward.rate, Some(RateSource::Trace(trace)) if trace.millis() == [1, 5, 5]));
+}
+
+#[test]
 fn impossible_points_are_left_out_with_a_reason() {
     let text = quick(
         "name = 'a', mode = ['tcp+tls12-rsa', 'tcp+tls13'], rtt = ['1ms'], \

@@ -250,7 +250,7 @@ impl Reading {
     /// Records cannot be written.
     pub fn finish(mut self) -> Result<Read, Problem> {
         self.tracker.close();
-        self.hand_out()?;
+        let handed_out = self.hand_out();
         let (counters, unread_quic) = match &self.left {
             Some(left) => (left.counters, unread_quic(&left.unread_quic)),
             None => (*self.tracker.counters(), unread_quic(self.tracker.unread_quic())),
@@ -258,7 +258,10 @@ impl Reading {
         self.sinks.digest.count_frames(&counters);
         self.sinks.digest.name_unread_quic(&unread_quic);
         self.sinks.digest.count_lost(self.lost);
-        self.sinks.finish()?;
+        self.sinks.finish();
+        if let Err(problem) = handed_out {
+            self.sinks.unsaved = Some(problem);
+        }
         Ok(Read { sinks: self.sinks, counters, unread_links: self.unread_links, unread_quic })
     }
 }

@@ -73,6 +73,8 @@ pub struct Sinks {
     listed: Vec<Row>,
     /// The reader of the JSON lines has gone away.
     pub unread: bool,
+    /// Why some records could not be written at the end.
+    pub unsaved: Option<Problem>,
 }
 
 impl Sinks {
@@ -96,6 +98,7 @@ impl Sinks {
             now: None,
             listed: Vec::new(),
             unread: false,
+            unsaved: None,
         })
     }
 
@@ -112,9 +115,8 @@ impl Sinks {
                     return Ok(());
                 }
                 let row = self.flattener.ending(&ending);
-                if let Some(parquet) = &mut self.parquet {
-                    parquet.ending(&row)?;
-                }
+                let saved = self.parquet.as_mut().map(|parquet| parquet.ending(&row));
+                self.saved(saved)?;
                 let written = self.json.as_mut().map(|json| json.write(&row));
                 self.written(written)
             }
@@ -140,14 +142,22 @@ impl Sinks {
             return Ok(());
         }
         let row = self.flattener.connection(connection);
-        if let Some(parquet) = &mut self.parquet {
-            parquet.connection(&row)?;
-        }
+        let saved = self.parquet.as_mut().map(|parquet| parquet.connection(&row));
+        self.saved(saved)?;
         let written = self.json.as_mut().map(|json| json.write(&row));
         if listed {
             self.listed.push(row);
         }
         self.written(written)
+    }
+
+    /// What cannot be saved is tried once: what was found until then is still shown.
+    fn saved(&mut self, saved: Option<Result<(), export::Error>>) -> Result<(), Problem> {
+        if let Some(Err(error)) = saved {
+            self.parquet = None;
+            return Err(error.into());
+        }
+        Ok(())
     }
 
     fn written(&mut self, written: Option<io::Result<Reader>>) -> Result<(), Problem> {
@@ -157,9 +167,12 @@ impl Sinks {
                 self.unread = true;
                 Ok(())
             }
-            Some(Err(error)) => Err(Problem::of(Fault::Results, error)
-                .while_doing("a record cannot be written to standard output")
-                .with_remedy("send it elsewhere")),
+            Some(Err(error)) => {
+                self.json = None;
+                Err(Problem::of(Fault::Results, error)
+                    .while_doing("a record cannot be written to standard output")
+                    .with_remedy("send it elsewhere"))
+            }
         }
     }
 
@@ -171,19 +184,18 @@ impl Sinks {
 
     /// Writes rows that are gathered for Parquet, so that a live capture that is killed loses few.
     pub(super) fn save(&mut self) -> Result<(), Problem> {
-        Ok(self.parquet.as_mut().map_or(Ok(()), DataSet::flush)?)
+        let saved = self.parquet.as_mut().map(DataSet::flush);
+        self.saved(saved)
     }
 
     /// Ends what is written a piece at a time.
-    pub(super) fn finish(&mut self) -> Result<(), Problem> {
-        self.flush()?;
+    pub(super) fn finish(&mut self) {
+        let written = self.flush();
         if let Some(tickets) = &mut self.tickets {
             tickets.settle();
         }
-        if let Some(parquet) = self.parquet.take() {
-            parquet.finish()?;
-        }
-        Ok(())
+        let saved = self.parquet.take().map_or(Ok(()), |parquet| parquet.finish().map(drop));
+        self.unsaved = written.err().or(saved.err().map(Problem::from));
     }
 
     /// Each connection with TLS in a line; `None` if there is none, or more than [`LISTED`].

@@ -171,6 +171,10 @@ impl Plan for LabPlan {
         self.value.clone()
     }
 
+    fn points(&self) -> usize {
+        self.points.len()
+    }
+
     fn expected(&self) -> Duration {
         measure::expected(&self.points)
     }

@@ -249,7 +249,7 @@ fn new_file(folder: &FilePath, name: &str) -> PathBuf {
     let numbered = (2u32..1000).map(|number| format!("{name}-{number}.pcapng"));
     let files = std::iter::once(format!("{name}.pcapng")).chain(numbered);
     let mut paths = files.map(|file| folder.join(file));
-    paths.find(|path| !path.exists()).unwrap_or_else(|| folder.join(name))
+    paths.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| folder.join(name))
 }
 
 fn path(population: Population) -> Path {
