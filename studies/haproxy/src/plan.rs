@@ -256,7 +256,8 @@ fn has_point(sweep: &Sweep, point: &Point) -> bool {
         let value = (axis.write)(point);
         let is_value = |word: String| {
             let mut own = point.clone();
-            (axis.read)(&mut own, &word).is_err() || (axis.write)(&own) == value
+            let read = (axis.read)(&mut own, &word);
+            read.is_err() || (axis.write)(&(AXES.canonical)(own)) == value
         };
         sweep.list(axis).into_iter().any(is_value)
     })

@@ -208,7 +208,7 @@ impl Problem {
             ),
             Problem::OtherPlan { .. } => Some("use the same options, or another folder"),
             Problem::TooLarge { remedy, .. } => Some(remedy),
-            Problem::Irregular { .. } => Some("remove it; results hold no links"),
+            Problem::Irregular { .. } => Some("put a file of its own in its place"),
             Problem::NotAttachment { .. } | Problem::BadSample { .. } | Problem::Io { .. } => None,
         }
     }
