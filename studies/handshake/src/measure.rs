@@ -193,7 +193,9 @@ fn capture_file(folder: &FilePath, cell: usize) -> PathBuf {
     let names = std::iter::once(format!("cell-{cell}.pcapng"))
         .chain((2u32..).map(|part| format!("cell-{cell}-{part}.pcapng")));
     let mut files = names.map(|name| folder.join(name));
-    files.find(|file| file.symlink_metadata().is_err()).unwrap_or_else(|| folder.join("cell.pcapng"))
+    files
+        .find(|file| file.symlink_metadata().is_err())
+        .unwrap_or_else(|| folder.join("cell.pcapng"))
 }
 
 /// Time of one connection beside its round trips: compute, scheduling, capture. Measured over all

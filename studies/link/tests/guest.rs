@@ -24,7 +24,9 @@ fn knee() -> TestResult {
     let sweep = json!({ "name": "x", "backend": ["guest"], "protocol": ["plain"],
         "gateway": ["20mbit"], "load": ["throughput"], "repeat": 1 });
     let plan = json!({ "seed": 1, "trial": "200ms", "sweeps": [sweep] });
-    let mut plan = LinkStudy.recorded_plan(&plan, &Default::default(), &Options::none()).map_err(|p| p.to_string())?;
+    let mut plan = LinkStudy
+        .recorded_plan(&plan, &Default::default(), &Options::none())
+        .map_err(|p| p.to_string())?;
     let folder = tempfile::tempdir()?;
     let samples = unattended("link", &plan.value(), folder.path(), |session| plan.measure(session));
     let samples = samples.map_err(|problem| problem.to_string())?;

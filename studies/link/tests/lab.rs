@@ -13,7 +13,9 @@ use study::{End, Options, Study, unattended_until};
 
 /// Measures a plan into a folder, or what a folder lacks.
 fn measure(plan: &Value, folder: &Path, looks: Option<u32>) -> TestResult<End> {
-    let mut plan = LinkStudy.recorded_plan(plan, &Default::default(), &Options::none()).map_err(|e| e.to_string())?;
+    let mut plan = LinkStudy
+        .recorded_plan(plan, &Default::default(), &Options::none())
+        .map_err(|e| e.to_string())?;
     let end = unattended_until("link", &plan.value(), folder, looks, |session| {
         plan.measure(&mut session.in_lab(sleeping(plan.seed())))
     });
@@ -55,7 +57,9 @@ fn every_protocol_has_its_bytes() -> TestResult {
     assert_eq!(core("macsec"), Some(1054.0));
     assert_eq!(core("esp:aes-cbc-128-sha1"), Some(1084.0));
     let question = LinkStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
-    let found = question.findings(&mut run.samples.into_iter(), &run.manifest).map_err(|p| p.to_string())?;
+    let found = question
+        .findings(&mut run.samples.into_iter(), &run.manifest)
+        .map_err(|p| p.to_string())?;
     for table in found.ok_or("no findings")?.tables() {
         print!("{}", table.to_text(120));
     }

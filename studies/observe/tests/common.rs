@@ -22,7 +22,9 @@ pub fn measure(
     captures: Option<PathBuf>,
     looks: Option<u32>,
 ) -> TestResult<End> {
-    let mut plan = Lab.recorded_plan(plan, &Default::default(), &Options::none()).map_err(|e| e.to_string())?;
+    let mut plan = Lab
+        .recorded_plan(plan, &Default::default(), &Options::none())
+        .map_err(|e| e.to_string())?;
     let end = unattended_until("observe", &plan.value(), folder, looks, |session| {
         let session = session.keeping_captures(captures);
         plan.measure(&mut session.in_lab(sleeping(plan.seed())))

@@ -23,7 +23,9 @@ fn measure_keeping(
     looks: Option<u32>,
     captures: Option<&Path>,
 ) -> TestResult<End> {
-    let mut plan = PageStudy.recorded_plan(plan, &Default::default(), &Options::none()).map_err(|e| e.to_string())?;
+    let mut plan = PageStudy
+        .recorded_plan(plan, &Default::default(), &Options::none())
+        .map_err(|e| e.to_string())?;
     let end = unattended_until("page", &plan.value(), folder, looks, |session| {
         let session = session.keeping_captures(captures.map(Path::to_owned));
         plan.measure(&mut session.in_lab(sleeping(plan.seed())))
@@ -70,7 +72,9 @@ fn every_load_has_its_sample() -> TestResult {
         summary.groups.iter().all(|g| g.rows.len() == 4 && g.rows.iter().all(|r| r.loads == 2))
     );
     let question = PageStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
-    let found = question.findings(&mut run.samples.into_iter(), &run.manifest).map_err(|p| p.to_string())?;
+    let found = question
+        .findings(&mut run.samples.into_iter(), &run.manifest)
+        .map_err(|p| p.to_string())?;
     let found = found.ok_or("no findings")?;
     let sections = found.sections().map_err(|problem| problem.to_string())?;
     assert!(sections.iter().any(|section| section.id == "page-waterfall"));
@@ -298,7 +302,9 @@ fn captures_of_first_loads_are_kept_and_charted() -> TestResult {
         }
     }
     let question = PageStudy.question(&Options::none()).map_err(|problem| problem.to_string())?;
-    let found = question.findings(&mut run.samples.into_iter(), &run.manifest).map_err(|p| p.to_string())?;
+    let found = question
+        .findings(&mut run.samples.into_iter(), &run.manifest)
+        .map_err(|p| p.to_string())?;
     let sections = found.ok_or("no findings")?.sections().map_err(|problem| problem.to_string())?;
     assert!(sections.iter().any(|section| section.id == "page-sequence"));
     Ok(())

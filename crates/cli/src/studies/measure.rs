@@ -128,7 +128,9 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
     let points: usize = order.parts.iter().map(|part| part.plan.points()).sum();
     if points > record::MAX_POINTS {
         let most = record::MAX_POINTS;
-        let what = format!("the plan has {points} points, and results of more than {most} cannot be read back");
+        let what = format!(
+            "the plan has {points} points, and results of more than {most} cannot be read back"
+        );
         let remedy = "measure it in parts, each into a folder of its own";
         return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
     }

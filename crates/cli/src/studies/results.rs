@@ -233,10 +233,12 @@ impl Results {
             None => {
                 self.folder.clear_partial();
                 // What was asked for is printed already; only the file is missing.
-                self.folder.replace(REPORT, report::render(&report).as_bytes()).map_err(|error| {
-                    let remedy = "put the report elsewhere: `--html FILE` of `wiretax report`";
-                    Problem::from(error).with_remedy(remedy)
-                })?;
+                self.folder.replace(REPORT, report::render(&report).as_bytes()).map_err(
+                    |error| {
+                        let remedy = "put the report elsewhere: `--html FILE` of `wiretax report`";
+                        Problem::from(error).with_remedy(remedy)
+                    },
+                )?;
             }
         }
         Ok(path)

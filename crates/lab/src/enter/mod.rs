@@ -124,7 +124,11 @@ pub fn alone() -> Result<Entered, EnterError> {
     if !loopback_up() {
         return Err(setup("bringing the loopback interface up"));
     }
-    Ok(*ENTERED.get_or_init(|| Entered { user_namespace: false, own_proc: true, outer: std::process::id() }))
+    Ok(*ENTERED.get_or_init(|| Entered {
+        user_namespace: false,
+        own_proc: true,
+        outer: std::process::id(),
+    }))
 }
 
 /// How long a thread that has ended may stay in the kernel's list: it leaves that after who waited for it goes on.

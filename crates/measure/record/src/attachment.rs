@@ -114,10 +114,7 @@ pub(crate) fn read_plan_files(folder: &Folder, manifest: &Manifest) -> Result<Pl
         if bytes > MAX_ATTACHMENT {
             let (what, limit) = ("the length of the plan's files in bytes", MAX_ATTACHMENT);
             let (verb, remedy) = ("read", "check that this is the right folder");
-            return Err(Error::new(
-                folder.path(),
-                Problem::TooLarge { what, limit, verb, remedy },
-            ));
+            return Err(Error::new(folder.path(), Problem::TooLarge { what, limit, verb, remedy }));
         }
         let content = read(folder, file)?;
         if content_name(&content) != file.name {

@@ -16,7 +16,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SAMPLES: &str = "samples.jsonl";
 pub(crate) const LOCK: &str = "lock";
 
-/// Most bytes of a manifest. It has some kilobytes; in memory, JSON can take 16 times its length.
+/// Most bytes of a manifest. It has some kilobytes.
 pub const MAX_MANIFEST: u64 = 2 << 20;
 
 /// The end of the name of a file that is not whole yet. Such names begin with a dot.
@@ -226,6 +226,7 @@ impl Folder {
         if text.len() as u64 > MAX_MANIFEST {
             return Err(too_long(&path, MAX_MANIFEST, "written", "make the plan smaller"));
         }
+        parse_manifest(&text).map_err(|problem| Error::new(&path, problem))?;
         self.replace(MANIFEST, &text)
     }
 

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::line::without_place;
-use crate::{Attachment, Environment, Problem, Touches, ValueKind, Warning, plan_hash, short_commit};
+use crate::{
+    Attachment, Environment, Problem, Touches, ValueKind, Warning, plan_hash, short_commit,
+};
 
 /// The version of the files' schema, written `1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -243,6 +245,28 @@ impl Manifest {
     }
 }
 
+/// Most lists and objects of a manifest, and most commas: in memory an object takes a hundred times what it
+/// takes in the file. Ours have some hundred.
+const MOST_LISTS: usize = 20_000;
+const MOST_COMMAS: usize = 200_000;
+
+/// Whether JSON is small in memory, too.
+fn is_small(text: &[u8]) -> bool {
+    let (mut lists, mut commas) = (0, 0);
+    let (mut in_text, mut escaped) = (false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => lists += 1,
+            b',' if !in_text => commas += 1,
+            _ => {}
+        }
+    }
+    lists <= MOST_LISTS && commas <= MOST_COMMAS
+}
+
 /// Reads a manifest. The bytes are not trusted; the caller bounds their number. A newer minor
 /// version's fields are ignored.
 ///
@@ -259,6 +283,11 @@ pub fn parse_manifest(text: &[u8]) -> Result<Manifest, Problem> {
         column: error.column(),
         problem: without_place(error),
     };
+    if !is_small(text) {
+        let (what, limit) = ("the number of lists and objects in it", MOST_LISTS as u64);
+        let (verb, remedy) = ("read", "check that this is the right folder");
+        return Err(Problem::TooLarge { what, limit, verb, remedy });
+    }
     let version: Version = serde_json::from_slice(text).map_err(|error| corrupt(&error))?;
     if version.schema.major > Schema::CURRENT.major {
         return Err(Problem::NewerSchema { found: version.schema });
@@ -309,6 +338,17 @@ mod tests {
         for text in [&b""[..], b"{", b"[]", br#"{"schema":"1"}"#, br#"{"schema":"1.0"}"#, b"\xff"] {
             assert!(matches!(parse_manifest(text), Err(Problem::CorruptManifest { .. })));
         }
+    }
+
+    #[test]
+    fn what_would_be_large_in_memory_is_not_read() {
+        for part in ["[0],", "{\"a\":0},", "0,"] {
+            let list = part.repeat(300_000);
+            let text = format!("{{\"schema\":\"1.0\",\"plan\":[{}0]}}", list);
+            let problem = parse_manifest(text.as_bytes()).unwrap_err();
+            assert!(matches!(problem, Problem::TooLarge { .. }), "{part}");
+        }
+        assert!(is_small(format!("[\"{}\"]", "[\\\"{,".repeat(300_000)).as_bytes()));
     }
 
     #[test]

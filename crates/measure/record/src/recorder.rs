@@ -422,7 +422,8 @@ mod tests {
     #[test]
     fn what_cannot_be_cut_now_is_cut_later() {
         let one = line_len();
-        let mut log = Log::new(Disk { room: one + 5, ..Disk::default() }, "s".into(), 0, Taken::default());
+        let mut log =
+            Log::new(Disk { room: one + 5, ..Disk::default() }, "s".into(), 0, Taken::default());
         log.append(&example(0)).unwrap();
         assert!(log.append(&example(1)).is_err());
         assert_eq!(log.sink.bytes.len(), one + 5);
@@ -441,7 +442,8 @@ mod tests {
 
     #[test]
     fn a_sync_comes_when_it_is_due_and_only_then() {
-        let mut log = Log::new(Disk { room: 1 << 20, ..Disk::default() }, "s".into(), 0, Taken::default());
+        let mut log =
+            Log::new(Disk { room: 1 << 20, ..Disk::default() }, "s".into(), 0, Taken::default());
         log.append(&example(0)).unwrap();
         log.sync_after(Duration::from_secs(3600)).unwrap();
         assert!(log.unsynced);

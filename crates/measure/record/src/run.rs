@@ -7,7 +7,9 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::folder::{MANIFEST, SAMPLES, reading};
-use crate::{Error, Folder, LineProblem, MAX_LINE, Manifest, PlanFiles, Problem, Sample, parse_line};
+use crate::{
+    Error, Folder, LineProblem, MAX_LINE, Manifest, PlanFiles, Problem, Sample, parse_line,
+};
 
 /// A last line that was cut short: by a kill in the middle of a write, a power loss or a full
 /// disk. Its sample is lost and is measured again by a resumed run.
@@ -43,8 +45,8 @@ pub struct Run {
 /// Bytes of memory that the samples of a folder may take, held together or summed up by point. A reader of
 /// results is to need less than 256 MB in all.
 const MAX_MEMORY: u64 = 128 << 20;
-/// Most points of a folder: what is made of each, in a report, takes some 40 KB.
-pub const MAX_POINTS: usize = 4000;
+/// Most points of a folder: what is made of each, in a report, takes some 50 KB.
+pub const MAX_POINTS: usize = 3000;
 /// A point has rows in tables, marks in plots and a command: this many times what its first sample takes.
 const FIRST: u64 = 8;
 /// Of each further sample some numbers are kept: this part of what it takes.

@@ -79,7 +79,9 @@ fn traces_are_files_beside_the_plan() {
     let mut inline = value;
     inline["base"]["forward"]["rate"] = serde_json::json!({ "trace": [1, 5, 5] });
     let read = Plan::recorded_with(&inline, &files).unwrap().base.unwrap();
-    assert!(matches!(read.forward.rate, Some(RateSource::Trace(trace)) if trace.millis() == [1, 5, 5]));
+    assert!(
+        matches!(read.forward.rate, Some(RateSource::Trace(trace)) if trace.millis() == [1, 5, 5])
+    );
 }
 
 #[test]

@@ -71,6 +71,9 @@ pub(super) fn provenance(
     if !report.manifest.is_null() {
         let mut rows = Vec::new();
         flatten(&mut rows, String::new(), &report.manifest, 0);
+        if rows.len() >= MOST_ROWS {
+            rows.push(Fact::new("more", "in manifest.json", ""));
+        }
         out.push_str("<h3>Manifest</h3>\n");
         out.push_str(&facts_table(page, "Versions, machine and settings", &rows));
     }
@@ -106,6 +109,9 @@ fn facts_table(page: &mut Page, caption: &str, facts: &[Fact]) -> String {
     out
 }
 
+/// Most rows of a manifest. Ours have some hundred.
+const MOST_ROWS: usize = 2000;
+
 /// Levels of a JSON value that become rows of their own.
 const LEVELS: usize = 6;
 
@@ -116,6 +122,9 @@ fn flatten(rows: &mut Vec<Fact>, name: String, value: &Value, depth: usize) {
         "" => key.to_owned(),
         name => format!("{name} / {key}"),
     };
+    if rows.len() >= MOST_ROWS {
+        return;
+    }
     match value {
         Value::Object(map) if depth < LEVELS && !map.is_empty() => {
             for (key, inner) in map {
@@ -147,6 +156,14 @@ fn scalar(value: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_manifest_has_a_bounded_number_of_rows() {
+        let mut rows = Vec::new();
+        let value = Value::from(vec![json!([[0]]); 3 * MOST_ROWS]);
+        flatten(&mut rows, String::new(), &value, 0);
+        assert_eq!(rows.len(), MOST_ROWS);
+    }
 
     #[test]
     fn a_manifest_becomes_rows() {
