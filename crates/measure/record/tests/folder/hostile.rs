@@ -12,6 +12,9 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::{manifest, names, plan, sample};
 
+/// Puts something in the place of a file.
+type Plant = fn(&Path);
+
 /// A file outside of every results folder, which nothing may change.
 struct Victim {
     root: tempfile::TempDir,
@@ -151,7 +154,7 @@ fn the_name_that_the_user_gave_may_be_a_link() {
 #[test]
 fn only_regular_files_are_read() {
     for name in ["samples.jsonl", "manifest.json"] {
-        let plant: [(&str, fn(&Path)); 4] = [
+        let plant: [(&str, Plant); 4] = [
             ("endless", |path| symlink("/dev/zero", path).unwrap()),
             ("pipe", |path| {
                 mknodat(CWD, path, FileType::Fifo, Mode::from(0o600), 0).unwrap();
