@@ -252,12 +252,13 @@ impl Node {
 }
 
 /// Runs a netlink exchange in another network namespace, on a thread that ends with it.
-pub(crate) fn in_namespace<F>(
+pub(crate) fn in_namespace<T, F>(
     namespace: impl AsFd + Send + 'static,
     work: impl FnOnce(rtnetlink::Handle) -> F + Send + 'static,
-) -> Result<(), Error>
+) -> Result<T, Error>
 where
-    F: Future<Output = Result<(), Error>> + 'static,
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + 'static,
 {
     on_thread_in(namespace, move || {
         let failed = |source| Error::Netlink { doing: "making a runtime".to_owned(), source };

@@ -288,6 +288,9 @@ impl Error {
             Error::NoLink { .. } => "connect it first",
             Error::NoAddress { .. } => "give its link one",
             Error::SettingName { .. } => "write it like net.ipv4.tcp_fastopen",
+            Error::Setting { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                crate::doctor::READ_ONLY_SETTINGS
+            }
             Error::Setting { .. } => {
                 "check whether this kernel has the setting, and in each network namespace"
             }

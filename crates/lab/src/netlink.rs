@@ -14,7 +14,7 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -68,6 +68,20 @@ pub(crate) async fn create_veth(
     let request = handle.link().add(LinkVeth::new(name, peer).mtu(mtu).build());
     let doing = || format!("making the veth pair {name} and {peer}");
     request.execute().await.map_err(|e| refused(doing(), e))
+}
+
+/// Makes a veth pair whose peer is in another namespace from the beginning.
+pub(crate) async fn create_veth_to(
+    handle: &Handle,
+    name: &str,
+    peer: &str,
+    namespace: &OwnedFd,
+    mtu: u32,
+) -> Result<(), Error> {
+    let peer_end = LinkUnspec::new_with_name(peer).setns_by_fd(namespace.as_raw_fd()).build();
+    let pair = LinkVeth::new(name, peer).set_info_data(InfoData::Veth(InfoVeth::Peer(peer_end)));
+    let doing = || format!("making the veth pair {name} and {peer}");
+    handle.link().add(pair.mtu(mtu).build()).execute().await.map_err(|e| refused(doing(), e))
 }
 
 /// Moves an interface to another namespace.
@@ -275,6 +289,23 @@ async fn takes_ipv6(handle: &Handle, end: &End) -> Result<bool, Error> {
         }
     }
     Ok(expected.is_empty())
+}
+
+/// The IPv4 networks that routes of any table lead to, with the lengths of their prefixes.
+pub(crate) async fn networks(handle: &Handle) -> Result<Vec<(Ipv4Addr, u8)>, Error> {
+    let all = RouteMessageBuilder::<Ipv4Addr>::new().build();
+    let mut routes = handle.route().get(all).execute();
+    let mut networks = Vec::new();
+    while let Some(route) = routes.next().await {
+        let route = route.map_err(|e| refused("asking for the machine's routes", e))?;
+        networks.extend(route.attributes.iter().filter_map(|attribute| match attribute {
+            RouteAttribute::Destination(RouteAddress::Inet(network)) => {
+                Some((*network, route.header.destination_prefix_length))
+            }
+            _ => None,
+        }));
+    }
+    Ok(networks)
 }
 
 /// Adds a route by way of a neighbour.

@@ -53,21 +53,46 @@ impl Drop for Outside {
 struct Names {
     table: String,
     interface: String,
-    /// Of the two ends of the veth pair, of the shared space that no network uses as its own (RFC 6598).
+    /// Of the two ends of the veth pair.
     outer: Ipv4Addr,
     inner: Ipv4Addr,
 }
 
+/// Networks of which the way out takes four addresses that no route leads to: the one for benchmarks
+/// (RFC 2544), then private ones. The space shared by carriers (RFC 6598) is Tailscale's.
+const NETWORKS: [(Ipv4Addr, u32); 3] = [
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+];
+/// So many draws of addresses from each network.
+const DRAWS: u32 = 16;
+/// A route to a larger part of all addresses, in bits, is a default route and takes none of them.
+const LARGEST: u8 = 8;
+
 impl Names {
-    fn of([a, b, c, d]: [u8; 4]) -> Names {
-        let number = u16::from_be_bytes([c, d]);
-        let at = |last: u8| Ipv4Addr::new(100, 64 | (a & 63), b, (c & 0xfc) | last);
-        Names {
-            table: format!("wiretax_{a:02x}{b:02x}{number:04x}"),
-            interface: format!("wtx{a:02x}{b:02x}{number:04x}"),
-            outer: at(1),
-            inner: at(2),
-        }
+    /// Draws names, and addresses beside the networks that routes lead to; `None` if there are none.
+    fn of(drawn: u32, taken: &[(Ipv4Addr, u8)]) -> Option<Names> {
+        let is_free = |address: &u32| {
+            taken.iter().filter(|(_, length)| *length >= LARGEST).all(|(network, length)| {
+                // No prefix is longer than four addresses.
+                let host_bits = 32 - u32::from(*length).min(30);
+                (network.to_bits() ^ address).checked_shr(host_bits) != Some(0)
+            })
+        };
+        // Odd, so that each draw differs from the others.
+        let draw = |(network, length): (Ipv4Addr, u32), nth: u32| {
+            let within = drawn.wrapping_add(nth.wrapping_mul(0x9e37_79b1)) & (u32::MAX >> length);
+            network.to_bits() | (within & !3)
+        };
+        let mut all = NETWORKS.into_iter().flat_map(|of| (0..DRAWS).map(move |nth| draw(of, nth)));
+        let free = all.find(is_free)?;
+        Some(Names {
+            table: format!("wiretax_{drawn:08x}"),
+            interface: format!("wtx{drawn:08x}"),
+            outer: Ipv4Addr::from_bits(free | 1),
+            inner: Ipv4Addr::from_bits(free | 2),
+        })
     }
 }
 
@@ -85,9 +110,12 @@ impl Node {
         on_thread_in(outer, forwards)?;
         let drawn = enter::token().map_err(|error| no_way(error.to_string(), None))?;
         let [a, b, c, d, ..] = drawn;
-        let names = Names::of([a, b, c, d]);
+        let taken = in_namespace(outer, |handle| async move { netlink::networks(&handle).await })?;
+        let names = Names::of(u32::from_be_bytes([a, b, c, d]), &taken).ok_or_else(|| {
+            no_way("this machine has routes to all networks that it could take", None)
+        })?;
         self.join_outside(&names)?;
-        let table = masquerade(&names.table, names.inner);
+        let table = outer_table(&names);
         let (nft, commands) = on_thread_in(outer, move || keep_table(&table))?;
         let outside = Outside { nft, commands: Some(commands), interface: names.interface.clone() };
         // In the node the table goes with the node.
@@ -160,10 +188,14 @@ fn default_interface(routes: &str) -> Option<&str> {
     })
 }
 
-/// A table outside that hides the node's address behind the machine's.
-fn masquerade(table: &str, inner: Ipv4Addr) -> String {
+/// A table outside that hides the node's address behind the machine's, and lets nobody beyond the machine
+/// connect to it.
+fn outer_table(Names { table, interface, inner, .. }: &Names) -> String {
     format!(
         "add table ip {table} {{ flags owner; }}\n\
+         add chain ip {table} guard {{ type filter hook forward priority 0; }}\n\
+         add rule ip {table} guard oifname \"{interface}\" ct state established,related accept\n\
+         add rule ip {table} guard oifname \"{interface}\" drop\n\
          add chain ip {table} out {{ type nat hook postrouting priority 100; }}\n\
          add rule ip {table} out ip saddr {inner} masquerade\n\
          list table ip {table}\n"
@@ -270,24 +302,41 @@ mod tests {
 
     #[test]
     fn a_table_is_there_when_it_is_listed_and_not_when_its_commands_are_echoed() {
-        let table = masquerade("wiretax_1", Ipv4Addr::new(100, 64, 0, 2));
+        let table = outer_table(&Names::of(1, &[]).unwrap());
         let shows = |text: &str| shows_table(text.lines().map(str::to_owned));
         let echoed: String = table.lines().map(|line| format!("nft> {line}\n")).collect();
         assert!(!shows(&echoed));
         let listed = "table ip wiretax_1 { # progname nft\n\tflags owner\n\n\tchain out {\n\t\ttype nat hook \
-                      postrouting priority srcnat; policy accept;\n\t\tip saddr 100.64.0.2 masquerade\n\t}\n}\n";
+                      postrouting priority srcnat; policy accept;\n\t\tip saddr 198.18.0.2 masquerade\n\t}\n}\n";
         assert!(shows(&(echoed + listed)));
     }
 
     #[test]
-    fn both_ends_are_in_one_network_of_the_shared_space() {
-        for bytes in [[0; 4], [255; 4], [1, 2, 3, 4]] {
-            let names = Names::of(bytes);
-            assert!(names.interface.len() <= 15, "{}", names.interface);
-            let [a, b, ..] = names.outer.octets();
-            assert!(a == 100 && (64..128).contains(&b), "{}", names.outer);
-            assert_eq!(names.outer.to_bits() & !3, names.inner.to_bits() & !3);
-            assert_eq!((names.outer.to_bits() & 3, names.inner.to_bits() & 3), (1, 2));
+    fn both_ends_are_in_one_network_that_no_route_leads_to() {
+        let everywhere = (Ipv4Addr::UNSPECIFIED, 0);
+        let benchmarks = (Ipv4Addr::new(198, 18, 0, 0), 15);
+        let half = (Ipv4Addr::new(198, 18, 0, 0), 16);
+        let single = (Ipv4Addr::new(172, 31, 255, 253), 32);
+        for drawn in [0, u32::MAX, 0x0102_0304, 0xdead_beef] {
+            for (taken, networks) in [
+                (vec![], 198..199),
+                (vec![everywhere], 198..199),
+                (vec![half, everywhere], 198..199),
+                (vec![benchmarks, everywhere, single], 172..173),
+                (vec![benchmarks, (Ipv4Addr::new(172, 16, 0, 0), 12)], 192..193),
+            ] {
+                let names = Names::of(drawn, &taken).unwrap();
+                assert!(names.interface.len() <= 15, "{}", names.interface);
+                let (outer, inner) = (names.outer.to_bits(), names.inner.to_bits());
+                assert!(networks.contains(&names.outer.octets()[0]), "{}", names.outer);
+                assert_eq!((outer & !3, outer & 3, inner & 3), (inner & !3, 1, 2));
+                for (network, length) in taken.iter().filter(|(_, length)| *length > 0) {
+                    let shift = 32 - u32::from(*length).min(30);
+                    assert_ne!(outer >> shift, network.to_bits() >> shift, "{}", names.outer);
+                }
+            }
         }
+        let all = NETWORKS.map(|(network, length)| (network, length as u8));
+        assert!(Names::of(7, &all).is_none());
     }
 }

@@ -5,10 +5,20 @@
 //! received, by the data that follow it, sent where the program runs. Receive packet steering puts
 //! all into one queue.
 
+use std::fs;
 use std::io;
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Steers what arrives at interfaces that are made from now on in the calling thread's namespace to one
+/// processor, or no longer.
+///
+/// # Errors
+/// The kernel has no such setting of a namespace (before Linux 6.3).
+pub(crate) fn new_devices(steered: bool) -> io::Result<()> {
+    fs::write("/proc/sys/net/core/rps_default_mask", if steered { "1" } else { "0" })
+}
 
 /// Steers what arrives at an interface of the calling thread's namespace to one processor.
 ///

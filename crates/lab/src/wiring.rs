@@ -89,10 +89,13 @@ fn make_veth_port(
     let namespace = joint.nodes[side].namespace_for_move()?;
     let mtu = joint.options.mtu;
     let index = hub.netlink(move |handle| async move {
-        netlink::create_veth(&handle, &hub_name, &node_name, mtu).await?;
-        netlink::move_to(&handle, &node_name, &namespace).await?;
+        let steered = steer::new_devices(true);
+        let made = netlink::create_veth_to(&handle, &hub_name, &node_name, &namespace, mtu).await;
+        // For what else is made here.
+        let _ = steer::new_devices(false);
+        made?;
         silence_ipv6(&hub_name, false);
-        if let Err(error) = steer::to_one_processor(&hub_name) {
+        if let Err(error) = steered.or_else(|_| steer::to_one_processor(&hub_name)) {
             tracing::debug!(interface = hub_name, %error, "frames may overtake each other");
         }
         if !offload {

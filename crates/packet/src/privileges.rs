@@ -44,9 +44,20 @@ pub struct Dropped {
 /// # Errors
 /// [`Error::System`] if the kernel refuses; [`Error::RightsKept`] if some right is still there. The process should then end.
 pub fn drop_privileges() -> Result<Dropped, Error> {
+    let identity = identity_after();
+    give_up(identity)?;
+    verify(identity)?;
+    Ok(Dropped { identity })
+}
+
+/// As [`drop_privileges`], for an identity found before and without reading anything back: it makes system
+/// calls only, so that it may stand between fork and exec.
+///
+/// # Errors
+/// [`Error::System`] if the kernel refuses.
+pub fn give_up(identity: Option<Identity>) -> Result<(), Error> {
     set_no_new_privs(true).map_err(system("setting no_new_privs"))?;
     bound_capabilities();
-    let identity = identity_after();
     if let Some(identity) = identity {
         become_user(identity)?;
     }
@@ -57,9 +68,7 @@ pub fn drop_privileges() -> Result<Dropped, Error> {
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).map_err(system("giving up capabilities"))?;
-    verify(identity)?;
-    Ok(Dropped { identity })
+    set_capabilities(None, none).map_err(system("giving up capabilities"))
 }
 
 /// Takes every capability from the bounding set. Without CAP_SETPCAP it stays; then it is

@@ -27,8 +27,9 @@ fn end_of_help() -> String {
   sudo wiretax lab --rtt 300ms --outside -- curl -sI https://example.org
 
 The program runs on the node `client`, the command of --serve on the node `server`, which programs
-reach by that name (its IPv6 address is called server6). As an ordinary user they see themselves as
-root, with an empty /run and no other network. The counters of the path go to stderr at the end.
+reach by that name (its IPv6 address is called server6). They see themselves as root, whose rights
+end at the lab, with an empty /run and no other network. The counters of the path go to stderr at
+the end.
 
 The exit status is the program's own: 128 + n if signal n ended it, 127 if there is no such
 program. Signals go to the program. One that runs on for 5 s after SIGTERM, or until a second one, is

@@ -31,7 +31,7 @@ const NOT_EXECUTED: u8 = 126;
 /// Runs the program over the path; its exit status is ours.
 pub fn lab(args: &LabCommandArgs, diagnostics: &Diagnostics) -> Result<ExitCode, Problem> {
     let path = path::path(&args.path)?;
-    ::lab::enter(&EnterOptions::new())?;
+    ::lab::enter(&EnterOptions::new().keep_rights(args.outside))?;
     // Before any thread is started: they are for the program from now on.
     let held = HeldSignals::hold()?;
     let bench = Bench::make(args, &path)?;

@@ -14,6 +14,7 @@ const ENOUGH_MEMORY: u64 = 1024 * 1024;
 
 pub(super) fn facts(as_user: bool) -> Vec<Fact> {
     let mut facts = vec![kernel(), processors(), memory(), clock_source(), timers(), ipv6()];
+    facts.push(temporary_folder(&std::env::temp_dir()));
     let app_armor = app_armor().filter(|_| as_user);
     facts.extend([frequency(), container(), app_armor].into_iter().flatten());
     facts
@@ -100,6 +101,18 @@ fn ipv6() -> Fact {
     }
 }
 
+fn temporary_folder(folder: &Path) -> Fact {
+    const NAME: &str = "temporary folder";
+    let shown = folder.display();
+    let remedy = "set TMPDIR to a folder that you may write to";
+    let may = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    match rustix::fs::access(folder, may) {
+        Ok(()) if folder.is_dir() => Fact::good(NAME, shown.to_string()),
+        Ok(()) => Fact::bad(NAME, format!("{shown} is not a folder"), remedy),
+        Err(errno) => Fact::bad(NAME, format!("{shown}: {}", std::io::Error::from(errno)), remedy),
+    }
+}
+
 fn frequency() -> Option<Fact> {
     const NAME: &str = "processor frequency";
     let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")?;
@@ -133,4 +146,21 @@ fn app_armor() -> Option<Fact> {
              program with the rule `userns,`, or run with sudo",
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_folder_that_cannot_be_used_is_said_with_the_variable() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(temporary_folder(folder.path()).ok);
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for unusable in [folder.path().join("missing"), file] {
+            let fact = temporary_folder(&unusable);
+            assert!(!fact.ok && fact.remedy.is_some_and(|text| text.contains("TMPDIR")));
+        }
+    }
 }

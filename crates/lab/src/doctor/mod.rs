@@ -6,7 +6,7 @@ mod probe;
 use fault::Explain;
 use serde::Serialize;
 
-use crate::enter::{Denied, may_administer};
+use crate::enter::{Denied, EnterOptions, makes_user_namespace, may_administer};
 use probe::{Outcomes, Trial};
 
 /// One thing that the lab needs or can use.
@@ -50,7 +50,7 @@ impl Fact {
 pub fn doctor() -> Vec<Fact> {
     let as_user = !may_administer();
     let mut facts = host::facts(as_user);
-    match probe::run(as_user) {
+    match probe::run(makes_user_namespace(&EnterOptions::new()), as_user) {
         Ok(outcomes) => facts.extend(kernel_facts(&outcomes, as_user)),
         Err(error) => facts.push(
             Fact::bad(
@@ -97,6 +97,13 @@ fn kernel_facts(outcomes: &Outcomes, as_user: bool) -> Vec<Fact> {
             "load it with `sudo modprobe veth`, or use a kernel with CONFIG_VETH",
         ),
         fact(
+            Trial::Settings,
+            "network settings",
+            "can be set for each namespace",
+            "cannot be set",
+            READ_ONLY_SETTINGS,
+        ),
+        fact(
             Trial::PacketSocket,
             "AF_PACKET",
             "raw frames can be sent and captured",
@@ -116,14 +123,15 @@ fn kernel_facts(outcomes: &Outcomes, as_user: bool) -> Vec<Fact> {
         "real-time scheduling",
         "granted: frames leave within microseconds of their due time",
         "refused; frames leave tens of microseconds late",
-        "run as root, or add `USER - rtprio 10` to /etc/security/limits.conf and log in again",
+        "run as root, in a container with CAP_SYS_RESOURCE, or add `USER - rtprio 10` to \
+         /etc/security/limits.conf and log in again",
     );
     fact(
         Trial::FastOpen,
         "Fast Open settings",
         "can be set for each namespace",
         "cannot be set; Fast Open is not measured",
-        "use Linux 4.14 or newer, and in a container one with a writable /proc/sys",
+        "use Linux 4.14 or newer",
     );
     fact(
         Trial::Netem,
@@ -142,19 +150,25 @@ fn kernel_facts(outcomes: &Outcomes, as_user: bool) -> Vec<Fact> {
 
 fn user_namespaces(outcomes: &Outcomes, as_user: bool) -> Fact {
     const NAME: &str = "user namespaces";
-    if !as_user {
-        return Fact::good(NAME, "not needed: this process may make namespaces without");
-    }
     let tried = [Trial::UserNamespace, Trial::Maps, Trial::NetworkNamespace];
     let failed = tried.into_iter().filter_map(|trial| outcomes.of(trial)).find(|errno| *errno != 0);
     match failed {
-        None => Fact::good(NAME, "can be made by an ordinary user"),
+        None if as_user => Fact::good(NAME, "can be made by an ordinary user"),
+        None if outcomes.of(Trial::UserNamespace).is_some() => {
+            Fact::good(NAME, "can be made: the lab has no rights over the machine")
+        }
+        _ if !as_user => Fact::good(NAME, "not made: the lab keeps root's rights"),
+        None => Fact::good(NAME, "not tried"),
         Some(errno) => {
             let denied = Denied::diagnose(errno);
             Fact::bad(NAME, denied.cause(), denied.remedy().unwrap_or_default())
         }
     }
 }
+
+/// What to do where `/proc/sys` cannot be written.
+pub(crate) const READ_ONLY_SETTINGS: &str = "mount /proc/sys writable: run the container with `--privileged` or \
+     with `--security-opt systempaths=unconfined`, or run as root with CAP_SYS_ADMIN";
 
 fn tap_remedy(outcome: Option<i32>) -> &'static str {
     match outcome {

@@ -16,6 +16,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::enter::{allow_realtime, mount};
 use crate::netem;
 
 /// The longest that the scratch process may take.
@@ -29,6 +30,7 @@ pub(super) enum Trial {
     Maps,
     NetworkNamespace,
     OtherNamespaces,
+    Settings,
     PacketSocket,
     Veth,
     Netem,
@@ -56,17 +58,19 @@ impl Outcomes {
 /// Made before the fork.
 struct Prepared {
     user_namespace: bool,
+    as_user: bool,
     maps: [(&'static CStr, CString); 3],
     veth: Vec<u8>,
     netem: Vec<u8>,
 }
 
-/// Makes all trials. Leaves nothing behind.
-pub(super) fn run(user_namespace: bool) -> io::Result<Outcomes> {
+/// Makes all trials, as the lab is entered. Leaves nothing behind.
+pub(super) fn run(user_namespace: bool, as_user: bool) -> io::Result<Outcomes> {
     // SAFETY: these calls cannot fail.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let prepared = Prepared {
         user_namespace,
+        as_user,
         maps: [
             (c"/proc/self/setgroups", CString::from(c"deny")),
             (c"/proc/self/uid_map", CString::new(format!("0 {uid} 1"))?),
@@ -133,24 +137,65 @@ fn try_all(prepared: &Prepared) -> [i32; TRIALS] {
         outcomes[trial as usize] = outcome;
         outcome == 0
     };
-    note(Trial::Realtime, try_realtime());
     if prepared.user_namespace {
+        allow_realtime();
         let made = note(Trial::UserNamespace, unshare(libc::CLONE_NEWUSER));
-        if !made || !note(Trial::Maps, write_maps(&prepared.maps)) {
+        // Root does without.
+        if made && !note(Trial::Maps, write_maps(&prepared.maps)) || !made && prepared.as_user {
             return outcomes;
         }
     }
+    note(Trial::Realtime, try_realtime());
     note(Trial::OtherNamespaces, unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID));
     // Without one of its own, nothing may be tried: it would be the user's network.
     if !note(Trial::NetworkNamespace, unshare(libc::CLONE_NEWNET)) {
         return outcomes;
     }
+    let [settings, fast_open] = try_settings();
+    note(Trial::Settings, settings);
+    note(Trial::FastOpen, fast_open);
     note(Trial::PacketSocket, try_socket(libc::AF_PACKET, libc::SOCK_RAW));
     note(Trial::Veth, ask(&prepared.veth));
     note(Trial::Netem, ask(&prepared.netem));
     note(Trial::Tap, try_tap());
-    note(Trial::FastOpen, write_file(c"/proc/sys/net/ipv4/tcp_fastopen", c"1541"));
     outcomes
+}
+
+/// Writes settings of the namespace in the first process of the new process namespace, with a `/proc` of its
+/// own where that is permitted: as the lab has it.
+fn try_settings() -> [i32; 2] {
+    let Ok((reader, writer)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else {
+        return [errno(); 2];
+    };
+    let mut bytes = [0; 8];
+    // SAFETY: this process has one thread; the child makes system calls only and ends by `_exit`. The buffers
+    // are as long as stated.
+    unsafe {
+        match libc::fork() {
+            -1 => [errno(); 2],
+            0 => {
+                mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE);
+                let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+                mount(c"proc", c"/proc", Some(c"proc"), quiet);
+                let outcomes = [
+                    write_file(c"/proc/sys/net/ipv4/tcp_no_metrics_save", c"1"),
+                    write_file(c"/proc/sys/net/ipv4/tcp_fastopen", c"1541"),
+                ];
+                libc::write(writer.as_raw_fd(), outcomes.as_ptr().cast(), size_of_val(&outcomes));
+                libc::_exit(0)
+            }
+            child => {
+                drop(writer);
+                let read = libc::read(reader.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len());
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+                if read != bytes.len() as isize {
+                    return [libc::EIO; 2];
+                }
+                let [a, b, c, d, e, f, g, h] = bytes;
+                [i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h])]
+            }
+        }
+    }
 }
 
 fn errno() -> i32 {

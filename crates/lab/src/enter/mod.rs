@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use error::{Denied, EnterError};
 pub(crate) use init::{attend, loopback_up, mount, send};
-pub(crate) use outer::{Report, may_administer, token};
+pub(crate) use outer::{Report, allow_realtime, makes_user_namespace, may_administer, token};
 pub(crate) use signals::Signals;
 
 /// The variable that marks the program run inside the lab.
@@ -33,22 +33,22 @@ const MARKER: &str = "WIRETAX_LAB_INNER";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnterOptions {
-    /// Make a user namespace even where the process has the rights to do without. Root then has
-    /// only the rights of an ordinary user over the rest of the system.
-    pub always_user_namespace: bool,
+    /// Keep root's rights over the machine, for what the kernel grants in no user namespace: its own
+    /// network, and its MACsec.
+    pub keep_rights: bool,
 }
 
 impl EnterOptions {
-    /// As root with root's rights, as an ordinary user in a user namespace.
+    /// In a user namespace, in which root has rights over the lab alone.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether to make a user namespace even as root.
+    /// Whether root keeps its rights over the machine. An ordinary user has none to keep.
     #[must_use]
-    pub fn always_user_namespace(mut self, always: bool) -> Self {
-        self.always_user_namespace = always;
+    pub fn keep_rights(mut self, keep: bool) -> Self {
+        self.keep_rights = keep;
         self
     }
 }

@@ -68,7 +68,11 @@ impl Report {
 
 /// Runs the program inside and ends as it ends. Returns only with an error.
 pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
-    let user_namespace = options.always_user_namespace || !may_administer();
+    let may_do_without = may_administer();
+    let mut user_namespace = makes_user_namespace(options);
+    if user_namespace {
+        allow_realtime();
+    }
     let pipe = |step| {
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|e| EnterError::Setup { step, source: e.into() })
@@ -85,10 +89,10 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
     let signals = Signals::block()
         .map_err(|source| EnterError::Setup { step: "blocking signals", source })?;
     // Without it all works, but for the adoption of devices.
-    let network = fs::File::open("/proc/self/ns/net").ok().filter(|_| !user_namespace);
-    let network = network.map(OwnedFd::from);
+    let network = fs::File::open("/proc/self/ns/net").ok().filter(|_| options.keep_rights);
+    let network = network.map(OwnedFd::from).filter(|_| !user_namespace);
     let outer = std::process::id();
-    let plan = Plan {
+    let mut plan = Plan {
         arguments,
         environment,
         user_namespace,
@@ -99,7 +103,14 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         go,
         report,
     };
-    let child = match clone_into_namespaces(user_namespace) {
+    let mut cloned = clone_into_namespaces(user_namespace);
+    if user_namespace && may_do_without && matches!(cloned, Err(EnterError::UserNamespaces(_))) {
+        // A system without user namespaces still lets root make the others.
+        tracing::debug!("no user namespace is to be had: the lab keeps root's rights");
+        (user_namespace, plan.user_namespace) = (false, false);
+        cloned = clone_into_namespaces(false);
+    }
+    let child = match cloned {
         Ok(0) => {
             // The child. What only the outer process may hold is closed here.
             drop((_held_by_outer, go_sender, report_reader));
@@ -161,6 +172,32 @@ impl Terminal {
     }
 }
 
+/// Whether the lab gets a user namespace: always for an ordinary user; for root unless it is to keep its
+/// rights. In a container that mounts `/proc/sys` read-only, only root's rights reach the settings of a
+/// network namespace.
+pub(crate) fn makes_user_namespace(options: &EnterOptions) -> bool {
+    !may_administer() || !(options.keep_rights || settings_are_read_only())
+}
+
+fn settings_are_read_only() -> bool {
+    let flags = rustix::fs::statvfs("/proc/sys").map(|found| found.f_flag);
+    flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+/// Grants the link pump real-time scheduling in a user namespace, where a limit counts and root's rights do
+/// not. Only a limit that is too low is raised, and only where that is permitted.
+pub(crate) fn allow_realtime() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls read or write one live value. Refused, the pump does without.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_RTPRIO, &raw mut limit) == 0 && limit.rlim_cur == 0 {
+            limit.rlim_cur = 1;
+            limit.rlim_max = limit.rlim_max.max(1);
+            libc::setrlimit(libc::RLIMIT_RTPRIO, &raw const limit);
+        }
+    }
+}
+
 /// Whether this process may make namespaces without a user namespace.
 pub(crate) fn may_administer() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
@@ -205,12 +242,16 @@ fn clone_into_namespaces(user: bool) -> Result<i32, EnterError> {
     })
 }
 
-/// Makes the user root in the child's user namespace, and nobody else known there.
+/// Makes root's user namespace one with all users by their own numbers, so that its files stay within reach
+/// and programs can run as another user. Anyone else is root in theirs, and nobody else known there.
 fn write_maps(child: i32) -> Result<(), EnterError> {
-    // user_namespaces(7): without CAP_SETGID outside, setgroups must be denied before gid_map is
-    // written.
     // SAFETY: these calls cannot fail.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+    if uid == 0 && write_own_numbers(child).is_ok() {
+        return Ok(());
+    }
+    // user_namespaces(7): without CAP_SETGID outside, setgroups must be denied before gid_map is
+    // written.
     let write = |file: &str, text: String| {
         fs::write(format!("/proc/{child}/{file}"), text).map_err(|source| {
             match source.raw_os_error() {
@@ -224,6 +265,24 @@ fn write_maps(child: i32) -> Result<(), EnterError> {
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("0 {uid} 1"))?;
     write("gid_map", format!("0 {gid} 1"))
+}
+
+/// Maps every number that this process's user namespace has to itself.
+fn write_own_numbers(child: i32) -> io::Result<()> {
+    ["gid_map", "uid_map"].into_iter().try_for_each(|file| {
+        let ours = fs::read_to_string(format!("/proc/self/{file}"))?;
+        fs::write(format!("/proc/{child}/{file}"), own_numbers(&ours))
+    })
+}
+
+/// A map (user_namespaces(7)) of the numbers on the left side of another, each to itself.
+fn own_numbers(map: &str) -> String {
+    let lines = map.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (first, length) = (fields.next()?, fields.nth(1)?);
+        Some(format!("{first} {first} {length}\n"))
+    });
+    lines.collect()
 }
 
 /// Passes signals on until init has ended; its raw wait status.
@@ -292,6 +351,15 @@ pub(crate) fn token() -> Result<[u8; 16], EnterError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_map_of_own_numbers_has_the_ranges_that_the_process_has() {
+        let all = "         0          0 4294967295\n";
+        assert_eq!(own_numbers(all), "0 0 4294967295\n");
+        let container = "0 100000 65536\n70000 1000 1\n";
+        assert_eq!(own_numbers(container), "0 0 65536\n70000 70000 1\n");
+        assert_eq!(own_numbers("nonsense"), "");
+    }
 
     #[test]
     fn reports_survive_the_pipe() {

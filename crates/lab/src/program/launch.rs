@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use packet::privileges::{self, Identity};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, mkdirat, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use rustix::mount::{fsconfig_create, fsconfig_set_string, fsmount, fsopen};
@@ -23,13 +24,14 @@ use crate::{Error, Node};
 const RUN_BYTES: &str = "size=64m";
 
 /// What can fail between fork and exec, so that it can be said.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     "making its namespaces",
     "starting its guard",
     "making its mounts private",
     "mounting its /run",
     "starting it in its namespace",
     "giving it its own files in /etc",
+    "taking its rights",
 ];
 const NAMESPACES: u8 = 0;
 const GUARD: u8 = 1;
@@ -37,6 +39,7 @@ const PRIVATE: u8 = 2;
 const RUN: u8 = 3;
 const FORK: u8 = 4;
 const ETC: u8 = 5;
+const RIGHTS: u8 = 6;
 
 /// What the processes between need; made before the fork, since nothing may be allocated after it.
 struct Plan {
@@ -55,6 +58,8 @@ struct Plan {
     mask: Option<libc::sigset_t>,
     /// Files of its /run, and what they are mounted on.
     mounts: Vec<(CString, CString)>,
+    /// It is to have no rights; whom it becomes.
+    unprivileged: Option<Option<Identity>>,
 }
 
 /// Starts a program on a node.
@@ -64,7 +69,8 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         move |source: io::Error| Error::Program { program, node, doing, source }
     };
     let own = own_files(program).map_err(failed(STEPS[usize::from(ETC)]))?;
-    let run = make_run(program, &own).map_err(failed("making its /run"))?;
+    let unprivileged = program.unprivileged.then(privileges::identity_after);
+    let run = make_run(program, &own, unprivileged.flatten()).map_err(failed("making its /run"))?;
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from);
     let (report_reader, report) = pipe().map_err(failed("making a pipe"))?;
     let (life_line, life_line_held) = pipe().map_err(failed("making a pipe"))?;
@@ -77,6 +83,7 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         foreground: program.foreground,
         mask: foreground::mask_of_programs(),
         mounts: own.into_iter().filter_map(|file| file.mount).collect(),
+        unprivileged,
     };
     let mut command = program.command();
     if !program.foreground {
@@ -121,11 +128,15 @@ fn failed_step(report: &OwnedFd) -> &'static str {
 }
 
 /// A tmpfs that is mounted nowhere yet, with the program's files in it.
-fn make_run(program: &Program, own: &[OwnFile]) -> io::Result<OwnedFd> {
+fn make_run(program: &Program, own: &[OwnFile], owner: Option<Identity>) -> io::Result<OwnedFd> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let (key, value) = RUN_BYTES.split_once('=').unwrap_or((RUN_BYTES, ""));
     fsconfig_set_string(&context, key, value)?;
     fsconfig_set_string(&context, "mode", "0755")?;
+    if let Some(Identity { user, group }) = owner {
+        fsconfig_set_string(&context, "uid", user.to_string())?;
+        fsconfig_set_string(&context, "gid", group.to_string())?;
+    }
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let run = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
@@ -253,6 +264,9 @@ fn become_program(plan: &Plan) -> io::Result<()> {
                     libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
                 }
             }
+            if plan.unprivileged.is_some_and(|becomes| privileges::give_up(becomes).is_err()) {
+                return failed(RIGHTS);
+            }
             Ok(())
         }
         program => {
@@ -317,7 +331,7 @@ mod tests {
 
     #[test]
     fn every_step_has_a_name() {
-        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK, ETC] {
+        for step in [NAMESPACES, GUARD, PRIVATE, RUN, FORK, ETC, RIGHTS] {
             assert!(STEPS.get(usize::from(step)).is_some());
         }
     }

@@ -59,6 +59,8 @@ pub struct Program {
     hosts: Option<String>,
     /// It has this process's standard streams, and its terminal.
     foreground: bool,
+    /// It has no capabilities, and is not root where there is another user.
+    unprivileged: bool,
     ready: Ready,
     limit: Duration,
 }
@@ -77,6 +79,7 @@ impl Program {
             name_server: None,
             hosts: None,
             foreground: false,
+            unprivileged: false,
             ready: Ready::Started,
             limit: READY_LIMIT,
         }
@@ -144,6 +147,14 @@ impl Program {
     #[must_use]
     pub fn in_foreground(mut self) -> Program {
         self.foreground = true;
+        self
+    }
+
+    /// The same without rights: no capabilities, and as the user who called sudo or `nobody` where root
+    /// started this process ([`packet::privileges`]). Its `/run` is that user's.
+    #[must_use]
+    pub fn unprivileged(mut self) -> Program {
+        self.unprivileged = true;
         self
     }
 

@@ -117,7 +117,7 @@ fn adopted() -> TestResult {
         // The outer process waits for the lab's end within `enter`; its device lives as long.
         std::mem::forget(tap);
     }
-    enter()?;
+    lab::enter(&lab::EnterOptions::new().keep_rights(true))?;
     if lab::entered().is_none_or(|entered| entered.user_namespace) {
         let node = Lab::new(options())?.add_node("a")?;
         assert!(matches!(node.adopt("outer0"), Err(Error::NoRights { .. })));

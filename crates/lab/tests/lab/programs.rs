@@ -19,6 +19,7 @@ pub fn tests() -> Vec<Test> {
         Test::new("a_programs_lines_and_end_are_events", events),
         Test::new("a_program_has_a_run_of_its_own", run_folder),
         Test::new("a_program_reads_what_it_is_given_and_nobody_else_does", input),
+        Test::new("a_program_without_rights_has_its_run_and_no_more", unprivileged),
         Test::new("a_program_is_in_its_nodes_network", network),
         Test::new("a_program_has_a_name_server_of_its_own", name_server),
         Test::new("a_program_has_hosts_of_its_own", hosts),
@@ -42,6 +43,33 @@ fn node() -> TestResult<(Lab, Node)> {
     let mut lab = Lab::new(options())?;
     let node = lab.add_node("host")?;
     Ok((lab, node))
+}
+
+fn unprivileged() -> TestResult {
+    let (_lab, node) = node()?;
+    let outside = tempfile::tempdir()?;
+    // The folder is for all to see, and the file in it root's, or this user's, alone to write.
+    fs::set_permissions(outside.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let file = outside.path().join("file");
+    fs::write(&file, "text")?;
+    let script = format!(
+        "id -u; grep -h -e ^CapEff -e ^CapPrm -e ^NoNewPrivs /proc/self/status
+         echo x >/run/own && echo writes its run; echo x 2>&- >{} && echo writes",
+        file.display()
+    );
+    let running = node.launch(&shell(&script).unprivileged())?;
+    let events = all(&running);
+    let said = lines(&events, Stream::Out);
+    // In a user namespace with one user that one is an ordinary user outside.
+    let numbers = fs::read_to_string("/proc/self/uid_map")?;
+    let one = numbers.split_whitespace().last() == Some("1");
+    let none = "0000000000000000";
+    let rights = [&format!("CapPrm:\t{none}"), &format!("CapEff:\t{none}"), "NoNewPrivs:\t1"];
+    assert_eq!(said.first() == Some(&"0"), one, "{events:?}");
+    assert_eq!(said.get(1..4), Some(&rights[..]), "{events:?}");
+    let own: &[&str] = if one { &["writes its run", "writes"] } else { &["writes its run"] };
+    assert_eq!(said.get(4..), Some(own), "{events:?}");
+    Ok(())
 }
 
 /// All events up to the end.

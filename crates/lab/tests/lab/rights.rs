@@ -25,8 +25,17 @@ pub fn tests() -> Vec<Test> {
         }),
         Test::helper("doctor", doctor),
         Test::new("an_ordinary_user_has_all_of_it", ordinary_user),
-        Test::new("root_may_use_a_user_namespace_too", root_in_user_namespace),
+        Test::new("root_has_rights_over_the_lab_alone", root_in_user_namespace),
+        Test::helper("harms_nothing_outside", harms_nothing),
+        Test::new("without_user_namespaces_root_does_without", root_without),
         Test::new("forbidden_user_namespaces_are_named_with_the_remedy", forbidden),
+        Test::helper("a_node", || {
+            crate::support::enter()?;
+            let made = lab::Lab::new(lab::LabOptions::default());
+            println!("{}", made.map_or_else(|error| error.in_one_text(), |_| "made".to_owned()));
+            Ok(())
+        }),
+        Test::new("settings_that_cannot_be_written_are_named_with_the_remedy", read_only),
         Test::new("threads_before_entering_are_an_error", threads),
         Test::new("a_stray_marker_is_an_error", stray),
         Test::new("doctor_outside_the_lab_inside_it_and_as_a_user", doctors),
@@ -81,23 +90,69 @@ fn ordinary_user() -> TestResult {
 }
 
 fn root_in_user_namespace() -> TestResult {
+    if !is_root() {
+        return skip(Need::Root, "an ordinary user has no rights to give up");
+    }
+    judge(Scenario::new("harms_nothing_outside").run()?)?;
     for name in ["udp_takes_the_round_trip_time", "a_capture_file_is_read_back"] {
         let mut scenario = Scenario::new(name);
-        scenario.command.env("LAB_TEST_USER_NAMESPACE", "1");
+        scenario.command.env("LAB_TEST_KEEP_RIGHTS", "1");
         judge(scenario.run()?).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
 }
 
+/// What root may do outside of a lab, a program in it may not.
+fn harms_nothing() -> TestResult {
+    let folder = std::env::temp_dir();
+    crate::support::enter()?;
+    if lab::entered().is_none_or(|entered| !entered.user_namespace) {
+        return skip(Need::Lab, "this system makes no user namespace");
+    }
+    let own = tempfile::tempdir_in(folder)?;
+    let device =
+        std::ffi::CString::new(own.path().join("null").into_os_string().into_encoded_bytes())?;
+    // SAFETY: the path ends with a null byte and outlives the call; the others take no memory. The first two
+    // need rights over the machine.
+    unsafe {
+        let made = libc::mknod(device.as_ptr(), libc::S_IFCHR | 0o600, libc::makedev(1, 3));
+        assert_eq!(made, -1, "devices can be made");
+        assert_eq!(libc::setpriority(libc::PRIO_PROCESS, 0, -1), -1, "others can be put behind");
+        let names = libc::unshare(libc::CLONE_NEWUTS);
+        assert_eq!(names, 0, "no rights within the lab");
+    }
+    let numbers = fs::read_to_string("/proc/self/uid_map")?;
+    let fields: Vec<_> = numbers.lines().next().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(fields.first(), fields.get(1), "users have their own numbers: {numbers}");
+    Ok(())
+}
+
 /// In a user namespace whose limit of further ones is zero, as where a system forbids them.
-fn forbidden() -> TestResult {
+fn without_user_namespaces(as_root: bool) -> std::io::Result<std::process::Output> {
+    let drop = if as_root { "" } else { "setpriv --bounding-set=-all --inh-caps=-all" };
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_user_namespaces && exec {drop} \"$0\" --scenario enter_only"
+    );
     let program = std::env::current_exe()?;
-    let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" --scenario enter_only";
-    let output = Command::new("unshare")
-        .args(["-Ur", "sh", "-c", script])
-        .arg(&program)
-        .env("LAB_TEST_USER_NAMESPACE", "1")
-        .output();
+    Command::new("unshare").args(["-Ur", "sh", "-c", &script]).arg(&program).output()
+}
+
+fn root_without() -> TestResult {
+    let Ok(output) = without_user_namespaces(true) else {
+        return skip(Need::UtilLinux, "unshare is not installed");
+    };
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if errors.contains("unshare") {
+        return skip(Need::Host, errors.trim());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{errors}");
+    assert!(text.contains("user_namespace: false"), "{text}");
+    Ok(())
+}
+
+fn forbidden() -> TestResult {
+    let output = without_user_namespaces(false);
     let Ok(output) = output else { return skip(Need::UtilLinux, "unshare is not installed") };
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if text.contains("unshare") {
@@ -105,6 +160,30 @@ fn forbidden() -> TestResult {
     }
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("sysctl user.max_user_namespaces=15000"), "{text}");
+    Ok(())
+}
+
+/// Where `/proc/sys` is mounted read-only, as in a container, an ordinary user has no other; root has.
+fn read_only() -> TestResult {
+    if !is_root() {
+        return skip(Need::Root, "an ordinary user cannot mount");
+    }
+    let (_folder, program) = public_copy()?;
+    let script = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys &&
+        \"$0\" --scenario a_node && cd / && drop='setpriv --reuid 65534 --regid 65534 --clear-groups' &&
+        $drop \"$0\" --scenario a_node && $drop \"$0\" --scenario doctor || echo failed: $?";
+    let output = Command::new("unshare").args(["-m", "sh", "-c", script]).arg(program).output();
+    let Ok(output) = output else { return skip(Need::UtilLinux, "unshare is not installed") };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(lines.next(), Some("made"), "{text}{errors}");
+    let said = lines.next().unwrap_or_default();
+    assert!(said.contains("net.ipv4") && said.contains("systempaths=unconfined"), "{text}{errors}");
+    // A required fact fails with the same remedy.
+    let fact = lines.find(|line| line.contains("network settings")).unwrap_or_default();
+    assert!(fact.contains("ok: false") && fact.contains("systempaths=unconfined"), "{text}");
+    assert!(text.contains("failed: "), "{text}");
     Ok(())
 }
 

@@ -5,8 +5,8 @@ use lab_test::TestResult;
 
 /// Enters the lab; in a scenario only.
 pub fn enter() -> TestResult {
-    let force = std::env::var_os("LAB_TEST_USER_NAMESPACE").is_some();
-    lab::enter(&EnterOptions::new().always_user_namespace(force))?;
+    let keep = std::env::var_os("LAB_TEST_KEEP_RIGHTS").is_some();
+    lab::enter(&EnterOptions::new().keep_rights(keep))?;
     Ok(())
 }
 
