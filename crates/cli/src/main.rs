@@ -26,6 +26,7 @@ mod output;
 mod probe;
 mod remote;
 mod report;
+mod rights;
 mod run;
 mod sequence;
 mod shell;

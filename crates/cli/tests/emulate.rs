@@ -358,6 +358,26 @@ ask='import socket; print(socket.create_connection(("198.51.100.1", 7000)).recv(
 "$wiretax" -q lab --outside true 2>refused && exit 9 || echo "without forwarding: $?"
 sysctl -q -w net.ipv4.conf.uplink.forwarding=1
 "$wiretax" -q lab --rtt 4ms --outside -- python3 -c "$ask"
+# Who is beyond the machine connects to no node; the machine itself may. No address is of a network that some
+# route leads to, whatever its table.
+ip route add blackhole 198.18.0.0/15 table 52
+cat >serve.py <<'END'
+import socket
+server = socket.create_server(("", 7001))
+while True:
+    server.accept()[0].close()
+END
+mkfifo over
+"$wiretax" -q lab --outside --serve 'python3 serve.py' -- sh -c 'echo >up; read line <over' & lab=$!
+until [ -e up ]; do sleep 0.02; done
+outer=$(ip -4 -o address | grep -o '172[.][0-9.]*')
+inner=${outer%.*}.$((${outer##*.} + 1))
+inside ip route add "$inner" via 198.51.100.2
+connect="import socket; socket.create_connection(('$inner', 7001), 1)"
+python3 -c "$connect" && echo "the machine connects"
+inside python3 -c "$connect" 2>dropped || grep -o -m 1 'timed out' dropped
+echo >over
+wait "$lab"
 # The kernel takes a namespace that nobody is in apart some time later.
 for _ in $(seq 600); do
     [ "$(ip -brief link | wc -l)" -gt 2 ] || [ -n "$(nft list ruleset)" ] || break
@@ -388,7 +408,8 @@ fn the_way_out_hides_the_lab_behind_the_machine_and_leaves_nothing() {
     let said = talk(&output);
     assert!(output.status.success(), "{said}");
     // The host sees the machine's address; afterwards there is no table, and no interface but the two.
-    assert_eq!(data(&output), "without forwarding: 3\n198.51.100.2\n2\n", "{said}");
+    let wanted = "without forwarding: 3\n198.51.100.2\nthe machine connects\ntimed out\n2\n";
+    assert_eq!(data(&output), wanted, "{said}");
     let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
     assert!(refused.contains("does not forward") && refused.contains("hint:"), "{refused}");
 }

@@ -22,6 +22,7 @@ mod query;
 mod readme;
 mod real;
 mod resume;
+mod rights;
 mod roam;
 mod scripts;
 mod sequence;

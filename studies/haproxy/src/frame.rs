@@ -164,6 +164,7 @@ resumes. docs/haproxy.md says what is built and how it is run."
 fn sources(options: &Options<'_>) -> Result<(Sources, PathBuf), Problem> {
     let drivers = options.get::<PathBuf>("drivers");
     let folders = Folders::find(drivers.as_deref())?;
+    tls_drivers::check_cache(&folders.cache)?;
     let catalog = Catalog::read(&folders)?;
     let sources = Sources::new(&options.all::<String>("sdk"), catalog)?;
     Ok((sources, folders.cache.join("haproxy")))

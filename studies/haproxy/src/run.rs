@@ -91,6 +91,7 @@ impl Bench<'_> {
             connections: self.run.connections,
             kind: Library::kind_of(&point.library)?,
             resumed: point.scenario == Scenario::Chain,
+            becomes: haproxy::identity_after(),
         });
         Process::start(self.built, point.locks, self.identity, &config)
     }

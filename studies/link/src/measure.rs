@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use fault::Problem;
+use fault::{Fault, Problem};
 use host::{Host, Place, Registry};
 use record::Sample;
 use study::{End, Expected, Session, StudyJob, stranger};
+use tester::Tester;
 use units::counted;
 
 use crate::job::{Asked, Job, Paths, measure};
@@ -25,7 +26,11 @@ impl Plan {
     ///
     /// # Errors
     /// A path cannot be stood up, or the recorder failed. What a path loses is a sample, not an error.
-    pub(crate) fn run(&self, session: &mut Session<'_>) -> Result<End, Problem> {
+    pub(crate) fn run(
+        &self,
+        session: &mut Session<'_>,
+        mut tester: Option<&mut Tester>,
+    ) -> Result<End, Problem> {
         let (_, impossible) = self.points()?;
         for (point, reason) in &impossible {
             let what = format!("{} over {} hops left out: {reason}", point.protocol, point.hops);
@@ -35,7 +40,7 @@ impl Plan {
         let mut ahead = Ahead::of(&rounds, self.trial.duration());
         let mut end = End::Complete;
         for batch in batches(rounds) {
-            end = self.batch(&batch, session, &mut ahead)?;
+            end = self.batch(&batch, session, &mut ahead, tester.as_deref_mut())?;
             if end != End::Complete {
                 break;
             }
@@ -48,13 +53,14 @@ impl Plan {
         rounds: &[Round],
         session: &mut Session<'_>,
         ahead: &mut Ahead,
+        tester: Option<&mut Tester>,
     ) -> Result<End, Problem> {
         let Some(first) = rounds.first() else { return Ok(End::Complete) };
         if let Some(end) = session.stop() {
             return Ok(end);
         }
         let host = match first.backend {
-            Backend::Between => return self.between(rounds, session, ahead),
+            Backend::Between => return self.between(rounds, session, ahead, tester),
             Backend::Own | Backend::Kernel => {
                 Host::new(Place::Thread(Registry::new().with(Paths))).granting(GRACE)
             }
@@ -98,9 +104,12 @@ impl Plan {
         rounds: &[Round],
         session: &mut Session<'_>,
         ahead: &mut Ahead,
+        tester: Option<&mut Tester>,
     ) -> Result<End, Problem> {
-        let Some(interfaces) = &self.between else { return Ok(End::Complete) };
-        let mut tester = crate::between::open(interfaces)?;
+        let (Some(interfaces), Some(tester)) = (&self.between, tester) else {
+            let what = "interfaces of this machine are measured alone, not with other studies";
+            return Err(Problem::new(Fault::Caller, what));
+        };
         let trial = self.trial.duration();
         for (point, repeat) in rounds.iter().flat_map(|round| &round.asked) {
             session.progress(&format!("{} to {}", interfaces[0], interfaces[1]), &ahead.time);
@@ -109,7 +118,7 @@ impl Plan {
             }
             let measured = {
                 let session = &*session;
-                measure(&mut tester, point, trial, None, &|| session.stop().is_some())?
+                measure(tester, point, trial, None, &|| session.stop().is_some())?
             };
             let Some(measured) = measured else {
                 return Ok(session.stop().unwrap_or(End::Interrupted));

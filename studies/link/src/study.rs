@@ -7,10 +7,11 @@ use fault::Problem;
 use record::{Manifest, PlanFiles, Sample, ValueKind};
 use serde_json::Value;
 use study::{Commands, End, Number, Options, Session};
+use tester::Tester;
 use units::Delay;
 
 use crate::plan::{NUMBERS, Plan};
-use crate::point::AXES;
+use crate::point::{AXES, Backend};
 use crate::present::Findings;
 use crate::sample::{STUDY, value};
 use crate::summary::Summary;
@@ -74,7 +75,7 @@ sizes exclude the frame check sequence of 4 bytes.",
     }
 
     fn plan(&self, options: &Options<'_>) -> Result<Box<dyn study::Plan>, Problem> {
-        Ok(Box::new(Plan::of_options(options)?))
+        Ok(Box::new(Ready { plan: Plan::of_options(options)?, tester: None }))
     }
 
     fn recorded_plan(
@@ -83,7 +84,7 @@ sizes exclude the frame check sequence of 4 bytes.",
         _: &PlanFiles,
         _: &Options<'_>,
     ) -> Result<Box<dyn study::Plan>, Problem> {
-        Ok(Box::new(Plan::recorded(plan)?))
+        Ok(Box::new(Ready { plan: Plan::recorded(plan)?, tester: None }))
     }
 
     fn commands(&self, plan: &Value) -> Commands {
@@ -110,9 +111,15 @@ fn size(scale: &str) -> String {
     format!("{trials} trials, about {}", study::about(time))
 }
 
-impl study::Plan for Plan {
+/// A plan, and what it has opened.
+struct Ready {
+    plan: Plan,
+    tester: Option<Tester>,
+}
+
+impl study::Plan for Ready {
     fn value(&self) -> Value {
-        Plan::value(self)
+        self.plan.value()
     }
 
     fn points(&self) -> usize {
@@ -120,24 +127,36 @@ impl study::Plan for Plan {
     }
 
     fn expected(&self) -> Duration {
-        self.size().1
+        self.plan.size().1
     }
 
     fn budget(&self) -> Option<Duration> {
-        self.budget
+        self.plan.budget
     }
 
     fn needs_lab(&self) -> bool {
         // Interfaces of this machine are not in a lab's namespaces.
-        self.between.is_none()
+        self.plan.between.is_none()
+    }
+
+    fn keeps_rights(&self) -> bool {
+        // The kernel lets only root of the machine give its MACsec keys.
+        let points = self.plan.points().unwrap_or_default().0;
+        points.iter().any(|(point, _)| point.backend == Backend::Kernel)
+    }
+
+    fn open_machine(&mut self) -> Result<bool, Problem> {
+        let Some(interfaces) = &self.plan.between else { return Ok(false) };
+        self.tester = Some(crate::between::open(interfaces)?);
+        Ok(true)
     }
 
     fn seed(&self) -> u64 {
-        self.seed
+        self.plan.seed
     }
 
     fn measure(&mut self, session: &mut Session<'_>) -> Result<End, Problem> {
-        self.run(session)
+        self.plan.run(session, self.tester.as_mut())
     }
 }
 
@@ -196,7 +215,14 @@ mod tests {
     fn two_interfaces_take_the_place_of_a_path() {
         let made = plan(&["--between", "eth1", "eth2", "--load", "1000pps"]).unwrap();
         assert_eq!(made.between, Some(["eth1".to_owned(), "eth2".to_owned()]));
-        assert!(!study::Plan::needs_lab(&made));
+        let ready = |plan| Ready { plan, tester: None };
+        assert!(!study::Plan::needs_lab(&ready(made)));
+        // Only the kernel's own engine needs root's rights in the lab.
+        for (backend, keeps) in [("kernel", true), ("own", false)] {
+            let made = ready(plan(&["--backend", backend]).unwrap());
+            assert!(study::Plan::needs_lab(&made));
+            assert_eq!(study::Plan::keeps_rights(&made), keeps, "{backend}");
+        }
         assert_eq!(made.points().unwrap().0.len(), 1);
         assert_eq!(Plan::recorded(&made.value()).unwrap(), made);
     }

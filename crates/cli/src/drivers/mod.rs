@@ -28,7 +28,10 @@ pub fn drivers(args: &DriversArgs, diagnostics: &Diagnostics) -> Outcome {
     let catalog = Catalog::read(&folders)?;
     match &args.command {
         DriversCommand::List(json) => list(&catalog, json.json),
-        DriversCommand::Build { names } => build(&catalog, names, diagnostics),
+        DriversCommand::Build { names } => {
+            tls_drivers::check_cache(&folders.cache)?;
+            build(&catalog, names, diagnostics)
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::{Interrupt, ends_at_once};
 use crate::output::json_lines;
+use crate::rights;
 
 /// Observes, or does what the subcommand says.
 pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
@@ -287,13 +288,7 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     if let Some(folder) = &args.results.parquet {
         hand_over(folder, is_new)?;
     }
-    let dropped = capture::drop_privileges();
-    let dropped =
-        dropped.while_doing(|| "rights that are no longer needed could not be given up")?;
-    if let Some(identity) = dropped.identity {
-        let (user, group) = (identity.user, identity.group);
-        diagnostics.note(format!("captures continue as user {user} of group {group}"));
-    }
+    rights::give_up("captures continue", diagnostics)?;
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, diagnostics)?;
     let names = args.live.interface.join(", ");

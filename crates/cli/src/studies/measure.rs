@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use lab::{Backend, Lab, LabOptions};
+use observe::reading::hand_over;
 use record::{Finished, Manifest, PlanFiles, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
@@ -21,6 +22,7 @@ use crate::files::new_results_folder;
 use crate::interrupt::Interrupt;
 use crate::options::{JsonArg, LabArgs, OutArgs};
 use crate::output::{say, terminal_width};
+use crate::rights;
 
 /// The option that names the folder of the drivers' sources.
 const DRIVERS: &str = "drivers";
@@ -135,7 +137,10 @@ pub fn measure(mut order: Measurement, diagnostics: &Diagnostics) -> Outcome {
         return Err(Problem::new(Fault::Caller, what).with_remedy(remedy));
     }
     if order.parts.iter().any(|part| part.plan.needs_lab()) {
-        lab::enter(&lab::EnterOptions::new())?;
+        let keep = order.parts.iter().any(|part| part.plan.keeps_rights());
+        lab::enter(&lab::EnterOptions::new().keep_rights(keep))?;
+    } else {
+        order.use_up_rights(diagnostics)?;
     }
     if let Some(lab) = lab::entered() {
         record::Session::of_process(lab.outer);
@@ -191,6 +196,32 @@ struct Ended {
 }
 
 impl Measurement {
+    /// Opens what needs rights over the machine, gives the results folder to the user who is to write there,
+    /// and gives the rights up.
+    fn use_up_rights(&mut self, diagnostics: &Diagnostics) -> Result<(), Problem> {
+        let mut opened = false;
+        for part in &mut self.parts {
+            opened |= part.plan.open_machine()?;
+        }
+        if !opened {
+            return Ok(());
+        }
+        let folder = match &self.out.resume {
+            Some(folder) => folder.clone(),
+            None => {
+                self.out.out.get_or_insert_with(|| new_folder(&self.command, &self.parts)).clone()
+            }
+        };
+        if capture::identity_after().is_some() {
+            let is_new = !folder.exists();
+            std::fs::create_dir_all(&folder)
+                .blame(Fault::Results)
+                .while_doing(|| format!("the folder {} cannot be made", folder.display()))?;
+            hand_over(&folder, is_new)?;
+        }
+        rights::give_up("the measurement continues", diagnostics)
+    }
+
     /// Whether it measures over links of a lab of this process: a guest has its own.
     fn uses_links(&self) -> bool {
         self.parts.iter().any(|part| part.study.uses_links() && part.plan.needs_lab())
@@ -217,7 +248,6 @@ impl Measurement {
     ) -> Result<Opened, Problem> {
         let backend = self.uses_links().then(|| backend(*options)).transpose()?;
         let session = record::Session::begin(false);
-        let date = session.started.strftime("%Y-%m-%d").to_string();
         let mut opened = match &self.out.resume {
             Some(folder) => {
                 let resumed = Recorder::resume(folder, &self.recorded, session)?;
@@ -230,10 +260,8 @@ impl Measurement {
                 Opened { folder: folder.clone(), finished, recorder }
             }
             None => {
-                let name = self.parts.last().map_or("", |part| part.study.name());
-                let name = if self.parts.len() > 1 { self.command.as_str() } else { name };
                 let folder = self.out.out.clone();
-                let folder = folder.unwrap_or_else(|| new_results_folder(name, &date));
+                let folder = folder.unwrap_or_else(|| new_folder(&self.command, &self.parts));
                 let mut manifest = Manifest::new(self.recorded.clone(), session);
                 self.describe(&mut manifest, backend);
                 // The folder is claimed first: one that cannot be written is known before time is spent.
@@ -327,6 +355,14 @@ impl Measurement {
         opened.recorder.finish()?;
         Ok(ended)
     }
+}
+
+/// The folder of results for which none was named.
+fn new_folder(command: &str, parts: &[Part]) -> PathBuf {
+    let name = parts.last().map_or("", |part| part.study.name());
+    let name = if parts.len() > 1 { command } else { name };
+    let started = record::Session::begin(false).started;
+    new_results_folder(name, &started.strftime("%Y-%m-%d").to_string())
 }
 
 /// What carries the frames of links here.

@@ -71,6 +71,12 @@ impl Explain for Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Error::NotInstalled(error) => error.remedy(),
+            // Root does not run it: another user does, who may not look into root's folders.
+            Error::Lab(lab::Error::Program { doing: "executing it", source, .. })
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                Some("install it where every user may execute it, as below /usr or /opt".into())
+            }
             Error::Lab(error) => error.remedy(),
             Error::Content(error) => error.remedy(),
             Error::Late { .. } => Some("load less at once, so that the machine keeps up".into()),

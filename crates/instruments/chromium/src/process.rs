@@ -111,6 +111,7 @@ impl Chromium {
             .env("HOME", PROFILE)
             .env("XDG_RUNTIME_DIR", PROFILE)
             .name_server(setting.name_server)
+            .unprivileged()
             .ready_when(Ready::Line(LISTENING.to_owned()), READY_LIMIT);
         let running = node.launch(&program)?;
         let Some(Event::Line { text, .. }) = running.next_line_with(LISTENING, READY_LIMIT) else {

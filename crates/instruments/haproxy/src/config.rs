@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use packet::privileges::Identity;
 use tls::{Group, Version};
 
 use crate::{Error, Kind, Quic, Release};
@@ -35,6 +36,8 @@ pub struct Config<'a> {
     pub kind: Kind,
     /// Whether clients resume.
     pub resumed: bool,
+    /// Whom it becomes, where root starts it.
+    pub becomes: Option<Identity>,
 }
 
 /// What a process does.
@@ -94,6 +97,10 @@ impl Config<'_> {
              {connections}\n    stats socket {folder}/admin.sock mode 600 level operator\n",
             threads = self.threads
         );
+        // Started by root, it gives up root itself, once it has read its files.
+        if let Some(Identity { user, group }) = self.becomes {
+            let _ = write!(text, "    uid {user}\n    gid {group}\n");
+        }
         if self.role == Role::AnswerQuic(Quic::Compat) {
             text.push_str("    limited-quic\n");
         }
@@ -207,7 +214,16 @@ mod tests {
             connections: 32,
             kind: Kind::OpenSsl,
             resumed: false,
+            becomes: None,
         }
+    }
+
+    #[test]
+    fn root_becomes_another_user() {
+        let becomes = Some(Identity { user: 1000, group: 100 });
+        let text = Config { becomes, ..config(Role::Answer) }.text().unwrap();
+        assert!(text.contains("\n    uid 1000\n    gid 100\n"), "{text}");
+        assert!(!config(Role::Answer).text().unwrap().contains(" uid "));
     }
 
     #[test]

@@ -121,6 +121,14 @@ pub enum Error {
     /// A certificate could not be made.
     #[error(transparent)]
     Certificate(#[from] tls::Error),
+    /// There is no room for a process's files.
+    #[error("the temporary folder {} cannot be used: {source}", .path.display())]
+    Temporary {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The file system's fault.
     #[error("{}: {what}: {source}", .path.display())]
     Io {
@@ -153,6 +161,7 @@ impl Explain for Error {
         Some(match self {
             Error::Unknown { known, .. } => format!("choose from {}", known.join(", ")).into(),
             Error::NoLightLocks { .. } => "--locks pthread".into(),
+            Error::Temporary { .. } => "set TMPDIR to a folder that you may write to".into(),
             Error::Folder(_) => "set TMPDIR to a short path without spaces".into(),
             Error::NoSdk { library, .. } => format!(
                 "`wiretax drivers build {library}` makes them, --sdk {library}=DIR names a folder that \

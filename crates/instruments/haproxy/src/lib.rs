@@ -23,5 +23,6 @@ pub use counters::{Counted, MAX_ANSWER, Side, parse_counted, parse_info};
 pub use error::Error;
 pub use library::{Kind, Library, Quic};
 pub use locks::Locks;
+pub use packet::privileges::identity_after;
 pub use process::{Cpu, Process, in_folder};
 pub use release::{RELEASES, Release, SourceFile};

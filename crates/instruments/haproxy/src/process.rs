@@ -76,7 +76,7 @@ impl Process {
             .ok_or_else(|| Error::NoLightLocks { haproxy: built.haproxy.clone() })?;
         let parent = std::env::temp_dir();
         let folder = Scratch::new_in(&parent, "wiretax-haproxy-run-");
-        let folder = folder.map_err(Error::io("making a folder in it", &parent))?;
+        let folder = folder.map_err(|source| Error::Temporary { path: parent, source })?;
         let at = |name: &str| folder.path().join(name);
         let pem = format!("{}{}", identity.chain_pem()?, identity.private_key_pem()?);
         write(&at("server.pem"), &pem)?;

@@ -23,13 +23,24 @@ pub struct Folders {
     pub cache: PathBuf,
 }
 
+/// The cache of a user without one: nothing is there, and nobody can put anything there.
+const NOWHERE: &str = "/dev/null/wiretax";
+
+/// Whether a cache can hold what is built.
+///
+/// # Errors
+/// [`Error::NoCache`]: neither `HOME` nor `XDG_CACHE_HOME` said where.
+pub fn check_cache(cache: &Path) -> Result<(), Error> {
+    if cache.starts_with(NOWHERE) { Err(Error::NoCache) } else { Ok(()) }
+}
+
 impl Folders {
     /// Sources: as given, or `drivers` beside the program's build or where it was built from, never in the current
-    /// folder; cache: below the user's (`XDG_CACHE_HOME`, else `~/.cache`).
+    /// folder; cache: below the user's (`XDG_CACHE_HOME`, else `~/.cache`). Without one of these variables nothing
+    /// is built or found ([`check_cache`]): a place that others can guess and write to is none for what is loaded.
     ///
     /// # Errors
-    /// If the folder given holds no drivers; if neither variable is set, since a place that others
-    /// can guess and write to is none for what is loaded.
+    /// If the folder given holds no drivers.
     pub fn find(given: Option<&Path>) -> Result<Self, Error> {
         let is_there = |folder: &Path| folder.join("include/wiretax_driver.h").is_file();
         let sources = match given {
@@ -44,7 +55,7 @@ impl Folders {
                     .find(|folder| is_there(folder) && is_ours(folder))
             }
         };
-        Ok(Self { sources, cache: cache(|name| std::env::var_os(name))? })
+        Ok(Self { sources, cache: cache(|name| std::env::var_os(name)) })
     }
 
     /// Built drivers, a folder each.
@@ -63,11 +74,11 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// The user's cache, by the variables that say where it is (XDG Base Directory Specification).
-fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
+fn cache(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
     // A relative path is to be ignored; so would be one below whatever folder is the current one.
     let folder = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    Ok(cache.ok_or(Error::NoCache)?.join("wiretax"))
+    cache.map_or_else(|| NOWHERE.into(), |cache| cache.join("wiretax"))
 }
 
 /// A fact about a library that no test can show.
@@ -429,7 +440,7 @@ mod tests {
                 "XDG_CACHE_HOME" => xdg.map(OsString::from),
                 _ => home.map(OsString::from),
             });
-            found.ok().map(|path| path.display().to_string())
+            check_cache(&found).ok().map(|()| found.display().to_string())
         };
         assert_eq!(cache(Some("/c"), Some("/h")).as_deref(), Some("/c/wiretax"));
         assert_eq!(cache(None, Some("/h")).as_deref(), Some("/h/.cache/wiretax"));

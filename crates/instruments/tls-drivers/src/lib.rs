@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ::host::HostError;
 pub use built_in::BUILT_IN;
-pub use catalog::{Catalog, Driver, Fact, Folders, State};
+pub use catalog::{Catalog, Driver, Fact, Folders, State, check_cache};
 pub use driver::{Conn, Context, EchAnswer, EchConfig, Io, Library, Session, Step, Transport};
 pub use ech::{EchClient, EchHello, EchJob, EchReply, EchServer};
 pub use error::{DriverError, Error};

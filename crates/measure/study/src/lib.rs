@@ -163,6 +163,20 @@ pub trait Plan {
     /// Whether it is measured in the lab: the process then enters namespaces of its own first.
     fn needs_lab(&self) -> bool;
 
+    /// Whether the lab keeps root's rights over the machine, for what the kernel grants in no user namespace.
+    fn keeps_rights(&self) -> bool {
+        false
+    }
+
+    /// Opens what needs rights over the machine, where it is measured outside of the lab; whether there is
+    /// such a thing. Rights are given up then, before anything is measured or written.
+    ///
+    /// # Errors
+    /// It is not there, or these rights are missing.
+    fn open_machine(&mut self) -> Result<bool, Problem> {
+        Ok(false)
+    }
+
     /// The seed of its random draws.
     fn seed(&self) -> u64;
 

@@ -49,6 +49,7 @@ impl Programs {
         if let Some(program) = self.built.borrow().get(&runtime) {
             return Ok(program.clone());
         }
+        crate::check_cache(&self.cache).map_err(|error| HostFailure::Other(error.in_one_text()))?;
         let built = runtime.available().and_then(|toolchain| toolchain.build(&self.cache));
         let program = built.map_err(failure)?;
         self.built.borrow_mut().insert(runtime, program.clone());
