@@ -369,8 +369,9 @@ while True:
 END
 mkfifo over
 "$wiretax" -q lab --outside --serve 'python3 serve.py' -- sh -c 'echo >up; read line <over' & lab=$!
+trap 'kill "$host" "$server" "$lab"' EXIT
 until [ -e up ]; do sleep 0.02; done
-outer=$(ip -4 -o address | grep -o '172[.][0-9.]*')
+outer=$(ip -4 -o address | grep -o 'inet 172[.][0-9.]*' | cut -c 6-)
 inner=${outer%.*}.$((${outer##*.} + 1))
 inside ip route add "$inner" via 198.51.100.2
 connect="import socket; socket.create_connection(('$inner', 7001), 1)"
@@ -378,6 +379,7 @@ python3 -c "$connect" && echo "the machine connects"
 inside python3 -c "$connect" 2>dropped || grep -o -m 1 'timed out' dropped
 echo >over
 wait "$lab"
+trap 'kill "$host" "$server"' EXIT
 # The kernel takes a namespace that nobody is in apart some time later.
 for _ in $(seq 600); do
     [ "$(ip -brief link | wc -l)" -gt 2 ] || [ -n "$(nft list ruleset)" ] || break
