@@ -216,7 +216,7 @@ mod tests {
         let made = plan(&["--between", "eth1", "eth2", "--load", "1000pps"]).unwrap();
         assert_eq!(made.between, Some(["eth1".to_owned(), "eth2".to_owned()]));
         let ready = |plan| Ready { plan, tester: None };
-        assert!(!study::Plan::needs_lab(&ready(made)));
+        assert!(!study::Plan::needs_lab(&ready(made.clone())));
         // Only the kernel's own engine needs root's rights in the lab.
         for (backend, keeps) in [("kernel", true), ("own", false)] {
             let made = ready(plan(&["--backend", backend]).unwrap());
