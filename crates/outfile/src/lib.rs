@@ -78,7 +78,7 @@ impl OutFile {
     /// As for [`OutFile::create`].
     pub fn create_in_place_of(path: &Path) -> io::Result<OutFile> {
         let target = std::path::absolute(path)?;
-        Ok(OutFile(Kind::Beside { new: beside(&target)?, target }))
+        Ok(OutFile(Kind::Beside { new: New::beside(&target)?, target }))
     }
 
     /// Whether it is no regular file, and so written to as it is.

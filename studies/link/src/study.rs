@@ -123,7 +123,7 @@ impl study::Plan for Ready {
     }
 
     fn points(&self) -> usize {
-        Plan::points(self).map_or(0, |(points, _)| points.len())
+        self.plan.points().map_or(0, |(points, _)| points.len())
     }
 
     fn expected(&self) -> Duration {

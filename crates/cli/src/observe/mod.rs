@@ -5,8 +5,6 @@ mod query;
 mod results;
 mod tickets;
 
-use std::io::Write;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 

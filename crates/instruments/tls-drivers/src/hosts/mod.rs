@@ -15,9 +15,6 @@ use crate::{Described, Extent, Identity, Job, Key, Reply, Suite, Workload};
 pub use callgrind::{Call, Frame, Function, Graph};
 pub use processes::{CLIENT_TURNS, HOST, Processes, SERVER_TURNS};
 
-/// What to do where no temporary folder can be made.
-pub const TMPDIR: &str = "set TMPDIR to a folder that you may write to";
-
 /// The client beside a runtime's server that is this program's load generator: a driver knows only
 /// servers that are in one process with it.
 pub const LOAD_CLIENT: &str = "load";

@@ -1,9 +1,10 @@
 //! Key figures, calibration and manifest.
 
+use fault::one_line;
 use serde_json::Value;
 
 use super::Page;
-use crate::clean::{html as esc, one_line};
+use crate::clean::html as esc;
 use crate::{Fact, KeyFigure, Report};
 
 /// The heading of the last section.
