@@ -132,7 +132,7 @@ fn a_file_is_replaced_and_a_link_in_its_place_too() {
     victim.check("report.html");
     fs::create_dir(dir.join("page.html")).unwrap();
     assert!(is_irregular(folder.replace("page.html", b"")));
-    for outside in ["", ".", "..", "../x", "/tmp/x", "folder/x"] {
+    for outside in ["", ".", "..", "../x", "/x", "folder/x"] {
         assert!(folder.replace(outside, b"").is_err(), "{outside}");
         assert!(folder.read(outside, 1).is_err(), "{outside}");
     }
