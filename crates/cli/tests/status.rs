@@ -25,7 +25,7 @@ fn ends(folder: &Path, cases: &[(&str, i32, &str)]) {
 /// Results of a study with one sample, whose point nobody can read.
 fn unreadable(folder: &Path, study: &str) {
     let manifest = Manifest::new(json!({ study: {} }), Session::begin(false));
-    let mut recorder = Recorder::create(&folder.join(study), manifest).unwrap();
+    let mut recorder = Recorder::create(folder.join(study), manifest).unwrap();
     let sample = Sample {
         study: study.to_owned(),
         point: BTreeMap::new(),
