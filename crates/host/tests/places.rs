@@ -230,7 +230,7 @@ fn panics() {
 
 fn crashes() {
     let error = order(&process(), Order::Abort, LONG).expect_err("it dies");
-    let text = "it: its host crashed (signal 6); it last wrote: my last  words";
+    let text = "it: its host crashed (signal 6); it last wrote: my last\u{fffd} words";
     assert_eq!(error.to_string(), text);
     let error = order(&process(), Order::Exit(3), LONG).expect_err("it ends");
     assert_eq!(error.to_string(), "it: its host crashed (exit status 3)");
