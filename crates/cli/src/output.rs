@@ -178,6 +178,9 @@ pub fn wrapped(text: &str, width: usize) -> String {
     text.split_inclusive('\n').map(|line| wrapped_line(line, width)).collect()
 }
 
+/// Spaces before what is carried over to the next line.
+const CARRIED: usize = 2;
+
 fn wrapped_line(line: &str, width: usize) -> String {
     let text = line.trim_end();
     if text.chars().count() <= width {
@@ -192,12 +195,15 @@ fn wrapped_line(line: &str, width: usize) -> String {
     }
     let (head, rest) = text.split_at(bytes);
     let (mut out, mut column) = (head.to_owned(), indent);
+    // What begins a line is ours: a word of a stranger's that is carried over stands behind spaces.
+    let next = indent.max(CARRIED);
+    let mut begun = indent;
     for word in rest.split_whitespace() {
         let letters = word.chars().count();
-        if column > indent && column + 1 + letters > width {
-            out = out + "\n" + &" ".repeat(indent);
-            column = indent;
-        } else if column > indent {
+        if column > begun && column + 1 + letters > width {
+            out = out + "\n" + &" ".repeat(next);
+            (column, begun) = (next, next);
+        } else if column > begun {
             out.push(' ');
             column += 1;
         }

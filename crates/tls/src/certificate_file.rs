@@ -76,8 +76,8 @@ fn of_der(file: &[u8]) -> Result<Vec<X509>, Error> {
             "take the certificates out: `openssl pkcs12 -nokeys -in FILE -out chain.pem`",
         ));
     }
-    if let Ok(one) = X509::from_der(file) {
-        return Ok(vec![one]);
+    if let Some(certificates) = in_a_row(file) {
+        return Ok(certificates);
     }
     of_pkcs7(file).map_err(|_| {
         identity(
@@ -85,6 +85,17 @@ fn of_der(file: &[u8]) -> Result<Vec<X509>, Error> {
             "give a file in PEM, with lines `-----BEGIN CERTIFICATE-----`",
         )
     })
+}
+
+/// Certificates in DER, one behind the other; `None` if it is anything else.
+fn in_a_row(mut der: &[u8]) -> Option<Vec<X509>> {
+    let mut certificates = Vec::new();
+    while !der.is_empty() {
+        let one = X509::from_der(der).ok()?;
+        der = der.get(one.to_der().ok()?.len()..)?;
+        certificates.push(one);
+    }
+    (!certificates.is_empty()).then_some(certificates)
 }
 
 /// The certificates of a PKCS #7 file (RFC 2315 §9.1), each before its issuer.
@@ -176,6 +187,8 @@ mod tests {
         }
         assert_eq!(certificates_in(&pkcs7(chain)).unwrap(), chain);
         assert_eq!(certificates_in(&chain[0]).unwrap(), chain[..1]);
+        assert_eq!(certificates_in(&chain.concat()).unwrap(), chain);
+        assert!(certificates_in(&[&chain[0][..], b"x"].concat()).is_err());
     }
 
     #[test]

@@ -58,6 +58,8 @@ impl EtherType {
     pub const BRIDGED: EtherType = EtherType(0x6558);
     /// Cisco's VN-Tag, before 802.1BR.
     pub const VN_TAG: EtherType = EtherType(0x8926);
+    /// An HSR tag of a redundant ring (IEC 62439-3).
+    pub const HSR: EtherType = EtherType(0x892f);
     /// An 802.1BR E-TAG.
     pub const E_TAG: EtherType = EtherType(0x893f);
     /// Cisco MetaData, with TrustSec's group tag.

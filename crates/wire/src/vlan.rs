@@ -133,7 +133,8 @@ pub fn strip(mut ether_type: EtherType, mut payload: &[u8]) -> Option<(EtherType
 fn before_type(ether_type: EtherType, payload: &[u8]) -> Option<usize> {
     match ether_type {
         EtherType::VLAN | EtherType::QINQ | EtherType::QINQ_OLD => Some(2),
-        EtherType::VN_TAG => Some(4),
+        // An HSR tag: path, size, sequence number (IEC 62439-3).
+        EtherType::VN_TAG | EtherType::HSR => Some(4),
         // IEEE 802.1BR §7.5.
         EtherType::E_TAG => Some(6),
         // Version, a length in words of 32 bits, and so many of these.

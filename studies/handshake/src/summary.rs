@@ -417,7 +417,10 @@ impl Cell {
                 }
             }
             Outcome::TimedOut { after_ms } => self.given_up_ms.push(after_ms),
-            Outcome::Failed { reason } => *self.failed.entry(reason).or_default() += 1,
+            Outcome::Failed { reason } => {
+                let reason = study::reason_among(&self.failed, &reason);
+                *self.failed.entry(reason).or_default() += 1;
+            }
         }
     }
 }

@@ -134,7 +134,9 @@ impl Cell {
                 let why = sample.labels.get(label::FAILURE).cloned().unwrap_or_default();
                 let left_out = sample.values.get(value::LEFT_OUT).copied().unwrap_or_default();
                 self.left_out += left_out as u64;
-                self.failed.entry(reason).or_insert((0, why)).0 += 1;
+                let reason = study::reason_among(&self.failed, &reason);
+                let first = || (0, fault::excerpt(&why, study::LONGEST_REASON));
+                self.failed.entry(reason).or_insert_with(first).0 += 1;
             }
         }
     }

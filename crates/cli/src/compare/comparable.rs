@@ -39,11 +39,16 @@ pub(super) fn compared(
         found.push(Compared { study: study.name(), value: name.to_owned(), kind });
     }
     if found.is_empty() {
-        let what = match value {
-            Some(value) => format!("no study that both results have measures `{value}`"),
-            None => "the two results have no study in common".to_owned(),
+        let measured = !(before.cells.is_empty() || after.cells.is_empty());
+        let (fault, what) = match value {
+            _ if !measured => (Fault::Measurement, "one of the results has no sample".to_owned()),
+            Some(value) => {
+                let what = format!("no study that both results have measures `{value}`");
+                (Fault::Caller, what)
+            }
+            None => (Fault::Results, "the two results have no study in common".to_owned()),
         };
-        return Err(Problem::new(Fault::Results, what).with_remedy("compare runs of one plan"));
+        return Err(Problem::new(fault, what).with_remedy("compare runs of one plan"));
     }
     for one in &found {
         measured_alike(one, &before.manifest, &after.manifest)?;

@@ -1,6 +1,7 @@
 //! Under which conditions results were measured, for the page that has their figures.
 
-use record::{Manifest, Session, short_commit};
+use record::{Manifest, Session, Warning, short_commit};
+use report::plain_markdown;
 
 /// The commit and date of each session, and every warning of the manifest, as a paragraph of Markdown.
 pub(super) fn conditions(manifest: &Manifest) -> String {
@@ -24,8 +25,9 @@ pub(super) fn conditions(manifest: &Manifest) -> String {
             " **These figures cannot be traced to one commit: they are to be measured again.**"
         }
     };
-    let warnings: Vec<&str> =
-        manifest.warnings.iter().map(|warning| warning.what.as_str()).collect();
+    // Outside code: a backtick of a stranger's would begin some.
+    let text = |warning: &Warning| plain_markdown(&warning.what.replace('`', "\u{FFFD}"));
+    let warnings: Vec<String> = manifest.warnings.iter().map(text).collect();
     let warnings = match warnings.as_slice() {
         [] => String::new(),
         warnings => format!(" Warnings: {}.", warnings.join("; ")),

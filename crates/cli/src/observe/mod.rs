@@ -5,6 +5,7 @@ mod query;
 mod results;
 mod tickets;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use capture::{Doubts, Filter, Live, LiveOptions, Merge};
 use export::Names;
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use observe::Options;
-use observe::reading::{Hidden, Read, Reading, SinkOptions, View, hand_over};
+use observe::reading::{HandOver, Hidden, Read, Reading, SinkOptions, View};
 use study::Watcher;
 use tracker::KeyLog;
 use units::counted;
@@ -22,6 +23,7 @@ use self::args::ObserveCommand;
 use self::results::{Files, publish};
 use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
+use crate::files::check_apart;
 use crate::interrupt::{Interrupt, ends_at_once};
 use crate::output::json_lines;
 use crate::rights;
@@ -59,6 +61,10 @@ impl Checked {
             let found = std::fs::metadata(file).blame(Fault::Caller);
             found.while_doing(|| format!("{} cannot be read", file.display()))?;
         }
+        let inputs = args.files.iter().chain(&args.reading.key_log).map(PathBuf::as_path);
+        let outputs = [args.results.html.as_deref(), args.results.rtt_out.as_deref()];
+        let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
+        check_apart(&inputs.collect::<Vec<_>>(), &outputs)?;
         let hidden = hidden(args)?;
         let Some(file) = &args.reading.key_log else {
             return Ok(Checked { hidden, keys: String::new() });
@@ -126,7 +132,8 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     for cut in source.cuts() {
         diagnostics.warning(format!("{cut}; what is whole was read"));
     }
-    warn_of_doubts(source.doubts(), diagnostics);
+    let doubts = source.doubts();
+    warn_of_doubts(doubts, diagnostics);
     let unread = reading.is_unread();
     // What was read before a failure is shown too.
     let mut left = reading.finish()?;
@@ -146,7 +153,7 @@ fn files(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
         diagnostics.note("interrupted; this is what was read until then");
         return Ok(Exit::Interrupted);
     }
-    nothing_read(&left).map_or(Ok(Exit::Done), Err)
+    nothing_read(&left, doubts.misdated).map_or(Ok(Exit::Done), Err)
 }
 
 /// Says which frames make the result worth less, and how to capture better.
@@ -198,13 +205,19 @@ fn warn_of_wrappings(left: &Read, diagnostics: &Diagnostics) {
 }
 
 /// The problem of a capture in which no frame could be read; `None` if one was.
-fn nothing_read(left: &Read) -> Option<Problem> {
+fn nothing_read(left: &Read, misdated: u64) -> Option<Problem> {
     let problem = |what: String, remedy| {
         let problem = Problem::new(Fault::Measurement, format!("nothing was read: {what}"));
         Some(problem.with_remedy(remedy))
     };
     let counters = &left.counters;
     if counters.frames == 0 {
+        if misdated > 0 {
+            return problem(
+                format!("{}, all with impossible times", counted(misdated, "frame")),
+                "correct them with `editcap -t SECONDS IN OUT`",
+            );
+        }
         let Some((link, _)) = left.unread_links.first_key_value() else {
             return problem("there is no frame".to_owned(), "capture for a longer time");
         };
@@ -281,11 +294,9 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     options.promiscuous = args.live.promiscuous;
     options.ring.blocks = args.live.ring;
     let mut sources = Live::open_several(&args.live.interface, &options, listeners(args))?;
-    let is_new = args.results.parquet.as_ref().is_some_and(|folder| !folder.exists());
+    let folder = args.results.parquet.as_deref().map(HandOver::begin).transpose()?.flatten();
     let mut reading = open(args, checked)?;
-    if let Some(folder) = &args.results.parquet {
-        hand_over(folder, is_new)?;
-    }
+    folder.map_or(Ok(()), HandOver::finish)?;
     rights::give_up("captures continue", diagnostics)?;
     let interrupt = Interrupt::listen()?;
     serve_metrics(args, &mut reading, diagnostics)?;
@@ -302,7 +313,7 @@ fn live(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     publish(args, &left, late, diagnostics)?;
     captured?;
     left.sinks.unsaved.take().map_or(Ok(()), Err)?;
-    nothing_read(&left).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
+    nothing_read(&left, 0).filter(|_| !interrupt.came()).map_or(Ok(Exit::Done), Err)
 }
 
 /// Follows a reading.

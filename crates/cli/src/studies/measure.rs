@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgMatches, FromArgMatches};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use lab::{Backend, Lab, LabOptions};
-use observe::reading::hand_over;
+use observe::reading::HandOver;
 use record::{Finished, Manifest, PlanFiles, Recorder};
 use serde_json::{Map, Value};
 use study::{End, Options, Plan, Session, Study, Watcher, quoted};
@@ -212,13 +212,7 @@ impl Measurement {
                 self.out.out.get_or_insert_with(|| new_folder(&self.command, &self.parts)).clone()
             }
         };
-        if capture::identity_after().is_some() {
-            let is_new = !folder.exists();
-            std::fs::create_dir_all(&folder)
-                .blame(Fault::Results)
-                .while_doing(|| format!("the folder {} cannot be made", folder.display()))?;
-            hand_over(&folder, is_new)?;
-        }
+        HandOver::begin(&folder)?.map_or(Ok(()), HandOver::finish)?;
         rights::give_up("the measurement continues", diagnostics)
     }
 

@@ -73,6 +73,9 @@ fn start(plan: &Plan) -> Result<i32, u8> {
     }
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let own_proc = mount(c"proc", c"/proc", Some(c"proc"), quiet);
+    if own_proc && plan.user_namespace {
+        protect_settings();
+    }
     if !loopback_up() {
         return Err(LOOPBACK);
     }
@@ -179,6 +182,20 @@ impl Marker {
         let token = u128::from_str_radix(token, 16).ok()?.to_be_bytes();
         let marker = Marker { fd, network, user_namespace, own_proc, outer, token };
         parts.next().is_none().then_some(marker)
+    }
+}
+
+/// Makes the kernel's settings read-only but for those of the network namespace: as the owner of their files, root may
+/// write to the others without any right in the namespace that they belong to. Where a mount is refused, so are they.
+fn protect_settings() {
+    let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    let bind = |place: &CStr, flags| mount(place, place, None, libc::MS_BIND | flags);
+    let close = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | quiet;
+    if bind(c"/proc/sys/net", 0) && bind(c"/proc/sys", libc::MS_REC) {
+        mount(c"none", c"/proc/sys", None, close);
+    }
+    if bind(c"/proc/sysrq-trigger", 0) {
+        mount(c"none", c"/proc/sysrq-trigger", None, close);
     }
 }
 

@@ -180,7 +180,7 @@ pub(crate) fn makes_user_namespace(options: &EnterOptions) -> bool {
 }
 
 fn settings_are_read_only() -> bool {
-    let flags = rustix::fs::statvfs("/proc/sys").map(|found| found.f_flag);
+    let flags = rustix::fs::statvfs("/proc/sys/net").map(|found| found.f_flag);
     flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 

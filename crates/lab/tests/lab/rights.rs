@@ -121,6 +121,13 @@ fn harms_nothing() -> TestResult {
         let names = libc::unshare(libc::CLONE_NEWUTS);
         assert_eq!(names, 0, "no rights within the lab");
     }
+    // By its owner's right alone root could write to these.
+    for name in ["kernel/core_pattern", "kernel/panic", "vm/swappiness"] {
+        let path = format!("/proc/sys/{name}");
+        let value = fs::read_to_string(&path)?;
+        assert!(fs::write(&path, value).is_err(), "{path} can be written");
+    }
+    assert!(fs::OpenOptions::new().write(true).open("/proc/sysrq-trigger").is_err());
     let numbers = fs::read_to_string("/proc/self/uid_map")?;
     let fields: Vec<_> = numbers.lines().next().unwrap_or_default().split_whitespace().collect();
     assert_eq!(fields.first(), fields.get(1), "users have their own numbers: {numbers}");

@@ -33,6 +33,7 @@ pub use caution::{Caution, Effect};
 pub use flame::{Flame, FlameFrame};
 pub use html::render;
 pub use inline::{Inline, Span};
+pub use markdown::plain_markdown;
 pub use model::{Block, Card, Code, Fact, KeyFigure, Note, NoteKind, Report, Section};
 pub use number::decimals;
 pub use plot::{

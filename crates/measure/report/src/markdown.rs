@@ -12,8 +12,8 @@ impl Table {
     #[must_use]
     pub fn to_markdown(&self) -> String {
         let titles = self.columns.iter().map(|column| match column.unit.as_str() {
-            "" => plain(&column.title),
-            unit => format!("{} ({})", plain(&column.title), plain(unit)),
+            "" => plain_markdown(&column.title),
+            unit => format!("{} ({})", plain_markdown(&column.title), plain_markdown(unit)),
         });
         let rules =
             (0..self.columns.len()).map(|at| if self.is_numeric(at) { "--:" } else { "---" });
@@ -38,9 +38,9 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
-        Cell::Text(text) => plain(text),
+        Cell::Text(text) => plain_markdown(text),
         Cell::Code(text) => format!("`{}`", one_line(text).replace(['`', '|'], " ")),
-        Cell::Status(status, text) => format!("{} {}", status.sign(), plain(text)),
+        Cell::Status(status, text) => format!("{} {}", status.sign(), plain_markdown(text)),
         Cell::Number { .. } | Cell::Estimate { .. } => {
             let value = cell.value_text().unwrap_or_default();
             match cell.interval_text() {
@@ -51,8 +51,9 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// Text in which nothing is a mark, but code in backticks stays code.
-fn plain(text: &str) -> String {
+/// Text on one line in which nothing is a mark of Markdown or HTML, but code in backticks stays code.
+#[must_use]
+pub fn plain_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in one_line(text).chars() {
         match c {

@@ -3,7 +3,8 @@
 //! come from there.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::str::FromStr;
 
 use clap::{Arg, Command};
@@ -52,6 +53,9 @@ pub fn read_value<T: FromStr<Err: Explain>>(
         remedy: error.remedy(),
     })
 }
+
+/// Most points of a sweep, those that are the same or impossible included.
+const MOST_POINTS: usize = 200_000;
 
 /// The words that a word stands for (`all`), if it stands for others than itself.
 pub type Words<'a> = &'a dyn Fn(&str) -> Option<Vec<String>>;
@@ -209,6 +213,14 @@ impl<P: Clone + PartialEq> Axes<P> {
             let expanded =
                 |word: String| words(axis.name, &word).unwrap_or_else(|| vec![word.clone()]);
             let values: Vec<String> = list.into_iter().flat_map(expanded).collect();
+            if points.len().saturating_mul(values.len()) > MOST_POINTS {
+                return Err(UnknownValue {
+                    axis: axis.name,
+                    word: values.last().cloned().unwrap_or_default(),
+                    why: format!("with it the sweep has more than {MOST_POINTS} points"),
+                    remedy: Some("name fewer values".into()),
+                });
+            }
             // A wrong word is wrong even where there is nothing to cross it with.
             values.iter().try_for_each(|value| (axis.read)(&mut base.clone(), value))?;
             let mut crossed = Vec::with_capacity(points.len() * values.len());
@@ -222,8 +234,14 @@ impl<P: Clone + PartialEq> Axes<P> {
             points = crossed;
         }
         let mut once: Vec<P> = Vec::with_capacity(points.len());
+        // Places in `once` by a hash of the fields: a stranger's plan may have many points.
+        let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
         for point in points.into_iter().map(self.canonical) {
-            if !once.contains(&point) {
+            let mut hasher = DefaultHasher::new();
+            self.fields(&point).hash(&mut hasher);
+            let like = places.entry(hasher.finish()).or_default();
+            if !like.iter().any(|place| once.get(*place) == Some(&point)) {
+                like.push(once.len());
                 once.push(point);
             }
         }

@@ -1,11 +1,12 @@
 //! Where results come from, for Markdown.
 
 use record::Manifest;
+use report::plain_markdown;
 
 /// Date, machine and command: `Measured 2026-11-21 on … by `wiretax …``.
 #[must_use]
 pub fn provenance(manifest: &Manifest) -> String {
-    let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let known = |text: Option<String>| text.map_or("unknown".to_owned(), |text| text_of(&text));
     let session = manifest.sessions.first();
     let date = manifest.started().map(|time| time.strftime("%Y-%m-%d").to_string());
     let machine = session.map(|session| &session.environment);
@@ -15,8 +16,13 @@ pub fn provenance(manifest: &Manifest) -> String {
         known(machine.and_then(|machine| machine.cpu_model.clone())),
         known(machine.and_then(|machine| machine.cpus.map(|cpus| cpus.to_string()))),
         known(machine.and_then(|machine| machine.kernel.clone())),
-        known(session.map(|session| program_name_only(&session.command)))
+        session.map_or("unknown".to_owned(), |session| program_name_only(&session.command))
     )
+}
+
+/// A text of the results that stands outside code.
+fn text_of(text: &str) -> String {
+    plain_markdown(&text.replace('`', "\u{FFFD}"))
 }
 
 /// `3.5.5` of `OpenSSL 3.5.5 27 Jan 2026`.
@@ -45,6 +51,12 @@ mod tests {
         assert_eq!(program_name_only("/x/y/wiretax run --seed 1"), "wiretax run --seed 1");
         assert_eq!(program_name_only("wiretax"), "wiretax");
         assert_eq!(program_name_only("wiretax `x`\n# y"), "wiretax \u{FFFD}x\u{FFFD}\u{FFFD}# y");
+    }
+
+    #[test]
+    fn a_machine_of_a_stranger_is_no_markup() {
+        assert_eq!(text_of("Intel(R) Xeon(R)"), "Intel(R) Xeon(R)");
+        assert_eq!(text_of("<!-- /figures -->\n# `<b>"), "\\<!-- /figures --> # \u{FFFD}\\<b>");
     }
 
     #[test]

@@ -319,9 +319,9 @@ fn hostile_files_get_one_clear_error() {
         ("[]".to_owned(), "cannot be read"),
         ("{\"log\": {}}".to_owned(), "missing field `entries`"),
         // What nobody looks at is passed over without recursion.
-        (deep.clone(), "no answered request"),
+        (deep.clone(), "no request by http"),
         (deep.replace(']', ""), "cannot be read"),
-        (file(vec![]), "no answered request"),
+        (file(vec![]), "no request by http"),
     ] {
         let error = har::read("hostile", &text).unwrap_err();
         assert!(error.to_string().contains(said), "{error} is not about {said}");

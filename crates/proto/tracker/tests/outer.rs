@@ -137,6 +137,7 @@ fn each_encapsulation_gives_the_same_records() {
         ),
         ("SNAP", Box::new(snap)),
         ("VN-Tag", Box::new(|f| with_tag(EtherType::VN_TAG, &[0x80, 1, 0, 0], f))),
+        ("HSR", Box::new(|f| with_tag(EtherType::HSR, &[0, 60, 0, 1], f))),
         ("E-TAG", Box::new(|f| with_tag(EtherType::E_TAG, &[0, 0, 0x10, 1, 0, 0], f))),
         ("MetaData", Box::new(|f| with_tag(EtherType::CISCO_METADATA, &[1, 1, 0, 1, 0, 9], f))),
         ("I-TAG", Box::new(move |f| ethernet(EtherType::I_TAG, &[&[0, 0, 0, 9], f].concat()))),

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use capture::{Identity, Keeper};
 use fault::{Fault, OrProblem, Problem, WhileDoing};
 use outfile::{Held, OutFile};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
 
 /// A file that is written at the end: claimed at the beginning, so that one that cannot be written is
 /// known before time is spent.
@@ -78,36 +81,92 @@ fn keep(path: &Path, Identity { user, group }: Identity) -> io::Result<Open> {
     Ok(Open::Kept(file, Keeper::begin(move || held.publish())?))
 }
 
-/// Gives a folder for rows that root has just made to whom the process will run as. `is_new`: it was not
-/// there before.
-///
-/// # Errors
-/// It belongs to root and was there before, or cannot be given.
-pub fn hand_over(folder: &Path, is_new: bool) -> Result<(), Problem> {
-    let failed = || format!("{} cannot be given to the user who called", folder.display());
-    // By descriptor: a name may stand for something else by the time that it is given away.
-    let folder_at = |path: &Path| {
-        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        File::options().read(true).custom_flags(flags).open(path)
-    };
-    let Some(Identity { user, group }) = capture::identity_after() else { return Ok(()) };
-    let owner = std::fs::metadata(folder).map(|metadata| metadata.uid());
-    if !is_new && owner.blame(Fault::Results).while_doing(failed)? == 0 {
-        let shown = folder.display();
-        let what = format!("{shown} belongs to root, and a capture continues as user {user}");
-        let remedy = format!("name a new folder, or `chown -R {user} {shown}`");
-        return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
-    }
-    for entry in ["", "connections", "endings"] {
-        let opened = match folder_at(&folder.join(entry)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            opened => opened.blame(Fault::Results).while_doing(failed)?,
-        };
-        let owner = opened.metadata().map(|metadata| metadata.uid());
-        if owner.is_ok_and(|owner| owner == 0) {
-            let given = fchown(&opened, Some(user), Some(group));
-            given.blame(Fault::Results).while_doing(failed)?;
+/// A folder of results that root makes, for whom the process will run as.
+pub struct HandOver {
+    /// By descriptor: the name may stand for something else by the time that it is given away.
+    folder: File,
+    shown: PathBuf,
+    identity: Identity,
+}
+
+impl HandOver {
+    /// Makes the folder if it is not there. `None` where no rights are going to be given up.
+    ///
+    /// # Errors
+    /// It cannot be made, is a link, or belongs to root and was there before.
+    pub fn begin(folder: &Path) -> Result<Option<HandOver>, Problem> {
+        let Some(identity) = capture::identity_after() else { return Ok(None) };
+        let made = make(folder).blame(Fault::Results);
+        let (opened, is_new) =
+            made.while_doing(|| format!("the folder {} cannot be made", folder.display()))?;
+        let shown = folder.to_owned();
+        let hand_over = HandOver { folder: opened, shown, identity };
+        let owner = hand_over.folder.metadata().map(|metadata| metadata.uid());
+        if !is_new && owner.blame(Fault::Results).while_doing(|| hand_over.failed())? == 0 {
+            let (shown, user) = (folder.display(), identity.user);
+            let what = format!("{shown} belongs to root, and a capture continues as user {user}");
+            let remedy = format!("name a new folder, or `chown -R {user} {shown}`");
+            return Err(Problem::new(Fault::Results, what).with_remedy(remedy));
         }
+        Ok(Some(hand_over))
     }
-    Ok(())
+
+    /// Gives the folder, and the folders of rows that root made in it.
+    ///
+    /// # Errors
+    /// One cannot be given.
+    pub fn finish(self) -> Result<(), Problem> {
+        self.give(&self.folder)?;
+        for name in ["connections", "endings"] {
+            match openat(&self.folder, name, FOLDER, Mode::empty()) {
+                Err(Errno::NOENT) => {}
+                opened => {
+                    let opened = opened.map_err(io::Error::from).blame(Fault::Results);
+                    self.give(&opened.while_doing(|| self.failed())?.into())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn give(&self, folder: &File) -> Result<(), Problem> {
+        let Identity { user, group } = self.identity;
+        if folder.metadata().is_ok_and(|metadata| metadata.uid() == 0) {
+            let given = fchown(folder, Some(user), Some(group));
+            given.blame(Fault::Results).while_doing(|| self.failed())?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self) -> String {
+        format!("{} cannot be given to the user who called", self.shown.display())
+    }
+}
+
+/// A folder, and no link to one.
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Makes and opens a folder below its parent's descriptor. Whether it was not there before.
+fn make(folder: &Path) -> io::Result<(File, bool)> {
+    let whole = std::path::absolute(folder)?;
+    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
+    };
+    std::fs::create_dir_all(parent)?;
+    let parent = File::open(parent)?;
+    let is_new = match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(errno.into()),
+    };
+    let opened = File::from(openat(&parent, name, FOLDER, Mode::empty())?);
+    // What took the name of a folder just made is not that folder.
+    let is_ours =
+        opened.metadata()?.uid() == 0 && std::fs::read_dir(fd_path(&opened))?.next().is_none();
+    Ok((opened, is_new && is_ours))
+}
+
+fn fd_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }

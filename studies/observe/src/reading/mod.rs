@@ -19,7 +19,7 @@ use units::Time;
 use wire::quic::Version;
 
 pub use gauges::Gauges;
-pub use late::{Late, hand_over};
+pub use late::{HandOver, Late};
 pub use sinks::{Hidden, LISTED, SinkOptions, Sinks};
 
 use now::Now;

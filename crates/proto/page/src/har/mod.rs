@@ -38,7 +38,9 @@ pub enum HarError {
     #[error("the HAR file cannot be unpacked: {0}")]
     Packed(String),
     /// No entry is an answered request by HTTP.
-    #[error("the HAR file has no answered request by http or https ({0} others)")]
+    #[error(
+        "the HAR file has no request by http or https with an answer and a valid date ({0} others)"
+    )]
     Nothing(usize),
     /// What its entries say makes no page.
     #[error("the HAR file makes no page: {0}")]
@@ -118,8 +120,8 @@ pub fn is_har(text: &str) -> bool {
 /// Reads the page of a HAR file, by its [`text`].
 ///
 /// Of several pages (`pageref`) it is the one that began first, with the entries that name no page. It ends at
-/// `onLoad`, if the file says when that was: entries that began later are left out. An entry without a valid
-/// date is left out too, and a negative or impossible size or time is unknown.
+/// `onLoad`, if the file says when that was: entries that began later are left out. An entry whose
+/// date cannot be read is left out too, and a negative or impossible size or time is unknown.
 ///
 /// What tells of what: a redirect of where it leads, else what Chromium notes as `_initiator` if that began
 /// before, else by order of time and kind: a font by the last style sheet that was there before, what a script
