@@ -54,6 +54,7 @@ fn users(folder: &Path) -> Vec<Vec<String>> {
 
 fn command(user: &[String], folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(&user[0]);
+    child::with_default_signals(&mut command);
     command.args(&user[1..]).args(arguments).current_dir(folder);
     command.env("NO_COLOR", "1").env("WIRETAX_TEST_FOLDER", folder).stdin(Stdio::null());
     command.env_remove("SUDO_UID").env_remove("SUDO_GID").env_remove("RUST_LOG");
