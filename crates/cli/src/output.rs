@@ -278,7 +278,7 @@ mod tests {
                       one two three four five six\n";
         assert_eq!(wrapped(text, 32), broken);
         assert_eq!(wrapped("  one two three", 10), "  one two\n  three");
-        assert_eq!(wrapped("x https://example.org/long", 10), "x\nhttps://example.org/long");
+        assert_eq!(wrapped("x https://example.org/long", 10), "x\n  https://example.org/long");
         assert_eq!(wrapped("", 10), "");
     }
 }
