@@ -77,7 +77,7 @@ fn bound() -> TestResult {
     let (mut program, _server) = opened(&world, &backend)?;
     connect.signal("-TERM")?;
     check(connect.end()? == Some(0), || connect.log())?;
-    check(connect.log().contains("1 connections were cut off"), || connect.log())?;
+    check(connect.log().contains("1 connection cut off"), || connect.log())?;
     // Not an end of data, as if the answer had been whole.
     let read = program.read(&mut [0; 10]);
     check(read.is_err(), || format!("{read:?}"))
