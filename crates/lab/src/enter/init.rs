@@ -71,11 +71,7 @@ fn start(plan: &Plan) -> Result<i32, u8> {
     if !mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE) {
         return Err(PRIVATE);
     }
-    let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    let own_proc = mount(c"proc", c"/proc", Some(c"proc"), quiet);
-    if own_proc && plan.user_namespace {
-        protect_settings();
-    }
+    let own_proc = mount_proc(plan.user_namespace);
     if !loopback_up() {
         return Err(LOOPBACK);
     }
@@ -185,10 +181,17 @@ impl Marker {
     }
 }
 
-/// Makes the kernel's settings read-only but for those of the network namespace: as the owner of their files, root may
-/// write to the others without any right in the namespace that they belong to. Where a mount is refused, so are they.
-fn protect_settings() {
+/// Mounts a `/proc` of the calling process's namespaces; whether it could. In a user namespace the kernel's settings in
+/// it are read-only, but for those of the network namespace: as the owner of their files, root could write to them by
+/// mistake without any right over the machine.
+pub(crate) fn mount_proc(user_namespace: bool) -> bool {
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    if !mount(c"proc", c"/proc", Some(c"proc"), quiet) {
+        return false;
+    }
+    if !user_namespace {
+        return true;
+    }
     let bind = |place: &CStr, flags| mount(place, place, None, libc::MS_BIND | flags);
     let close = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | quiet;
     if bind(c"/proc/sys/net", 0) && bind(c"/proc/sys", libc::MS_REC) {
@@ -197,6 +200,7 @@ fn protect_settings() {
     if bind(c"/proc/sysrq-trigger", 0) {
         mount(c"none", c"/proc/sysrq-trigger", None, close);
     }
+    true
 }
 
 /// Mounts in the calling process's mount namespace, by one system call; whether it worked.

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub use error::{Denied, EnterError};
-pub(crate) use init::{attend, loopback_up, mount, send};
+pub(crate) use init::{attend, loopback_up, mount, mount_proc, send};
 pub(crate) use outer::{Report, allow_realtime, makes_user_namespace, may_administer, token};
 pub(crate) use signals::Signals;
 

@@ -17,7 +17,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::foreground;
 use super::running::{self, Pipes};
 use super::{Input, Program, Ready, Running};
-use crate::enter::{self, Report, Signals, attend, mount, send};
+use crate::enter::{self, Report, Signals, attend, mount, mount_proc, send};
 use crate::{Error, Node};
 
 /// Bytes that a program may keep in its /run.
@@ -52,6 +52,7 @@ struct Plan {
     /// `/var/run` is a directory of its own, and not a link to `/run`.
     var_run: bool,
     own_proc: bool,
+    user_namespace: bool,
     /// It keeps this process's session, and so its terminal.
     foreground: bool,
     /// The signals to be blocked in it, where that is not what this process has.
@@ -80,6 +81,7 @@ pub(super) fn start(node: &Node, program: &Program) -> Result<Running, Error> {
         life_line: life_line.as_raw_fd(),
         var_run: fs::symlink_metadata("/var/run").is_ok_and(|found| found.is_dir()),
         own_proc: enter::entered().is_some_and(|entered| entered.own_proc),
+        user_namespace: enter::entered().is_some_and(|entered| entered.user_namespace),
         foreground: program.foreground,
         mask: foreground::mask_of_programs(),
         mounts: own.into_iter().filter_map(|file| file.mount).collect(),
@@ -250,7 +252,7 @@ fn become_program(plan: &Plan) -> io::Result<()> {
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     // Where a container masks parts of them, the ones that are there stay.
     if plan.own_proc {
-        mount(c"proc", c"/proc", Some(c"proc"), quiet);
+        mount_proc(plan.user_namespace);
     }
     mount(c"sysfs", c"/sys", Some(c"sysfs"), quiet);
     // SAFETY: as above.

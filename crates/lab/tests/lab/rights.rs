@@ -128,6 +128,12 @@ fn harms_nothing() -> TestResult {
         assert!(fs::write(&path, value).is_err(), "{path} can be written");
     }
     assert!(fs::OpenOptions::new().write(true).open("/proc/sysrq-trigger").is_err());
+    let mut lab = lab::Lab::new(lab::LabOptions::default())?;
+    let node = lab.add_node("node")?;
+    let write = "v=$(cat /proc/sys/kernel/panic); echo $v > /proc/sys/kernel/panic";
+    let running = node.launch(&lab::Program::new("sh").args(["-c", write]))?;
+    let status = running.wait(std::time::Duration::from_secs(30)).ok_or("it does not end")?;
+    assert!(!status.success(), "a program in a node can write");
     let numbers = fs::read_to_string("/proc/self/uid_map")?;
     let fields: Vec<_> = numbers.lines().next().unwrap_or_default().split_whitespace().collect();
     assert_eq!(fields.first(), fields.get(1), "users have their own numbers: {numbers}");
