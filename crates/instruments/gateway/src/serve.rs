@@ -141,7 +141,7 @@ pub(crate) async fn drain(
 ) -> usize {
     if !at_once && !tasks.is_empty() {
         let (open, seconds) = (tasks.len(), bound.as_secs());
-        tracing::info!("no new connections; the open ones ({open}) have {seconds} s to end");
+        tracing::info!("no new connections; {open} open, with {seconds} s to end");
         let all = async { while tasks.join_next().await.is_some() {} };
         ended.drained(all, bound).await;
     }
