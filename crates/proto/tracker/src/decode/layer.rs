@@ -54,18 +54,23 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// What a PPP packet carries, if that is IP.
-    pub(super) fn of_ppp(bytes: &'a [u8]) -> Option<Self> {
-        let packet = ppp::Packet::new_checked(bytes).ok()?;
-        match packet.ether_type()? {
-            EtherType::IPV4 => Some(Layer::Ipv4(packet.payload())),
-            EtherType::IPV6 => Some(Layer::Ipv6(packet.payload())),
-            EtherType::MPLS | EtherType::MPLS_UPSTREAM => Some(Layer::Mpls(packet.payload())),
+    /// An IP packet or an MPLS stack, by its EtherType.
+    fn of_network(ether_type: EtherType, payload: &'a [u8]) -> Option<Self> {
+        match ether_type {
+            EtherType::IPV4 => Some(Layer::Ipv4(payload)),
+            EtherType::IPV6 => Some(Layer::Ipv6(payload)),
+            EtherType::MPLS | EtherType::MPLS_UPSTREAM => Some(Layer::Mpls(payload)),
             _ => None,
         }
     }
 
-    /// What an EtherType announces, behind tags, or a length, behind a SNAP header.
+    /// The content of a PPP packet.
+    pub(super) fn of_ppp(bytes: &'a [u8]) -> Option<Self> {
+        let packet = ppp::Packet::new_checked(bytes).ok()?;
+        Layer::of_network(packet.ether_type()?, packet.payload())
+    }
+
+    /// The header that an EtherType announces, behind tags and a SNAP header.
     pub(super) fn of_ether_type(
         ether_type: EtherType,
         payload: &'a [u8],
@@ -76,19 +81,17 @@ impl<'a> Layer<'a> {
             (ether_type, payload) = llc::strip(payload).ok()?;
         }
         match ether_type {
-            EtherType::IPV4 => Some(Layer::Ipv4(payload)),
-            EtherType::IPV6 => Some(Layer::Ipv6(payload)),
-            EtherType::MPLS | EtherType::MPLS_UPSTREAM => Some(Layer::Mpls(payload)),
             EtherType::PPPOE_SESSION => Some(Layer::Pppoe(payload)),
             EtherType::BRIDGED => Some(Layer::Ethernet(payload)),
             EtherType::I_TAG => Some(Layer::Ethernet(payload.get(vlan::I_TAG_LEN..)?)),
             EtherType::NSH => Some(Layer::Nsh(payload)),
             EtherType::MACSEC => Layer::of_macsec(payload, passing),
-            other => passing.ends_at(Wrapping::of_ether_type(other)?),
+            other => Layer::of_network(other, payload)
+                .or_else(|| passing.ends_at(Wrapping::of_ether_type(other)?)),
         }
     }
 
-    /// What a MAC security tag protects without encrypting it (IEEE 802.1AE §9.5).
+    /// The user data of a MAC security tag that does not encrypt (IEEE 802.1AE §9.5).
     pub(super) fn of_macsec(bytes: &'a [u8], passing: &mut Passing) -> Option<Self> {
         let tag = macsec::Tag::new_checked(bytes).ok()?;
         if tag.protection() != macsec::Protection::IntegrityOnly {
@@ -98,15 +101,10 @@ impl<'a> Layer<'a> {
         let (ether_type, payload) = data.split_first_chunk()?;
         let (ether_type, payload) =
             vlan::strip(EtherType(u16::from_be_bytes(*ether_type)), payload)?;
-        match ether_type {
-            EtherType::IPV4 => Some(Layer::Ipv4(payload)),
-            EtherType::IPV6 => Some(Layer::Ipv6(payload)),
-            EtherType::MPLS => Some(Layer::Mpls(payload)),
-            _ => None,
-        }
+        Layer::of_network(ether_type, payload)
     }
 
-    /// What the numbers of NSH and VXLAN-GPE announce.
+    /// The header that a number of NSH or VXLAN-GPE announces.
     pub(super) fn of_next(number: u8, payload: &'a [u8]) -> Option<Self> {
         Some(match Next::of(number)? {
             Next::Ipv4 => Layer::Ipv4(payload),
