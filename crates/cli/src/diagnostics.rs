@@ -15,7 +15,7 @@ use crate::options::Colour;
 use crate::output::{Form, stderr, talk, talks_to_terminal};
 use crate::value::Refused;
 
-/// What stands before an error, as clap has it too.
+/// The label of an error, as clap writes it.
 const ERROR: &str = "error: ";
 const RED: &str = "\x1b[31m";
 

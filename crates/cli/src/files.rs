@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fault::{Fault, Problem};
 
-/// Checks that no output is an input or another output, by whatever name. Devices and pipes may be.
+/// Checks that no output is also an input or another output, through links too. Devices and pipes may be.
 ///
 /// # Errors
 /// One is. The caller's fault.

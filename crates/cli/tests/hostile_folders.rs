@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{data, run, talk, wiretax};
 
-/// What nothing may write to.
+/// Content that nothing may change.
 const SECRET: &str = "the user's own\n";
 
 /// A folder with a few committed samples of a study in `results`, and a file outside of it.

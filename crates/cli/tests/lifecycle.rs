@@ -172,7 +172,7 @@ fn signal(signal: &str, child: &Child) {
     assert!(sent.unwrap().success());
 }
 
-/// Of what is not there a kill leaves nothing.
+/// A kill leaves no output that was not there before.
 #[test]
 fn a_study_has_nothing_in_the_temporary_folder() {
     for (arguments, samples) in [

@@ -5,7 +5,7 @@
 //! any type to the user, with what was being done added on the way; the program makes its exit status
 //! of the [`Fault`], in one place.
 //!
-//! What errors quote is often a stranger's text: [`plain`], [`one_line`] and [`excerpt`] make it harmless.
+//! Errors often quote a stranger's text: [`plain`], [`one_line`] and [`excerpt`] make it harmless.
 #![forbid(unsafe_code)]
 
 mod text;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What is shown in place of a character that steers.
+/// The stand-in for a character that steers.
 const INSTEAD: char = char::REPLACEMENT_CHARACTER;
 
 /// Whether a character could steer a terminal or reorder the text around it.

@@ -7,7 +7,7 @@ const FORMAT: &str = "NSH";
 /// Bytes of the base header and the service path header (RFC 8300 §2).
 const HEADER_LEN: usize = 8;
 
-/// What follows a header: the numbers of RFC 8300 §2.2, which VXLAN-GPE has too.
+/// The next protocol, by the numbers of RFC 8300 §2.2, which VXLAN-GPE shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// IPv4, 1.

@@ -56,7 +56,7 @@ impl<'a> Packet<'a> {
         if self.header[0] & NEXT == 0 { None } else { Some(self.header[3]) }
     }
 
-    /// What is inside: an Ethernet frame, if the header names no next protocol.
+    /// The content: an Ethernet frame, if the header names no next protocol.
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload

@@ -44,7 +44,7 @@ pub fn observe(args: &ObserveArgs, diagnostics: &Diagnostics) -> Outcome {
     }
 }
 
-/// What the arguments name beside captures and outputs. It is checked before any of these is touched.
+/// Arguments that are checked before any capture or output is touched.
 struct Checked {
     hidden: Hidden,
     /// Keys of the sessions.

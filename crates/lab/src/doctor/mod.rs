@@ -166,7 +166,7 @@ fn user_namespaces(outcomes: &Outcomes, as_user: bool) -> Fact {
     }
 }
 
-/// What to do where `/proc/sys` cannot be written.
+/// The remedy where `/proc/sys` cannot be written.
 pub(crate) const READ_ONLY_SETTINGS: &str = "mount /proc/sys writable: run the container with `--privileged` or \
      with `--security-opt systempaths=unconfined`, or run as root with CAP_SYS_ADMIN";
 

@@ -17,7 +17,7 @@ pub struct Counters {
     pub frames: u64,
     /// Frames that are neither TCP nor UDP over IP, or are malformed.
     pub other: u64,
-    /// Those of them that a wrapping hides, by its name.
+    /// Of these, frames that a wrapping hides, by its name.
     pub wrapped: Wrapped,
     /// Frames that held an IP fragment; of a datagram that was in fragments on two levels of a
     /// tunnel, once each.

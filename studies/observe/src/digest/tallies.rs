@@ -141,7 +141,7 @@ pub struct Frames {
     pub frames: u64,
     /// Neither TCP nor UDP over IP, or malformed.
     pub other: u64,
-    /// Those of them that a wrapping hides.
+    /// Of these, frames that a wrapping hides.
     pub wrapped: tracker::Wrapped,
     /// IP fragments that were not put together.
     pub fragments: u64,

@@ -1,4 +1,4 @@
-//! What HTTP/1.1 forbids in a request's head and hyper lets pass.
+//! Faults in the head of an HTTP/1.1 request that hyper lets pass.
 
 use std::net::Ipv6Addr;
 

@@ -69,7 +69,7 @@ impl LinkType {
     }
 }
 
-/// What remains to be passed of a frame's headers.
+/// Headers of a frame that may still be passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
     /// Headers that may still be passed.

@@ -1,4 +1,4 @@
-//! What GRE packets and datagrams carry, if they are a tunnel's.
+//! The content of tunnels: GRE packets and datagrams.
 
 use wire::ethernet::EtherType;
 use wire::udp::Datagram;
@@ -8,7 +8,7 @@ use super::Passing;
 use super::layer::{Layer, holds_ip};
 use crate::wrapping::Wrapping;
 
-/// What a GRE packet carries.
+/// The content of a GRE packet.
 pub(super) fn of_gre<'a>(packet: &gre::Packet<'a>, passing: &mut Passing) -> Option<Layer<'a>> {
     match packet.ether_type() {
         EtherType::ERSPAN | EtherType::ERSPAN_III => {

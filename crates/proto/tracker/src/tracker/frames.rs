@@ -28,7 +28,7 @@ pub(super) struct Read<'a> {
     pub(super) content: Option<Content<'a>>,
     /// Of a transport packet's key.
     pub(super) hash: u32,
-    /// What remains to be passed of its headers.
+    /// Headers that may still be passed.
     pub(super) passing: Passing,
 }
 
