@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fault::{Explain, Fault};
+use outfile::Refused;
 
 /// What can go wrong when rows are written.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,14 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A link, a pipe or a device stands in the place of a file or folder.
+    #[error("{} is {what}, to which no rows are written", .path.display())]
+    Irregular {
+        /// Its path.
+        path: PathBuf,
+        /// Its kind.
+        what: &'static str,
+    },
     /// The Parquet library refused.
     #[error("{}: {source}", .path.display())]
     Parquet {
@@ -53,7 +62,9 @@ impl Explain for Error {
         match self {
             Error::Prefixes { .. } | Error::Addresses(_) | Error::Key => Fault::Caller,
             Error::Cryptography => Fault::Machine,
-            Error::Busy(_) | Error::Io { .. } | Error::Parquet { .. } => Fault::Results,
+            Error::Busy(_) | Error::Io { .. } | Error::Irregular { .. } | Error::Parquet { .. } => {
+                Fault::Results
+            }
         }
     }
 
@@ -62,6 +73,7 @@ impl Explain for Error {
             Error::Prefixes { .. } => "give 32 and 128 at most",
             Error::Addresses(_) => "give none, truncate, truncate:24/48 or hash",
             Error::Busy(_) => "wait until it ends or name another folder",
+            Error::Irregular { .. } => "remove it, or name another folder",
             Error::Io { .. } | Error::Parquet { .. } => "make room, or name another folder",
             _ => return None,
         };
@@ -73,6 +85,14 @@ impl Error {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { path, source }
+    }
+
+    pub(crate) fn refused(path: &Path) -> impl FnOnce(Refused) -> Error {
+        let path = path.to_owned();
+        move |refused| match refused {
+            Refused::Irregular(what) => Error::Irregular { path, what },
+            Refused::Io(source) => Error::Io { path, source },
+        }
     }
 
     pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Error {

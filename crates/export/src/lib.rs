@@ -37,5 +37,5 @@ pub use columns::{Column, Kind, Table, Value};
 pub use error::Error;
 pub use flatten::Flattener;
 pub use json::{JsonLines, Reader, WholeLines};
-pub use read::{RangeError, ReadError, Record, Records, TimeRange, holds_records};
+pub use read::{RangeError, ReadError, Record, Records, TimeRange, check_data_set, holds_records};
 pub use row::{EndingRow, Row, SCHEMA};

@@ -9,7 +9,7 @@
 //! Hive's, which every engine reads. A file has one row group.
 //!
 //! # What survives what
-//! A file is written under a name that begins with a dot, synced to the disk, and renamed when whole:
+//! No link in the folder is followed. A file is written under a name that begins with a dot, synced to the disk, and renamed when whole:
 //! there is never half a `.parquet` file, and one that is there stays there. A run that is killed
 //! loses the rows that were gathered for the next files ([`Options`]), no more; the temporary file
 //! that it may leave is removed by the next run. A run adds files to what earlier ones wrote. It
@@ -26,8 +26,9 @@ mod hour;
 mod partition;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use outfile::{Access, Folder};
 use rustix::fs::FlockOperation;
 
 use crate::error::Error;
@@ -85,10 +86,11 @@ impl DataSet {
     /// [`Error::Busy`] if another process writes to it, else what the file system says.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(Error::io(dir))?;
-        let lock = lock(dir)?;
+        let folder = Folder::open(dir).map_err(Error::io(dir))?;
+        let lock = lock(&folder)?;
         Ok(DataSet {
-            connections: TableWriter::open(dir, options)?,
-            endings: TableWriter::open(dir, options)?,
+            connections: TableWriter::open(&folder, options)?,
+            endings: TableWriter::open(&folder, options)?,
             _lock: lock,
         })
     }
@@ -135,17 +137,17 @@ impl DataSet {
 
 /// The file that a writer of the data set holds a lock on. It stays: were it removed, a third process
 /// could lock a new one while a second one waits for the old.
-fn lock(dir: &Path) -> Result<File, Error> {
-    let path: PathBuf = dir.join(".lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(Error::io(&path))?;
+fn lock(folder: &Folder) -> Result<File, Error> {
+    let path = folder.path().join(LOCK);
+    let file = folder.file(LOCK, Access::ReadWriteOrMake(LOCK_MODE));
+    let file = file.map_err(Error::refused(&path))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy(dir.to_owned())),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy(folder.path().to_owned())),
         Err(error) => Err(Error::io(&path)(error.into())),
     }
 }
+
+const LOCK: &str = ".lock";
+/// Its mode before the umask.
+const LOCK_MODE: u32 = 0o666;

@@ -176,12 +176,12 @@ fn a_later_run_adds_to_an_earlier_one_and_removes_what_it_left_half_done() {
     let folder = dir.path().join("connections/date=2026-11-21/hour=13");
     for run in 0..2 {
         let mut data_set = DataSet::open(dir.path(), Options::default()).unwrap();
-        assert!(!folder.join(".writing-part-0009.parquet.tmp").exists());
+        assert!(!folder.join(".part-0009.parquet.0123456789abcdef.partial").exists());
         data_set.connection(&row(run, START)).unwrap();
         data_set.flush().unwrap();
         // Dropped, not finished: what was flushed stays, what was not is lost.
         data_set.connection(&row(9, START)).unwrap();
-        fs::write(folder.join(".writing-part-0009.parquet.tmp"), b"PAR1").unwrap();
+        fs::write(folder.join(".part-0009.parquet.0123456789abcdef.partial"), b"PAR1").unwrap();
         fs::write(folder.join("notes.txt"), b"another's").unwrap();
     }
     drop(DataSet::open(dir.path(), Options::default()).unwrap());

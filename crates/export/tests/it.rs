@@ -2,3 +2,4 @@
 
 mod data_set;
 mod flatten;
+mod links;

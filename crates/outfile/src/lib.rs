@@ -1,5 +1,5 @@
 //! Output files: whole or not at all under the name that the user gave. [`Scratch`] is a folder for work
-//! that may be cut off.
+//! that may be cut off, [`Folder`] a folder in which no link is followed.
 //!
 //! | at the name is | what happens |
 //! |---|---|
@@ -16,6 +16,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
+mod folder;
 mod held;
 mod new;
 mod scratch;
@@ -25,6 +26,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+pub use folder::{Access, Folder, Refused};
 pub use held::Held;
 use new::New;
 pub use scratch::Scratch;

@@ -17,6 +17,9 @@ pub enum Error {
     /// The caller's folder holds no data set.
     #[error("{} holds no data set", .0.display())]
     NoDataSet(PathBuf),
+    /// The data set cannot be read as it lies there.
+    #[error("{0}")]
+    Rows(#[source] export::ReadError),
     /// The caller's word is no standard question.
     #[error("there is no question `{0}`")]
     NoQuestion(String),
@@ -40,6 +43,7 @@ impl Explain for Error {
             Error::NoDataSet(_) | Error::NoQuestion(_) | Error::Format(_) | Error::Query(_) => {
                 Fault::Caller
             }
+            Error::Rows(error) => error.fault(),
             Error::Print(_) | Error::Io(_) => Fault::Results,
         }
     }
@@ -47,6 +51,7 @@ impl Explain for Error {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Error::NoDataSet(_) => Some("make one with `wiretax observe --parquet DIR`".into()),
+            Error::Rows(error) => error.remedy(),
             Error::NoQuestion(_) => Some(format!("write SQL, or one of {}", names()).into()),
             Error::Format(_) => Some("choose from table, json and csv".into()),
             Error::Query(_) | Error::Print(_) | Error::Io(_) => None,

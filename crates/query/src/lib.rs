@@ -59,7 +59,7 @@ impl FromStr for Format {
 /// asynchronous task.
 ///
 /// # Errors
-/// [`Error::NoDataSet`], [`Error::NoQuestion`] and [`Error::Query`] are the caller's; the others the
+/// [`Error::NoDataSet`], [`Error::Rows`], [`Error::NoQuestion`] and [`Error::Query`] are the caller's; the others the
 /// system's.
 pub fn run(
     dir: &Path,
@@ -71,6 +71,7 @@ pub fn run(
     if !dir.join("connections").is_dir() {
         return Err(Error::NoDataSet(dir.to_owned()));
     }
+    export::check_data_set(dir).map_err(Error::Rows)?;
     let answer = move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_stack_size(STACK)

@@ -1,6 +1,6 @@
 //! The hour that a row belongs to.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -18,12 +18,12 @@ impl Hour {
         Hour(nanos / NANOS_OF_HOUR)
     }
 
-    /// Its folder in that of its table.
-    pub(super) fn folder(self, table: &Path) -> PathBuf {
+    /// Returns the names of its date's folder in that of its table, and of its own in that one.
+    pub(super) fn folders(self) -> [String; 2] {
         // At most 584 years after the epoch, which every number here holds.
         let second = i64::try_from(self.0 * 3_600).unwrap_or_default();
         let date = Timestamp::from_second(second).unwrap_or_default().to_zoned(TimeZone::UTC);
-        table.join(format!("date={}", date.date())).join(format!("hour={:02}", date.hour()))
+        [format!("date={}", date.date()), format!("hour={:02}", date.hour())]
     }
 
     /// The hour of a file by the folders that it lies in; `None` if they do not say.
@@ -52,17 +52,17 @@ mod tests {
     #[test]
     fn an_hour_is_a_folder_in_that_of_its_date() {
         for (nanos, folder) in [
-            (0, "t/date=1970-01-01/hour=00"),
-            (NANOS_OF_HOUR - 1, "t/date=1970-01-01/hour=00"),
-            (NANOS_OF_HOUR, "t/date=1970-01-01/hour=01"),
+            (0, "date=1970-01-01/hour=00"),
+            (NANOS_OF_HOUR - 1, "date=1970-01-01/hour=00"),
+            (NANOS_OF_HOUR, "date=1970-01-01/hour=01"),
             // 2026-11-21T13:59:59.999999999Z
-            (1_795_269_599_999_999_999, "t/date=2026-11-21/hour=13"),
-            (1_795_269_600_000_000_000, "t/date=2026-11-21/hour=14"),
+            (1_795_269_599_999_999_999, "date=2026-11-21/hour=13"),
+            (1_795_269_600_000_000_000, "date=2026-11-21/hour=14"),
             // 2028-02-29T23:00:00Z
-            (1_835_478_000_000_000_000, "t/date=2028-02-29/hour=23"),
-            (u64::MAX, "t/date=2554-07-21/hour=23"),
+            (1_835_478_000_000_000_000, "date=2028-02-29/hour=23"),
+            (u64::MAX, "date=2554-07-21/hour=23"),
         ] {
-            assert_eq!(Hour::of(nanos).folder(Path::new("t")), Path::new(folder));
+            assert_eq!(Hour::of(nanos).folders().join("/"), folder);
             let back = Hour::of_file(&Path::new(folder).join("part-0000.parquet"));
             assert_eq!(back, Some(Hour::of(nanos)), "{folder}");
         }

@@ -1,10 +1,10 @@
 //! One table of a data set: its hours and their files.
 
-use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::fs::File;
 use std::marker::PhantomData;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+
+use outfile::{Folder, Refused};
+use rustix::fs::FileType;
 
 use super::Options;
 use super::batch::Batch;
@@ -12,13 +12,10 @@ use super::hour::Hour;
 use crate::columns::Table;
 use crate::error::Error;
 
-/// How the name of a file begins that is not whole yet.
-const TEMPORARY: &str = ".writing-";
-
 /// Writes the rows of one table.
 #[derive(Debug)]
 pub(super) struct TableWriter<R> {
-    dir: PathBuf,
+    folder: Folder,
     options: Options,
     /// The hours for which rows are gathered, the one whose last row is the longest ago first.
     hours: Vec<(Hour, Batch)>,
@@ -28,11 +25,10 @@ pub(super) struct TableWriter<R> {
 }
 
 impl<R: Table> TableWriter<R> {
-    pub(super) fn open(data_set: &Path, options: Options) -> Result<Self, Error> {
-        let dir = data_set.join(R::NAME);
-        fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
-        remove_temporaries(&dir)?;
-        Ok(TableWriter { dir, options, hours: Vec::new(), files: 0, rows: 0, _row: PhantomData })
+    pub(super) fn open(data_set: &Folder, options: Options) -> Result<Self, Error> {
+        let folder = make(data_set, R::NAME)?;
+        remove_temporaries(&folder)?;
+        Ok(TableWriter { folder, options, hours: Vec::new(), files: 0, rows: 0, _row: PhantomData })
     }
 
     pub(super) fn files(&self) -> u64 {
@@ -79,16 +75,19 @@ impl<R: Table> TableWriter<R> {
 
     fn write(&mut self, hour: Hour, batch: Batch) -> Result<(), Error> {
         let rows = batch.rows() as u64;
-        let folder = hour.folder(&self.dir);
-        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let [date, hour] = hour.folders();
+        let folder = make(&make(&self.folder, &date)?, &hour)?;
         let part = format!("part-{:04}.parquet", next_part(&folder)?);
-        // Neither a reader that takes all that ends in `.parquet` takes it, nor one that skips what is
-        // hidden.
-        let (temporary, whole) = (folder.join(format!("{TEMPORARY}{part}.tmp")), folder.join(part));
-        write_synced(&temporary, batch)
-            .and_then(|()| fs::rename(&temporary, &whole).map_err(Error::io(&whole)))
-            .inspect_err(|_| drop(fs::remove_file(&temporary)))?;
-        sync_folder(&folder)?;
+        let path = folder.path().join(&part);
+        // Readers skip a hidden file, and one whose name does not end in `.parquet`.
+        let new = folder.new_partial(&part, MODE);
+        let (partial, file) = new.map_err(Error::refused(&path))?;
+        let written = batch.write(file).map_err(Error::parquet(&path));
+        written
+            .and_then(|file| {
+                give_name(&folder, &file, [&partial, &part]).map_err(Error::refused(&path))
+            })
+            .inspect_err(|_| folder.remove(&partial))?;
         self.files += 1;
         self.rows += rows;
         Ok(())
@@ -98,58 +97,45 @@ impl<R: Table> TableWriter<R> {
 /// Rows say who spoke with whom: only their owner reads them, whatever the umask.
 const MODE: u32 = 0o600;
 
-fn write_synced(path: &Path, batch: Batch) -> Result<(), Error> {
-    let new = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
-    let file = new.map_err(Error::io(path))?;
-    let file = batch.write(file).map_err(Error::parquet(path))?;
-    file.sync_all().map_err(Error::io(path))
+/// Renames a file that is on the disk. The rename is on the disk when its folder is.
+fn give_name(folder: &Folder, file: &File, [from, to]: [&str; 2]) -> Result<(), Refused> {
+    file.sync_all()?;
+    folder.rename(from, to)?;
+    Ok(folder.sync()?)
 }
 
-/// A rename is on the disk when its folder is.
-fn sync_folder(folder: &Path) -> Result<(), Error> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io(folder))
+fn make(folder: &Folder, name: &str) -> Result<Folder, Error> {
+    folder.make_folder(name).map_err(Error::refused(&folder.path().join(name)))
 }
 
-/// One more than the highest number of a part in the folder, whoever wrote it. The folder is read for
+/// Returns one more than the highest number of a part in the folder, whoever wrote it. The folder is read for
 /// each file: it has few, and nothing need be remembered of hours that are over.
-fn next_part(folder: &Path) -> Result<u64, Error> {
-    let mut next = 0;
-    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-        let name = entry.map_err(Error::io(folder))?.file_name();
-        let number = name.to_str().and_then(|name| {
-            name.strip_prefix("part-")?.strip_suffix(".parquet")?.parse::<u64>().ok()
-        });
-        next = next.max(number.map_or(0, |number| number.saturating_add(1)));
-    }
-    Ok(next)
+fn next_part(folder: &Folder) -> Result<u64, Error> {
+    let names = folder.names().map_err(Error::io(folder.path()))?;
+    let number = |name: &std::ffi::OsString| {
+        let number = name.to_str()?.strip_prefix("part-")?.strip_suffix(".parquet")?;
+        number.parse::<u64>().ok()
+    };
+    let highest = names.iter().filter_map(number).max();
+    Ok(highest.map_or(0, |number| number.saturating_add(1)))
 }
 
-/// Removes what a killed run left in the folders of a table: `date=…/hour=…/.writing-…`.
-fn remove_temporaries(table: &Path) -> Result<(), Error> {
+/// Removes what a killed run left in the folders of a table: `date=…/hour=…/.*.partial`.
+fn remove_temporaries(table: &Folder) -> Result<(), Error> {
     for date in folders(table, "date=")? {
         for hour in folders(&date, "hour=")? {
-            for entry in fs::read_dir(&hour).map_err(Error::io(&hour))? {
-                let entry = entry.map_err(Error::io(&hour))?;
-                if begins(&entry, TEMPORARY) {
-                    let path = entry.path();
-                    fs::remove_file(&path).map_err(Error::io(&path))?;
-                }
-            }
+            hour.clear_partial();
         }
     }
     Ok(())
 }
 
-fn folders(dir: &Path, beginning: &str) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let entries = entries.map_err(Error::io(dir))?.into_iter();
-    Ok(entries
-        .filter(|entry| begins(entry, beginning))
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect())
-}
-
-fn begins(entry: &fs::DirEntry, beginning: &str) -> bool {
-    entry.file_name().as_encoded_bytes().starts_with(beginning.as_bytes())
+/// Opens the folders whose names have this beginning.
+fn folders(parent: &Folder, beginning: &str) -> Result<Vec<Folder>, Error> {
+    let names = parent.names().map_err(Error::io(parent.path()))?.into_iter();
+    names
+        .filter(|name| name.as_encoded_bytes().starts_with(beginning.as_bytes()))
+        .filter(|name| parent.kind(name) == Some(FileType::Directory))
+        .map(|name| parent.folder(&name).map_err(Error::refused(&parent.path().join(&name))))
+        .collect()
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fault::{Explain, Fault};
+use outfile::Refused;
 
 /// Why records cannot be read: the file is not what was asked for, or is damaged.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,14 @@ pub enum ReadError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// In a folder a link, a pipe or a device stands in the place of a file or folder.
+    #[error("{} is {what}, which is not read", .path.display())]
+    Irregular {
+        /// Its path.
+        path: PathBuf,
+        /// Its kind.
+        what: &'static str,
     },
     /// It is neither JSON lines nor Parquet.
     #[error("{} holds no records: it is neither JSON lines nor Parquet", .0.display())]
@@ -95,6 +104,7 @@ impl Explain for ReadError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
             ReadError::Io { .. } => return None,
+            ReadError::Irregular { .. } => "remove it, or name the folder that it leads to",
             ReadError::NotRecords(_) | ReadError::NoRecords(_) => {
                 "give what `wiretax observe` wrote with --parquet or --json"
             }
@@ -119,6 +129,14 @@ impl ReadError {
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> ReadError {
         let path = path.to_owned();
         move |source| ReadError::Io { path, source }
+    }
+
+    pub(super) fn refused(path: &Path) -> impl FnOnce(Refused) -> ReadError {
+        let path = path.to_owned();
+        move |refused| match refused {
+            Refused::Irregular(what) => ReadError::Irregular { path, what },
+            Refused::Io(source) => ReadError::Io { path, source },
+        }
     }
 
     pub(super) fn parquet(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> ReadError {

@@ -7,35 +7,34 @@
 
 mod columns;
 mod error;
+mod files;
 mod lines;
 mod range;
 mod record;
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use error::ReadError;
+pub use files::{check_data_set, holds_records};
 pub use range::{RangeError, TimeRange};
 pub use record::Record;
 
-use crate::columns::Table;
-use crate::row::Row;
 use columns::Columns;
+use files::Waiting;
 use lines::Lines;
 
 /// Bytes of JSON that are read at once.
 const BUFFER: usize = 256 << 10;
-/// Folders within folders that are looked into: `connections/date=…/hour=…` has three.
-const DEPTH: usize = 4;
 
 /// The records of files and folders.
 #[derive(Debug)]
 pub struct Records {
     range: TimeRange,
     /// Files that are still to be read.
-    waiting: VecDeque<PathBuf>,
+    waiting: VecDeque<Waiting>,
     open: Option<Open>,
 }
 
@@ -54,20 +53,7 @@ impl Records {
     pub fn open<P: AsRef<Path>>(paths: &[P], range: TimeRange) -> Result<Records, ReadError> {
         let mut waiting = VecDeque::new();
         for path in paths {
-            let path = path.as_ref();
-            let about = fs::metadata(path).map_err(ReadError::io(path))?;
-            if !about.is_dir() {
-                waiting.push_back(path.to_owned());
-                continue;
-            }
-            let table = path.join(Row::NAME);
-            let mut found = Vec::new();
-            walk(if table.is_dir() { &table } else { path }, DEPTH, &mut found)?;
-            if found.is_empty() {
-                return Err(ReadError::NoRecords(path.to_owned()));
-            }
-            found.sort();
-            waiting.extend(found.into_iter().filter(|file| range.may_have(file)));
+            waiting.extend(files::of_path(path.as_ref(), range)?);
         }
         Ok(Records { range, waiting, open: None })
     }
@@ -85,8 +71,8 @@ impl Records {
                 }
                 continue;
             }
-            let Some(path) = self.waiting.pop_front() else { return Ok(None) };
-            self.open = Some(open(&path)?);
+            let Some(file) = self.waiting.pop_front() else { return Ok(None) };
+            self.open = Some(open(file.open()?, &file.path())?);
         }
     }
 }
@@ -105,39 +91,8 @@ impl Iterator for Records {
     }
 }
 
-/// Whether a path holds records of `observe`, as far as its first bytes or its folders say; a file of
-/// another kind is taken for one, so that what is wrong with it is said.
-#[must_use]
-pub fn holds_records(path: &Path) -> bool {
-    if !path.is_dir() {
-        return path.is_file();
-    }
-    let mut found = Vec::new();
-    path.join(Row::NAME).is_dir() || walk(path, DEPTH, &mut found).is_ok() && !found.is_empty()
-}
-
-/// All Parquet files below a folder but those of endings; what is hidden is not whole.
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), ReadError> {
-    for entry in fs::read_dir(folder).map_err(ReadError::io(folder))? {
-        let entry = entry.map_err(ReadError::io(folder))?;
-        let (path, name) = (entry.path(), entry.file_name());
-        if name.as_encoded_bytes().starts_with(b".") || name == crate::EndingRow::NAME {
-            continue;
-        }
-        if path.is_dir() {
-            if depth > 0 {
-                walk(&path, depth - 1, found)?;
-            }
-        } else if path.extension().is_some_and(|extension| extension == "parquet") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// Opens a file by what it begins with.
-fn open(path: &Path) -> Result<Open, ReadError> {
-    let mut file = File::open(path).map_err(ReadError::io(path))?;
+fn open(mut file: File, path: &Path) -> Result<Open, ReadError> {
     let mut magic = Vec::with_capacity(4);
     file.by_ref().take(4).read_to_end(&mut magic).map_err(ReadError::io(path))?;
     file.rewind().map_err(ReadError::io(path))?;

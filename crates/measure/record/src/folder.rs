@@ -1,13 +1,12 @@
 //! A results folder and the files in it, opened below its descriptor: no link in it is followed.
 
 use std::fs::{File, Permissions};
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use outfile::{Access, Refused};
+use rustix::fs::{FileType, FlockOperation};
 use rustix::io::Errno;
 
 use crate::{Error, Manifest, Problem, parse_manifest};
@@ -19,25 +18,14 @@ pub(crate) const LOCK: &str = "lock";
 /// Most bytes of a manifest. It has some kilobytes.
 pub const MAX_MANIFEST: u64 = 2 << 20;
 
-/// The end of the name of a file that is not whole yet. Such names begin with a dot.
-const PARTIAL: &str = ".partial";
-/// The mode of a new file and of a new folder before the umask.
+/// The mode of a new file before the umask.
 const NEW_FILE: u32 = 0o666;
-const NEW_FOLDER: u32 = 0o777;
 /// Read, write and execute, without setuid and the like.
 const ACCESS: u32 = 0o777;
-/// A name that another process takes at the same time is drawn anew, this often.
-const DRAWS: usize = 16;
 
-/// An open folder of results.
-///
-/// Links in the name that the user gave are followed. Links in the folder are not, and only regular
-/// files in it are read or written: a link, a device or a pipe in the place of a file is an error.
+/// An open folder of results: an [`outfile::Folder`] with a manifest, samples and a lock.
 #[derive(Debug)]
-pub struct Folder {
-    handle: OwnedFd,
-    path: PathBuf,
-}
+pub struct Folder(outfile::Folder);
 
 impl Folder {
     /// Opens the folder that the user named.
@@ -46,17 +34,16 @@ impl Folder {
     /// [`Problem::NotResults`] where nothing has this name, [`Problem::NotAFolder`], [`Problem::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Folder, Error> {
         let path = path.as_ref();
-        match rustix::fs::open(path, folder_flags(), Mode::empty()) {
-            Ok(handle) => Ok(Folder { handle, path: path.to_owned() }),
-            Err(Errno::NOENT) => Err(Error::new(path, Problem::NotResults { missing: MANIFEST })),
-            Err(errno) => Err(reading(path, "opening it", errno.into())),
-        }
+        outfile::Folder::open(path).map(Folder).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::new(path, Problem::NotResults { missing: MANIFEST }),
+            _ => reading(path, "opening it", error),
+        })
     }
 
     /// The name that the user gave.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Opens the folder `name` in this one.
@@ -64,13 +51,10 @@ impl Folder {
     /// # Errors
     /// [`Problem::Irregular`] for a link, [`Problem::NotAFolder`], [`Problem::Io`].
     pub fn folder(&self, name: &str) -> Result<Folder, Error> {
-        let path = self.path_of(name)?;
-        let flags = folder_flags() | OFlags::NOFOLLOW;
-        match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
-            Ok(handle) => Ok(Folder { handle, path }),
-            Err(Errno::LOOP | Errno::NOTDIR) if self.is_link(name) => Err(irregular(&path, LINK)),
-            Err(errno) => Err(reading(&path, "opening it", errno.into())),
-        }
+        let opened = self.0.folder(name).map(Folder);
+        opened.map_err(|refused| {
+            self.error(name, refused, |path, error| reading(path, "opening it", error))
+        })
     }
 
     /// As [`Folder::folder`]; the folder is made if there is none.
@@ -78,11 +62,13 @@ impl Folder {
     /// # Errors
     /// As for [`Folder::folder`], and what forbids to make it.
     pub fn make_folder(&self, name: &str) -> Result<Folder, Error> {
-        let path = self.path_of(name)?;
-        match rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(NEW_FOLDER)) {
-            Ok(()) | Err(Errno::EXIST) => self.folder(name),
-            Err(errno) => Err(Error::io(&path, "making the folder", errno.into())),
-        }
+        let made = self.0.make_folder(name).map(Folder);
+        made.map_err(|refused| {
+            self.error(name, refused, |path, error| match error.kind() {
+                io::ErrorKind::NotADirectory => reading(path, "opening it", error),
+                _ => Error::io(path, "making the folder", error),
+            })
+        })
     }
 
     /// Reads a file of at most `limit` bytes, which are counted while they are read.
@@ -90,10 +76,10 @@ impl Folder {
     /// # Errors
     /// [`Problem::Irregular`], [`Problem::TooLarge`], [`Problem::Io`].
     pub fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
-        let path = self.path_of(name)?;
+        let file = self.open_file(name)?;
+        let path = self.path().join(name);
         let mut bytes = Vec::new();
-        self.open_file(name)?
-            .take(limit.saturating_add(1))
+        file.take(limit.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|error| reading(&path, "reading it", error))?;
         if bytes.len() as u64 > limit {
@@ -107,13 +93,16 @@ impl Folder {
     /// # Errors
     /// [`Problem::Irregular`], [`Problem::Io`].
     pub fn open_file(&self, name: &str) -> Result<File, Error> {
-        self.regular(name, OFlags::RDONLY, "opening it")
+        let opened = self.0.file(name, Access::Read);
+        opened.map_err(|refused| {
+            self.error(name, refused, |path, error| reading(path, "opening it", error))
+        })
     }
 
     /// Opens a file whose end is written to; `new` makes one if there is none.
     pub(crate) fn append(&self, name: &str, new: bool) -> Result<File, Error> {
-        let create = if new { OFlags::CREATE } else { OFlags::empty() };
-        self.regular(name, OFlags::WRONLY | OFlags::APPEND | create, "opening it for writing")
+        let access = if new { Access::AppendOrMake(NEW_FILE) } else { Access::Append };
+        self.written(name, access, "opening it for writing")
     }
 
     /// Replaces a file: at any moment, a crash included, there is the old one or the new one. A link of
@@ -122,104 +111,87 @@ impl Folder {
     /// # Errors
     /// [`Problem::DiskFull`], [`Problem::Irregular`] where a folder has this name, [`Problem::Io`].
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.path_of(name)?;
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::IsADirectory => irregular(&path, FOLDER),
-            _ => Error::io(&path, "writing it", error),
+        let failed = |refused: Refused| {
+            self.error(name, refused, |path, error| match error.kind() {
+                io::ErrorKind::IsADirectory => {
+                    Error::new(path, Problem::Irregular { what: "a folder" })
+                }
+                _ => Error::io(path, "writing it", error),
+            })
         };
-        let before = self.stat(name).filter(|stat| kind(stat) == FileType::RegularFile);
-        let (partial, mut file) = self.new_partial(name).map_err(failed)?;
-        let mut write = || {
-            if let Some(before) = before {
-                file.set_permissions(Permissions::from_mode(before.st_mode & ACCESS))?;
+        let before =
+            self.0.stat(name).map(|stat| (FileType::from_raw_mode(stat.st_mode), stat.st_mode));
+        let (partial, mut file) = self.0.new_partial(name, NEW_FILE).map_err(failed)?;
+        let mut write = || -> Result<(), Refused> {
+            if let Some((FileType::RegularFile, mode)) = before {
+                file.set_permissions(Permissions::from_mode(mode & ACCESS))?;
             }
             file.write_all(bytes)?;
             // The name may only point to bytes that are on the disk.
             file.sync_all()?;
-            Ok(rustix::fs::renameat(&self.handle, &partial, &self.handle, name)?)
+            self.0.rename(&partial, name)
         };
-        if let Err(error) = write() {
+        if let Err(refused) = write() {
             self.remove(&partial);
-            return Err(failed(error));
+            return Err(failed(refused));
         }
         self.sync()
     }
 
     /// Removes what killed processes left of [`Folder::replace`].
     pub fn clear_partial(&self) {
-        let Ok(entries) = Dir::read_from(&self.handle) else { return };
-        for entry in entries.flatten() {
-            let bytes = entry.file_name().to_bytes();
-            if !(bytes.starts_with(b".") && bytes.ends_with(PARTIAL.as_bytes())) {
-                continue;
-            }
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            // Who writes it holds a lock on it.
-            let left = self.regular(name, OFlags::RDONLY, "opening it").is_ok_and(|file| {
-                rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            });
-            if left {
-                self.remove(name);
-            }
-        }
+        self.0.clear_partial();
     }
 
     /// Whether anything has this name, a link included.
     #[must_use]
     pub fn holds(&self, name: &str) -> bool {
-        self.stat(name).is_some()
+        self.0.stat(name).is_some()
     }
 
     /// Whether a file of this name has content.
     pub(crate) fn has_content(&self, name: &str) -> bool {
-        self.stat(name).is_some_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_size > 0)
+        self.0.stat(name).is_some_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0
+        })
     }
 
     /// Whether nothing is in it.
     pub(crate) fn is_empty(&self) -> Result<bool, Error> {
-        let failed = |errno: Errno| Error::io(&self.path, "looking into it", errno.into());
-        for entry in Dir::read_from(&self.handle).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let names = self.0.names();
+        let names = names.map_err(|error| Error::io(self.path(), "looking into it", error))?;
+        Ok(names.is_empty())
     }
 
     /// Removes a file, or a link itself.
     pub(crate) fn remove(&self, name: &str) {
-        let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::empty());
+        self.0.remove(name);
     }
 
     /// Removes the folder `name` if nothing is in it.
     pub(crate) fn remove_folder(&self, name: &str) {
-        let _ = rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR);
+        self.0.remove_folder(name);
     }
 
     /// Makes the names in it durable.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        match rustix::fs::fsync(&self.handle) {
-            // Some file systems cannot sync a folder; theirs is then as safe as it gets.
-            Ok(()) | Err(Errno::INVAL) => Ok(()),
-            Err(errno) => Err(Error::io(&self.path, "syncing the folder", errno.into())),
-        }
+        self.0.sync().map_err(|error| Error::io(self.path(), "syncing the folder", error))
     }
 
     /// Reads the manifest.
     pub(crate) fn manifest(&self) -> Result<Manifest, Error> {
         let text = self.read(MANIFEST, MAX_MANIFEST).map_err(|error| match error.problem {
             Problem::Io { error, .. } if error.kind() == io::ErrorKind::NotFound => {
-                Error::new(&self.path, Problem::NotResults { missing: MANIFEST })
+                Error::new(self.path(), Problem::NotResults { missing: MANIFEST })
             }
             problem => Error { problem, ..error },
         })?;
-        parse_manifest(&text).map_err(|problem| Error::new(&self.path.join(MANIFEST), problem))
+        parse_manifest(&text).map_err(|problem| Error::new(&self.path().join(MANIFEST), problem))
     }
 
     /// Replaces the manifest. One that could not be read back is refused.
     pub(crate) fn write_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
-        let path = self.path.join(MANIFEST);
+        let path = self.path().join(MANIFEST);
         let text = manifest
             .to_json()
             .map_err(|error| Error::io(&path, "writing the manifest as JSON", error.into()))?;
@@ -232,8 +204,8 @@ impl Folder {
 
     /// Takes the lock and writes down `holder`, who has it.
     pub(crate) fn lock(&self, holder: &str) -> Result<Lock, Error> {
-        let flags = OFlags::RDWR | OFlags::CREATE;
-        let mut file = self.regular(LOCK, flags, "opening the lock file")?;
+        let mut file =
+            self.written(LOCK, Access::ReadWriteOrMake(NEW_FILE), "opening the lock file")?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
@@ -243,94 +215,38 @@ impl Folder {
                 let known = read.is_ok() && !text.trim().is_empty();
                 let holder = if known { text.trim() } else { "a process that did not say which" };
                 let holder = fault::one_line(holder).into_owned();
-                return Err(Error::new(&self.path, Problem::Locked { holder }));
+                return Err(Error::new(self.path(), Problem::Locked { holder }));
             }
-            Err(errno) => return Err(Error::io(&self.path, "locking the folder", errno.into())),
+            Err(errno) => return Err(Error::io(self.path(), "locking the folder", errno.into())),
         }
         // Who holds it is a courtesy; the lock is the flock.
         file.set_len(0)
             .and_then(|()| file.write_all(holder.as_bytes()))
-            .map_err(|error| Error::io(&self.path, "writing the lock file", error))?;
+            .map_err(|error| Error::io(self.path(), "writing the lock file", error))?;
         Ok(Lock(file))
     }
 
-    /// Opens a regular file that has no other name elsewhere if it is to be written.
-    fn regular(&self, name: &str, flags: OFlags, action: &'static str) -> Result<File, Error> {
-        let path = self.path_of(name)?;
-        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
-        let failed = |errno: Errno| match errno {
-            Errno::LOOP => irregular(&path, LINK),
-            Errno::ISDIR => irregular(&path, FOLDER),
-            // A pipe or a socket with nobody at its other end.
-            Errno::NXIO => irregular(&path, DEVICE),
-            errno if writes => Error::io(&path, action, errno.into()),
-            errno => reading(&path, action, errno.into()),
-        };
-        // A pipe is opened without waiting for its other end.
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let mode = Mode::from_raw_mode(NEW_FILE);
-        let file = rustix::fs::openat(&self.handle, name, flags, mode).map_err(failed)?;
-        let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        match kind(&stat) {
-            FileType::RegularFile if writes && stat.st_nlink > 1 => Err(irregular(&path, SHARED)),
-            FileType::RegularFile => Ok(file.into()),
-            FileType::Directory => Err(irregular(&path, FOLDER)),
-            _ => Err(irregular(&path, DEVICE)),
+    /// Opens a file to write to it.
+    fn written(&self, name: &str, access: Access, action: &'static str) -> Result<File, Error> {
+        let opened = self.0.file(name, access);
+        opened.map_err(|refused| {
+            self.error(name, refused, |path, error| Error::io(path, action, error))
+        })
+    }
+
+    fn error(
+        &self,
+        name: &str,
+        refused: Refused,
+        io: impl FnOnce(&Path, io::Error) -> Error,
+    ) -> Error {
+        // A text that is no name is told by its folder.
+        let path = self.0.path_of(name.as_ref()).unwrap_or_else(|_| self.path().to_owned());
+        match refused {
+            Refused::Irregular(what) => Error::new(&path, Problem::Irregular { what }),
+            Refused::Io(error) => io(&path, error),
         }
     }
-
-    /// A new file beside `name`, under a name that nobody can know before; locked while it is open.
-    fn new_partial(&self, name: &str) -> io::Result<(String, File)> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(NEW_FILE);
-        for _ in 0..DRAWS {
-            let drawn = RandomState::new().hash_one(name);
-            let partial = format!(".{name}.{drawn:016x}{PARTIAL}");
-            match rustix::fs::openat(&self.handle, &partial, flags | OFlags::NOFOLLOW, mode) {
-                Ok(file) => {
-                    let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-                    return Ok((partial, file.into()));
-                }
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn stat(&self, name: &str) -> Option<Stat> {
-        rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()
-    }
-
-    fn is_link(&self, name: &str) -> bool {
-        self.stat(name).is_some_and(|stat| kind(&stat) == FileType::Symlink)
-    }
-
-    /// Where a file of this name lies. A name is one component: nothing outside the folder has one.
-    fn path_of(&self, name: &str) -> Result<PathBuf, Error> {
-        let is_name = !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
-        match is_name {
-            true => Ok(self.path.join(name)),
-            false => Err(irregular(&self.path, "a place outside")),
-        }
-    }
-}
-
-const LINK: &str = "a link";
-const FOLDER: &str = "a folder";
-const DEVICE: &str = "a device, a pipe or a socket";
-const SHARED: &str = "a file that has another name, too";
-
-fn irregular(path: &Path, what: &'static str) -> Error {
-    Error::new(path, Problem::Irregular { what })
-}
-
-fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
-fn folder_flags() -> OFlags {
-    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
 fn too_long(path: &Path, limit: u64, verb: &'static str, remedy: &'static str) -> Error {
