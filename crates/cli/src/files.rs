@@ -3,7 +3,41 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use clap::{Arg, ArgMatches, Command, ValueHint};
 use fault::{Fault, Problem};
+
+/// Options, in any command, whose file is written. All other files are read.
+const OUTPUTS: &[&str] = &["html", "out", "pcap", "rtt_out", "save", "stats"];
+
+/// Checks that no command writes a file that it reads, or one file twice. Devices and pipes may be named twice.
+///
+/// # Errors
+/// One would be overwritten. The caller's fault.
+pub fn check_command_line(command: &Command, matches: &ArgMatches) -> Result<(), Problem> {
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    let mut at = Some((command, matches));
+    while let Some((command, matches)) = at {
+        for option in command.get_arguments().filter(|option| names_files(option)) {
+            let id = option.get_id().as_str();
+            let Ok(Some(values)) = matches.try_get_raw(id) else { continue };
+            let files = if is_output(id) { &mut outputs } else { &mut inputs };
+            files.extend(values.map(Path::new));
+        }
+        at = matches
+            .subcommand()
+            .and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)));
+    }
+    check_apart(&inputs, &outputs)
+}
+
+/// Whether an option's values are files.
+fn names_files(option: &Arg) -> bool {
+    matches!(option.get_value_hint(), ValueHint::FilePath | ValueHint::AnyPath)
+}
+
+fn is_output(id: &str) -> bool {
+    OUTPUTS.contains(&id)
+}
 
 /// Checks that no output is also an input or another output, through links too. Devices and pipes may be.
 ///
@@ -51,6 +85,24 @@ pub fn new_results_folder(command: &str, date: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the options of a command and of all below it that name files.
+    fn files_of(command: &Command) -> Vec<(String, Arg)> {
+        let own = command.get_arguments().filter(|option| names_files(option)).cloned();
+        let own = own.map(|option| (format!("{} {}", command.get_name(), option.get_id()), option));
+        own.chain(command.get_subcommands().flat_map(files_of)).collect()
+    }
+
+    #[test]
+    fn each_file_that_is_written_is_an_output() {
+        let options = files_of(&crate::command_line::command());
+        assert!(options.len() > 20, "{}", options.len());
+        for (name, option) in options {
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            let writes = ["Write", "Add", "Save"].iter().any(|verb| help.starts_with(verb));
+            assert_eq!(is_output(option.get_id().as_str()), writes, "{name}: {help}");
+        }
+    }
 
     #[test]
     fn an_output_is_no_input_and_no_other_output() {

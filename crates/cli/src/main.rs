@@ -28,6 +28,7 @@ mod remote;
 mod report;
 mod rights;
 mod run;
+mod runtime;
 mod sequence;
 mod shell;
 mod studies;
@@ -62,7 +63,11 @@ fn main() -> ExitCode {
         Err(error) => return refused(error),
     };
     let diagnostics = Diagnostics::new(global.quiet, global.color);
-    match interrupt::begin().and_then(|()| dispatch(&matches, &global, &diagnostics)) {
+    let checked = files::check_command_line(&command(), &matches);
+    match checked
+        .and_then(|()| interrupt::begin())
+        .and_then(|()| dispatch(&matches, &global, &diagnostics))
+    {
         Ok(code) => code,
         Err(problem) => {
             diagnostics.error(&problem);

@@ -69,6 +69,29 @@ fn open_to_all(folder: &Path) {
     }
 }
 
+/// Each file of a command line has one purpose, whatever name leads to it.
+#[test]
+fn no_command_writes_a_file_that_it_reads() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::os::unix::fs::symlink("one", folder.path().join("link")).unwrap();
+    let (one, two, link) = (at("one"), at("two"), at("link"));
+    for line in [
+        &["observe", one.as_str(), "--html", &one][..],
+        &["observe", &one, "--rtt-out", &link],
+        &["observe", &two, "--anonymise=hash", "--anonymise-key", &one, "--html", &link],
+        &["observe", &two, "--html", &one, "--rtt-out", &link],
+        &["chain", "--server", "127.0.0.1:1", "--ca", &one, "--save", &link],
+        &["lab", "--trace-up", &one, "--pcap", &one, "true"],
+        &["lab", "--pcap", &one, "--stats", &link, "true"],
+    ] {
+        let output = run(folder.path(), line);
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {}", talk(&output));
+        assert!(talk(&output).contains("would be overwritten"), "{line:?}: {}", talk(&output));
+        are_untouched(folder.path(), &["link"], &line.join(" "));
+    }
+}
+
 #[test]
 fn a_command_that_fails_leaves_outputs_as_they_were() {
     let programs = tempfile::tempdir().unwrap();

@@ -7,8 +7,6 @@ mod made;
 mod show;
 mod source;
 
-use std::path::PathBuf;
-
 use ::lab::{EnterOptions, LabOptions};
 use fault::{Fault, OrProblem, Problem};
 use testbed::{Counted, ShowOptions};
@@ -20,7 +18,6 @@ use self::cost::Way;
 use self::source::Source;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
-use crate::files::check_apart;
 use crate::interrupt::ends_at_once;
 use crate::output::{say_json, say_text};
 
@@ -29,8 +26,6 @@ const SCHEMA: u32 = 1;
 
 /// Examines the chains, and prints what they cost.
 pub fn chain(args: &ChainArgs, diagnostics: &Diagnostics) -> Outcome {
-    let inputs = args.files.iter().chain(&args.ca).map(PathBuf::as_path).collect::<Vec<_>>();
-    check_apart(&inputs, args.save.as_deref().as_slice())?;
     if args.measure {
         // What is wrong with the files is said before the lab is entered, where all begins anew.
         if !::lab::inside() {

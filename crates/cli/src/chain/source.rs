@@ -155,8 +155,7 @@ fn fetched(server: &str, args: &ChainArgs) -> Result<Chain, Problem> {
         None => None,
     };
     target.server_name.clone_from(&args.name);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let runtime = crate::runtime::runtime()?;
     let der = runtime.block_on(conn::probe::chain(&target, PATIENCE));
     runtime.shutdown_background();
     let der = der.map_err(|error| Problem::from(error).blaming(Fault::Peer))?;

@@ -79,8 +79,7 @@ fn ask(host: &str, args: &EchArgs) -> Result<Option<Names>, Problem> {
         Some(server) => server,
         None => names::system_server()?,
     };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let runtime = crate::runtime::runtime()?;
     runtime.block_on(async {
         let mut signals = Asked::listen()?;
         let asking = names::ask(server, host, args.timeout.duration());

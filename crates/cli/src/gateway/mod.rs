@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fault::{Fault, OrProblem, Problem};
+use fault::{Fault, Problem};
 use gateway::{Common, ConnectOptions, Ended, Ending, Place, ServeOptions, Stage, Summary};
 use rustls_pki_types::ServerName;
 use sslmtcp::Embedding;
@@ -72,8 +72,7 @@ fn run<F>(gateway: impl FnOnce(Ended) -> F) -> Outcome
 where
     F: Future<Output = Result<Summary, gateway::Error>>,
 {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let runtime = crate::runtime::runtime()?;
     let outcome = runtime.block_on(async {
         let signals = Asked::listen()?;
         let (ending, ended) = gateway::ending();

@@ -69,8 +69,7 @@ fn asked(args: &SurveyArgs) -> Outcome {
     };
     let mut file = args.out.as_deref().map(opened).transpose()?;
     let (mut records, mut unwritten) = (Vec::new(), None);
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let runtime = crate::runtime::runtime()?;
     let ended = runtime.block_on(async {
         let mut signals = Asked::listen()?;
         let asking = ask(&options, |record| {

@@ -5,7 +5,6 @@ mod query;
 mod results;
 mod tickets;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +22,6 @@ use self::args::ObserveCommand;
 use self::results::{Files, publish};
 use crate::diagnostics::{self, Diagnostics, Progress};
 use crate::exit::{Exit, Outcome};
-use crate::files::check_apart;
 use crate::interrupt::{Interrupt, ends_at_once};
 use crate::output::json_lines;
 use crate::rights;
@@ -61,10 +59,6 @@ impl Checked {
             let found = std::fs::metadata(file).blame(Fault::Caller);
             found.while_doing(|| format!("{} cannot be read", file.display()))?;
         }
-        let inputs = args.files.iter().chain(&args.reading.key_log).map(PathBuf::as_path);
-        let outputs = [args.results.html.as_deref(), args.results.rtt_out.as_deref()];
-        let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
-        check_apart(&inputs.collect::<Vec<_>>(), &outputs)?;
         let hidden = hidden(args)?;
         let Some(file) = &args.reading.key_log else {
             return Ok(Checked { hidden, keys: String::new() });

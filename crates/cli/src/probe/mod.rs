@@ -107,8 +107,7 @@ fn measure(
         deadline: DEADLINE,
         ..Options::default()
     };
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().blame(Fault::Machine)?;
+    let runtime = crate::runtime::runtime()?;
     let mut progress = diagnostics.progress();
     let looked = runtime.block_on(async {
         let mut signals = Asked::listen()?;
