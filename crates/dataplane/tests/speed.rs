@@ -90,7 +90,7 @@ fn arguments() -> TestResult<Arguments> {
 
 fn main() -> TestResult {
     let arguments = arguments()?;
-    if let Err(error) = lab::enter(&lab::EnterOptions::new().keep_rights(true)) {
+    if let Err(error) = lab::enter(&lab::EnterOptions::new()) {
         println!("SKIPPED: {error}");
         return Ok(());
     }

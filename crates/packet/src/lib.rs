@@ -16,7 +16,7 @@
 //! | be all that lies behind an interface, by IP packets | [`Tun`], [`receive`], [`send`] |
 //! | make a node's frames leave as on a wire | [`offload::disable`] |
 //! | tell the time | [`clock`] |
-//! | be scheduled in time | [`thread`] |
+//! | be scheduled in time | [`thread`], in a user namespace too: [`realtime`] |
 
 mod batch;
 mod block_ring;
@@ -30,6 +30,7 @@ mod poller;
 mod pool;
 mod port;
 pub mod privileges;
+pub mod realtime;
 mod ring;
 mod socket;
 mod stamp;

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linkmodel::Path;
@@ -16,9 +16,6 @@ use crate::worker::{Command, Mailbox, OpenLink, Worker};
 use crate::{
     Error, FinalStats, Mode, Options, Port, QueueWatch, Realtime, Stats, ThreadStats, Timing,
 };
-
-/// The lowest real-time priority: above all ordinary threads, below all other real-time ones.
-const PRIORITY: u8 = 1;
 
 /// A link of a pump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,18 +89,17 @@ impl Builder {
         let (sender, commands) = mpsc::channel();
         let mailbox = Mailbox { commands, pending: Arc::clone(&pending), wake: Arc::clone(&wake) };
         let (ready, started) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name("wiretax-pump".to_owned())
-            .spawn(move || match prepare(&options) {
-                Ok((pools, mode)) => {
-                    let _ = ready.send(Ok(mode));
-                    Worker::new(mailbox, pools, mode).run()
-                }
-                Err(error) => {
-                    let _ = ready.send(Err(error));
-                    FinalStats::default()
-                }
-            })
+        let work = move || match prepare(&options) {
+            Ok((pools, mode)) => {
+                let _ = ready.send(Ok(mode));
+                Worker::new(mailbox, pools, mode).run()
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error));
+                FinalStats::default()
+            }
+        };
+        let thread = packet::realtime::spawn("wiretax-pump", work)
             .map_err(|source| Error::System { doing: "starting the pump's thread", source })?;
         let mode = started.recv().map_err(|_| Error::Stopped)??;
         let handle = Handle {
@@ -129,7 +125,7 @@ fn prepare(options: &Options) -> Result<(Pools, Mode), Error> {
     }
     let realtime = match options.realtime {
         Realtime::Off => false,
-        Realtime::Try => match packet::thread::try_round_robin(PRIORITY) {
+        Realtime::Try => match packet::thread::try_round_robin(packet::realtime::PRIORITY) {
             Ok(()) => true,
             Err(error) => {
                 tracing::debug!("{error}");

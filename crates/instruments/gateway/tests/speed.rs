@@ -73,7 +73,7 @@ fn main() -> TestResult {
         return ended;
     }
     let arguments = arguments()?;
-    if let Err(error) = lab::enter(&lab::EnterOptions::new().keep_rights(true)) {
+    if let Err(error) = lab::enter(&lab::EnterOptions::new()) {
         println!("SKIPPED: {error}");
         return Ok(());
     }

@@ -20,13 +20,24 @@ use crate::{Need, TestResult, skip};
 /// The longest that one step of a test may take.
 pub const WAIT: Duration = Duration::from_secs(30);
 
-/// Enters the lab; skips the test where the system forbids it. Root keeps its rights: with them the kernel's
-/// MACsec takes keys, and the pump runs in real time where the limit for users is zero.
+/// Enters the lab; skips the test where the system forbids it.
 ///
 /// # Errors
 /// The skip, or why it cannot be entered.
 pub fn enter() -> TestResult {
-    match lab::enter(&EnterOptions::new().keep_rights(true)) {
+    enter_by(EnterOptions::new())
+}
+
+/// As [`enter`]; root keeps its rights, without which the kernel's MACsec takes no keys.
+///
+/// # Errors
+/// As [`enter`].
+pub fn enter_with_rights() -> TestResult {
+    enter_by(EnterOptions::new().keep_rights(true))
+}
+
+fn enter_by(options: EnterOptions) -> TestResult {
+    match lab::enter(&options) {
         Ok(_) => Ok(()),
         Err(error @ (EnterError::UserNamespaces(_) | EnterError::Namespaces(_))) => {
             skip(Need::Lab, error.to_string())

@@ -16,7 +16,9 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::enter::{allow_realtime, mount};
+use packet::realtime;
+
+use crate::enter::mount;
 use crate::netem;
 
 /// The longest that the scratch process may take.
@@ -137,15 +139,17 @@ fn try_all(prepared: &Prepared) -> [i32; TRIALS] {
         outcomes[trial as usize] = outcome;
         outcome == 0
     };
+    // As the lab hands it on into the user namespace.
+    note(Trial::Realtime, if realtime::begin() { 0 } else { errno() });
+    // The rest is not to be done at the cost of what the user runs.
+    realtime::leave();
     if prepared.user_namespace {
-        allow_realtime();
         let made = note(Trial::UserNamespace, unshare(libc::CLONE_NEWUSER));
         // Root does without.
         if made && !note(Trial::Maps, write_maps(&prepared.maps)) || !made && prepared.as_user {
             return outcomes;
         }
     }
-    note(Trial::Realtime, try_realtime());
     note(Trial::OtherNamespaces, unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID));
     // Without one of its own, nothing may be tried: it would be the user's network.
     if !note(Trial::NetworkNamespace, unshare(libc::CLONE_NEWNET)) {
@@ -225,21 +229,6 @@ fn write_file(path: &CStr, text: &CStr) -> i32 {
         libc::close(fd);
         outcome
     }
-}
-
-fn try_realtime() -> i32 {
-    // SAFETY: all zeros is a valid `sched_param`; acts on this process alone.
-    unsafe {
-        let mut parameters: libc::sched_param = std::mem::zeroed();
-        parameters.sched_priority = 1;
-        if libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters) != 0 {
-            return errno();
-        }
-        // The rest is not to be done at the cost of what the user runs.
-        parameters.sched_priority = 0;
-        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameters);
-    }
-    0
 }
 
 fn open_socket(family: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {

@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use packet::realtime;
+
 use super::outer::{Plan, Report, end_init, token};
 use super::signals::{Arrived, Signals, reap};
 use super::{Denied, EnterError, MARKER};
@@ -110,7 +112,10 @@ fn start(plan: &Plan) -> Result<i32, u8> {
             send(plan.report.as_raw_fd(), Report::Failed(EXEC, errno()));
             end_init()
         }
-        program => Ok(program),
+        program => {
+            realtime::leave();
+            Ok(program)
+        }
     }
 }
 
@@ -197,8 +202,11 @@ pub(crate) fn mount_proc(user_namespace: bool) -> bool {
     if bind(c"/proc/sys/net", 0) && bind(c"/proc/sys", libc::MS_REC) {
         mount(c"none", c"/proc/sys", None, close);
     }
-    if bind(c"/proc/sysrq-trigger", 0) {
-        mount(c"none", c"/proc/sysrq-trigger", None, close);
+    // The machine's interrupts, devices and kernel threads; some kernels lack some of these.
+    for place in [c"/proc/sysrq-trigger", c"/proc/irq", c"/proc/bus", c"/proc/fs"] {
+        if bind(place, libc::MS_REC) {
+            mount(c"none", place, None, close);
+        }
     }
     true
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use error::{Denied, EnterError};
 pub(crate) use init::{attend, loopback_up, mount, mount_proc, send};
-pub(crate) use outer::{Report, allow_realtime, makes_user_namespace, may_administer, token};
+pub(crate) use outer::{Report, makes_user_namespace, may_administer, token};
 pub(crate) use signals::Signals;
 
 /// The variable that marks the program run inside the lab.
@@ -56,7 +56,7 @@ impl EnterOptions {
 /// The lab that this process is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entered {
-    /// In a user namespace of its own: it has no rights outside, real-time scheduling among them.
+    /// In a user namespace of its own: it has no rights outside.
     pub user_namespace: bool,
     /// `/proc` shows the lab's processes. A container that masks parts of `/proc` forbids it, and
     /// the outer `/proc` stays: all works, but process numbers found there are the outer ones.
@@ -103,6 +103,7 @@ pub fn enter(options: &EnterOptions) -> Result<Entered, EnterError> {
     match std::env::var_os(MARKER) {
         Some(marker) => {
             let (entered, network) = program::arrive(&marker)?;
+            packet::realtime::keep();
             if let Some(network) = network {
                 OUTER_NETWORK.get_or_init(|| network);
             }

@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use packet::realtime;
+
 use super::signals::{Arrived, Signals, reap};
 use super::{Denied, EnterError, EnterOptions, MARKER, init, setup};
 
@@ -70,9 +72,6 @@ impl Report {
 pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
     let may_do_without = may_administer();
     let mut user_namespace = makes_user_namespace(options);
-    if user_namespace {
-        allow_realtime();
-    }
     let pipe = |step| {
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|e| EnterError::Setup { step, source: e.into() })
@@ -103,12 +102,17 @@ pub(super) fn run(options: &EnterOptions) -> Result<Infallible, EnterError> {
         go,
         report,
     };
+    // Init and the program inherit it. Without the namespace, root's rights grant it as well.
+    let is_realtime = user_namespace && realtime::begin();
     let mut cloned = clone_into_namespaces(user_namespace);
     if user_namespace && may_do_without && matches!(cloned, Err(EnterError::UserNamespaces(_))) {
         // A system without user namespaces still lets root make the others.
         tracing::debug!("no user namespace is to be had: the lab keeps root's rights");
         (user_namespace, plan.user_namespace) = (false, false);
         cloned = clone_into_namespaces(false);
+    }
+    if is_realtime && !matches!(cloned, Ok(0)) {
+        realtime::leave();
     }
     let child = match cloned {
         Ok(0) => {
@@ -182,20 +186,6 @@ pub(crate) fn makes_user_namespace(options: &EnterOptions) -> bool {
 fn settings_are_read_only() -> bool {
     let flags = rustix::fs::statvfs("/proc/sys/net").map(|found| found.f_flag);
     flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::RDONLY))
-}
-
-/// Grants the link pump real-time scheduling in a user namespace, where a limit counts and root's rights do
-/// not. Only a limit that is too low is raised, and only where that is permitted.
-pub(crate) fn allow_realtime() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read or write one live value. Refused, the pump does without.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_RTPRIO, &raw mut limit) == 0 && limit.rlim_cur == 0 {
-            limit.rlim_cur = 1;
-            limit.rlim_max = limit.rlim_max.max(1);
-            libc::setrlimit(libc::RLIMIT_RTPRIO, &raw const limit);
-        }
-    }
 }
 
 /// Whether this process may make namespaces without a user namespace.

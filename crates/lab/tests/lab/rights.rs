@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fault::Explain;
@@ -27,6 +27,8 @@ pub fn tests() -> Vec<Test> {
         Test::new("an_ordinary_user_has_all_of_it", ordinary_user),
         Test::new("root_has_rights_over_the_lab_alone", root_in_user_namespace),
         Test::helper("harms_nothing_outside", harms_nothing),
+        Test::new("real_time_comes_along_for_its_threads_alone", real_time),
+        Test::helper("real_time_inside", real_time_inside),
         Test::new("without_user_namespaces_root_does_without", root_without),
         Test::new("forbidden_user_namespaces_are_named_with_the_remedy", forbidden),
         Test::helper("a_node", || {
@@ -128,6 +130,10 @@ fn harms_nothing() -> TestResult {
         assert!(fs::write(&path, value).is_err(), "{path} can be written");
     }
     assert!(fs::OpenOptions::new().write(true).open("/proc/sysrq-trigger").is_err());
+    let irq = Path::new("/proc/irq/default_smp_affinity");
+    if irq.exists() {
+        assert!(fs::OpenOptions::new().write(true).open(irq).is_err(), "interrupts can be moved");
+    }
     let mut lab = lab::Lab::new(lab::LabOptions::default())?;
     let node = lab.add_node("node")?;
     let write = "v=$(cat /proc/sys/kernel/panic); echo $v > /proc/sys/kernel/panic";
@@ -137,6 +143,37 @@ fn harms_nothing() -> TestResult {
     let numbers = fs::read_to_string("/proc/self/uid_map")?;
     let fields: Vec<_> = numbers.lines().next().unwrap_or_default().split_whitespace().collect();
     assert_eq!(fields.first(), fields.get(1), "users have their own numbers: {numbers}");
+    Ok(())
+}
+
+/// Whether the system grants this process real-time scheduling.
+fn real_time() -> TestResult {
+    let granted = packet::realtime::begin();
+    packet::realtime::leave();
+    if !granted {
+        return skip(Need::Host, "no real-time scheduling is to be had");
+    }
+    judge(Scenario::new("real_time_inside").run()?)
+}
+
+fn real_time_inside() -> TestResult {
+    crate::support::enter()?;
+    // SAFETY: no memory is passed; 0 is the calling thread.
+    let policy = || unsafe { libc::sched_getscheduler(0) };
+    assert_eq!(policy() & !libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
+    let asked = || packet::thread::try_round_robin(packet::realtime::PRIORITY);
+    let thread = packet::realtime::spawn("asks", move || asked().map(|()| policy()))?;
+    let kept = thread.join().map_err(|_| "the thread panicked")??;
+    assert_eq!(kept & !libc::SCHED_RESET_ON_FORK, libc::SCHED_RR);
+    let ordinary = std::thread::spawn(policy).join().map_err(|_| "the thread panicked")?;
+    assert_eq!(ordinary, libc::SCHED_OTHER);
+    let mut lab = lab::Lab::new(lab::LabOptions::default())?;
+    let node = lab.add_node("node")?;
+    // proc_pid_stat(5): field 41 is the policy.
+    let ask = "set -- $(cat /proc/self/stat) && test ${41} = 0";
+    let running = node.launch(&lab::Program::new("sh").args(["-c", ask]))?;
+    let status = running.wait(std::time::Duration::from_secs(30)).ok_or("it does not end")?;
+    assert!(status.success(), "a program in a node has real-time scheduling");
     Ok(())
 }
 

@@ -39,13 +39,15 @@ const JUDGES: [Named; 11] = [
 
 /// A test each, of what belongs together.
 pub fn tests() -> Vec<Test> {
+    // The kernel's MACsec takes keys of root's alone.
+    let judged = |name, run| Test::new(name, run).prepared(lab_test::net::enter_with_rights);
     let tests = [
-        Test::inside("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
-        Test::inside("every_path_carries_frames_of_the_computed_length", || {
+        judged("what_a_kernel_lacks_is_found_before_anything_stands", lacking),
+        judged("every_path_carries_frames_of_the_computed_length", || {
             guest::judged(&["sizes", "limited"])
         }),
-        Test::inside("keys_are_in_no_command_line", || guest::judged(&["unseen"])),
-        Test::inside("our_nodes_and_the_kernels_understand_each_other", || {
+        judged("keys_are_in_no_command_line", || guest::judged(&["unseen"])),
+        judged("our_nodes_and_the_kernels_understand_each_other", || {
             guest::judged(&[
                 "peers",
                 "forged",
@@ -56,7 +58,7 @@ pub fn tests() -> Vec<Test> {
                 "wireguard",
             ])
         }),
-        Test::inside("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
+        judged("wpa_supplicant_agrees_on_keys_with_us", || guest::judged(&["agreement"])),
     ];
     tests.map(|test| test.within(guest::LONG)).to_vec()
 }
