@@ -67,6 +67,17 @@ fn bytes_that_are_no_request_are_refused() {
                 400,
             ),
             (long.as_bytes(), 431),
+            // §7.1: a chunk's size is hexadecimal, and its data end with a line.
+            (b"POST /5 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400),
+            (
+                b"POST /5 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nabcd\r\n",
+                400,
+            ),
+            (
+                b"POST /5 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n\
+                  fffffffffffffffff\r\n",
+                400,
+            ),
         ] {
             let answer = answer(&server, bytes).await;
             let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]);

@@ -1,11 +1,12 @@
 //! HTTP/1.1 by hyper: one request at a time, the connection kept.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -66,7 +67,7 @@ async fn respond(
     // The next request's head begins with the next byte.
     gauge.mark();
     let refusal = refusal(&parts);
-    let (mut responding, answer) = {
+    let (mut responding, mut answer) = {
         let name = link.server_name.borrow();
         let head = RequestHead { parts: &parts, protocol, sni: name.as_deref() };
         let answer = match refusal {
@@ -77,7 +78,9 @@ async fn respond(
     };
     // Where the body of a refused request ends is not certain.
     if refusal.is_none() && !body.is_end_stream() {
-        upload(body, &mut responding).await?;
+        if !upload(body, &mut responding).await? {
+            answer = Answer::closing(StatusCode::BAD_REQUEST);
+        }
         gauge.mark();
     }
     if !answer.think.is_zero() {
@@ -94,8 +97,8 @@ async fn respond(
     Ok(head.map(|()| Pieces::new(body, PIECE, Outgoing(Some(responding)))))
 }
 
-/// Reads the request's body and counts it.
-async fn upload(mut body: Incoming, responding: &mut Responding) -> Result<(), Failure> {
+/// Reads the request's body and counts it. Returns whether its chunks are well formed (RFC 9112 §7.1).
+async fn upload(mut body: Incoming, responding: &mut Responding) -> Result<bool, Failure> {
     let limit = responding.link.server.timeouts.upload;
     let deadline = Instant::now() + limit;
     loop {
@@ -103,12 +106,20 @@ async fn upload(mut body: Incoming, responding: &mut Responding) -> Result<(), F
         match timeout_at(deadline, frame).await {
             Err(_) => return Err(too_slow(limit)),
             Ok(None) => break,
+            Ok(Some(Err(error))) if is_faulty(&error) => return Ok(false),
             Ok(Some(Err(error))) => return Err(hyper_failure(&error, Protocol::Http1)),
             Ok(Some(Ok(frame))) => responding.received(frame.data_ref().map_or(0, Bytes::len)),
         }
     }
     responding.uploaded();
-    Ok(())
+    Ok(true)
+}
+
+/// Whether the bytes of a body break its coding; a connection that ends is another matter.
+fn is_faulty(error: &hyper::Error) -> bool {
+    let source = std::error::Error::source(error);
+    let kind = source.and_then(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 /// A response on its way: it is over when its last piece is with hyper.
