@@ -527,6 +527,7 @@ fn packed_files_are_unpacked() {
     assert_eq!(har::text(&zip(&["0a1b.html", "har.har"])).unwrap(), text);
     for (bytes, said) in [
         (zip(&["0a1b.html"]), "no file in it has a name that ends with .har"),
+        (zip(&["a.har", "b.HAR"]), "it holds more than one HAR file: a.har, b.HAR"),
         (zip(&["har.har"])[..60].to_vec(), "cannot be unpacked"),
         (vec![0x1f, 0x8b, 8, 0, 0], "cannot be unpacked"),
     ] {

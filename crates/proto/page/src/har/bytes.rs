@@ -47,17 +47,23 @@ fn bounded(from: impl Read) -> Result<Vec<u8>, HarError> {
     Ok(bytes)
 }
 
-/// The first HAR file of an archive; the bodies beside it are not looked at.
+/// Returns the only HAR file of an archive; the bodies beside it are ignored.
 fn from_archive(bytes: &[u8]) -> Result<Vec<u8>, HarError> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(packed)?;
     if archive.len() > MAX_FILES {
         return Err(packed(format!("it has more than {MAX_FILES} files")));
     }
     let is_har = |name: &str| name.to_ascii_lowercase().ends_with(".har");
-    let Some(name) = archive.file_names().find(|name| is_har(name)).map(str::to_owned) else {
-        return Err(packed("no file in it has a name that ends with .har"));
+    let names: Vec<_> =
+        archive.file_names().filter(|name| is_har(name)).map(str::to_owned).take(2).collect();
+    let name = match names.as_slice() {
+        [name] => name,
+        [first, second, ..] => {
+            return Err(packed(format!("it holds more than one HAR file: {first}, {second}")));
+        }
+        [] => return Err(packed("no file in it has a name that ends with .har")),
     };
-    bounded(archive.by_name(&name).map_err(packed)?)
+    bounded(archive.by_name(name).map_err(packed)?)
 }
 
 /// UTF-16 by its byte order mark, or by the zero byte beside its first character; else UTF-8. What is
