@@ -1,5 +1,7 @@
 //! Reports and tables on a terminal: aligned by display width, never wider than asked, no colour.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use fault::{one_line, plain};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -17,6 +19,7 @@ const NONE: &str = "-";
 impl Table {
     /// The table as lines of at most `width` display columns (UAX #11), each ended by a line feed.
     ///
+    /// Names of rows that would be cut to the same text stand whole above their rows.
     /// Where the table is too wide it loses, in this order: the ends of long texts (marked `…`;
     /// the first column keeps 28 columns), the intervals, the last columns; a last line names what
     /// is not shown. Commands are not
@@ -140,7 +143,7 @@ fn print(table: &Table, columns: &[TextColumn], left_out: &[String], width: usiz
     if !table.caption.is_empty() {
         wrap(&mut out, "", &one_line(&table.caption), width);
     }
-    let mut line = |texts: Vec<&str>| {
+    let line = |out: &mut String, texts: Vec<&str>| {
         let mut row = String::new();
         for (at, (column, text)) in columns.iter().zip(texts).enumerate() {
             if at > 0 {
@@ -151,19 +154,35 @@ fn print(table: &Table, columns: &[TextColumn], left_out: &[String], width: usiz
         out.push_str(row.trim_end());
         out.push('\n');
     };
-    line(columns.iter().map(|column| column.title.as_str()).collect());
+    line(&mut out, columns.iter().map(|column| column.title.as_str()).collect());
     if columns.iter().any(|column| !column.unit.is_empty()) {
-        line(columns.iter().map(|column| column.unit.as_str()).collect());
+        line(&mut out, columns.iter().map(|column| column.unit.as_str()).collect());
     }
     let rules: Vec<String> = columns.iter().map(|column| "\u{2500}".repeat(column.width)).collect();
-    line(rules.iter().map(String::as_str).collect());
+    line(&mut out, rules.iter().map(String::as_str).collect());
+    let alike = columns.first().map(alike_when_cut).unwrap_or_default();
     for row in 0..table.rows.len() {
-        line(columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect());
+        let mut texts: Vec<&str> =
+            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
+        if let Some(name) = texts.first_mut().filter(|name| alike.contains(**name)) {
+            wrap(&mut out, "", name, width);
+            *name = "";
+        }
+        line(&mut out, texts);
     }
     if !left_out.is_empty() {
         wrap(&mut out, "", &format!("(too narrow for: {})", left_out.join(", ")), width);
     }
     out
+}
+
+/// Returns the names that differ only in what the column cuts off.
+fn alike_when_cut(column: &TextColumn) -> BTreeSet<&str> {
+    let mut names: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for name in &column.cells {
+        names.entry(cut(name, column.width)).or_default().insert(name);
+    }
+    names.into_values().filter(|names| names.len() > 1).flatten().collect()
 }
 
 /// `text` in exactly `width` display columns; what is cut off is marked.

@@ -118,6 +118,25 @@ hint: Do this.
     assert_eq!(report.to_text(20), expected);
 }
 
+#[test]
+fn names_that_a_cut_makes_alike_stand_whole_above_their_rows() {
+    let name = |rtt: u32| format!("a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 rtt={rtt}ms");
+    let mut table = Table::new("", vec![Column::new("point"), Column::new("delay")]);
+    for (rtt, delay) in [(10, 1.0), (20, 2.0)] {
+        table.push(Row::new(vec![Cell::Text(name(rtt)), Cell::number(delay, 1)]));
+    }
+    table.push(Row::new(vec![Cell::text("short"), Cell::number(3.0, 1)]));
+    let narrow = table.to_text(30);
+    for rtt in [10, 20] {
+        let words = name(rtt);
+        let last = words.split(' ').next_back().unwrap_or_default();
+        assert!(narrow.contains(last), "{narrow}");
+    }
+    assert_eq!(narrow.matches("short").count(), 1, "{narrow}");
+    assert!(!table.to_text(80).contains("\n\n"));
+    assert_eq!(table.to_text(80).lines().count(), 5);
+}
+
 fn cell() -> impl Strategy<Value = Cell> {
     prop_oneof![
         Just(Cell::Empty),
