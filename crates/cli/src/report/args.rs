@@ -18,7 +18,7 @@ pub struct ReportArgs {
     /// A folder of results
     #[arg(value_hint = ValueHint::DirPath)]
     pub results: PathBuf,
-    /// Where to write the report [default: report.html in the folder]
+    /// Write the report to this file [default: report.html in the folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     #[command(flatten)]
