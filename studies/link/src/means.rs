@@ -13,11 +13,12 @@ pub(crate) fn throughput(plain: Option<&Row>, found: Estimate) -> String {
     }
     let plain = plain.and_then(|row| row.throughput_mbps).filter(|plain| plain.value > 0.0);
     match plain {
-        Some(plain) => format!(
+        Some(plain) if found.high < plain.low => format!(
             "Security leaves {:.0} % of what the same link carries without it, {}.",
             found.value / plain.value * 100.0,
             bits(plain.value)
         ),
+        Some(_) => "No measurable loss of throughput.".to_owned(),
         None => format!(
             "A link that is to carry more than {} needs more processors.",
             bits(found.value)

@@ -51,6 +51,17 @@ pub struct Row {
     pub drops: Option<String>,
     /// The command that measures it again.
     pub command: String,
+    #[serde(skip)]
+    pub(crate) turns: Turns,
+}
+
+/// Values of the trials that took turns with those of other points.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Turns {
+    /// Highest rate without loss, in Mbit/s.
+    pub(crate) throughput_mbps: Vec<Option<f64>>,
+    /// Median delay one way, in microseconds.
+    pub(crate) median_us: Vec<Option<f64>>,
 }
 
 fn as_fields<S: serde::Serializer>(point: &Point, serializer: S) -> Result<S::Ok, S::Error> {
@@ -142,6 +153,18 @@ fn values(samples: &[&Sample], name: &str) -> Vec<f64> {
     good(samples).filter_map(|sample| sample.values.get(name).copied()).collect()
 }
 
+/// Most turns that are compared: a results folder may claim any number.
+const MOST_TURNS: u32 = 100_000;
+
+/// Returns a value by turn.
+fn by_turn(samples: &[&Sample], name: &str) -> Vec<Option<f64>> {
+    let known = good(samples).filter(|sample| sample.repeat < MOST_TURNS);
+    let known = known.filter_map(|sample| Some((sample.repeat, *sample.values.get(name)?)));
+    let known: BTreeMap<u32, f64> = known.collect();
+    let turns = known.last_key_value().map_or(0, |(last, _)| last + 1);
+    (0..turns).map(|turn| known.get(&turn).copied()).collect()
+}
+
 fn row(point: Point, samples: &[&Sample]) -> Row {
     let estimate = |name: &str| stats::median_estimate(&values(samples, name));
     let timed = |name: &str| estimate(&named(point.backend, name));
@@ -181,6 +204,10 @@ fn row(point: Point, samples: &[&Sample]) -> Row {
         },
         computed,
         drops: label("drops"),
+        turns: Turns {
+            throughput_mbps: by_turn(samples, &named(point.backend, value::THROUGHPUT)),
+            median_us: by_turn(samples, &named(point.backend, value::MEDIAN)),
+        },
         command: samples.last().map(|sample| sample.command.clone()).unwrap_or_default(),
         point,
     }
@@ -255,8 +282,13 @@ pub(crate) mod tests {
 
     /// Three trials each of some protocols at a low load and of their throughput, and of MACsec by hops.
     pub(crate) fn samples() -> Vec<Sample> {
+        trials_of(3)
+    }
+
+    /// As [`samples`], with so many trials each.
+    pub(crate) fn trials_of(trials: u32) -> Vec<Sample> {
         let mut samples = Vec::new();
-        for repeat in 0..3 {
+        for repeat in 0..trials {
             for (protocol, median, mbps) in [
                 ("plain", 10_000, 4000.0),
                 ("macsec", 12_000, 2000.0),

@@ -3,7 +3,7 @@
 use report::Inline;
 use units::Bytes;
 
-use crate::present::{is_plain, seconds};
+use crate::present::seconds;
 use crate::row::Row;
 use crate::sample::value;
 use crate::summary::Group;
@@ -43,7 +43,7 @@ fn of_tcp(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option
     }
     let share = share(row, name).filter(|share| *share > WORTH_OF_TCP)?;
     let needed = needed.map_or("larger".to_owned(), |bytes| format!("of {bytes} or more"));
-    let what = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let what = format!("{}, {}", group.title(), row.label(group.is_plain()));
     let (whose, change) = match name {
         value::RECEIVE_WINDOW => {
             ("client's receive window", format!("give the client receive buffers {needed}"))
@@ -73,7 +73,7 @@ fn said(group: &Group, row: &Row, name: &str, needed: Option<Bytes>) -> Option<I
         Some(bytes) => format!("{bytes} or more"),
         None => "larger ones".to_owned(),
     };
-    let what = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let what = format!("{}, {}", group.title(), row.label(group.is_plain()));
     let stalled = seconds(row.median(name)?);
     Some(Inline::new().text(match name {
         value::UPLOADS_STALLED => format!(

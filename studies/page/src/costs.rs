@@ -3,7 +3,6 @@
 
 use report::{Cell, Column, Table};
 
-use crate::present::is_plain;
 use crate::row::Row;
 use crate::sample::value;
 use crate::summary::Group;
@@ -46,7 +45,7 @@ fn cells(group: &Group, row: &Row) -> Vec<Cell> {
     let ratio = group.reference(row).and_then(a_request).zip(a_request(row));
     vec![
         Cell::text(group.title()),
-        Cell::text(row.label(is_plain(group))),
+        Cell::text(row.label(group.is_plain())),
         number(row.median(value::CONNECTIONS), 0),
         kilo(value::REQUEST_BYTES, 1),
         number(a_request(row), 0),

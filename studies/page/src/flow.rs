@@ -125,7 +125,7 @@ pub(crate) fn section<'a>(groups: impl Iterator<Item = &'a Group>) -> Option<Sec
     let mut section = Section::new("page-sequence", "Flow control, frame by frame");
     section = section.with(Inline::new().text(about));
     for (group, row, flow) in captured.iter().take(SHOWN) {
-        let what = format!("{}, {}:", group.title(), row.label(crate::present::is_plain(group)));
+        let what = format!("{}, {}:", group.title(), row.label(group.is_plain()));
         section = section.with(Inline::new().text(what));
         let windows = flow.windows.iter().map(|line| Inline::new().text(line));
         section = section.with(Block::List(windows.collect()));

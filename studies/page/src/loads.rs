@@ -2,7 +2,6 @@
 
 use report::{Cell, Column, Table};
 
-use crate::present::is_plain;
 use crate::row::Row;
 use crate::sample::value;
 use crate::summary::Group;
@@ -37,7 +36,7 @@ pub(crate) fn table(group: &Group) -> Table {
         columns.insert(columns.len() - 1, Column::new("uploads stalled").unit("ms"));
     }
     let mut table = Table::new(group.title(), columns);
-    let plain = is_plain(group);
+    let plain = group.is_plain();
     for row in &group.rows {
         let mut cells = cells(row, plain);
         if uploads {

@@ -1,37 +1,32 @@
 //! What the figures mean for who visits a page, a sentence each.
 
-use crate::present::{is_plain, seconds};
+use crate::present::seconds;
 use crate::row::Row;
 use crate::summary::Group;
 
-/// Of a group's fastest load: what its slowest would cost.
+/// Says the shortest and the longest median of a group.
 pub(crate) fn fastest(group: &Group) -> String {
-    let plain = is_plain(group);
-    let mut loads: Vec<(f64, &Row)> =
-        group.rows.iter().filter_map(|row| Some((row.load_ms?.value, row))).collect();
-    loads.sort_by(|a, b| a.0.total_cmp(&b.0));
-    match loads.as_slice() {
-        [(least, best), .., (most, worst)] => format!(
-            "Every second visitor waits longer than {} with {}, and longer than {} with {}.",
-            seconds(*least),
+    let plain = group.is_plain();
+    let load = |row: &Row| row.load_ms.map_or(String::new(), |load| seconds(load.value));
+    match group.by_median().as_slice() {
+        [best, .., worst] if load(best) == load(worst) => {
+            format!("Median load time: {} with all.", load(best))
+        }
+        [best, .., worst] => format!(
+            "Median load time: {} with {}, {} with {}.",
+            load(best),
             best.label(plain),
-            seconds(*most),
+            load(worst),
             worst.label(plain)
         ),
-        [(only, row)] => {
-            format!(
-                "Every second visitor waits longer than {} with {}.",
-                seconds(*only),
-                row.label(plain)
-            )
-        }
+        [only] => format!("Median load time: {} with {}.", load(only), only.label(plain)),
         [] => "No load was whole.".to_owned(),
     }
 }
 
 /// Of loads on the move: what the unlucky wait.
 pub(crate) fn moving(group: &Group) -> String {
-    let plain = is_plain(group);
+    let plain = group.is_plain();
     let each = group.rows.iter().filter_map(|row| {
         let mut loads: Vec<f64> = row.loads_ms().collect();
         loads.sort_by(f64::total_cmp);

@@ -5,7 +5,6 @@ use report::{Axis, Cell, Chart, Column, Distribution, Plot, Section, Series, Tab
 use stats::Estimate;
 
 use crate::means;
-use crate::present::is_plain;
 use crate::row::Row;
 use crate::summary::Group;
 
@@ -53,7 +52,7 @@ fn cells(group: &Group, row: &Row) -> Vec<Cell> {
     let loads = distribution(row);
     let mut cells = vec![
         Cell::text(group.title()),
-        Cell::text(row.label(is_plain(group))),
+        Cell::text(row.label(group.is_plain())),
         Cell::count(loads.count() as u64),
         Cell::count(row.failed as u64),
         estimate(row.load_ms, 1e3),
@@ -73,7 +72,7 @@ fn distribution(row: &Row) -> Distribution {
 
 /// The share of loads that are done after a time, by protocol.
 fn plot(group: &Group) -> Result<Plot, Problem> {
-    let plain = is_plain(group);
+    let plain = group.is_plain();
     let series = group.rows.iter().map(|row| {
         let loads = distribution(row).command(row.command.as_str());
         Series::measured(row.label(plain), loads)

@@ -4,6 +4,7 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
+use stats::claims::{Better, Comparisons, Leaders, MARGIN, Verdict, Words, percent};
 use study::{Clock, Counterpart, Subject, with_interval};
 use units::counted;
 use web::Protocol;
@@ -17,7 +18,7 @@ use crate::waterfall::waterfall;
 use crate::{beside, change, means};
 
 /// Fewer loads give no interval at 95 %.
-pub(crate) const FEW: usize = 6;
+const FEW: usize = 6;
 /// Groups that the answer speaks of; the tables have all.
 const ANSWERED: usize = 4;
 
@@ -60,7 +61,7 @@ impl Findings {
             text += &format!(
                 "| {} | {} | {} | {:.2} s [{:.2}, {:.2}] | {} |",
                 group.title(),
-                row.label(is_plain(group)),
+                row.label(group.is_plain()),
                 row.loads,
                 load.value / 1e3,
                 load.low / 1e3,
@@ -86,55 +87,15 @@ pub(crate) fn seconds(ms: f64) -> String {
     if s < 1.0 { format!("{s:.2} s") } else { format!("{s:.1} s") }
 }
 
-/// Whether all rows of a group differ in the protocol alone.
-pub(crate) fn is_plain(group: &Group) -> bool {
-    let mut protocols: Vec<_> = group.rows.iter().map(|row| row.protocol).collect();
-    protocols.sort_unstable();
-    protocols.windows(2).all(|pair| pair.first() != pair.get(1))
-}
+/// Words of a ranking by load time.
+const FASTEST: Words = Words { wins: "is fastest", behind: "slower", pairs: "loads" };
 
 /// A group's answer in a sentence.
-fn answer(group: &Group) -> Option<Inline> {
-    let best = group.fastest()?;
-    let plain = is_plain(group);
-    let load = best.load_ms?.value;
-    let ties = group.ties();
-    let names = std::iter::once(best).chain(ties.iter().copied()).map(|row| row.label(plain));
-    let measured = group.rows.iter().filter(|row| row.load_ms.is_some()).count();
-    if measured > 1 && best.loads == 1 {
-        let (title, label, load) = (group.title(), best.label(plain), seconds(load));
-        let text = format!(
-            "{title}: {label} took least, {load}; of one load each, which chance may decide."
-        );
-        return Some(Inline::new().text(text));
-    }
-    let fastest = match (measured, ties.len()) {
-        (1, _) => format!("{} takes {}", best.label(plain), seconds(load)),
-        (_, 0) => format!("{} is fastest with {}", best.label(plain), seconds(load)),
-        _ => format!("{} tie as the fastest, {}", and(&names.collect::<Vec<_>>()), seconds(load)),
-    };
-    let is_first = |row: &&Row| row.protocol == Protocol::Http1;
-    let ratio = best.ratio.filter(|_| !is_first(&best));
-    let saved = ratio.map_or(String::new(), |ratio| {
-        let percent = (1.0 - ratio.value) * 100.0;
-        let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
-        match ties.iter().any(is_first) {
-            true => " (the difference may be chance)".to_owned(),
-            false => format!(", {percent:.0} % [{low:.0}, {high:.0}] less than http/1.1"),
-        }
-    });
-    let text = format!("{}: {fastest}{saved}.", group.title());
-    Some(Inline::new().text(text))
-}
-
-/// `a, b and c`; `a, x; b and c` where there are commas within.
-fn and(names: &[String]) -> String {
-    let comma = if names.iter().any(|name| name.contains(',')) { "; " } else { ", " };
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(comma)),
-    }
+fn answer(group: &Group) -> Inline {
+    let (rows, ranking) = (group.by_median(), group.ranking());
+    let load = |at: usize| rows.get(at).and_then(|row| row.load_ms).map(|load| seconds(load.value));
+    let said = FASTEST.sentence(&ranking.verdict(), |at| load(at).unwrap_or_default());
+    Inline::new().text(format!("{}: {said}.", group.title()))
 }
 
 /// What to change first where no window is in the way: what takes most of the time of the fastest load's objects.
@@ -142,23 +103,29 @@ fn first_change(group: &Group) -> Option<Inline> {
     let best = group.fastest()?;
     let bars = &best.waterfall.as_ref()?.0;
     let said = means::longest_phase(bars.iter().map(|(_, phases)| *phases))?;
-    let row = best.label(is_plain(group));
+    let row = best.label(group.is_plain());
     Some(Inline::new().text(format!("{}, {row}, to change first: {said}", group.title())))
 }
 
-/// What the handshake that saves most of a group's loads saves, where one certainly does: more of it goes at once.
+/// Says how much a handshake that sends more at once saves of a group's loads, where one certainly does.
 fn handshake(group: &Group) -> Option<Inline> {
-    let embedded = group.rows.iter().filter_map(|row| Some((row, row.handshake_ratio?)));
-    // Of one load each there is no interval.
-    let certain = embedded.filter(|(_, ratio)| ratio.high < 1.0 && ratio.confidence > 0.0);
-    let (row, ratio) = certain.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-    let saved = (1.0 - ratio.value) * 100.0;
-    let (low, high) = ((1.0 - ratio.high) * 100.0, (1.0 - ratio.low) * 100.0);
+    let embedded = group.rows.iter().filter(|row| row.handshake_ratio.is_some());
+    let embedded: Vec<(&Row, &Row)> =
+        embedded.filter_map(|row| Some((row, group.sequential(row)?))).collect();
+    let mut comparisons = Comparisons::new(Better::Less, MARGIN);
+    for (row, sequential) in &embedded {
+        comparisons.push(row.pairs_with(sequential).map(|(theirs, ours)| (ours, theirs)));
+    }
+    let judged = embedded.into_iter().zip(comparisons.verdicts());
+    let savers = judged.filter(|(_, one)| one.verdict == Verdict::Better);
+    let claims = savers.filter_map(|(rows, one)| Some((rows, one.at_least()?)));
+    let ((row, sequential), least) = claims.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(Inline::new().text(format!(
-        "{}: the handshake that saves most is {}, {saved:.0} % [{low:.0}, {high:.0}] of the load with {}.",
+        "{}: {} saves at least {} of the load with {}.",
         group.title(),
-        row.label(is_plain(group)),
-        group.sequential(row)?.handshake,
+        row.label(group.is_plain()),
+        percent(least),
+        sequential.handshake,
     )))
 }
 
@@ -173,7 +140,7 @@ impl study::Findings for Findings {
     }
 
     fn answer(&self) -> Vec<Inline> {
-        let mut lines: Vec<Inline> = self.groups().filter_map(answer).take(ANSWERED).collect();
+        let mut lines: Vec<Inline> = self.groups().map(answer).take(ANSWERED).collect();
         if lines.is_empty() {
             return vec![Inline::new().text("No page was loaded whole.")];
         }
@@ -199,7 +166,12 @@ impl study::Findings for Findings {
             Some(KeyFigure {
                 value: format!("{:.2}", load.value / 1e3),
                 unit: "s".to_owned(),
-                label: format!("{}, {}", group.title(), best.label(is_plain(group))),
+                label: match group.ranking().verdict().leaders {
+                    Leaders::Winner(_) | Leaders::Alone => {
+                        format!("{}, {}", group.title(), best.label(group.is_plain()))
+                    }
+                    _ => format!("{}, shortest median (no certain winner)", group.title()),
+                },
                 detail: format!(
                     "[{:.2}, {:.2}], median of {} loads",
                     load.low / 1e3,
@@ -391,22 +363,23 @@ mod tests {
     fn the_answer_names_the_fastest_or_those_that_cannot_be_told_apart() {
         let found = findings(&samples());
         let answer = found.answer()[0].to_plain();
-        assert!(answer.contains("h2 and h3 tie as the fastest, 8.0 s"), "{answer}");
-        assert_eq!(and(&["h2", "h3, 0rtt", "h3"].map(str::to_owned)), "h2; h3, 0rtt and h3");
-        assert!(answer.contains("20 % [20, 20] less than http/1.1"), "{answer}");
+        let front = "no measurable difference among the best: h2 8.0 s and h3 8.0 s; slower: http/1.1 10.0 s.";
+        assert!(answer.ends_with(front), "{answer}");
         let only: Vec<_> =
             samples().into_iter().filter(|sample| sample.point["protocol"] != "h3").collect();
         let answer = findings(&only).answer()[0].to_plain();
-        assert!(answer.contains("h2 is fastest with 8.0 s"), "{answer}");
+        assert!(
+            answer.ends_with("h2 is fastest: 8.0 s, at least 20 % less than http/1.1."),
+            "{answer}"
+        );
         let alone: Vec<_> =
             samples().into_iter().filter(|sample| sample.point["protocol"] == "h2").collect();
         let answer = findings(&alone).answer()[0].to_plain();
-        assert!(answer.contains("h2 takes 8.0 s") && !answer.contains("fastest"), "{answer}");
+        assert!(answer.ends_with(": h2: 8.0 s."), "{answer}");
         let one: Vec<_> = only.into_iter().filter(|sample| sample.repeat == 0).collect();
         let answer = findings(&one).answer()[0].to_plain();
-        assert!(
-            answer.ends_with("h2 took least, 8.0 s; of one load each, which chance may decide.")
-        );
+        let few = "h2 8.0 s and http/1.1 10.0 s; too few loads to rank them (1, and 6 are needed).";
+        assert!(answer.ends_with(few), "{answer}");
     }
 
     #[test]
@@ -432,8 +405,8 @@ mod tests {
         });
         let found = findings(&loads.collect::<Vec<_>>());
         let lines: Vec<String> = found.answer().iter().map(Inline::to_plain).collect();
-        let said = lines.iter().find(|line| line.contains("handshake")).unwrap();
-        let expected = "h2, sslmtcp-tls13, 10 % [10, 10] of the load with usertcp";
+        let said = lines.iter().find(|line| line.contains("saves")).unwrap();
+        let expected = "h2, sslmtcp-tls13 saves at least 10 % of the load with usertcp";
         assert!(said.contains(expected), "{said}");
         let table = &found.tables()[0];
         assert_eq!((table.columns.len(), table.rows[0].cells.len()), (14, 14));

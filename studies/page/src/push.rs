@@ -3,8 +3,8 @@
 use browser::ServerPush;
 use report::{Cell, Column, Inline, Table};
 use stats::Estimate;
+use stats::claims::{Better, Comparisons, MARGIN, Scale};
 
-use crate::present::{FEW, is_plain};
 use crate::row::Row;
 use crate::sample::value;
 use crate::summary::Group;
@@ -32,10 +32,20 @@ fn rows(group: &Group) -> impl Iterator<Item = (&Row, Option<&Row>)> {
 
 /// What they change, where they certainly change something.
 pub(crate) fn answer(group: &Group) -> Vec<Inline> {
-    let plain = is_plain(group);
-    let enough = rows(group).filter(|(row, _)| row.loads >= FEW);
-    let ratios = enough.filter_map(|(row, other)| Some((row, row.ratio_to(other?)?)));
-    let certain = ratios.filter(|(_, ratio)| ratio.high < 1.0 || ratio.low > 1.0);
+    let plain = group.is_plain();
+    let compared: Vec<(&Row, &Row)> =
+        rows(group).filter_map(|(row, other)| Some((row, other?))).collect();
+    let mut comparisons = Comparisons::new(Better::Less, MARGIN);
+    for (row, other) in &compared {
+        comparisons.push(row.pairs_with(other).map(|(theirs, ours)| (ours, theirs)));
+    }
+    let judged = compared.into_iter().zip(comparisons.verdicts());
+    let certain = judged.filter_map(|((row, _), one)| {
+        one.winner()
+            .and(one.estimate)
+            .filter(|_| one.scale == Scale::Ratio)
+            .map(|ratio| (row, ratio))
+    });
     let said = certain.map(|(row, Estimate { value, low, high, .. })| {
         let (less, from, to) = match value < 1.0 {
             true => ("less", 1.0 - high, 1.0 - low),
@@ -91,7 +101,7 @@ fn cells(group: &Group, row: &Row, other: Option<&Row>) -> Vec<Cell> {
     let own = Some(row);
     vec![
         Cell::text(group.title()),
-        Cell::text(row.label(is_plain(group))),
+        Cell::text(row.label(group.is_plain())),
         estimate(row.load_ms, 1e3),
         estimate(other.and_then(|other| row.ratio_to(other)), 1.0),
         number(own, value::REQUESTS, 1.0, 0),

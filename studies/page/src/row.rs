@@ -13,6 +13,9 @@ use crate::point::{Handshake, Point, Tls};
 use crate::sample::{WATERFALL, Waterfall, value};
 use crate::window::{InitialWindow, Window};
 
+/// Most turns that are compared.
+const MOST_TURNS: u32 = 100_000;
+
 /// A way to load a page.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
@@ -70,6 +73,13 @@ impl Row {
     /// The page load time of each whole load, in milliseconds.
     pub(crate) fn loads_ms(&self) -> impl Iterator<Item = f64> {
         self.by_repeat.values().copied()
+    }
+
+    /// The page load time of each turn, in milliseconds, where it is whole.
+    pub(crate) fn loads_by_turn(&self) -> Vec<Option<f64>> {
+        let turns = self.by_repeat.last_key_value().map_or(0, |(last, _)| last + 1);
+        // A results folder may claim any number of turns.
+        (0..turns.min(MOST_TURNS)).map(|turn| self.by_repeat.get(&turn).copied()).collect()
     }
 
     pub(crate) fn of(point: &Point, command: &str) -> Row {

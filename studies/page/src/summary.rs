@@ -3,6 +3,7 @@
 use browser::{CrossTraffic, ServerPush};
 use page::Browser;
 use record::Sample;
+use stats::claims::{Better, MARGIN, Ranking};
 use units::Probability;
 use web::Protocol;
 
@@ -111,20 +112,34 @@ impl Group {
     /// The row of the shortest load, at the median.
     #[must_use]
     pub fn fastest(&self) -> Option<&Row> {
-        let measured = self.rows.iter().filter_map(|row| Some((row, row.load_ms?.value)));
-        measured.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, _)| row)
+        self.by_median().first().copied()
     }
 
-    /// Rows that the fastest cannot be told apart from: the interval of the ratio holds 1, or there are
-    /// too few loads for one.
+    /// The ranking of its measured rows by load time, the shortest median first. Loads of one turn make a pair.
     #[must_use]
-    pub fn ties(&self) -> Vec<&Row> {
-        let Some(best) = self.fastest() else { return Vec::new() };
-        let others = self.rows.iter().filter(|row| !std::ptr::eq(*row, best));
-        let tied = others.filter(|row| {
-            row.load_ms.is_some() && row.ratio_to(best).is_none_or(|ratio| ratio.low <= 1.0)
-        });
-        tied.collect()
+    pub fn ranking(&self) -> Ranking {
+        let plain = self.is_plain();
+        let mut ranking = Ranking::new(Better::Less, MARGIN);
+        for row in self.by_median() {
+            ranking.push(row.label(plain), row.loads_by_turn());
+        }
+        ranking
+    }
+
+    /// Returns the measured rows, the shortest median first.
+    #[must_use]
+    pub fn by_median(&self) -> Vec<&Row> {
+        let mut rows: Vec<(f64, &Row)> =
+            self.rows.iter().filter_map(|row| Some((row.load_ms?.value, row))).collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Whether all rows differ in the protocol alone.
+    pub(crate) fn is_plain(&self) -> bool {
+        let mut protocols: Vec<_> = self.rows.iter().map(|row| row.protocol).collect();
+        protocols.sort_unstable();
+        protocols.windows(2).all(|pair| pair.first() != pair.get(1))
     }
 
     /// What it is, for people: `google-play over 3g-0.9, first visit`.
@@ -203,6 +218,7 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use record::Outcome;
+    use stats::claims::Leaders;
 
     use super::*;
     use crate::sample::value;
@@ -262,8 +278,9 @@ pub(crate) mod tests {
         assert_eq!((best.protocol, best.loads), (Protocol::Http2, 10));
         let ratio = best.ratio.unwrap();
         assert!((ratio.value - 0.8).abs() < 1e-9 && ratio.high < 0.81, "{ratio:?}");
-        let ties: Vec<Protocol> = group.ties().iter().map(|row| row.protocol).collect();
-        assert_eq!(ties, [Protocol::Http3]);
+        let ranking = group.ranking();
+        assert_eq!(ranking.verdict().leaders, Leaders::Tied(vec![0, 1]));
+        assert_eq!([0, 1, 2].map(|at| ranking.name(at)), ["h2", "h3", "http/1.1"]);
         assert_eq!(best.median(value::CONNECTIONS), Some(17.0));
     }
 

@@ -4,7 +4,6 @@
 use report::{Cell, Column, Table};
 use web::Protocol;
 
-use crate::present::is_plain;
 use crate::row::Row;
 use crate::sample::value;
 use crate::summary::Group;
@@ -64,7 +63,7 @@ fn of<'a>(title: &str, waits: &Waits, groups: impl Iterator<Item = &'a Group>) -
     columns.push(Column::new(share_of).unit("%"));
     let mut table = Table::new(title, columns);
     for (group, row) in rows {
-        let mut cells = vec![Cell::text(group.title()), Cell::text(row.label(is_plain(group)))];
+        let mut cells = vec![Cell::text(group.title()), Cell::text(row.label(group.is_plain()))];
         cells.push(Cell::known(row.load_ms.map(|load| load.value), 0));
         cells.extend(waits.each.map(|name| Cell::known(row.median(name), 0)));
         cells.push(Cell::known(share(row, below).map(|share| share * 100.0), 0));

@@ -4,7 +4,7 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Axis, Chart, Mark, Plot, Series};
 
 use crate::means;
-use crate::present::{is_plain, seconds};
+use crate::present::seconds;
 use crate::row::Row;
 use crate::summary::Group;
 
@@ -33,7 +33,7 @@ pub(crate) fn waterfall(group: &Group, row: &Row) -> Result<Option<Plot>, Proble
         let series = Series::measured(*name, parts.collect::<Vec<_>>());
         if at == 0 { series.muted() } else { series }
     });
-    let title = format!("{}, {}", group.title(), row.label(is_plain(group)));
+    let title = format!("{}, {}", group.title(), row.label(group.is_plain()));
     let end = bars.iter().map(|(wanted, phases)| wanted + phases.iter().sum::<f64>());
     let means = means::waterfall(shown.clone().map(|(_, phases)| *phases));
     let alt = format!(

@@ -9,6 +9,7 @@
 //! | how does time grow with RTT? | [`fit_medians`] | least absolute deviations over cell medians, seeded bootstrap inside each cell |
 //! | is it what was specified? | [`Estimate::is_within`] | the whole interval inside the tolerance, or outside; else it cannot be told |
 //! | how long when some never finished? | [`Survival`] | Kaplan-Meier quantiles, "not reached" where the samples end |
+//! | which group is best, and may one say so? | [`claims`] | exact sign tests over all pairs of groups, Holm |
 //! | A or B, measured A B A B? | [`compare_paired`] | median difference, ratio, Wilcoxon signed-rank |
 //! | yesterday's run or today's? | [`compare_cells`] | Mann-Whitney, Hodges-Lehmann shift, Benjamini-Hochberg over the cells |
 //! | do more attempts fail? | [`fisher_exact`] | Fisher's exact test |
@@ -34,6 +35,7 @@
 
 mod bootstrap;
 mod cells;
+pub mod claims;
 mod client_rtts;
 mod distribution;
 mod error;
