@@ -4,7 +4,7 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
-use stats::claims::{Better, MARGIN, Ranking, Verdict, Words};
+use stats::claims::{Better, MARGIN, Ranking, Scale, Verdict, Words};
 use study::{Counterpart, Subject};
 use units::counted;
 
@@ -66,7 +66,7 @@ impl Findings {
             parts.push(match known {
                 _ if is_exact => added,
                 Known::Difference => added,
-                Known::Nothing => "no measurable delay beyond plain's".to_owned(),
+                Known::Nothing(_) => "no measurable delay beyond plain's".to_owned(),
                 Known::TooFew(trials) => format!("{added} in {}", counted(trials, "trial")),
             });
         }
@@ -79,7 +79,13 @@ impl Findings {
                 let percent = ours / most * 100.0;
                 match against(Better::More, &row.turns.throughput_mbps, theirs) {
                     Known::Difference => format!(" ({percent:.0} % of plain)"),
-                    Known::Nothing => " (no measurable loss against plain)".to_owned(),
+                    Known::Nothing(None) => " (no difference from plain found)".to_owned(),
+                    Known::Nothing(Some(ratio)) => {
+                        let [low, high] = [ratio.low, ratio.high].map(|end| end * 100.0);
+                        format!(
+                            " ({percent:.0} % of plain [{low:.0}, {high:.0}]: no difference found)"
+                        )
+                    }
                     Known::TooFew(trials) => {
                         format!(" ({percent:.0} % of plain in {})", counted(trials, "trial"))
                     }
@@ -135,19 +141,9 @@ impl Findings {
         )
     }
 
-    /// The ranking by loss-free throughput.
-    pub fn by_throughput(&self) -> Ranking {
-        self.by_rate().1
-    }
-
     fn by_rate(&self) -> (Vec<(String, f64)>, Ranking) {
         let of = |row: &Row| Some(row.throughput_mbps?.value);
         self.ranked(Better::More, of, |row| row.turns.throughput_mbps.clone())
-    }
-
-    /// The ranking by delay.
-    pub fn by_delay(&self) -> Ranking {
-        self.by_time().1
     }
 
     fn by_time(&self) -> (Vec<(String, f64)>, Ranking) {
@@ -240,8 +236,8 @@ const LEAST_CONFIDENCE: f64 = 0.7;
 /// Difference that trials in turn show.
 enum Known {
     Difference,
-    /// None, of a size that these trials could show.
-    Nothing,
+    /// None, of a size that these trials could show; the ratio with its interval.
+    Nothing(Option<Estimate>),
     /// The trials are so few that no difference could be claimed.
     TooFew(usize),
 }
@@ -254,7 +250,9 @@ fn against(better: Better, ours: &[Option<f64>], theirs: &[Option<f64>]) -> Know
     match ranking.verdict().between(0, 1) {
         Some(one) => match one.verdict {
             Verdict::Better | Verdict::Worse => Known::Difference,
-            Verdict::Equivalent | Verdict::Undecided => Known::Nothing,
+            Verdict::Equivalent | Verdict::Undecided => {
+                Known::Nothing(one.estimate.filter(|_| one.scale == Scale::Ratio))
+            }
             Verdict::TooFew { .. } => Known::TooFew(one.pairs),
         },
         None => Known::TooFew(0),
@@ -302,6 +300,12 @@ impl study::Findings for Findings {
             });
         }
         lines.into_iter().map(|line| Inline::new().text(line)).collect()
+    }
+
+    fn rankings(&self) -> Vec<(String, Ranking)> {
+        let all = [("loss-free throughput", self.by_rate()), ("median delay", self.by_time())];
+        let known = all.into_iter().filter(|(_, (values, _))| values.len() > 1);
+        known.map(|(name, (_, ranking))| (name.to_owned(), ranking)).collect()
     }
 
     fn key_figures(&self) -> Vec<KeyFigure> {

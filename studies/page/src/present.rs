@@ -4,10 +4,9 @@ use fault::{Fault, OrProblem, Problem};
 use report::{Caution, Inline, KeyFigure, Note, Section, Table};
 use serde_json::{Value, json};
 use stats::Estimate;
-use stats::claims::{Better, Comparisons, Leaders, MARGIN, Verdict, Words, percent};
+use stats::claims::{Better, Comparisons, Leaders, MARGIN, Ranking, Verdict, Words, percent};
 use study::{Clock, Counterpart, Subject, with_interval};
 use units::counted;
-use web::Protocol;
 
 use crate::loads::table;
 use crate::point::{Loader, Visit};
@@ -157,6 +156,10 @@ impl study::Findings for Findings {
         lines.extend(changes);
         lines.extend(beside::answer(&self.summary.beside()));
         lines
+    }
+
+    fn rankings(&self) -> Vec<(String, Ranking)> {
+        self.groups().map(|group| (group.title(), group.ranking())).collect()
     }
 
     fn key_figures(&self) -> Vec<KeyFigure> {

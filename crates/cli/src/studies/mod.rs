@@ -4,6 +4,7 @@
 mod calibration;
 mod command;
 mod measure;
+mod power;
 mod results;
 mod screen;
 

@@ -12,7 +12,7 @@ use study::{Findings, Options, Question, Study, quoted};
 use units::counted;
 
 use super::screen::screen;
-use super::{STUDIES, calibration};
+use super::{STUDIES, calibration, power};
 use crate::diagnostics::Diagnostics;
 use crate::output::{say, say_json, terminal_height, terminal_width};
 
@@ -265,6 +265,10 @@ impl Results {
             texts.extend(found.findings.tables().iter().map(|table| table.to_text(width)));
             let measured = found.beside_measured()?;
             texts.extend(measured.iter().map(|table| table.to_text(width)));
+            let shown = power::sentences(found.findings.as_ref());
+            let lines =
+                shown.iter().map(|text| Inline::new().text(text).to_text(width.min(READABLE)));
+            texts.extend(Some(lines.collect::<String>()).filter(|lines| !lines.is_empty()));
         }
         if texts.is_empty() {
             texts.push("no connection completed".to_owned());
@@ -285,6 +289,7 @@ impl Results {
                 report.key_figures.extend(found.findings.key_figures());
             }
             report.cautions.extend(found.findings.cautions());
+            report.cautions.extend(power::caution(found.findings.as_ref()));
             report.sections.extend(found.findings.sections()?);
             report.sections.extend(found.published()?);
         }

@@ -3,6 +3,7 @@
 use fault::Problem;
 use report::{Caution, Inline, KeyFigure, Section, Table};
 use serde_json::Value;
+use stats::claims::Ranking;
 
 use crate::published::Counterpart;
 
@@ -22,6 +23,11 @@ pub trait Findings {
 
     /// The answer; the first sentence stands alone.
     fn answer(&self) -> Vec<Inline>;
+
+    /// The rankings behind the answer, by title: their samples decide which group may be called better.
+    fn rankings(&self) -> Vec<(String, Ranking)> {
+        Vec::new()
+    }
 
     /// The few figures that carry the answer.
     fn key_figures(&self) -> Vec<KeyFigure>;

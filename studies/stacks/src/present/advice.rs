@@ -1,27 +1,51 @@
 //! What to change: the answer, and a table of changes.
 
 use report::{Cell, Column, Inline, KeyFigure, Row, Section, Table};
-use tls_drivers::Workload;
+use stats::claims::{Better, MARGIN, Ranking, Words};
+use tls_drivers::{Suite, Workload};
 
-use super::slices::alike;
 use super::{Findings, estimate, rate_text, suite_text};
 use crate::advice::{Change, Kind, MODERN, best};
 use crate::sample::value;
 use crate::summary::Want;
 
-/// A library, and CPU-seconds of its server a million connections.
-type Cost<'a> = (&'a str, f64);
+/// Words of a ranking by CPU time.
+const CHEAPEST: Words = Words { wins: "is cheapest", behind: "dearer", pairs: "rounds" };
 
-/// The cheapest server by full handshakes, and the dearest.
-fn ends<'a>(findings: &'a Findings) -> Option<(Cost<'a>, Cost<'a>)> {
+/// Libraries by their server's CPU time for a full handshake.
+struct Costs<'a> {
+    suite: Suite,
+    /// Name and CPU-seconds per million handshakes, the least first.
+    medians: Vec<(&'a str, f64)>,
+    ranking: Ranking,
+}
+
+/// Returns the ranking of the answer.
+pub(super) fn rankings(findings: &Findings) -> Vec<(String, Ranking)> {
+    let costs = costs(findings).filter(|costs| costs.ranking.len() > 1);
+    costs.map(|costs| (suite_text(costs.suite), costs.ranking)).into_iter().collect()
+}
+
+/// Ranks the servers by full handshakes; `None` if none was measured.
+fn costs(findings: &Findings) -> Option<Costs<'_>> {
     let suite = super::cost::suites(&findings.summary).first().copied()?;
-    let cost = |name: &'a str| {
-        let cell = findings.summary.find(Want::handshake(Workload::Full, suite).of(name))?;
-        Some((name, cell.median(value::SERVER_CPU)?.value))
-    };
-    let mut costs: Vec<_> = findings.summary.measured().into_iter().filter_map(cost).collect();
-    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
-    Some((*costs.first()?, *costs.last()?))
+    let find = |name| findings.summary.find(Want::handshake(Workload::Full, suite).of(name));
+    let measured = findings.summary.measured().into_iter();
+    let mut medians: Vec<(&str, f64)> = measured
+        .filter_map(|name| Some((name, find(name)?.median(value::SERVER_CPU)?.value)))
+        .collect();
+    medians.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut ranking = Ranking::new(Better::Less, MARGIN);
+    for (name, _) in &medians {
+        let rounds = find(name).map(|cell| cell.by_round(value::SERVER_CPU)).unwrap_or_default();
+        ranking.push(findings.summary.title(name), rounds);
+    }
+    (!medians.is_empty()).then_some(Costs { suite, medians, ranking })
+}
+
+/// The least and the most.
+fn ends<'a>(costs: &Costs<'a>) -> Option<((&'a str, f64), (&'a str, f64))> {
+    Some((*costs.medians.first()?, *costs.medians.last()?))
 }
 
 /// CPU-seconds per million connections, as words.
@@ -34,41 +58,32 @@ fn saved_text(change: &Change) -> String {
 }
 
 pub(super) fn answer(findings: &Findings) -> Vec<Inline> {
-    let Some(((best_name, least), (worst_name, most))) = ends(findings) else {
-        let text = "Which library is cheapest is not known: no full handshakes were measured in \
-                    memory on one thread.";
+    let Some(costs) = costs(findings) else {
+        let text = "Which library costs least is not known: no full handshakes were measured in memory on \
+                    one thread.";
         let counted = super::profile::answer(findings);
         let mut lines = if counted.is_empty() { vec![Inline::new().text(text)] } else { counted };
         lines.extend(super::sessions::answer(findings));
         return lines;
     };
     let title = |name: &str| findings.summary.title(name);
-    if best_name == worst_name {
+    if let [(only, least)] = costs.medians.as_slice() {
         let text = format!(
             "{} spends {least:.0} CPU-seconds on the server for a million full handshakes; there is \
              no other library to compare it with. `make drivers` builds more.",
-            title(best_name)
+            title(only)
         );
         return vec![Inline::marked(&text)];
     }
-    let suite = super::cost::suites(&findings.summary).first().copied().unwrap_or(MODERN);
-    let (cheapest, dearest) = (title(best_name), title(worst_name));
-    let full = |name| findings.summary.find(Want::handshake(Workload::Full, suite).of(name));
-    let ratio = full(worst_name).zip(full(best_name)).and_then(|(dear, cheap)| alike(dear, cheap));
-    let text = match ratio {
-        Some(ratio) => format!(
-            "No library makes full handshakes cheaper for a server than another: {dearest} takes {ratio} times \
-             the CPU time of {cheapest}, which takes {least:.0} CPU-seconds per million ({}).",
-            suite_text(suite)
-        ),
-        None => format!(
-            "{cheapest} makes full handshakes cheapest for a server: {least:.0} CPU-seconds per million, {:.1} times \
-             less than {dearest} ({}).",
-            most / least,
-            suite_text(suite)
-        ),
-    };
+    let seconds =
+        |at: usize| costs.medians.get(at).map_or(String::new(), |(_, s)| format!("{s:.0}"));
+    let said = CHEAPEST.sentence(&costs.ranking.verdict(), seconds);
+    let text = format!(
+        "Server CPU-seconds per million full handshakes ({}): {said}.",
+        suite_text(costs.suite)
+    );
     let mut lines = vec![Inline::new().text(text)];
+    let best_name = costs.medians.first().map_or("", |(name, _)| *name);
     lines.extend(upgrade(findings));
     lines.extend(locks(findings));
     let from = findings.yardstick().unwrap_or(best_name);
@@ -167,7 +182,7 @@ fn sharing(findings: &Findings) -> Option<Inline> {
 
 pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
     let mut figures = Vec::new();
-    if let Some(((best, least), (worst, most))) = ends(findings) {
+    if let Some(((best, least), (worst, most))) = costs(findings).as_ref().and_then(ends) {
         figures.push(KeyFigure {
             value: format!("{least:.0}"),
             unit: "CPU-s per million".to_owned(),
@@ -182,7 +197,7 @@ pub(super) fn key_figures(findings: &Findings) -> Vec<KeyFigure> {
             figures.push(KeyFigure {
                 value: format!("{:.1}", most / least),
                 unit: "times".to_owned(),
-                label: "between the dearest library and the cheapest".to_owned(),
+                label: "from the least median to the greatest".to_owned(),
                 detail: format!(
                     "{} and {}",
                     findings.summary.title(worst),

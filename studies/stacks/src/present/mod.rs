@@ -88,6 +88,10 @@ impl study::Findings for Findings {
         advice::answer(self)
     }
 
+    fn rankings(&self) -> Vec<(String, stats::claims::Ranking)> {
+        advice::rankings(self)
+    }
+
     fn key_figures(&self) -> Vec<KeyFigure> {
         advice::key_figures(self)
     }

@@ -84,7 +84,9 @@ pub(super) fn cautions(findings: &Findings) -> Vec<Caution> {
         let remedy = "`make drivers` builds the default set, `wiretax drivers build NAME` one.";
         let note =
             Note { remedy: Some(Inline::marked(remedy)), ..Note::info(Inline::new().text(text)) };
-        notes.push(note.answer_covers_less("one of these may be cheaper than the cheapest here."));
+        notes.push(
+            note.answer_covers_less("one of these may cost less than all that were measured."),
+        );
     }
     let few = findings.summary.cells.iter().any(|cell| {
         let rates = cell.samples(crate::sample::value::RATE).len();

@@ -65,8 +65,7 @@ fn of_libraries_that_cannot_be_told_apart_none_is_called_cheapest() {
     let sweep = format!(r#"{{ name = "cli", {names}, workload = "full" }}"#);
     let (_, summary) = swept(&sweep, &Play::new(&parts), &mut Audience::default());
     let text = text_of(&Findings::new(summary, 1e5, 1));
-    assert!(text.contains("No library makes full handshakes cheaper"), "{text}");
-    assert!(text.contains("takes 1.00 [") && !text.contains("handshakes cheapest"), "{text}");
+    assert!(!text.contains("is cheapest"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! What samples could have shown: the smallest difference, and how many more samples the margin needs.
+
+use report::{Caution, Inline, Note};
+use stats::claims::{Leaders, Ranked, percent};
+use study::Findings;
+use units::counted;
+
+/// Most rankings that are described one by one.
+const SHOWN: usize = 6;
+
+/// Returns a sentence for each ranking behind an answer.
+pub fn sentences(findings: &dyn Findings) -> Vec<String> {
+    let rankings = findings.rankings();
+    let (shown, rest) = rankings.split_at(rankings.len().min(SHOWN));
+    let mut sentences: Vec<String> =
+        shown.iter().map(|(title, ranking)| sentence(title, &ranking.verdict())).collect();
+    if !rest.is_empty() {
+        sentences.push(format!("{} are not described.", counted(rest.len(), "further ranking")));
+    }
+    sentences
+}
+
+/// Returns the same for a report; `None` without a ranking.
+pub fn caution(findings: &dyn Findings) -> Option<Caution> {
+    let text = sentences(findings).join(" ");
+    let note = || Note::info(Inline::new().text(&text));
+    (!text.is_empty()).then(|| {
+        note().answer_stands("smaller differences may exist that these samples cannot show.")
+    })
+}
+
+fn sentence(title: &str, ranked: &Ranked<'_>) -> String {
+    let tested = counted(ranked.ranking().comparisons(), "comparison");
+    let margin = percent(stats::claims::MARGIN);
+    match (ranked.detectable(), ranked.pairs_for_margin(), &ranked.leaders) {
+        (_, _, Leaders::TooFew { pairs, needed }) => {
+            format!("{title}: {pairs} of {needed} repeats that the first of {tested} needs.")
+        }
+        (Some(least), Some(needed), _) => format!(
+            "{title}: these samples show differences of {} or more ({tested}); {margin} needs {}.",
+            percent(least),
+            counted(needed, "repeat")
+        ),
+        _ => format!("{title}: {tested}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use stats::claims::{ALPHA, Placebo, placebo};
+    use study::Options;
+
+    use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::options::Colour;
+    use crate::studies::{Questions, Results};
+
+    /// Draws of labels for each ranking.
+    const DRAWS: u32 = 1000;
+    /// Most rankings of a folder: a study with hundreds of groups does not need all of them.
+    const RANKINGS: usize = 12;
+    /// Committed results with rankings.
+    const FOLDERS: [&str; 5] = ["page", "page-paper", "page-handshakes", "link", "stacks"];
+
+    fn rankings(folder: &str) -> Vec<(String, stats::claims::Ranking)> {
+        let folder = format!("{}/../../docs/results/{folder}", env!("CARGO_MANIFEST_DIR"));
+        let questions = Questions::of(&Options::none()).unwrap();
+        let quiet = Diagnostics::new(true, Colour::Auto);
+        let results = Results::read(Path::new(&folder), &questions, &quiet).unwrap();
+        results.found.iter().flat_map(|found| found.findings.rankings()).take(RANKINGS).collect()
+    }
+
+    #[test]
+    fn with_labels_at_random_committed_samples_rarely_have_a_winner() {
+        for folder in FOLDERS {
+            let mut all = Placebo { drawn: 0, named: 0 };
+            for (at, (title, ranking)) in rankings(folder).iter().enumerate() {
+                assert!(ranking.len() > 1, "{folder}: {title}");
+                let one = placebo(ranking, DRAWS, at as u64);
+                assert!(one.at_least() <= ALPHA, "{folder}, {title}: {one:?}");
+                all = all.and(one);
+            }
+            assert!(all.drawn >= DRAWS && all.rate() <= ALPHA, "{folder}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn each_ranking_says_what_it_could_have_shown() {
+        for (title, ranking) in rankings("stacks") {
+            let said = sentence(&title, &ranking.verdict());
+            assert!(said.contains("these samples show differences of "), "{said}");
+        }
+    }
+}
