@@ -91,6 +91,9 @@ STUDIES = handshake observe link page roam stacks
 # Pages with figures of results that README.md has nothing of, PAGE:RESULTS.
 BESIDE = stacks:stacks-profile stacks:stacks-sessions haproxy:haproxy haproxy:haproxy-quic
 
+# Studies whose rankings docs/trust.md describes.
+TRUSTED = page link stacks
+
 # Results that stand beside the papers' figures in docs/papers.md, and those whose tables are pages of their own.
 PAPERS = sslmtcp page-handshakes observe haproxy stacks stacks-light stacks-client stacks-profile link roam-paper \
 	page-paper page-cablelabs page-windows page-bus
@@ -103,6 +106,7 @@ figures: ## rewrite the figures in README.md and docs from the committed results
 		$(WIRETAX) figures README.md docs/results/$$study && \
 		$(WIRETAX) figures docs/results/$$study.md docs/results/$$study || exit 1; \
 	done
+	for study in $(TRUSTED); do $(WIRETAX) figures docs/trust.md docs/results/$$study || exit 1; done
 	for results in $(PAPERS); do $(WIRETAX) figures docs/papers.md docs/results/$$results || exit 1; done
 	for results in $(TABLES); do \
 		$(WIRETAX) figures docs/results/$$results.md docs/results/$$results || exit 1; \

@@ -25,7 +25,8 @@ fn the_figures_are_those_of_the_committed_results() {
         (page_of("stacks"), "stacks-profile"),
         (page_of("stacks"), "stacks-sessions"),
     ];
-    for (page, results) in of_readme.into_iter().flat_map(both).chain(beside) {
+    let trusted = ["page", "link", "stacks"].map(|study| ("docs/trust.md".to_owned(), study));
+    for (page, results) in of_readme.into_iter().flat_map(both).chain(beside).chain(trusted) {
         let results = format!("docs/results/{results}");
         assert!(root().join(&results).join("samples.jsonl").is_file(), "{results} is empty");
         let output = run(&root(), &["figures", &page, &results, "--check"]);

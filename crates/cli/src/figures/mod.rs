@@ -13,7 +13,7 @@ use self::conditions::conditions;
 use crate::diagnostics::Diagnostics;
 use crate::exit::{Exit, Outcome};
 use crate::interrupt::ends_at_once;
-use crate::studies::{Found, Questions, Results};
+use crate::studies::{Found, Questions, Results, power};
 
 const END: &str = "<!-- /figures -->";
 
@@ -67,6 +67,8 @@ fn texts(results: &Results) -> Result<Vec<(String, String)>, Problem> {
         texts
             .extend(headline.map(|line| (format!("{}-headline", found.study.name()), line + "\n")));
         texts.push((format!("{}-published", found.study.name()), published(found, results)?));
+        let power = power::markdown(found.findings.as_ref());
+        texts.extend(power.map(|text| (format!("{}-power", found.study.name()), text)));
     }
     Ok(texts)
 }

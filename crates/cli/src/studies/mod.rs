@@ -4,7 +4,7 @@
 mod calibration;
 mod command;
 mod measure;
-mod power;
+pub mod power;
 mod results;
 mod screen;
 

@@ -1,7 +1,7 @@
 //! What samples could have shown: the smallest difference, and how many more samples the margin needs.
 
 use report::{Caution, Inline, Note};
-use stats::claims::{Leaders, Ranked, percent};
+use stats::claims::{Leaders, Ranked, Ranking, percent, placebo};
 use study::Findings;
 use units::counted;
 
@@ -29,6 +29,28 @@ pub fn caution(findings: &dyn Findings) -> Option<Caution> {
     })
 }
 
+/// Draws of labels for a ranking's rate of false claims.
+const DRAWS: u32 = 1000;
+
+/// Returns a table of the rankings for Markdown, with the rate at which each names a winner where there is none:
+/// labels drawn at random within pairs of these samples. `None` without a ranking.
+pub fn markdown(findings: &dyn Findings) -> Option<String> {
+    let head = "| ranking | comparisons | difference shown | repeats for 5 % | false claims |\n|---|---|---|---|---|\n";
+    let row = |(title, ranking): &(String, Ranking)| {
+        let ranked = ranking.verdict();
+        let known = |text: Option<String>| text.unwrap_or_else(|| "too few repeats".to_owned());
+        format!(
+            "| {title} | {} | {} | {} | {:.1} % |\n",
+            ranking.comparisons(),
+            known(ranked.detectable().map(percent)),
+            known(ranked.pairs_for_margin().map(|pairs| pairs.to_string())),
+            placebo(ranking, DRAWS, 1).rate() * 100.0
+        )
+    };
+    let rows: String = findings.rankings().iter().map(row).collect();
+    (!rows.is_empty()).then(|| head.to_owned() + &rows)
+}
+
 fn sentence(title: &str, ranked: &Ranked<'_>) -> String {
     let tested = counted(ranked.ranking().comparisons(), "comparison");
     let margin = percent(stats::claims::MARGIN);
@@ -49,7 +71,7 @@ fn sentence(title: &str, ranked: &Ranked<'_>) -> String {
 mod tests {
     use std::path::Path;
 
-    use stats::claims::{ALPHA, Placebo, placebo};
+    use stats::claims::{ALPHA, Placebo};
     use study::Options;
 
     use super::*;
@@ -57,14 +79,12 @@ mod tests {
     use crate::options::Colour;
     use crate::studies::{Questions, Results};
 
-    /// Draws of labels for each ranking.
-    const DRAWS: u32 = 1000;
     /// Most rankings of a folder: a study with hundreds of groups does not need all of them.
     const RANKINGS: usize = 12;
     /// Committed results with rankings.
     const FOLDERS: [&str; 5] = ["page", "page-paper", "page-handshakes", "link", "stacks"];
 
-    fn rankings(folder: &str) -> Vec<(String, stats::claims::Ranking)> {
+    fn rankings(folder: &str) -> Vec<(String, Ranking)> {
         let folder = format!("{}/../../docs/results/{folder}", env!("CARGO_MANIFEST_DIR"));
         let questions = Questions::of(&Options::none()).unwrap();
         let quiet = Diagnostics::new(true, Colour::Auto);
