@@ -3,6 +3,7 @@
 
 mod draw;
 mod insider;
+mod orders;
 mod station;
 mod step;
 mod world;
@@ -15,7 +16,7 @@ use world::World;
 /// Time in which members agree after the attack.
 const BOUND: Duration = Duration::from_secs(12);
 
-/// Breaches that are open.
+/// Breaches that `orders` shows one by one.
 const ELSEWHERE: [Breach; 3] = [Breach::EarlyFirst, Breach::EarlyLater, Breach::Restless];
 
 fn play(setup: &Setup, steps: &[Step]) -> World {
