@@ -37,6 +37,8 @@ pub struct Station {
     pub member: Participant,
     /// Its identifier, if it sent a packet.
     pub identifier: Option<MemberIdentifier>,
+    /// When any of its lives sent its last packet.
+    pub last_sent: Option<Time>,
     /// The association that it was ordered to send with, until that has another key or none.
     pub ordered: Option<u8>,
     /// Whether it was ever ordered to send.
@@ -73,6 +75,7 @@ impl Station {
             life: 0,
             member: participant(sci, priority, suite, now, random),
             identifier: None,
+            last_sent: None,
             ordered: None,
             was_ordered: false,
             transmit: Transmit::new(sci, Naming::Explicit),
@@ -89,7 +92,8 @@ impl Station {
     pub fn restart(&mut self, priority: u8, now: Time, random: &mut Seeded) {
         let taken = std::mem::take(&mut self.taken);
         let fresh = Station::new(self.sci, priority, self.suite, now, random);
-        *self = Station { life: self.life + 1, taken, ..fresh };
+        let (life, last_sent) = (self.life + 1, self.last_sent);
+        *self = Station { life, last_sent, taken, ..fresh };
     }
 
     /// Carries an order out. Whether it was possible.

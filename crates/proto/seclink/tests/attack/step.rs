@@ -104,6 +104,8 @@ pub enum Breach {
     NonceShared,
     /// A member delivered one frame twice.
     FrameTwice,
+    /// A peer is live that sent nothing for so long that no proof can be recent.
+    Ghost,
     /// Two members send with one key and do not hear each other.
     Unheard,
     /// A member's first key is sent with before the order.

@@ -21,6 +21,8 @@ const MOST_KEPT: usize = 6_000;
 const MOST_FRAMES: usize = 24;
 /// Transit time of an honest link.
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// Time for which a peer is live after its last packet, at most: MKA Life Time and MKA Hello Time.
+const LONGEST_PROOF: Duration = Duration::from_secs(8);
 /// Time for which members must stay agreed.
 const STAY: Duration = Duration::from_secs(6);
 
@@ -291,6 +293,14 @@ impl World {
         if self.stations[at].member.next_timeout() <= self.now {
             self.breaches.insert(Breach::Restless);
         }
+        let is_ghost = |sci: Sci| {
+            let peer = self.stations.iter().find(|station| station.sci == sci);
+            let sent = peer.and_then(|peer| peer.last_sent);
+            sent.is_none_or(|sent| sent + LONGEST_PROOF < self.now)
+        };
+        if self.stations[at].member.live_peers().any(is_ghost) {
+            self.breaches.insert(Breach::Ghost);
+        }
     }
 
     fn send(&mut self, from: usize, packet: Vec<u8>) {
@@ -316,6 +326,7 @@ impl World {
                 self.in_flight.insert((self.now + delay, self.sequence), (to, number));
             }
         }
+        self.stations[from].last_sent = Some(self.now);
         let life = self.stations[from].life;
         self.kept.push(Kept { from, life, sent: self.now, packet, lost_to });
     }
