@@ -104,7 +104,7 @@ impl Station {
                 let text = format!("{key:?}");
                 let number = text.chars().find_map(|letter| letter.to_digit(10));
                 self.ordered = self.ordered.filter(|ordered| Some(u32::from(*ordered)) != number);
-                self.transmit.install(key);
+                self.transmit.prepare(key);
             }
             Action::Transmit(number) => {
                 (self.ordered, self.was_ordered) = (Some(number), true);
