@@ -256,6 +256,8 @@ impl Participant {
         let Some(peer) = self.peers.get_live_mut(member) else { return };
         let said = |is_it: bool| is_it.then_some(used.latest.key);
         (peer.receives, peer.transmits) = (said(used.latest.receives), said(used.latest.transmits));
+        let in_use = [used.latest, used.old].into_iter().find(|key| key.transmits);
+        peer.association = in_use.map(|key| key.association);
         if self.saks.latest.is_none() && used.latest.key != KeyIdentifier::default() {
             // Who makes the next key does not take the number of the one in use.
             self.association = Some(used.latest.association);
