@@ -112,6 +112,8 @@ pub enum Breach {
     EarlyFirst,
     /// A later key is sent with before the order: it has the association number in use.
     EarlyLater,
+    /// A member loses the key that it sends with before it sends with the next.
+    CutOff,
     /// A member says that it sends with a key, and its data plane does not.
     NoOrder,
     /// A polled member asks for the next poll at once.

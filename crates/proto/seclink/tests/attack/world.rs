@@ -391,6 +391,7 @@ impl World {
         let Station { ordered, was_ordered, transmit, .. } = &self.stations[at];
         let breach = match (says_that_it_sends, transmit.next_number().is_some()) {
             (true, _) if ordered.is_none() => Breach::NoOrder,
+            (false, false) if *was_ordered => Breach::CutOff,
             (false, true) if *was_ordered => Breach::EarlyLater,
             (false, true) => Breach::EarlyFirst,
             _ => return,
