@@ -237,7 +237,7 @@ fn an_insider_causes_no_panic_and_no_second_nonce() {
 }
 
 #[test]
-#[ignore = "takes minutes; run it in release after changes to key agreement"]
+#[ignore = "takes minutes; run it after changes to key agreement"]
 fn no_insider_causes_a_panic_or_a_second_nonce_in_many_sessions() {
     println!("{} packets taken", sessions(1_000..4_000));
 }
